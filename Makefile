@@ -1,0 +1,72 @@
+# What is done here, from setting up to measuring; `make` alone lists it. Needs make and Python 3.11+ with venv, no more.
+
+PYTHON ?= python3
+ROUNDS ?= 200
+
+VENV := .venv
+PY := $(VENV)/bin/python
+# The stamp is named after the lock's content: a changed lock is a new environment, a checkout that touches it is not.
+STAMP := $(VENV)/.locked-$(shell cksum < requirements-dev.txt | tr ' ' '-')
+USABLE := $(shell $(PY) -c 'import pip' 2>/dev/null && echo yes)
+COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
+
+# ONNX Runtime's official builds send usage data unless this stands before they load.
+export ORT_DISABLE_TELEMETRY := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint format bench bench-retrieval durability model lock clean FORCE
+
+help: ## List what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
+
+setup: $(STAMP) ## Create .venv from the hash-locked requirements; does nothing when it is up to date
+	@echo "$(VENV) is ready."
+
+$(STAMP): $(if $(USABLE),,FORCE)
+	@command -v $(PYTHON) >/dev/null || { \
+		echo "Souvenir needs Python 3.11 or newer and there is no $(PYTHON): install python3 and python3-venv." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Souvenir needs Python 3.11 or newer and $(PYTHON) is older: install, say, python3.11 and python3.11-venv, then add PYTHON=python3.11." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) has no venv module: install $$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')." >&2; exit 1; }
+	@echo "Setting up $(VENV) from requirements-dev.txt; this takes a minute or two, once."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@
+
+run: $(STAMP) ## Serve on http://127.0.0.1:8900 with the data in ./data
+	@$(PY) app.py
+
+test: $(STAMP) ## Run the tests; ARGS goes to pytest
+	@$(PY) -m pytest $(ARGS)
+
+lint: $(STAMP) ## Check format, style and types
+	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+
+format: $(STAMP) ## Format the code, and repair what ruff can
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+bench: $(STAMP) ## Measure the engine beside the baselines; ARGS goes to benchmarks.engine
+	@$(PY) -m benchmarks.engine $(ARGS)
+
+bench-retrieval: $(STAMP) ## Measure what search finds, on the sets in DATA=folder
+	@$(if $(DATA),,echo "Say where the sets are: make bench-retrieval DATA=folder" >&2; exit 1)
+	@$(PY) -m benchmarks.retrieval --data '$(DATA)' $(ARGS)
+
+durability: $(STAMP) ## Kill the service ROUNDS=200 times under load and count what it lost
+	@$(PY) -m benchmarks.durability --rounds $(ROUNDS) $(ARGS)
+
+model: $(STAMP) ## Build models/ from the official weights; ARGS goes to scripts.build_model
+	@$(PY) -m scripts.build_model $(ARGS)
+
+lock: $(STAMP) ## Write requirements*.txt from pyproject.toml; UPGRADE=1 takes the newest versions
+	@$(COMPILE) pyproject.toml --output-file requirements.txt
+	@$(COMPILE) pyproject.toml --group dev --constraint requirements.txt --output-file requirements-dev.txt
+
+clean: ## Remove .venv and caches; data stays
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

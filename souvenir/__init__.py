@@ -1,0 +1,1 @@
+"""What the service is made of: the store, the indexes, search, and the HTTP routers."""

@@ -1,0 +1,160 @@
+"""Every error that this service raises on purpose, in one tree.
+
+    SouvenirError                    500  internal
+    +- InvalidRequest                422  invalid_request     a value that cannot be used
+    |  +- NothingToDo                400  nothing_to_do       a request that asks for no change
+    +- Unauthorized                  401  unauthorized
+    +- NotFound                      404
+    |  +- MemoryNotFound             404  memory_not_found
+    |  +- BackupNotFound             404  backup_not_found
+    +- Conflict                      409
+    |  +- MemoryPinned               409  memory_pinned
+    |  +- MemoryArchived             409  memory_archived
+    |  +- KeyTaken                   409  key_taken
+    +- PayloadTooLarge               413  payload_too_large
+    +- Overloaded                    429  overloaded          carries retry_after_s
+    +- Unavailable                   503
+       +- EmbeddingUnavailable       503  embedding_unavailable
+       +- SearchUnavailable          503  search_unavailable
+       +- ServiceClosing             503  service_closing
+       +- StoreUnusable              503  store_unusable      the service refuses to start
+          +- BackupDamaged           503  backup_damaged      the present store is left as it was
+
+A message is one sentence that says what to do; the HTTP boundary sends it as `detail` with `code`.
+Errors of libraries are wrapped with `raise ... from`, never shown.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class SouvenirError(Exception):
+    """Base of the tree. `message` is fit for a client; `code` is stable; `status` is the HTTP status."""
+
+    code: ClassVar[str] = "internal"
+    status: ClassVar[int] = 500
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidRequest(SouvenirError):
+    code = "invalid_request"
+    status = 422
+
+
+class NothingToDo(InvalidRequest):
+    code = "nothing_to_do"
+    status = 400
+
+
+class Unauthorized(SouvenirError):
+    code = "unauthorized"
+    status = 401
+
+
+class NotFound(SouvenirError):
+    code = "not_found"
+    status = 404
+
+
+class MemoryNotFound(NotFound):
+    code = "memory_not_found"
+
+    def __init__(self, memory_id: int) -> None:
+        super().__init__(f"Memory ID {memory_id} not found")
+        self.memory_id = memory_id
+
+
+class BackupNotFound(NotFound):
+    code = "backup_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Backup {name!r} not found; GET /backups lists those that exist")
+        self.name = name
+
+
+class Conflict(SouvenirError):
+    code = "conflict"
+    status = 409
+
+
+class MemoryPinned(Conflict):
+    code = "memory_pinned"
+
+    def __init__(self, memory_id: int, hint: str) -> None:
+        super().__init__(f"Memory ID {memory_id} is pinned; {hint}")
+        self.memory_id = memory_id
+
+
+class MemoryArchived(Conflict):
+    code = "memory_archived"
+
+    def __init__(self, memory_id: int, hint: str) -> None:
+        super().__init__(f"Memory ID {memory_id} is archived; {hint}")
+        self.memory_id = memory_id
+
+
+class KeyTaken(Conflict):
+    code = "key_taken"
+
+    def __init__(self, source: str, key: str, memory_id: int) -> None:
+        super().__init__(f"Memory ID {memory_id} already has the key {key!r} in source {source!r}; change that one")
+        self.source = source
+        self.key = key
+        self.memory_id = memory_id
+
+
+class PayloadTooLarge(SouvenirError):
+    code = "payload_too_large"
+    status = 413
+
+    def __init__(self, max_body_bytes: int) -> None:
+        super().__init__(f"The request body is larger than {max_body_bytes} bytes; send it in smaller parts")
+        self.max_body_bytes = max_body_bytes
+
+
+class Overloaded(SouvenirError):
+    code = "overloaded"
+    status = 429
+
+    def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class Unavailable(SouvenirError):
+    code = "unavailable"
+    status = 503
+
+
+class EmbeddingUnavailable(Unavailable):
+    code = "embedding_unavailable"
+
+
+class SearchUnavailable(Unavailable):
+    code = "search_unavailable"
+
+
+class ServiceClosing(Unavailable):
+    code = "service_closing"
+
+    def __init__(self) -> None:
+        super().__init__("The service is shutting down; try again when it is back")
+
+
+class StoreUnusable(Unavailable):
+    """The database cannot be read, or is not ours to read; the service does not start on it."""
+
+    code = "store_unusable"
+
+
+class BackupDamaged(StoreUnusable):
+    code = "backup_damaged"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"Backup {name!r} cannot be restored: {reason}; nothing was changed, restore another one")
+        self.name = name
+        self.reason = reason

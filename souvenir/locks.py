@@ -1,0 +1,64 @@
+"""A readers-writer lock: many readers at once, or one writer alone, in fair turns.
+
+A waiting writer goes before readers that come later, and the readers that waited for a writer go before the next one,
+so that neither a stream of searches nor a long import keeps the other side out (phase-fair locks, Brandenburg and
+Anderson 2010).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Condition, Lock
+
+
+class ReadersWriterLock:
+    """Not reentrant: a thread that holds it in either way must not ask again."""
+
+    def __init__(self) -> None:
+        self._changed = Condition(Lock())
+        self._readers = 0
+        self._readers_waiting = 0
+        self._readers_due = 0  # waited for the last writer and go before the next
+        self._writing = False
+        self._writers_waiting = 0
+        self._writes = 0
+
+    @contextmanager
+    def read(self) -> Iterator[None]:
+        with self._changed:
+            if self._writing or self._writers_waiting:
+                self._wait_for_one_writer()
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._readers -= 1
+                if not self._readers:
+                    self._changed.notify_all()
+
+    def _wait_for_one_writer(self) -> None:
+        came_at = self._writes
+        self._readers_waiting += 1
+        while self._writes == came_at:
+            self._changed.wait()
+        self._readers_waiting -= 1
+        self._readers_due -= 1
+
+    @contextmanager
+    def write(self) -> Iterator[None]:
+        with self._changed:
+            self._writers_waiting += 1
+            while self._writing or self._readers or self._readers_due:
+                self._changed.wait()
+            self._writers_waiting -= 1
+            self._writing = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._writing = False
+                self._writes += 1
+                self._readers_due = self._readers_waiting
+                self._changed.notify_all()

@@ -1,0 +1,20 @@
+"""Times as they are stored and compared: microseconds since 1970 in UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def to_us(moment: datetime) -> int:
+    return (moment - EPOCH) // _MICROSECOND
+
+
+def from_us(microseconds: int) -> datetime:
+    return EPOCH + timedelta(microseconds=microseconds)
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)

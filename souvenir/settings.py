@@ -1,0 +1,109 @@
+"""The service's settings, read once from the environment and `.env`; docs/configuration.md is checked against them.
+
+Unset means safe: only this machine may connect, nothing is sent anywhere, and no other origin may call.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+import Stemmer
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from souvenir.types import Fusion
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class LogFormat(StrEnum):
+    JSON = "json"
+    TEXT = "text"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+
+
+class Settings(BaseSettings):
+    """Every setting of the service. The name in the environment is the field's name in capitals."""
+
+    model_config = SettingsConfigDict(env_file=".env", env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore")
+
+    host: str = Field(
+        default="127.0.0.1", description="Address to listen on; 0.0.0.0 opens the service to the network."
+    )
+    port: int = Field(default=8900, ge=0, le=65535, description="TCP port to listen on; 0 takes a free one.")
+    data_dir: Path = Field(
+        default=Path("data"), description="Folder of the database, the index snapshots and the backups."
+    )
+    api_key: SecretStr | None = Field(
+        default=None,
+        description="Key that every request except health must carry; unset lets everyone who can connect in.",
+    )
+    log_level: LogLevel = Field(default=LogLevel.INFO, description="Least severe level that is logged.")
+    log_format: LogFormat = Field(
+        default=LogFormat.TEXT, description="`json` for one JSON object a line, `text` for people."
+    )
+
+    embed_model: str = Field(
+        default="models/all-MiniLM-L6-v2",
+        description="Embedding model: a folder with an ONNX file, or a Hugging Face id (downloaded on first use).",
+    )
+    embed_revision: str | None = Field(
+        default=None, description="Commit or tag of a Hugging Face model; unset takes the cached or else the newest."
+    )
+    embed_threads: int = Field(
+        default=0,
+        ge=0,
+        description="Threads of one embedding run; 0 uses half of the cores, which leaves the others to search.",
+    )
+    query_cache_size: int = Field(default=1024, ge=0, description="Query vectors kept in memory, in entries.")
+
+    search_fusion: Fusion = Field(
+        default=Fusion.SUM,
+        description="How the two arms are joined: `sum` (measured best) or `rrf` (reciprocal ranks, k = 60).",
+    )
+    analyser_language: str = Field(default="english", description="Snowball language of the stemmer, in lower case.")
+
+    max_backups: int = Field(
+        default=10, ge=1, description="Backups kept; the oldest beyond that are removed, never the newest."
+    )
+    index_memory_mb: int = Field(
+        default=2048,
+        ge=1,
+        description="Memory that namespaces' indexes may take, in MiB; the least recently used are dropped.",
+    )
+    snapshot_interval_s: float = Field(
+        default=300.0, gt=0, description="Seconds between looks whether an index changed enough to be written to disk."
+    )
+    write_queue_max: int = Field(
+        default=1024, ge=1, description="Writes that may wait for the database; more are refused (429)."
+    )
+    write_timeout_s: float = Field(default=30.0, gt=0, description="Seconds that one write may wait for the database.")
+    max_body_bytes: int = Field(
+        default=32 * 1024 * 1024, ge=1024, description="Largest request body, in bytes (413 above)."
+    )
+
+    @field_validator("analyser_language")
+    @classmethod
+    def _known_language(cls, language: str) -> str:
+        if language not in Stemmer.algorithms():
+            raise ValueError(f"there is no stemmer for it; known are {', '.join(Stemmer.algorithms())}")
+        return language
+
+    @property
+    def database_path(self) -> Path:
+        return self.data_dir / "souvenir.db"
+
+    @property
+    def backup_dir(self) -> Path:
+        return self.data_dir / "backups"
+
+    @property
+    def index_dir(self) -> Path:
+        return self.data_dir / "index"

@@ -1,0 +1,259 @@
+"""The house's rules that a machine can hold: who may import whom, how large a piece may be, what the lock says.
+
+Reads the sources only; nothing of the service is imported, so one broken module does not hide the others.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Lowest first. A room may import itself and rooms of lower layers, never one beside it. A room is a module or a
+# package, and need not exist yet; a new one is entered here.
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"souvenir.types", "souvenir.errors", "souvenir.locks", "souvenir.moments", "souvenir.files"}),
+    frozenset({"souvenir.settings"}),
+    frozenset({"souvenir.store", "souvenir.index", "souvenir.search", "souvenir.privacy"}),
+    frozenset({"souvenir.engine", "souvenir.embedding"}),
+    frozenset({"onnx_embedder", "llm_provider", "memory_engine"}),
+    frozenset({"souvenir.conversation", "souvenir.facts", "souvenir.graph", "llm_extract"}),
+    frozenset({"souvenir.api", "souvenir.mcp", "souvenir.web"}),
+    frozenset({"app"}),
+)
+LAYER_OF: Mapping[str, int] = {room: layer for layer, rooms in enumerate(LAYERS) for room in rooms}
+
+# Each has a reason: not shipped; too large for the image; runs what it loads; a SQLite too old to trust (design: apsw).
+FORBIDDEN = frozenset(
+    {"tests", "benchmarks", "scripts", "torch", "transformers", "sentence_transformers", "spacy", "pickle", "sqlite3"}
+)
+# Not requirements of our own, but part of what FastAPI promises.
+COMES_WITH_FASTAPI = frozenset({"pydantic", "starlette"})
+
+TELEMETRY_OFF = "ORT_DISABLE_TELEMETRY"
+
+MAX_FUNCTION_LINES = 80
+MAX_FILE_LINES = 500
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def parsed(paths: Iterator[Path]) -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in sorted(paths)}
+
+
+def shipped_paths() -> Iterator[Path]:
+    yield from ROOT.glob("*.py")
+    yield from (ROOT / "souvenir").rglob("*.py")
+
+
+def own_paths() -> Iterator[Path]:
+    yield from shipped_paths()
+    for folder in ("client", "scripts", "benchmarks", "tests"):
+        yield from (ROOT / folder).rglob("*.py")
+
+
+SHIPPED = parsed(shipped_paths())
+OWN = parsed(own_paths())
+
+
+def imports_of(path: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything imported: at the top, inside functions, for types only, or by name as a string.
+
+    ``from a.b import c`` is ``a.b.c``, since c may be a module.
+    """
+    package = module_name(path).split(".")
+    if path.name != "__init__.py":
+        package.pop()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                for alias in names:
+                    yield node.lineno, alias.name
+            case ast.ImportFrom(module=module, names=names, level=level):
+                start = package[: len(package) - level + 1] if level else []
+                for alias in names:
+                    yield node.lineno, ".".join([*start, *([module] if module else []), alias.name])
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield node.lineno, name
+
+
+def room_of(name: str) -> str | None:
+    """The room that a dotted name lies in: its longest prefix that is one."""
+    parts = name.split(".")
+    return next((room for end in range(len(parts), 0, -1) if (room := ".".join(parts[:end])) in LAYER_OF), None)
+
+
+def at(path: Path, line: int) -> str:
+    return f"{path.relative_to(ROOT)}:{line}"
+
+
+def test_every_shipped_module_lies_in_a_room_that_the_layers_name():
+    homeless = [name for path in SHIPPED if (name := module_name(path)) != "souvenir" and room_of(name) is None]
+    assert homeless == [], "enter the room in LAYERS, beside those it must not know"
+
+
+def test_imports_go_from_higher_layers_to_lower_ones_only():
+    violations = []
+    for path, tree in SHIPPED.items():
+        importer = room_of(module_name(path))
+        for line, name in imports_of(path, tree):
+            imported = room_of(name)
+            if imported is None or imported == importer:
+                continue
+            if importer is None or LAYER_OF[imported] >= LAYER_OF[importer]:
+                violations.append(f"{at(path, line)}: {module_name(path)} must not import {imported}")
+    assert not violations, "\n".join(violations)
+
+
+def test_shipped_modules_import_nothing_forbidden():
+    violations = [
+        f"{at(path, line)}: {name}"
+        for path, tree in SHIPPED.items()
+        for line, name in imports_of(path, tree)
+        if name.split(".")[0] in FORBIDDEN
+    ]
+    assert not violations, "\n".join(violations)
+
+
+def test_shipped_modules_import_only_the_standard_library_and_declared_requirements():
+    ours = {module_name(path).split(".")[0] for path in SHIPPED}
+    distributions = packages_distributions()
+    declared = {canonicalize_name(requirement.name) for requirement in requirements_of_pyproject()}
+    violations = []
+    for path, tree in SHIPPED.items():
+        for line, name in imports_of(path, tree):
+            top = name.split(".")[0]
+            if top in sys.stdlib_module_names | ours | COMES_WITH_FASTAPI or room_of(name):
+                continue
+            if not declared & {canonicalize_name(distribution) for distribution in distributions.get(top, [])}:
+                violations.append(f"{at(path, line)}: {top} is not a requirement in pyproject.toml")
+    assert not violations, "\n".join(violations)
+
+
+def test_onnx_runtime_is_told_to_send_nothing_before_it_is_imported():
+    """Its official builds report to their maker from the import on; the variable is the only full way out."""
+    violations = []
+    for path, tree in SHIPPED.items():
+        told = [
+            node.lineno for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value == TELEMETRY_OFF
+        ]
+        violations += [
+            f"{at(path, line)}: set os.environ[{TELEMETRY_OFF!r}] above"
+            for line, name in imports_of(path, tree)
+            if name.split(".")[0] == "onnxruntime" and not any(earlier < line for earlier in told)
+        ]
+    assert not violations, "\n".join(violations)
+
+
+def test_no_function_is_longer_than_the_house_allows():
+    violations = [
+        f"{at(path, node.lineno)}: {node.name} has {length} lines"
+        for path, tree in OWN.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > MAX_FUNCTION_LINES
+    ]
+    assert not violations, "\n".join(violations)
+
+
+def test_no_file_is_longer_than_the_house_allows():
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in OWN}
+    assert {path: length for path, length in lengths.items() if length > MAX_FILE_LINES} == {}
+
+
+def requirements_of_pyproject(group: str | None = None) -> list[Requirement]:
+    """The run-time requirements, or those of a dependency group."""
+    content = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    lines = content["dependency-groups"][group] if group else content["project"]["dependencies"]
+    return [Requirement(line) for line in lines]
+
+
+def pins_of(lock: str) -> dict[str, set[str]]:
+    """The versions that a lock pins with at least one hash; more than one where Python versions need different ones."""
+    pinned = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)[^\n]*\\\n    --hash=sha256:[0-9a-f]{64}", re.MULTILINE)
+    pins: dict[str, set[str]] = {}
+    for name, version in pinned.findall((ROOT / lock).read_text(encoding="utf-8")):
+        pins.setdefault(canonicalize_name(name), set()).add(version)
+    return pins
+
+
+@pytest.mark.parametrize(
+    ("lock", "group"),
+    [("requirements.txt", None), ("requirements-dev.txt", None), ("requirements-dev.txt", "dev")],
+)
+def test_every_requirement_is_pinned_with_a_hash_at_a_version_that_it_allows(lock, group):
+    pins = pins_of(lock)
+    unmet = [
+        str(requirement)
+        for requirement in requirements_of_pyproject(group)
+        if not (versions := pins.get(canonicalize_name(requirement.name)))
+        or not all(requirement.specifier.contains(version) for version in versions)
+    ]
+    assert unmet == [], "make lock"
+
+
+def test_tests_run_with_the_versions_that_the_image_holds():
+    image, development = pins_of("requirements.txt"), pins_of("requirements-dev.txt")
+    assert {name: development.get(name) for name in image} == image
+
+
+@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-dev.txt"])
+def test_a_lock_names_no_registry_and_pins_everything_with_hashes(lock):
+    text = (ROOT / lock).read_text(encoding="utf-8")
+    assert "://" not in text
+    assert re.findall(r"^--?[a-z-]+", text, re.MULTILINE) == [], "options such as --index-url"
+    named = {canonicalize_name(name) for name in re.findall(r"^([A-Za-z0-9._-]+)", text, re.MULTILINE)}
+    assert named == set(pins_of(lock))
+
+
+def code_in(document: str) -> Iterator[str]:
+    """Fenced and indented lines, and what stands in backticks; in prose, people make decisions."""
+    fenced = False
+    for line in document.splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif fenced or line.startswith("    "):
+            yield line.strip().removeprefix("$ ")
+        else:
+            yield from re.findall(r"`([^`]+)`", line)
+
+
+def test_documents_name_only_make_targets_that_exist():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    unknown = [
+        f"{document.relative_to(ROOT)}: {code}"
+        for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+        for code in code_in(document.read_text(encoding="utf-8"))
+        if (command := re.match(r"make ([a-z-]+)", code)) and command[1] not in targets
+    ]
+    assert not unknown, "\n".join(unknown)
+
+
+def test_the_example_of_settings_names_only_settings_that_exist():
+    settings = SHIPPED[ROOT / "souvenir" / "settings.py"]
+    fields = {
+        node.target.id.upper()
+        for node in ast.walk(settings)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    compose = set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "docker-compose.yml").read_text(encoding="utf-8")))
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    named = set(re.findall(r"^#?([A-Z_]+)=", example, re.MULTILINE))
+    assert named - fields - compose == set()
