@@ -1,0 +1,105 @@
+"""One ONNX Runtime session: padded token ids in, unit vectors out. Not for two threads at once; the batcher owns it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from souvenir.embedding.model_files import ModelFiles, Pooling
+from souvenir.embedding.tokens import TokenIds
+from souvenir.errors import EmbeddingUnavailable
+from souvenir.types import FloatVector
+
+NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
+"""ONNX Runtime's official builds send usage data unless this stands in the environment before they load."""
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+_KNOWN_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+
+
+class EncoderSession:
+    """:raises EmbeddingUnavailable: If the model cannot be loaded, or what it says is no vector."""
+
+    def __init__(self, files: ModelFiles, threads: int) -> None:
+        files.check_manifest()
+        self._pooling = files.config.pooling
+        self._pad_id = files.config.pad_id
+        try:
+            self._session = _open(files, threads)
+        except Exception as error:
+            # ONNX Runtime's errors have no common base.
+            raise EmbeddingUnavailable(
+                f"ONNX Runtime cannot load {files.onnx_path}; restore it or set EMBED_MODEL to another model"
+            ) from error
+        self._input_types = {
+            value.name: np.int32 if "int32" in value.type else np.int64 for value in self._session.get_inputs()
+        }
+        if unknown := self._input_types.keys() - _KNOWN_INPUTS:
+            raise EmbeddingUnavailable(
+                f"{files.onnx_path} wants {', '.join(sorted(unknown))}, which a text encoder has no use for; "
+                "set EMBED_MODEL to another model"
+            )
+        outputs = [value.name for value in self._session.get_outputs()]
+        self._output = "sentence_embedding" if "sentence_embedding" in outputs else outputs[0]
+
+    def encode(self, rows: Sequence[TokenIds]) -> FloatVector:
+        """Unit vectors (n, dim) of token ids with their special tokens; padded to the longest row."""
+        lengths = np.array([len(row) for row in rows])
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        ids = np.full(mask.shape, self._pad_id, dtype=np.int64)
+        ids[mask] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
+        values = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        feed = {name: values[name].astype(kind, copy=False) for name, kind in self._input_types.items()}
+        [output] = self._session.run([self._output], feed)
+        vectors: FloatVector = np.asarray(output, dtype=np.float32)
+        if vectors.ndim == 3:
+            vectors = pooled(vectors, mask, self._pooling)
+        norms: FloatVector = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not (np.isfinite(norms) & (norms > 0)).all():
+            raise EmbeddingUnavailable(
+                "The embedding model made no usable vector of a text; set EMBED_MODEL to another model"
+            )
+        return vectors / norms
+
+
+def pooled(tokens: FloatVector, mask: NDArray[np.bool_], pooling: Pooling) -> FloatVector:
+    """One vector a text (n, dim) from its token vectors (n, length, dim); padding, on the right, has no part in it."""
+    vectors: FloatVector
+    match pooling:
+        case Pooling.CLS:
+            vectors = tokens[:, 0]
+        case Pooling.LAST_TOKEN:
+            vectors = tokens[np.arange(len(tokens)), mask.sum(axis=1) - 1]
+        case Pooling.MAX:
+            vectors = np.where(mask[..., None], tokens, np.float32(-np.inf)).max(axis=1)
+        case Pooling.MEAN:
+            vectors = tokens.sum(axis=1, where=mask[..., None]) / mask.sum(axis=1, keepdims=True, dtype=np.float32)
+    return vectors
+
+
+def _open(files: ModelFiles, threads: int) -> onnxruntime.InferenceSession:
+    os.environ.setdefault(NO_TELEMETRY, "1")
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or max(1, available_cores() // 2)
+    options.inter_op_num_threads = 1
+    # Batches differ in shape, so a plan of one batch's memory is of no use to the next.
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    # Threads that spin while they wait take the cores from whoever else has work.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(files.onnx_path, options, providers=["CPUExecutionProvider"])
+
+
+def available_cores() -> int:
+    """Cores that this process may run on; fewer than the machine has, in a container or under taskset."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,86 @@
+"""Texts to token ids, as the model wants them: with its prefixes and special tokens, and never cut silently."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from tokenizers import Encoding, Tokenizer
+
+from souvenir.embedding.model_files import ModelFiles
+from souvenir.errors import EmbeddingUnavailable, InvalidRequest
+
+TokenIds = Sequence[int]
+
+
+class ModelTokenizer:
+    """Safe to call from many threads."""
+
+    def __init__(self, files: ModelFiles) -> None:
+        try:
+            self._tokenizer = Tokenizer.from_file(str(files.tokenizer_path))
+        except Exception as error:
+            # The library raises plain Exception.
+            raise EmbeddingUnavailable(
+                f"{files.tokenizer_path} cannot be read; restore it or set EMBED_MODEL to another model"
+            ) from error
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._unknown_id = self._tokenizer.token_to_id(getattr(self._tokenizer.model, "unk_token", None) or "[UNK]")
+        self._query_prefix = files.config.query_prefix
+        self._document_prefix = files.config.document_prefix
+        probe = self._tokenizer.encode("a")
+        content = [place for place, special in enumerate(probe.special_tokens_mask) if not special]
+        self._before = probe.ids[: content[0]]
+        self._after = probe.ids[content[-1] + 1 :]
+        self._room = files.config.max_length - len(self._before) - len(self._after)
+        prefix_length = max(len(self._encode(prefix)) for prefix in (self._query_prefix, self._document_prefix))
+        self.max_tokens = self._room - prefix_length
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Character spans of the content tokens, however many there are."""
+        return self._encode(text).offsets
+
+    def known_share(self, text: str) -> float:
+        """The share of the content tokens that the vocabulary holds; 1 for a text of none, or without such a token."""
+        ids = self._encode(text).ids
+        return 1.0 - sum(token == self._unknown_id for token in ids) / max(1, len(ids))
+
+    def documents(self, texts: Sequence[str]) -> list[TokenIds]:
+        """:raises InvalidRequest: If a text has more than `max_tokens` tokens."""
+        encodings = self._encode_all([self._document_prefix + text for text in texts])
+        for place, encoding in enumerate(encodings):
+            if len(encoding) > self._room:
+                raise InvalidRequest(
+                    f"Text {place} has {len(encoding)} tokens and the embedding model reads {self._room}; "
+                    "split it into passages first"
+                )
+        return [self._wrapped(encoding.ids) for encoding in encodings]
+
+    def query_windows(self, text: str) -> list[TokenIds]:
+        """The text as one window, or if it is too long as several of about the same length, each with the prefix."""
+        encoding = self._encode(self._query_prefix + text)
+        of_prefix = sum(end <= len(self._query_prefix) for _, end in encoding.offsets) if self._query_prefix else 0
+        prefix, content = encoding.ids[:of_prefix], encoding.ids[of_prefix:]
+        windows = max(1, -(-len(content) // (self._room - of_prefix)))
+        bounds = [len(content) * window // windows for window in range(windows + 1)]
+        return [self._wrapped(prefix + content[start:end]) for start, end in pairwise(bounds)]
+
+    def _wrapped(self, ids: Sequence[int]) -> TokenIds:
+        return [*self._before, *ids, *self._after]
+
+    def _encode(self, text: str) -> Encoding:
+        try:
+            return self._tokenizer.encode(text, add_special_tokens=False)
+        except TypeError as error:
+            raise _not_unicode() from error
+
+    def _encode_all(self, texts: list[str]) -> list[Encoding]:
+        try:
+            return self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        except TypeError as error:
+            raise _not_unicode() from error
+
+
+def _not_unicode() -> InvalidRequest:
+    return InvalidRequest("The text is not valid Unicode: it holds half of a surrogate pair; send it as proper UTF-8")
