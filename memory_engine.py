@@ -1,0 +1,492 @@
+"""The lock-guarded core that every noun stands on: namespaces, memories, passages, search, backup, check.
+
+One short method a verb. It owns order and locking; SQL is in `souvenir.store`, arrays in `souvenir.index`, arithmetic
+in `souvenir.search`, and it knows nothing of HTTP. A write is prepared (analysed, embedded) outside of every lock,
+stands in one transaction, reaches the indexes, and only then returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
+from threading import Lock
+from typing import TypeVar
+
+import apsw
+import numpy as np
+import structlog
+
+from souvenir.engine.maintenance import Maintenance
+from souvenir.engine.preparation import prepare
+from souvenir.engine.recall import Recall
+from souvenir.errors import InvalidRequest, NothingToDo, Overloaded, ServiceClosing
+from souvenir.index.analyser import ANALYSER_VERSION, Analyser
+from souvenir.index.lexical import Bm25Constants
+from souvenir.index.registry import IndexRegistry
+from souvenir.index.snapshot import Origin, SnapshotFiles
+from souvenir.moments import utc_now
+from souvenir.search.duplicates import duplicates
+from souvenir.search.profiles import PROFILES
+from souvenir.settings import Settings
+from souvenir.store import check, reads
+from souvenir.store.backups import Backup
+from souvenir.store.database import Database
+from souvenir.store.reads import SUPERSEDES
+from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.types import (
+    AddAction,
+    AddOutcome,
+    DeduplicateOutcome,
+    DeleteOutcome,
+    DuplicatePair,
+    Embedder,
+    Filters,
+    JsonObject,
+    Memory,
+    MemoryDraft,
+    MemoryPatch,
+    MergeOutcome,
+    OnDuplicate,
+    Page,
+    PreparedPassage,
+    Readiness,
+    Scope,
+    SearchQuery,
+    SearchResult,
+    SkipReason,
+    SourceFilter,
+    Stats,
+    SupersedeOutcome,
+    UpsertOutcome,
+)
+
+T = TypeVar("T")
+
+DUPLICATE_SIMILARITY = 0.90
+"""Cosine from which an add collides with a stored text."""
+
+IDENTICAL_SIMILARITY = 0.97
+"""Cosine from which the collision says nothing new, so that superseding would only churn."""
+
+PAIRS_SHOWN = 20
+_DUPLICATE_LOCKS = 64
+
+log = structlog.get_logger(__name__)
+
+
+class MemoryEngine:
+    """Open with `MemoryEngine.open`; safe to call from any thread; raises the errors of `souvenir.errors`."""
+
+    def __init__(self, settings: Settings, embedder: Embedder, database: Database) -> None:
+        self._settings = settings
+        self._embedder = embedder
+        self._database = database
+        self._analyser = Analyser(settings.analyser_language)
+        self._duplicate_locks = [Lock() for _ in range(_DUPLICATE_LOCKS)]
+        self._maintenance = Maintenance(self._maintain, interval_s=settings.snapshot_interval_s)
+        self._registry = self._new_registry()
+        self._warm = False
+        self._maintenance.start()
+
+    @classmethod
+    def open(cls, settings: Settings, embedder: Embedder) -> MemoryEngine:
+        """:raises StoreUnusable: If the data folder must not be opened; the sentence says what to do."""
+        database = Database.open(settings, embedder.model_id)
+        try:
+            return cls(settings, embedder, database)
+        except BaseException:
+            database.close()
+            raise
+
+    def close(self) -> None:
+        """Finish the writes that wait, write the changed indexes to disk, close the database."""
+        self._maintenance.close()
+        # Too busy for a snapshot, or closed before: the next start makes the indexes again.
+        with suppress(Overloaded, ServiceClosing), closing(self._database):
+            self.snapshot()
+
+    def warm_up(self) -> None:
+        """Load the default namespace's index, so that the first search does not wait for it."""
+        with self._namespace(Scope()) as (_, namespace):
+            pass
+        if namespace is not None:
+            self._registry.get(namespace.id)
+        self._warm = True
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    def add(self, scope: Scope, draft: MemoryDraft, *, on_duplicate: OnDuplicate | None = None) -> AddOutcome:
+        """Store one memory, unless `on_duplicate` says otherwise of a text that is nearly there already."""
+        [passages] = self._prepare([draft.text])
+        if on_duplicate in (None, OnDuplicate.ADD):
+            return AddOutcome(AddAction.ADDED, self._write(scope, lambda tx: tx.insert(draft, passages)).id)
+        with self._one_duplicate_check_at_a_time(scope):
+            found = self._nearest(scope, passages)
+            if found is None or found[1] < DUPLICATE_SIMILARITY:
+                return AddOutcome(AddAction.ADDED, self._write(scope, lambda tx: tx.insert(draft, passages)).id)
+            blocker, similarity = found
+            if similarity >= IDENTICAL_SIMILARITY or on_duplicate is OnDuplicate.SKIP:
+                reason = SkipReason.IDENTICAL if similarity >= IDENTICAL_SIMILARITY else SkipReason.DUPLICATE
+                return AddOutcome(AddAction.SKIPPED, None, blocker, similarity, reason)
+            return self._write(scope, lambda tx: tx.replace_blocker(draft, passages, blocker, similarity))
+
+    def add_batch(self, scope: Scope, drafts: Sequence[MemoryDraft], *, deduplicate: bool = False) -> list[int]:
+        """Store all of them in one transaction; with `deduplicate`, those that are not nearly there already.
+
+        The drafts are not compared with each other.
+
+        :return: The ids of those that were stored, in order.
+        """
+        prepared = self._prepare([draft.text for draft in drafts])
+        if not deduplicate:
+            return self._insert_all(scope, list(zip(drafts, prepared, strict=True)))
+        with self._one_duplicate_check_at_a_time(scope):
+            fresh: list[tuple[MemoryDraft, Sequence[PreparedPassage]]] = []
+            for draft, passages in zip(drafts, prepared, strict=True):
+                found = self._nearest(scope, passages)
+                if found is None or found[1] < DUPLICATE_SIMILARITY:
+                    fresh.append((draft, passages))
+            return self._insert_all(scope, fresh)
+
+    def upsert(self, scope: Scope, drafts: Sequence[MemoryDraft]) -> list[UpsertOutcome]:
+        """Store each draft, or change the memory that has its (source, key), all in one transaction.
+
+        Metadata keys that a draft does not name stay as they are.
+
+        :raises InvalidRequest: If a draft has no key.
+        """
+        prepared = self._prepare([draft.text for draft in drafts])
+
+        def work(tx: Transaction) -> list[UpsertOutcome]:
+            return [tx.upsert(draft, passages) for draft, passages in zip(drafts, prepared, strict=True)]
+
+        return self._write(scope, work)
+
+    def patch(self, scope: Scope, memory_id: int, patch: MemoryPatch) -> Memory:
+        """Change some fields of a memory.
+
+        :raises NothingToDo: If the patch changes nothing.
+        """
+        if patch == MemoryPatch():
+            raise NothingToDo("Nothing to update; give text, source, metadata_patch, pinned or archived")
+        passages = [] if patch.text is None else self._prepare([patch.text])[0]
+        return self._write(scope, lambda tx: tx.update(memory_id, patch, passages))
+
+    def supersede(
+        self,
+        scope: Scope,
+        memory_id: int,
+        *,
+        text: str,
+        source: str | None = None,
+        metadata: JsonObject | None = None,
+        document_at: datetime | None = None,
+    ) -> SupersedeOutcome:
+        """Store a new text in the place of a memory, which is archived and linked; key and metadata carry over.
+
+        :raises MemoryNotFound: If there is no such memory.
+        :raises Conflict: If it is pinned or archived already.
+        """
+        [passages] = self._prepare([text])
+
+        def work(tx: Transaction) -> SupersedeOutcome:
+            old = tx.living_memory(memory_id, hint="unpin it before superseding it")
+            draft = MemoryDraft(
+                text, source or old.source, {**old.metadata, **(metadata or {})}, key=old.key, document_at=document_at
+            )
+            return SupersedeOutcome(old, tx.supersede(old, draft, passages).id)
+
+        return self._write(scope, work)
+
+    def merge(self, scope: Scope, ids: Sequence[int], *, text: str, source: str) -> MergeOutcome:
+        """Store one text in the place of several memories, which are archived and linked.
+
+        :raises InvalidRequest: If fewer than two memories are named.
+        :raises MemoryNotFound: If one does not exist; nothing is changed.
+        :raises Conflict: If one is pinned or archived already; nothing is changed.
+        """
+        chosen = sorted(set(ids))
+        if len(chosen) < 2:
+            raise InvalidRequest("A merge takes the ids of at least two memories")
+        [passages] = self._prepare([text])
+
+        def work(tx: Transaction) -> MergeOutcome:
+            olds = [tx.living_memory(memory_id, hint="unpin it before merging it") for memory_id in chosen]
+            metadata = {"source_memory_ids": chosen}
+            merged = tx.insert(MemoryDraft(text, source, metadata), passages, action="merge")
+            for old in olds:
+                tx.archive(old, action="merged")
+                tx.link(merged.id, old.id, SUPERSEDES)
+            return MergeOutcome(merged.id, tuple(chosen))
+
+        return self._write(scope, work)
+
+    def archive(self, scope: Scope, ids: Sequence[int]) -> int:
+        """Archive those of the memories that exist and are not archived; returns how many that were."""
+
+        def work(tx: Transaction) -> int:
+            found = reads.memories(tx.connection, tx.namespace_id, ids).values()
+            return len([tx.archive(memory) for memory in found if not memory.archived])
+
+        return self._write(scope, work)
+
+    def delete(self, scope: Scope, memory_id: int, *, force: bool = False) -> Memory:
+        """Forget one memory for good.
+
+        :raises MemoryPinned: If it is pinned and `force` is not set.
+        """
+
+        def work(tx: Transaction) -> Memory:
+            memory = (
+                tx.memory(memory_id)
+                if force
+                else tx.unpinned_memory(memory_id, hint="pass force=true to delete it anyway")
+            )
+            tx.delete([memory_id])
+            return memory
+
+        return self._write(scope, work)
+
+    def delete_many(self, scope: Scope, ids: Sequence[int]) -> DeleteOutcome:
+        """Forget those that exist and are not pinned, in one transaction."""
+
+        def work(tx: Transaction) -> DeleteOutcome:
+            wanted = list(dict.fromkeys(ids))
+            found = reads.memories(tx.connection, tx.namespace_id, wanted)
+            pinned = tuple(id_ for id_ in wanted if id_ in found and found[id_].pinned)
+            deleted = tuple(id_ for id_ in wanted if id_ in found and not found[id_].pinned)
+            tx.delete(deleted)
+            return DeleteOutcome(deleted, tuple(id_ for id_ in wanted if id_ not in found), pinned)
+
+        return self._write(scope, work)
+
+    def delete_by_source(self, scope: Scope, source: SourceFilter, *, back_up: bool = True) -> DeleteOutcome:
+        """Forget every unpinned memory of the matching sources; a backup is made first."""
+        if not self.matching(scope, source):
+            return DeleteOutcome(())
+        if back_up:
+            self.back_up(reason="pre_delete")
+
+        def work(tx: Transaction) -> DeleteOutcome:
+            ids = tuple(reads.memory_ids(tx.connection, tx.namespace_id, source=source, pinned=False))
+            tx.delete(ids)
+            return DeleteOutcome(ids)
+
+        return self._write(scope, work)
+
+    def deduplicate(self, scope: Scope, *, threshold: float, dry_run: bool) -> DeduplicateOutcome:
+        """Find memories of one source that say the same, and unless it is a dry run delete all but the first of each.
+
+        Pinned and archived memories are never removed; a backup is made first.
+        """
+        pairs = self._duplicate_pairs(scope, threshold)
+        removed = [duplicate for _, duplicate, _ in pairs]
+        shown = self.get(scope, [id_ for kept, duplicate, _ in pairs[:PAIRS_SHOWN] for id_ in (kept, duplicate)])
+        if removed and not dry_run:
+            self.back_up(reason="pre_deduplicate")
+            removed = list(self.delete_many(scope, removed).deleted_ids)
+        return DeduplicateOutcome(
+            pair_count=len(pairs),
+            pairs=tuple(
+                DuplicatePair(shown[kept], shown[duplicate], similarity)
+                for kept, duplicate, similarity in pairs[:PAIRS_SHOWN]
+                if kept in shown and duplicate in shown
+            ),
+            removed_ids=tuple(removed),
+            remaining=self.count(scope),
+        )
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def get(self, scope: Scope, ids: Sequence[int]) -> dict[int, Memory]:
+        """Those of the memories that exist in the namespace, by id."""
+        with self._namespace(scope) as (connection, namespace):
+            return {} if namespace is None else reads.memories(connection, namespace.id, ids)
+
+    def page(
+        self, scope: Scope, *, source: SourceFilter | None = None, pinned: bool | None = None, offset: int, limit: int
+    ) -> Page:
+        """One page of the memories in the order in which they were stored, archived ones included."""
+        with self._namespace(scope) as (connection, namespace):
+            if namespace is None:
+                return Page((), 0)
+            total = reads.count_memories(connection, namespace.id, source=source, pinned=pinned)
+            found = reads.list_memories(
+                connection, namespace.id, source=source, pinned=pinned, offset=offset, limit=limit
+            )
+            return Page(tuple(found), total)
+
+    def count(self, scope: Scope, source: SourceFilter | None = None) -> int:
+        with self._namespace(scope) as (connection, namespace):
+            return 0 if namespace is None else reads.count_memories(connection, namespace.id, source=source)
+
+    def matching(self, scope: Scope, source: SourceFilter) -> Sequence[int]:
+        """Ids of the unpinned memories that `delete_by_source` would delete."""
+        with self._namespace(scope) as (connection, namespace):
+            return [] if namespace is None else reads.memory_ids(connection, namespace.id, source=source, pinned=False)
+
+    def nearest(self, scope: Scope, text: str) -> tuple[Memory, float] | None:
+        """The living memory most similar to a text, and the cosine between them."""
+        return self._nearest(scope, self._prepare([text])[0])
+
+    def search(self, scope: Scope, query: SearchQuery) -> SearchResult:
+        """The memories that answer a query best. An arm that cannot run is named in the result, not silently left out.
+
+        :raises SearchUnavailable: If no arm can run.
+        """
+        with self._namespace(scope) as (connection, namespace):
+            if namespace is None:
+                return SearchResult(query.text, ())
+            wanted = query.filters.metadata
+            owner_ids = reads.owners_with_metadata(connection, namespace.id, wanted) if wanted else None
+        recall = Recall(self._registry.get(namespace.id), self._embedder, self._analyser, self._settings.search_fusion)
+        found = recall.find(query, owner_ids, query.now or utc_now())
+        with self._database.read() as connection:
+            return found.result(reads.memories(connection, namespace.id, found.owner_ids))
+
+    def search_many(self, scope: Scope, queries: Sequence[SearchQuery]) -> Sequence[SearchResult]:
+        return [self.search(scope, query) for query in queries]
+
+    def stats(self, scope: Scope) -> Stats:
+        with self._namespace(scope) as (connection, namespace):
+            memories = 0 if namespace is None else reads.count_memories(connection, namespace.id)
+            passages = 0 if namespace is None else reads.count_passages(connection, namespace.id)
+        index = None if namespace is None else self._registry.loaded().get(namespace.id)
+        return Stats(
+            memories=memories,
+            passages=passages,
+            dim=self._embedder.dim,
+            model_id=self._embedder.model_id,
+            created_at=None if namespace is None else namespace.created_at,
+            changed_at=None if namespace is None else namespace.changed_at,
+            index_bytes=0 if index is None else index.nbytes,
+            backups=len(self._database.backups.all()),
+        )
+
+    def readiness(self) -> Readiness:
+        """Whether searches of the default namespace are answered now, and from all that it holds."""
+        with self._namespace(Scope()) as (connection, namespace):
+            stored = 0 if namespace is None else reads.count_memories(connection, namespace.id)
+        ready = self._embedder.ready and self._warm
+        indexed = self._registry.get(namespace.id).owner_count() if ready and namespace is not None else 0
+        return Readiness(ready, "ready" if ready else "starting", indexed, stored)
+
+    # --- keeping -----------------------------------------------------------------------------------------------
+
+    def back_up(self, *, reason: str) -> Backup:
+        """Copy the database while reads and writes go on.
+
+        :raises InvalidRequest: If the reason cannot be part of a folder's name.
+        """
+        return self._database.back_up(reason=reason, now=utc_now())
+
+    def backups(self) -> Sequence[Backup]:
+        """Newest first."""
+        return self._database.backups.all()
+
+    def restore(self, name: str) -> Backup:
+        """Go back to a backup in one step, the present state being backed up first; returns that backup.
+
+        :raises BackupNotFound: If there is no such backup.
+        :raises BackupDamaged: If it cannot be used; nothing was changed.
+        """
+        return self._database.restore(name, now=utc_now(), switched=self._replace_registry)
+
+    def snapshot(self) -> None:
+        """Write every changed index to disk, so that the next start is quick."""
+        self._database.between_writes(lambda: self._registry.write_snapshots(all_changed=True))
+
+    def check(self) -> Sequence[str]:
+        """Compare the database with itself and with every loaded index, row by row; one sentence a disagreement."""
+        return self._database.between_writes(self._check)
+
+    def _check(self) -> Sequence[str]:
+        with self._database.reader() as connection:
+            found = check.problems(connection)
+            for namespace_id, index in self._registry.loaded().items():
+                truth = reads.NamespaceView(connection, namespace_id)
+                problems = index.problems(truth.passages(None), self._analyser.terms)
+                found += [f"index of namespace {namespace_id}: {problem}" for problem in problems]
+                if index.change_seq != truth.change_seq:
+                    found.append(f"index of namespace {namespace_id} stands at another write than the database")
+        return found
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    def _prepare(self, texts: Sequence[str]) -> Sequence[Sequence[PreparedPassage]]:
+        return prepare(texts, self._embedder, self._analyser)
+
+    def _write(self, scope: Scope, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in one durable transaction; the indexes know it when this returns."""
+        return self._database.write(scope, utc_now(), work, self._apply)
+
+    def _apply(self, update: IndexUpdate) -> None:
+        self._registry.apply(update.namespace_id, update.changes, update.change_seq)
+
+    def _insert_all(self, scope: Scope, prepared: Sequence[tuple[MemoryDraft, Sequence[PreparedPassage]]]) -> list[int]:
+        return self._write(scope, lambda tx: [tx.insert(draft, passages).id for draft, passages in prepared])
+
+    def _nearest(self, scope: Scope, passages: Sequence[PreparedPassage]) -> tuple[Memory, float] | None:
+        with self._namespace(scope) as (_, namespace):
+            if namespace is None:
+                return None
+        vectors = np.stack([passage.vector for passage in passages])
+        found = self._registry.get(namespace.id).nearest(vectors, filters=Filters())
+        if found is None:
+            return None
+        memory = self.get(scope, [found[0]]).get(found[0])
+        return None if memory is None else (memory, found[1])
+
+    def _duplicate_pairs(self, scope: Scope, threshold: float) -> Sequence[tuple[int, int, float]]:
+        with self._namespace(scope) as (connection, namespace):
+            if namespace is None:
+                return []
+            pinned = frozenset(reads.memory_ids(connection, namespace.id, pinned=True))
+        ids, sources, counts, vectors = self._registry.get(namespace.id).owner_vectors(Filters())
+        return duplicates(ids, sources, counts, vectors, threshold=threshold, keep=pinned)
+
+    @contextmanager
+    def _namespace(self, scope: Scope) -> Iterator[tuple[apsw.Connection, reads.Namespace | None]]:
+        """A read transaction, and the scope's namespace in it if it was ever written to."""
+        with self._database.read() as connection:
+            yield connection, reads.namespace_named(connection, scope.namespace)
+
+    @contextmanager
+    def _one_duplicate_check_at_a_time(self, scope: Scope) -> Iterator[None]:
+        """From the check to the write, so that two equal texts that come at once do not both find themselves new."""
+        with self._duplicate_locks[hash(scope.namespace) % _DUPLICATE_LOCKS]:
+            yield
+
+    def _new_registry(self) -> IndexRegistry:
+        constants = {profile: Bm25Constants(row.k1, row.b) for profile, row in PROFILES.items()}
+        origin = Origin(
+            lineage=self._database.lineage,
+            model_id=self._embedder.model_id,
+            dim=self._embedder.dim,
+            analyser=f"{ANALYSER_VERSION}/{self._settings.analyser_language}",
+        )
+        return IndexRegistry(
+            self._open_view,
+            SnapshotFiles(self._settings.index_dir, origin, constants),
+            self._analyser.terms,
+            dim=self._embedder.dim,
+            constants=constants,
+            max_bytes=self._settings.index_memory_mb * 1024 * 1024,
+            on_load=self._maintenance.ask,
+        )
+
+    def _replace_registry(self) -> None:
+        """The indexes of the database that was replaced are no longer true of anything."""
+        self._registry = self._new_registry()
+
+    @contextmanager
+    def _open_view(self, namespace_id: int) -> Iterator[reads.NamespaceView]:
+        with self._database.read() as connection:
+            yield reads.NamespaceView(connection, namespace_id)
+
+    def _maintain(self) -> None:
+        """Drop what is over the memory budget, and write the indexes that changed much."""
+        if self._registry.over_budget:
+            self._database.between_writes(self._registry.shrink)
+        self._database.between_writes(lambda: self._registry.write_snapshots(all_changed=False))

@@ -1,0 +1,1 @@
+"""The longer paths of the engine: preparing texts for storage, and recalling them."""

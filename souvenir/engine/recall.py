@@ -1,0 +1,198 @@
+"""The path of a search: embed and analyse the query, run both arms, rank what they found.
+
+No language model takes part. An arm that fails is logged and named in the answer; the other one answers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from souvenir.errors import SearchUnavailable
+from souvenir.index.analyser import Analyser
+from souvenir.index.namespace import Candidates, NamespaceIndex, Probe
+from souvenir.moments import to_us
+from souvenir.search.profiles import LEGIBLE_SHARE
+from souvenir.search.ranking import Evidence, Ranked, rank_by_similarity, rank_owners
+from souvenir.types import (
+    ArmCandidate,
+    Embedder,
+    Fusion,
+    Hit,
+    Memory,
+    Profile,
+    ScoreParts,
+    SearchQuery,
+    SearchResult,
+)
+
+T = TypeVar("T")
+
+CANDIDATE_COUNT = 256
+"""Passages that each arm hands to the ranking: the full ranking's first ten are among them (benchmarks/engine)."""
+
+VECTOR, LEXICAL = "vector", "lexical"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A ranking, before the memories themselves were read."""
+
+    query: SearchQuery
+    candidates: Candidates
+    ranked: Sequence[Ranked]
+    degraded: tuple[str, ...]
+
+    @property
+    def owner_ids(self) -> list[int]:
+        return [ranked.owner_id for ranked in self.ranked]
+
+    def result(self, memories: Mapping[int, Memory]) -> SearchResult:
+        """The answer. A memory that was deleted since it was ranked is left out."""
+        return SearchResult(
+            query=self.query.text,
+            hits=tuple(
+                Hit(memories[ranked.owner_id], ranked.score, self._parts(ranked))
+                for ranked in self.ranked
+                if ranked.owner_id in memories
+            ),
+            degraded=self.degraded,
+            candidates_considered=len(self.candidates.rows),
+            vector_candidates=self._arm(self.candidates.dense if self.query.hybrid else self.candidates.similarity),
+            lexical_candidates=self._arm(self.candidates.lexical),
+            filtered_by_source=self.candidates.excluded,
+            repairs=self.candidates.repairs,
+        )
+
+    def _arm(self, scores: NDArray[np.float64]) -> tuple[ArmCandidate, ...]:
+        """What one arm ranks first by itself, as long as a classic fusion would take it: three times top_k."""
+        if not self.query.explain:
+            return ()
+        matched = scores > 0
+        best: dict[int, float] = {}
+        for owner, score in zip(self.candidates.owner_ids[matched].tolist(), scores[matched].tolist(), strict=True):
+            best[owner] = max(score, best.get(owner, score))
+        first = sorted(best.items(), key=lambda item: (-item[1], item[0]))[: 3 * self.query.top_k]
+        return tuple(ArmCandidate(owner, score) for owner, score in first)
+
+    def _parts(self, ranked: Ranked) -> ScoreParts:
+        found, index = self.candidates, ranked.index
+        return ScoreParts(
+            lexical=float(found.lexical[index]),
+            dense=float(found.dense[index]),
+            similarity=float(found.similarity[index]),
+            lexical_rank=ranked.lexical_rank,
+            vector_rank=ranked.vector_rank,
+            rrf_score=ranked.rrf_score,
+            parts=ranked.parts,
+            profile=Profile(int(found.profiles[index])),
+            passage_id=int(found.passage_ids[index]),
+            terms=found.terms[index] if found.terms else (),
+        )
+
+
+class Recall:
+    """Searches one namespace's index."""
+
+    def __init__(self, index: NamespaceIndex, embedder: Embedder, analyser: Analyser, fusion: Fusion) -> None:
+        self._index = index
+        self._embedder = embedder
+        self._analyser = analyser
+        self._fusion = fusion
+
+    def find(self, query: SearchQuery, owner_ids: Sequence[int] | None, now: datetime) -> Found:
+        """Rank the namespace's owners for a query.
+
+        :param owner_ids: The owners that may be found, if filters outside of the index chose them.
+        :raises SearchUnavailable: If no arm can run.
+        """
+        probe = self._probe(query, owner_ids)
+        legible = probe.vector is None or self._embedder.known_share(query.text) >= LEGIBLE_SHARE
+        while True:
+            candidates, probe = self._candidates(probe)
+            ranked = self._rank(query, candidates, now, with_vector=probe.vector is not None, legible=legible)
+            if len(ranked) >= query.top_k or candidates.complete:
+                return Found(query, candidates, ranked, self._degraded(query, probe))
+            probe = replace(probe, candidate_count=4 * probe.candidate_count)
+
+    def _probe(self, query: SearchQuery, owner_ids: Sequence[int] | None) -> Probe:
+        words = _try(LEXICAL, lambda: self._analyser.query_words(query.text)) if query.hybrid else None
+        return Probe(
+            vector=_try(VECTOR, lambda: self._embedder.embed_query(query.text)),
+            words=words,
+            filters=query.filters,
+            owner_ids=None if owner_ids is None else np.array(owner_ids, dtype=np.int64),
+            centred=query.hybrid,
+            candidate_count=CANDIDATE_COUNT,
+            explain=query.explain,
+        )
+
+    def _candidates(self, probe: Probe) -> tuple[Candidates, Probe]:
+        """What the arms find, and the probe with the arms that could run."""
+        for attempt in _attempts(probe):
+            found = _try("index", partial(self._index.search, attempt))
+            if found is not None:
+                return found, attempt
+        raise SearchUnavailable("Neither arm of the search can run; look at the service's log")
+
+    def _rank(
+        self, query: SearchQuery, found: Candidates, now: datetime, *, with_vector: bool, legible: bool
+    ) -> Sequence[Ranked]:
+        chosen: NDArray[np.int64] | None = None
+        if query.threshold is not None and with_vector:
+            chosen = np.flatnonzero(found.similarity >= query.threshold)
+        evidence = _evidence(found, chosen, dense_counts=with_vector and legible)
+        if not query.hybrid:
+            ranked = rank_by_similarity(evidence, top_k=query.top_k)
+        else:
+            ranked = rank_owners(
+                evidence, weights=query.weights, fusion=self._fusion, now_us=to_us(now), top_k=query.top_k
+            )
+        return ranked if chosen is None else [replace(one, index=int(chosen[one.index])) for one in ranked]
+
+    @staticmethod
+    def _degraded(query: SearchQuery, probe: Probe) -> tuple[str, ...]:
+        missing = [VECTOR] if probe.vector is None else []
+        return tuple(missing + ([LEXICAL] if query.hybrid and probe.words is None else []))
+
+
+def _attempts(probe: Probe) -> Iterator[Probe]:
+    """The probe with both arms, then with either alone."""
+    if probe.vector is not None and probe.words is not None:
+        yield probe
+    if probe.vector is not None:
+        yield replace(probe, words=None)
+    if probe.words is not None:
+        yield replace(probe, vector=None)
+
+
+def _try(arm: str, run: Callable[[], T]) -> T | None:
+    """An arm's boundary: its failure is logged and the search goes on without it."""
+    try:
+        return run()
+    except Exception:
+        log.exception("search_arm_failed", arm=arm)
+        return None
+
+
+def _evidence(found: Candidates, chosen: NDArray[np.int64] | None, *, dense_counts: bool) -> Evidence:
+    rows: slice | NDArray[np.int64] = slice(None) if chosen is None else chosen
+    return Evidence(
+        rows=found.rows[rows],
+        owner_ids=found.owner_ids[rows],
+        lexical=found.lexical[rows],
+        dense=found.dense[rows] * dense_counts,
+        similarity=found.similarity[rows],
+        profiles=found.profiles[rows],
+        occurred_us=found.occurred_us[rows],
+        dense_counts=dense_counts,
+    )

@@ -1,0 +1,1 @@
+"""Derived, rebuildable indexes that live in memory: words, vectors, and their snapshots."""

@@ -1,0 +1,293 @@
+"""Text to index terms: one function for what is stored and for what is asked.
+
+A text is cut into tokens at white space and punctuation; a token that is made of parts (``fly.io``, ``getUserName``,
+``2023-05-08``) gives a term for the whole and terms for the parts. What becomes of each kind:
+
+| token | terms |
+|---|---|
+| plain word | casefolded, diacritics folded, Snowball stem; nothing if it is a stop word |
+| ``Jane's``, ``don't`` | ``jane``; ``do``, a stop word |
+| ``fly.io``, ``src/app.py``, ``a@b.org`` | as written, then each part as a token of its own |
+| ``kebab-case``, ``snake_case``, ``getUserName`` | joined (``kebabcase``, stemmed as a word), then the parts |
+| ``2023-05-08``, ``10:30`` | as written, then the parts (of dotted numbers and times: the leading ones) |
+| ``v2.1``, ``10.5GB``, ``python3`` | as written, then the number and the letters |
+| ``1,000``, ``1990s``, ``U.S.A.``, ``C++``, ``C#`` | ``1000``; ``1990``; ``usa``; ``c++`` and ``c``; ``c#`` and ``c`` |
+| scripts written without spaces | bigrams of characters; a character that stands alone is a term |
+
+A joined whole lets ``wi-fi`` meet ``wifi`` and ``user_name`` meet ``userName``. A text of nothing but stop words keeps
+them, stored or asked, so that it can be found at all.
+
+Every step is linear in the length of the text, whatever the text. This module knows nothing of frequencies or indexes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from functools import cache
+from itertools import islice, pairwise
+from threading import Lock
+from typing import NamedTuple
+
+import Stemmer
+
+from souvenir.index.folding import fold, has_marks, mark_class, normalised
+
+ANALYSER_VERSION = 1
+"""Stored with every index: terms of two versions never meet."""
+
+MAX_TERM_LENGTH = 64
+"""Characters of a term; a longer one keeps its first 64, and is not taken apart at capitals."""
+
+LONG_PART = 4
+"""Characters from which on every part of a hyphenated compound is taken for a word in its own right."""
+
+CACHED_TOKENS = 32_768
+"""Distinct tokens whose terms are remembered: some 8 MB. Emptied when full, since the common ones are back at once."""
+
+STOP_WORDS = frozenset(
+    "a an and are as at be but by did do does for from had has have he her his how i if in is it its me my of on or "
+    "she that the their they this to was we were what when where which who whom why will with would you your".split()
+)
+
+
+class WordKind(Enum):
+    """What becomes of a word: a plain one may be repaired, a stop word is dropped, an exact one is taken as it is.
+
+    An open compound joins longer words by hyphens (``boundary-layer``). Texts also write these as two words, and the
+    rare joined term would outweigh all of the others; so texts hold it, and a query looks up its parts alone (measured:
+    recall@10 +0.6 points on Cranfield, +0.2 on LoCoMo turns). ``follow-up`` and ``wi-fi`` are none: these are also
+    written closed.
+    """
+
+    PLAIN = "plain"
+    STOP = "stop"
+    EXACT = "exact"
+    OPEN_COMPOUND = "open compound"
+
+
+class QueryWord(NamedTuple):
+    """A word as it was written (casefolded), the term it is looked up by, and what may be done with it."""
+
+    word: str
+    term: str
+    kind: WordKind
+
+
+# One token: word characters, joined by single marks that stand between two of them. "{w}" is a word character.
+# A comma joins only thousands and a colon only digits; "++" and "#" may end a token (C++, C#).
+_TOKEN = r"{w}+(?:(?:[-.'@&+/\\]|_+|(?<=\d),(?=\d\d\d(?!\d))|(?<=\d):(?=\d)){w}+)*(?:\+\+|#(?!{w}))?"
+_PLAIN_TOKENS = re.compile(_TOKEN.replace("{w}", r"[^\W_]"))
+
+# From the loosest joint to the tightest; a dot between two digits is not a joint but part of a number.
+_JOINTS = tuple(re.compile(joint) for joint in (r"[/\\]", "@", r"\.(?!\d)|(?<!\d)\.", "[&+]", "[-_']"))
+_DOT, _HYPHEN = 2, 4
+
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d\d\d)")
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:.+)", re.DOTALL)
+_SHORTENED = frozenset(("s", "m", "re", "ve", "ll", "d"))
+_NEGATED = {"ca": "can", "wo": "will", "sha": "shall", "ai": "is"}
+_NUMBER = re.compile(r"(v|[a-z]{2,})?(\d+(?:[.:]\d+)*)([a-z]+)?", re.IGNORECASE)
+_NUMBER_JOINT = re.compile("[.:]")
+_NUMBER_PREFIXES = 3
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_CAPITAL_PLURAL = re.compile("[A-Z]+s")
+_UNSTEMMED = re.compile(r"[-.'@&+/\\_,:#\d]")
+
+# Han, kana, Hangul, and the scripts of South-East Asia that put no spaces between words (Thai, Lao, Burmese, Khmer).
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+
+
+class Analyser:
+    """Turns texts into terms. Safe to call from many threads; equal texts give equal terms.
+
+    :param language: A Snowball language; the stop list is used for English only.
+    :raises ValueError: If Snowball has no such language.
+    """
+
+    def __init__(self, language: str = "english") -> None:
+        if language not in Stemmer.algorithms():
+            raise ValueError(f"no stemmer for {language!r}; known languages: {', '.join(Stemmer.algorithms())}")
+        self.language = language
+        self._english = language in ("english", "porter")
+        self._stop_words: frozenset[str] = STOP_WORDS if self._english else frozenset()
+        self._stemmer = Stemmer.Stemmer(language, 0)
+        self._stemmer_lock = Lock()
+        self._cache: dict[str, tuple[str, ...]] = {}
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of a text to be stored, in order, with repeats."""
+        tokens = _tokens(text)
+        known = self._cache.get
+        found: list[str] = []
+        for token in tokens:
+            terms = known(token)
+            found += self._content_terms(token) if terms is None else terms
+        if found or not tokens:
+            return found
+        return [word.term for token in tokens for word in self._words(token)]
+
+    def query_words(self, text: str) -> list[QueryWord]:
+        """The terms of a question in order, with repeats and with the words they came from, for typo repair.
+
+        They are those of a text, but for the wholes of open compounds (see `WordKind`).
+        """
+        tokens = _tokens(text)
+        words_of = {token: list(self._words(token)) for token in dict.fromkeys(tokens)}
+        words = [word for token in tokens for word in words_of[token]]
+        return [word for word in words if word.kind not in (WordKind.STOP, WordKind.OPEN_COMPOUND)] or words
+
+    def _content_terms(self, token: str) -> tuple[str, ...]:
+        terms = tuple(word.term for word in self._words(token) if word.kind is not WordKind.STOP)
+        if len(token) <= MAX_TERM_LENGTH:
+            if len(self._cache) >= CACHED_TOKENS:
+                self._cache.clear()
+            self._cache[token] = terms
+        return terms
+
+    def _words(self, token: str) -> Iterator[QueryWord]:
+        if token.isascii():
+            yield from self._spaced_words(token)
+            return
+        start = 0
+        for run in _UNSPACED.finditer(token):
+            yield from self._spaced_words(token[start : run.start()])
+            yield from _bigrams(run[0])
+            start = run.end()
+        yield from self._spaced_words(token[start:])
+
+    def _spaced_words(self, token: str) -> Iterator[QueryWord]:
+        """Words of a token, or of what is left of one, in a script that puts spaces between words."""
+        if token.isalpha():
+            yield from self._piece(token)
+            return
+        token = _without_ending(token.strip("-.'@&/\\_:,").lstrip("+#"))
+        timestamp = _TIMESTAMP.fullmatch(token)
+        if timestamp:
+            yield self._exact(token)
+            yield from self._parts(timestamp[1])
+            yield from self._parts(timestamp[2])
+        elif token:
+            yield from self._parts(_THOUSANDS.sub("", token))
+
+    def _parts(self, token: str, loosest: int = 0) -> Iterator[QueryWord]:
+        """The whole of a token and its parts, taken apart at its loosest joint first."""
+        if not token.isalnum():
+            for joint in range(loosest, len(_JOINTS)):
+                parts = [part for part in _JOINTS[joint].split(token) if part]
+                if len(parts) < 2:
+                    continue
+                if joint == _DOT and all(len(part) == 1 and part.isalpha() for part in parts):
+                    yield self._exact("".join(parts))
+                    return
+                yield self._joined(token, parts) if joint == _HYPHEN else self._exact(token)
+                for part in parts:
+                    yield from self._parts(part, joint + 1)
+                return
+        yield from self._piece(token)
+
+    def _joined(self, token: str, parts: list[str]) -> QueryWord:
+        """The whole of a name in parts; of numbers only (a date, a telephone number) it keeps its joints."""
+        if all(part.isdigit() for part in parts):
+            return self._exact(token)
+        whole = self._exact("".join(parts))
+        if "-" in token and all(map(self._is_long_word, parts)):
+            return whole._replace(kind=WordKind.OPEN_COMPOUND)
+        return whole
+
+    def _is_long_word(self, part: str) -> bool:
+        return len(part) >= LONG_PART and part.isalpha() and part.casefold() not in self._stop_words
+
+    def _piece(self, piece: str) -> Iterator[QueryWord]:
+        """A piece without joints: a word, a number, letters and digits, or a camelCase name."""
+        if piece.endswith(("++", "#")):
+            yield self._exact(piece)
+            piece = piece.rstrip("+#")
+        number = _NUMBER.fullmatch(piece)
+        if number:
+            yield from self._number(piece, *number.groups())
+        elif piece.islower() or piece.istitle() or piece.isupper() or len(piece) > MAX_TERM_LENGTH:
+            yield self._word(piece)
+        else:
+            yield from self._camel_case(piece)
+
+    def _number(self, piece: str, head: str | None, number: str, tail: str | None) -> Iterator[QueryWord]:
+        """``v2.1.0`` -> itself, 2.1.0, 2.1, 2; ``10.5GB`` -> itself, 10.5, 10, gb; ``1990s`` -> 1990."""
+        if piece != number and (head or tail not in ("s", "S")):
+            yield self._exact(piece)
+        yield self._exact(number)
+        for joint in islice(_NUMBER_JOINT.finditer(number), _NUMBER_PREFIXES):
+            yield self._exact(number[: joint.start()])
+        for letters in (head, tail):
+            if letters and len(letters) > 1:
+                yield from self._piece(letters)
+
+    def _camel_case(self, piece: str) -> Iterator[QueryWord]:
+        """``getUserName`` -> getusername, get, user, name; ``eBay`` -> ebay, bay; ``PDFs`` and ``PhD`` stay whole."""
+        whole = self._word(piece)
+        parts = [part for part in _CAMEL.findall(piece) if len(part) > 1 or part.isdigit()] if piece.isascii() else []
+        if max(map(len, parts), default=0) < 3 or _CAPITAL_PLURAL.fullmatch(piece):
+            yield whole
+            return
+        yield whole._replace(kind=WordKind.EXACT)
+        for part in parts:
+            yield self._exact(part) if part.isdigit() else self._word(part)
+
+    def _word(self, piece: str) -> QueryWord:
+        word = piece.casefold()
+        if word in self._stop_words:
+            return QueryWord(word, word, WordKind.STOP)
+        return QueryWord(word, self._term(word), WordKind.PLAIN if word.isalpha() else WordKind.EXACT)
+
+    def _exact(self, piece: str) -> QueryWord:
+        word = piece.casefold()
+        return QueryWord(word, self._term(word), WordKind.EXACT)
+
+    def _term(self, word: str) -> str:
+        """English is stemmed after folding (its stemmer knows a to z), other languages before (theirs know accents)."""
+        word = word[:MAX_TERM_LENGTH]
+        if self._english:
+            return self._stem(fold(word)[:MAX_TERM_LENGTH])
+        return fold(self._stem(word))[:MAX_TERM_LENGTH]
+
+    def _stem(self, word: str) -> str:
+        if not _is_stemmed(word):
+            return word
+        with self._stemmer_lock:  # a PyStemmer object has state
+            return str(self._stemmer.stemWord(word))
+
+
+def _is_stemmed(word: str) -> bool:
+    return _UNSTEMMED.search(word) is None
+
+
+def _tokens(text: str) -> list[str]:
+    if text.isascii():
+        return _PLAIN_TOKENS.findall(text)
+    text = normalised(text)
+    return (_marked_tokens() if has_marks(text) else _PLAIN_TOKENS).findall(text)
+
+
+def _without_ending(token: str) -> str:
+    """Possessive and contracted endings off: ``Jane's`` -> Jane, ``I'd've`` -> I, ``can't`` -> can."""
+    for _ in range(2):
+        base, mark, ending = token.rpartition("'")
+        if mark and ending.lower() in _SHORTENED:
+            token = base
+    if token[-3:].lower() != "n't":
+        return token
+    return _NEGATED.get(token[:-3].lower(), token[:-3])
+
+
+def _bigrams(run: str) -> Iterator[QueryWord]:
+    grams = [run] if len(run) == 1 else map("".join, pairwise(run))
+    return (QueryWord(gram, gram, WordKind.EXACT) for gram in grams)
+
+
+@cache
+def _marked_tokens() -> re.Pattern[str]:
+    return re.compile(_TOKEN.replace("{w}", rf"(?:[^\W_]{mark_class()}*)"))

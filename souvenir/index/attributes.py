@@ -1,0 +1,155 @@
+"""What filters read of every passage, as arrays by row, so that a filter is applied before top-k without the database.
+
+Rows are dense; removing one moves the last into its place, as in the other arrays of a namespace.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from souvenir.moments import to_us
+from souvenir.types import Filters, OwnerChanged, Passage, SourceFilter, SourceMatch
+
+_MIN_CAPACITY = 64
+
+
+def source_matches(source: str, wanted: SourceFilter) -> bool:
+    match wanted.match:
+        case SourceMatch.PREFIX:
+            return source.startswith(wanted.pattern)
+        case SourceMatch.PATH:
+            return source == wanted.pattern or source.startswith(wanted.pattern + "/")
+        case SourceMatch.SUBSTRING:
+            return wanted.pattern in source
+
+
+class PassageAttributes:
+    """Arrays of shape (n,): passage ids, owner ids, source codes, times in microseconds, archived."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._ids = np.zeros(_MIN_CAPACITY, dtype=np.int64)
+        self._owners = np.zeros(_MIN_CAPACITY, dtype=np.int64)
+        self._sources = np.zeros(_MIN_CAPACITY, dtype=np.int32)
+        self._occurred = np.zeros(_MIN_CAPACITY, dtype=np.int64)
+        self._archived = np.zeros(_MIN_CAPACITY, dtype=np.bool_)
+        self._profiles = np.zeros(_MIN_CAPACITY, dtype=np.int64)
+        self._row_of: dict[int, int] = {}
+        self._source_names: list[str] = []
+        self._source_codes: dict[str, int] = {}
+        self._archived_count = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        return self._ids[: self._size]
+
+    @property
+    def owners(self) -> NDArray[np.int64]:
+        return self._owners[: self._size]
+
+    @property
+    def occurred(self) -> NDArray[np.int64]:
+        return self._occurred[: self._size]
+
+    @property
+    def profiles(self) -> NDArray[np.int64]:
+        return self._profiles[: self._size]
+
+    @property
+    def archived(self) -> NDArray[np.bool_]:
+        return self._archived[: self._size]
+
+    @property
+    def nbytes(self) -> int:
+        """About what is held: five arrays, and the dictionary of rows at some 100 bytes an entry."""
+        return len(self._ids) * (8 * 4 + 4 + 1) + 100 * self._size
+
+    def row_of(self, passage_id: int) -> int | None:
+        return self._row_of.get(passage_id)
+
+    def source_of(self, row: int) -> str:
+        return self._source_names[int(self._sources[row])]
+
+    def agrees(self, row: int, passage: Passage) -> bool:
+        """Whether the row says what the passage says."""
+        return (
+            int(self._ids[row]) == passage.id
+            and int(self._owners[row]) == passage.owner_id
+            and int(self._profiles[row]) == passage.profile
+            and self.source_of(row) == passage.source
+            and int(self._occurred[row]) == to_us(passage.occurred_at)
+            and bool(self._archived[row]) == passage.archived
+        )
+
+    def append(
+        self, passage_id: int, owner_id: int, profile: int, source: str, occurred_us: int, archived: bool
+    ) -> None:
+        if self._size == len(self._ids):
+            self._grow()
+        row = self._size
+        self._size += 1
+        self._ids[row] = passage_id
+        self._owners[row] = owner_id
+        self._profiles[row] = profile
+        self._row_of[passage_id] = row
+        self.change(row, source, occurred_us, archived)
+
+    def remove(self, row: int) -> None:
+        """Take a row out; the last row moves into its place."""
+        last = self._size - 1
+        self._archived_count -= int(self._archived[row])
+        del self._row_of[int(self._ids[row])]
+        if row != last:
+            for column in self._columns():
+                column[row] = column[last]
+            self._row_of[int(self._ids[row])] = row
+        self._archived[last] = False
+        self._size = last
+
+    def change(self, row: int, source: str, occurred_us: int, archived: bool) -> None:
+        code = self._source_codes.get(source)
+        if code is None:
+            code = self._source_codes[source] = len(self._source_names)
+            self._source_names.append(source)
+        self._archived_count += int(archived) - int(self._archived[row])
+        self._sources[row] = code
+        self._occurred[row] = occurred_us
+        self._archived[row] = archived
+
+    def change_owner(self, change: OwnerChanged) -> None:
+        for row in np.flatnonzero(self.owners == change.owner_id):
+            self.change(int(row), change.source, to_us(change.occurred_at), change.archived)
+
+    def allowed(self, filters: Filters, owner_ids: NDArray[np.int64] | None) -> NDArray[np.bool_] | None:
+        """Which rows satisfy the filters, shape (n,); None if all do.
+
+        :param owner_ids: Owners that other filters left, if there were such filters.
+        """
+        masks: list[NDArray[np.bool_]] = []
+        if not filters.include_archived and self._archived_count:
+            masks.append(~self.archived)
+        if filters.sources:
+            chosen = [any(source_matches(name, wanted) for wanted in filters.sources) for name in self._source_names]
+            masks.append(np.array(chosen, dtype=np.bool_)[self._sources[: self._size]])
+        if filters.since is not None:
+            masks.append(self.occurred >= to_us(filters.since))
+        if filters.until is not None:
+            masks.append(self.occurred <= to_us(filters.until))
+        if owner_ids is not None:
+            masks.append(np.isin(self.owners, owner_ids))
+        return np.logical_and.reduce(masks) if masks else None
+
+    def _columns(self) -> tuple[NDArray[np.generic], ...]:
+        return self._ids, self._owners, self._sources, self._occurred, self._archived, self._profiles
+
+    def _grow(self) -> None:
+        capacity = 2 * len(self._ids)
+        for name in ("_ids", "_owners", "_sources", "_occurred", "_archived", "_profiles"):
+            old = getattr(self, name)
+            new = np.zeros(capacity, dtype=old.dtype)
+            new[: self._size] = old[: self._size]
+            setattr(self, name, new)

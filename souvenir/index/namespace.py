@@ -1,0 +1,268 @@
+"""The indexes of one namespace as one thing: vectors, words and attributes with common rows, behind one lock.
+
+The lock is held only while arrays are touched: queries come analysed and embedded, passages come prepared. Updates are
+idempotent, since a namespace that is being loaded may be told of a write that its load has already seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from souvenir.index.analyser import QueryWord
+from souvenir.index.attributes import PassageAttributes
+from souvenir.index.lexical import Bm25Constants, LexicalIndex, RepairedQuery
+from souvenir.index.vector import VectorIndex
+from souvenir.locks import ReadersWriterLock
+from souvenir.moments import to_us
+from souvenir.types import (
+    Filters,
+    FloatVector,
+    IndexChange,
+    OwnerChanged,
+    Passage,
+    PassageAdded,
+    PassageRemoved,
+    Profile,
+    TermMatch,
+)
+
+CHANGES_PER_LOCK = 256
+"""Changes made while searches wait: some tens of milliseconds at most."""
+
+NEAREST_PASSAGES = 32
+"""Passages looked at for each passage of a new text when the nearest stored text is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A query in the form that the arms take; an arm whose part is None does not run.
+
+    :param vector: Unit vector (dim,).
+    :param centred: Whether the vector arm compares directions from the namespace's mean.
+    """
+
+    vector: FloatVector | None
+    words: Sequence[QueryWord] | None
+    filters: Filters
+    owner_ids: NDArray[np.int64] | None
+    centred: bool
+    candidate_count: int
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The union of what both arms found, scored exactly; arrays of shape (n,) except where said.
+
+    :param terms: The query's terms in each candidate, if the probe asked to explain; else empty.
+    :param complete: No allowed passage was left out by the cut.
+    :param excluded: Passages that the filters kept from the arms.
+    """
+
+    rows: NDArray[np.int64]
+    passage_ids: NDArray[np.int64]
+    owner_ids: NDArray[np.int64]
+    lexical: NDArray[np.float64]
+    dense: NDArray[np.float64]
+    similarity: NDArray[np.float64]
+    profiles: NDArray[np.int64]
+    occurred_us: NDArray[np.int64]
+    terms: tuple[tuple[TermMatch, ...], ...]
+    repairs: Mapping[str, str]
+    complete: bool
+    excluded: int
+
+
+class NamespaceIndex:
+    """Search and update of one namespace. `change_seq` is the last write that it knows."""
+
+    def __init__(
+        self,
+        dim: int,
+        constants: Mapping[Profile, Bm25Constants],
+        *,
+        vectors: VectorIndex | None = None,
+        lexical: LexicalIndex | None = None,
+    ) -> None:
+        self.lock = ReadersWriterLock()
+        self.change_seq = 0
+        self.vectors = VectorIndex(dim) if vectors is None else vectors
+        self.lexical = LexicalIndex(constants) if lexical is None else lexical
+        self.attributes = PassageAttributes()
+
+    def __len__(self) -> int:
+        return len(self.attributes)
+
+    def owner_count(self) -> int:
+        with self.lock.read():
+            owners = np.sort(self.attributes.owners)
+        return len(owners[:1]) + int(np.count_nonzero(np.diff(owners)))
+
+    @property
+    def nbytes(self) -> int:
+        return self.vectors.nbytes + self.lexical.nbytes + self.attributes.nbytes
+
+    def apply(self, changes: Iterable[IndexChange], change_seq: int) -> None:
+        """Bring the index to the state of a write; a large one lets searches in between its parts."""
+        remaining = iter(changes)
+        while part := list(islice(remaining, CHANGES_PER_LOCK)):
+            with self.lock.write():
+                for change in part:
+                    self._apply(change)
+        self.change_seq = max(self.change_seq, change_seq)
+
+    def _apply(self, change: IndexChange) -> None:
+        match change:
+            case PassageAdded(passage, vector, terms):
+                filtered_by = passage.source, to_us(passage.occurred_at), passage.archived
+                row = self.attributes.row_of(passage.id)
+                if row is None:
+                    self.vectors.extend(vector[None, :])
+                    self.lexical.add(terms, passage.profile)
+                    self.attributes.append(passage.id, passage.owner_id, passage.profile, *filtered_by)
+                else:  # an earlier write of its owner may have been told again
+                    self.attributes.change(row, *filtered_by)
+            case PassageRemoved(passage_id):
+                row = self.attributes.row_of(passage_id)
+                if row is not None:
+                    self.vectors.remove(row)
+                    self.lexical.remove(row)
+                    self.attributes.remove(row)
+            case OwnerChanged():
+                self.attributes.change_owner(change)
+
+    def search(self, probe: Probe) -> Candidates:
+        """Every passage that either arm ranks among its first `candidate_count`, under the filters, scored exactly."""
+        with self.lock.read():
+            allowed = self.attributes.allowed(probe.filters, probe.owner_ids)
+            query, lexical = self._lexical(probe, allowed)
+            found = [_top(lexical, probe.candidate_count)]
+            centre = self.vectors.mean if probe.centred else np.zeros_like(self.vectors.mean)
+            if probe.vector is not None:
+                found.append(self.vectors.search(probe.vector - centre, probe.candidate_count, allowed))
+            rows = _union(found, len(self))
+            dense, similarity = self._cosines(rows, probe.vector, centre)
+            reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
+            return Candidates(
+                rows=rows,
+                passage_ids=self.attributes.ids[rows],
+                owner_ids=self.attributes.owners[rows],
+                lexical=lexical[rows].astype(np.float64),
+                dense=dense,
+                similarity=similarity,
+                profiles=self.attributes.profiles[rows],
+                occurred_us=self.attributes.occurred[rows],
+                terms=tuple(map(tuple, self.lexical.explain(query.terms, rows.tolist()))) if probe.explain else (),
+                repairs=query.repairs,
+                complete=all(len(part) < probe.candidate_count for part in found) or len(rows) == reachable,
+                excluded=len(self) - reachable,
+            )
+
+    def _lexical(self, probe: Probe, allowed: NDArray[np.bool_] | None) -> tuple[RepairedQuery, NDArray[np.float32]]:
+        if not probe.words:
+            return RepairedQuery((), {}), np.zeros(len(self), dtype=np.float32)
+        query = self.lexical.repair(probe.words)
+        scores = self.lexical.score(query.terms)
+        if allowed is not None:
+            scores[~allowed] = 0
+        return query, scores
+
+    def _cosines(
+        self, rows: NDArray[np.int64], query: FloatVector | None, centre: FloatVector
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Centred and plain cosine of the query with the rows; zeros without a query vector."""
+        if query is None:
+            return np.zeros(len(rows)), np.zeros(len(rows))
+        vectors = self.vectors.rows(rows)
+        # `vecdot` stays on this thread: for so few rows, waking a second one costs more than it brings.
+        similarity, along_centre = (np.vecdot(vectors, other).astype(np.float64) for other in (query, centre))
+        # The rows have length 1, so both parts of the centred cosine follow from these two products.
+        centre_square = float(centre @ centre)
+        products = similarity - along_centre - float(centre @ query) + centre_square
+        lengths = np.sqrt(np.maximum(1.0 - 2.0 * along_centre + centre_square, 0.0)) * np.linalg.norm(query - centre)
+        return np.divide(products, lengths, out=np.zeros(len(rows)), where=lengths > 0), similarity
+
+    def nearest(self, vectors: FloatVector, *, filters: Filters) -> tuple[int, float] | None:
+        """The owner most similar to a text of these passages (m, dim), and how similar it is.
+
+        Similarity is the mean over the text's passages of their best cosine with one of the owner's: 1.0 means that
+        everything the text says stands there.
+        """
+        with self.lock.read():
+            allowed = self.attributes.allowed(filters, None)
+            found = [self.vectors.search(vector, NEAREST_PASSAGES, allowed) for vector in vectors]
+            owners = np.unique(self.attributes.owners[np.concatenate(found)])
+            if not len(owners):
+                return None
+            mask = np.isin(self.attributes.owners, owners)
+            rows = np.flatnonzero(mask if allowed is None else mask & allowed)
+            products = self.vectors.rows(rows) @ vectors.T
+            of_owner = np.searchsorted(owners, self.attributes.owners[rows])
+            best = np.full((len(owners), len(vectors)), -1.0)
+            np.maximum.at(best, of_owner, products)
+            similarity = best.mean(axis=1)
+            winner = int(np.argmax(similarity))
+            return int(owners[winner]), float(similarity[winner])
+
+    def owner_vectors(self, filters: Filters) -> tuple[NDArray[np.int64], list[str], NDArray[np.int64], FloatVector]:
+        """Each allowed owner once: ids in order, sources, passage counts, and unit mean vectors (n, dim)."""
+        with self.lock.read():
+            allowed = self.attributes.allowed(filters, None)
+            rows = np.arange(len(self)) if allowed is None else np.flatnonzero(allowed)
+            rows = rows[np.argsort(self.attributes.owners[rows], kind="stable")]
+            owners, first, counts = np.unique(self.attributes.owners[rows], return_index=True, return_counts=True)
+            sources = [self.attributes.source_of(int(rows[index])) for index in first]
+            vectors = self.vectors.rows(rows)
+        means = np.add.reduceat(vectors, first, axis=0) if len(first) else vectors
+        lengths = np.linalg.norm(means, axis=1, keepdims=True)
+        return owners, sources, counts, np.divide(means, lengths, out=means, where=lengths > 0)
+
+    def problems(
+        self, truth: Iterable[tuple[Passage, FloatVector]], analyse: Callable[[str], Sequence[str]]
+    ) -> list[str]:
+        """Every way in which this index is not what the passages of the database say."""
+        found: list[str] = []
+        seen = 0
+        with self.lock.read():
+            for passage, vector in truth:
+                seen += 1
+                row = self.attributes.row_of(passage.id)
+                if row is None:
+                    found.append(f"passage {passage.id} is not indexed")
+                    continue
+                found += self._row_problems(row, passage, vector, analyse(passage.text))
+            if seen != len(self) or len(self.vectors) != len(self) or len(self.lexical) != len(self):
+                found.append(
+                    f"{seen} passages stored, {len(self)} rows, {len(self.vectors)} vectors, {len(self.lexical)} texts"
+                )
+        return found
+
+    def _row_problems(self, row: int, passage: Passage, vector: FloatVector, terms: Sequence[str]) -> Iterable[str]:
+        if not np.array_equal(self.vectors.rows(np.array([row]))[0], vector):
+            yield f"passage {passage.id} has another vector"
+        if self.lexical.terms_of(row) != Counter(terms):
+            yield f"passage {passage.id} has other terms"
+        if not self.attributes.agrees(row, passage):
+            yield f"passage {passage.id} has other attributes"
+
+
+def _top(scores: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+    """Rows of the `count` greatest scores above zero, in no order."""
+    rows = np.flatnonzero(scores > 0)
+    if len(rows) > count:
+        rows = rows[np.argpartition(scores[rows], len(rows) - count)[-count:]]
+    return rows
+
+
+def _union(parts: Sequence[NDArray[np.int64]], count: int) -> NDArray[np.int64]:
+    """The rows, of `count`, that stand in any of the parts, in ascending order."""
+    found = np.zeros(count, dtype=np.bool_)
+    for part in parts:
+        found[part] = True
+    return np.flatnonzero(found)

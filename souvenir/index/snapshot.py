@@ -1,0 +1,134 @@
+"""An index on disk, so that a start does not analyse every text again. Only a copy: the database is the truth.
+
+Three files a namespace: `<id>.faiss` (vectors), `<id>.npz` (words and passage ids), `<id>.json` (what they are of, and
+their checksums), renamed into place in that order. A snapshot that is not of this database, model and analyser, or
+whose bytes are not those that were written, is not used; nothing in it is ever code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from souvenir.files import sha256_of, sync
+from souvenir.index.lexical import Bm25Constants, LexicalIndex
+from souvenir.index.vector import VectorIndex
+from souvenir.types import Profile
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What an index was made of; a snapshot is used only where all of it is the same."""
+
+    lineage: str
+    model_id: str
+    dim: int
+    analyser: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A sound snapshot: rows of all three parts agree. `change_seq` is the last write that it holds."""
+
+    change_seq: int
+    passage_ids: NDArray[np.int64]
+    vectors: VectorIndex
+    lexical: LexicalIndex
+
+
+class SnapshotFiles:
+    """The snapshots of all namespaces of one database."""
+
+    def __init__(self, directory: Path, origin: Origin, constants: Mapping[Profile, Bm25Constants]) -> None:
+        self._directory = directory
+        self._origin = origin
+        self._constants = constants
+
+    def write(
+        self,
+        namespace_id: int,
+        *,
+        change_seq: int,
+        passage_ids: NDArray[np.int64],
+        vectors: VectorIndex,
+        lexical: LexicalIndex,
+    ) -> None:
+        """Replace the namespace's snapshot. The parts must not change meanwhile."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        faiss_path, words_path, manifest_path = self._paths(namespace_id)
+        checksums: dict[str, str] = {}
+        vectors.write(_partial(faiss_path))
+        with _partial(words_path).open("wb") as file:
+            np.savez(file, allow_pickle=False, passage_ids=passage_ids, **lexical.to_arrays())
+        for path in (faiss_path, words_path):
+            checksums[path.name] = sha256_of(_partial(path))
+        manifest = {"change_seq": change_seq, "rows": len(passage_ids), "sha256": checksums, **asdict(self._origin)}
+        _partial(manifest_path).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        for path in (faiss_path, words_path, manifest_path):
+            sync(_partial(path))
+            os.replace(_partial(path), path)
+        sync(self._directory)
+
+    def read(self, namespace_id: int, *, newest_seq: int) -> Snapshot | None:
+        """The namespace's snapshot, or None with a log line that says why there is none to use.
+
+        :param newest_seq: The namespace's last write in the database; a snapshot of a later one is of another history.
+        """
+        faiss_path, words_path, manifest_path = self._paths(namespace_id)
+        if not manifest_path.exists():
+            return None
+        try:
+            manifest = json.loads(manifest_path.read_text(encoding="utf-8"))
+            stale = self._difference(manifest, newest_seq)
+            if stale is None:
+                for path in (faiss_path, words_path):
+                    if manifest["sha256"][path.name] != sha256_of(path):
+                        raise ValueError(f"{path.name} is not the file that was written")
+                return self._load(faiss_path, words_path, manifest)
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile) as error:
+            log.warning("index_snapshot_damaged", namespace_id=namespace_id, reason=str(error), action="rebuilding")
+            return None
+        log.info("index_snapshot_stale", namespace_id=namespace_id, reason=stale, action="rebuilding")
+        return None
+
+    def _difference(self, manifest: Mapping[str, object], newest_seq: int) -> str | None:
+        for name, value in asdict(self._origin).items():
+            if manifest[name] != value:
+                return f"made with another {name}"
+        change_seq = manifest["change_seq"]
+        if not isinstance(change_seq, int) or change_seq > newest_seq:
+            return "made of a later state than the database has"
+        return None
+
+    def _load(self, faiss_path: Path, words_path: Path, manifest: Mapping[str, object]) -> Snapshot:
+        vectors = VectorIndex.read(faiss_path, self._origin.dim)
+        with np.load(words_path, allow_pickle=False) as arrays:
+            words = {name: arrays[name] for name in arrays.files}
+        passage_ids = words.pop("passage_ids").astype(np.int64)
+        lexical = LexicalIndex.from_arrays(words, self._constants)
+        if not len(passage_ids) == len(vectors) == len(lexical) == manifest["rows"]:
+            raise ValueError("its parts hold different numbers of rows")
+        change_seq = manifest["change_seq"]
+        if not isinstance(change_seq, int):
+            raise TypeError("its change_seq is no number")
+        return Snapshot(change_seq, passage_ids, vectors, lexical)
+
+    def _paths(self, namespace_id: int) -> tuple[Path, Path, Path]:
+        faiss_path, words_path, manifest_path = (
+            self._directory / f"{namespace_id}.{suffix}" for suffix in ("faiss", "npz", "json")
+        )
+        return faiss_path, words_path, manifest_path
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(path.name + ".partial")

@@ -1,0 +1,1 @@
+"""Pure functions over texts, ids and scores: passages, profiles, filters, ranking."""

@@ -1,0 +1,200 @@
+"""From the evidence of both arms to ranked owners: pure arithmetic over arrays, one row a candidate passage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from souvenir.search.profiles import PROFILES
+from souvenir.types import Fusion, Profile, Weights
+
+RRF_K = 60
+"""Cormack et al. 2009: ranks near the top differ little in weight."""
+
+CONFIDENCE_HALF_LIFE_DAYS = 90.0
+DAY_US = 86_400_000_000
+
+_VECTOR_SHARE = Weights().vector
+_DENSE = np.array([PROFILES[profile].dense for profile in Profile], dtype=np.float64)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of n candidate passages; every array has shape (n,).
+
+    `lexical` is L(j) in [0, k1 + 1], `dense` the centred cosine, `similarity` the plain one; a passage that an arm
+    did not match has 0 there, and `dense` is 0 throughout where it does not count. `profiles` holds `Profile` values,
+    `occurred_us` microseconds.
+    """
+
+    rows: NDArray[np.int64]
+    owner_ids: NDArray[np.int64]
+    lexical: Floats
+    dense: Floats
+    similarity: Floats
+    profiles: NDArray[np.int64]
+    occurred_us: NDArray[np.int64]
+    dense_counts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One owner's best passage: its index in the evidence, the score, the score's parts and the arms' ranks."""
+
+    index: int
+    owner_id: int
+    score: float
+    rrf_score: float
+    parts: Mapping[str, float]
+    lexical_rank: int | None
+    vector_rank: int | None
+
+
+def half_life(age_us: NDArray[np.int64], half_life_days: float) -> Floats:
+    """``0.5 ** (age / half-life)``; an age below zero counts as zero."""
+    return np.asarray(0.5 ** (np.maximum(age_us, 0) / (half_life_days * DAY_US)), dtype=np.float64)
+
+
+def score_parts(evidence: Evidence, weights: Weights, now_us: int) -> dict[str, Floats]:
+    """The terms of the sum: ``L(j) + w_dense d(j)`` and what the caller asked for, each of shape (n,).
+
+    `weights.vector` moves weight between the arms and leaves the measured constants as they are at its default.
+    """
+    lexical_share = (1.0 - weights.vector) / (1.0 - _VECTOR_SHARE)
+    dense_share = weights.vector / _VECTOR_SHARE
+    parts = {
+        "lexical": lexical_share * evidence.lexical,
+        "dense": dense_share * _DENSE[evidence.profiles] * evidence.dense,
+    }
+    age_us = now_us - evidence.occurred_us
+    if weights.recency:
+        parts["recency"] = weights.recency * half_life(age_us, weights.recency_half_life_days)
+    if weights.confidence:
+        parts["confidence"] = weights.confidence * half_life(age_us, CONFIDENCE_HALF_LIFE_DAYS)
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """The m owners of n passages in order of their ids, each by its best passage.
+
+    :param ids: Shape (m,). :param best: Index of each one's best passage (of equal ones that of the lower row), (m,).
+    :param order: The passages owner by owner, (n,); those of owner i begin at `starts[i]`.
+    """
+
+    ids: NDArray[np.int64]
+    best: NDArray[np.int64]
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, evidence: Evidence, scores: Floats) -> _Owners:
+        order = np.lexsort((evidence.rows, -scores, evidence.owner_ids))
+        ids = evidence.owner_ids[order]
+        is_first = np.ones(len(ids), dtype=np.bool_)
+        is_first[1:] = ids[1:] != ids[:-1]
+        starts = np.flatnonzero(is_first)
+        return cls(ids[starts], order[starts], order, starts)
+
+    def greatest(self, scores: Floats) -> Floats:
+        """The greatest of each owner's scores, whichever passage has it; shape (m,)."""
+        return np.asarray(np.maximum.reduceat(scores[self.order], self.starts), dtype=np.float64)
+
+
+def ranks(scores: Floats) -> NDArray[np.int64]:
+    """1-based rank of every score, the greatest first; equal ones in their order."""
+    found = np.empty(len(scores), dtype=np.int64)
+    found[_best_first(scores)] = np.arange(1, len(scores) + 1)
+    return found
+
+
+def reciprocal_rank_scores(
+    rankings: Sequence[NDArray[np.int64]], shares: Sequence[float], *, rrf_k: int = RRF_K
+) -> Floats:
+    """Reciprocal rank fusion (Cormack et al. 2009, eq. 1), weighted: ``sum(share / (rrf_k + rank))``.
+
+    :param rankings: The 1-based rank of each of m items, one array (m,) a retriever; 0 where it did not find the item.
+    """
+    terms = [share * (ranking > 0) / (rrf_k + ranking) for ranking, share in zip(rankings, shares, strict=True)]
+    return np.asarray(np.sum(terms, axis=0), dtype=np.float64)
+
+
+def rank_owners(evidence: Evidence, *, weights: Weights, fusion: Fusion, now_us: int, top_k: int) -> list[Ranked]:
+    """The best `top_k` owners, each by its best passage, best first; equal scores keep owner order."""
+    parts = score_parts(evidence, weights, now_us)
+    total = reduce(np.add, parts.values())
+    owners = _Owners.of(evidence, total)
+    lexical = owners.greatest(evidence.lexical)
+    lexical_ranks = ranks(lexical) * (lexical > 0)
+    vector_ranks = ranks(owners.greatest(evidence.dense)) * evidence.dense_counts
+    rrf = _rrf(owners, evidence, lexical_ranks, vector_ranks, weights, now_us)
+    score = rrf if fusion is Fusion.RRF else total[owners.best]
+    return [
+        Ranked(
+            index=(index := int(owners.best[owner])),
+            owner_id=int(owners.ids[owner]),
+            score=float(score[owner]),
+            rrf_score=float(rrf[owner]),
+            parts={name: float(values[index]) for name, values in parts.items()},
+            lexical_rank=int(lexical_ranks[owner]) or None,
+            vector_rank=int(vector_ranks[owner]) or None,
+        )
+        for owner in _best_first(score)[:top_k].tolist()
+    ]
+
+
+def rank_by_similarity(evidence: Evidence, *, top_k: int) -> list[Ranked]:
+    """The best `top_k` owners by the plain cosine of their best passage: the vector arm alone."""
+    owners = _Owners.of(evidence, evidence.similarity)
+    similarity = evidence.similarity[owners.best]
+    return [
+        Ranked(
+            index=int(owners.best[owner]),
+            owner_id=int(owners.ids[owner]),
+            score=float(similarity[owner]),
+            rrf_score=1.0 / (RRF_K + rank),
+            parts={"similarity": float(similarity[owner])},
+            lexical_rank=None,
+            vector_rank=rank,
+        )
+        for rank, owner in enumerate(_best_first(similarity)[:top_k].tolist(), 1)
+    ]
+
+
+def rrf_shares(weights: Weights) -> dict[str, float]:
+    """The share of each ranking in reciprocal rank fusion; they add up to 1 less what feedback keeps back."""
+    core = max(0.0, 1.0 - weights.feedback - weights.confidence)
+    return {
+        "vector": weights.vector * core * (1.0 - weights.recency),
+        "bm25": (1.0 - weights.vector) * core * (1.0 - weights.recency),
+        "recency": weights.recency * core,
+        "feedback": weights.feedback,
+        "confidence": weights.confidence,
+    }
+
+
+def _rrf(
+    owners: _Owners,
+    evidence: Evidence,
+    lexical_ranks: NDArray[np.int64],
+    vector_ranks: NDArray[np.int64],
+    weights: Weights,
+    now_us: int,
+) -> Floats:
+    shares = rrf_shares(weights)
+    rankings, of = [vector_ranks, lexical_ranks], [shares["vector"], shares["bm25"]]
+    if weights.recency or weights.confidence:
+        newest_first = ranks(owners.greatest(half_life(now_us - evidence.occurred_us, 1e6)))
+        rankings += [newest_first, newest_first]
+        of += [shares["recency"], shares["confidence"]]
+    return reciprocal_rank_scores(rankings, of)
+
+
+def _best_first(scores: Floats) -> NDArray[np.int64]:
+    return np.argsort(-scores, kind="stable")

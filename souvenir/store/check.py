@@ -1,0 +1,52 @@
+"""Whether the database agrees with itself: SQLite's own checks, and the rules that the schema cannot state."""
+
+from __future__ import annotations
+
+import apsw
+
+_RULES = {
+    "memory {} has no passage": (
+        "SELECT id FROM memories m WHERE NOT EXISTS "
+        "(SELECT 1 FROM passages p WHERE p.kind = 'memory' AND p.owner_id = m.id)"
+    ),
+    "passage {} belongs to no memory of its namespace": (
+        "SELECT id FROM passages p WHERE kind = 'memory' AND NOT EXISTS "
+        "(SELECT 1 FROM memories m WHERE m.id = p.owner_id AND m.namespace_id = p.namespace_id)"
+    ),
+    "passage {} does not say what its memory says": (
+        "SELECT p.id FROM passages p JOIN memories m ON p.kind = 'memory' AND m.id = p.owner_id WHERE "
+        "(p.source, p.archived, p.occurred_at) IS NOT (m.source, m.archived, coalesce(m.document_at, m.created_at))"
+    ),
+    "passage {} is no part of its memory's text": (
+        "SELECT p.id FROM passages p JOIN memories m ON p.kind = 'memory' AND m.id = p.owner_id "
+        "WHERE instr(m.text, p.text) = 0 AND p.text <> ''"
+    ),
+    "passage {} has no vector": (
+        "SELECT id FROM passages p WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage_id = p.id)"
+    ),
+    "passage {} has the vector of another model": (
+        "SELECT passage_id FROM vectors WHERE model_id <> (SELECT value FROM meta WHERE key = 'model_id')"
+    ),
+    "passage {} has a vector of another length": (
+        "SELECT passage_id FROM vectors WHERE length(vector) <> (SELECT max(length(vector)) FROM vectors)"
+    ),
+    "history of the deleted memory {} still holds text": (
+        "SELECT memory_id FROM history h WHERE (before IS NOT NULL OR after IS NOT NULL) "
+        "AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory_id)"
+    ),
+    "{} counts below its greatest id": (
+        "SELECT 'memories' WHERE (SELECT max(id) FROM memories) > "
+        "(SELECT seq FROM sqlite_sequence WHERE name = 'memories') UNION ALL "
+        "SELECT 'passages' WHERE (SELECT max(id) FROM passages) > "
+        "(SELECT seq FROM sqlite_sequence WHERE name = 'passages')"
+    ),
+}
+
+
+def problems(connection: apsw.Connection) -> list[str]:
+    """Every broken rule, one sentence each; empty when all is well."""
+    found = [f"SQLite: {row[0]}" for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
+    found += [f"SQLite: a row of {row[0]} refers to nothing" for row in connection.execute("PRAGMA foreign_key_check")]
+    for sentence, query in _RULES.items():
+        found += [sentence.format(row[0]) for row in connection.execute(query)]
+    return found

@@ -1,0 +1,235 @@
+"""The database as one thing: opened with all its checks, read and written, backed up, replaced by a backup in one step.
+
+Invariants: one process holds the folder at a time; a database that cannot be read or is not ours is never opened and
+never replaced by an empty one; a restore that fails leaves what was there.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO, TypeVar
+
+import apsw
+
+from souvenir.errors import BackupDamaged, ServiceClosing, StoreUnusable, Unavailable
+from souvenir.files import sync
+from souvenir.locks import ReadersWriterLock
+from souvenir.settings import Settings
+from souvenir.store import reads
+from souvenir.store.backups import Backup, Backups
+from souvenir.store.connections import ReaderPool, open_reader, open_writer, require_sound
+from souvenir.store.restore import LINEAGE, lock_folder, raise_sequences, sequences, stage_backup
+from souvenir.store.schema import migrate
+from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.store.writer import Writer
+from souvenir.types import Scope
+
+T = TypeVar("T")
+READERS = 4
+MODEL = "model_id"
+
+
+class Database:
+    """Open with `Database.open`; every method is safe to call from any thread."""
+
+    def __init__(self, settings: Settings, model_id: str, lock_file: IO[str]) -> None:
+        self._settings = settings
+        self._path = settings.database_path
+        self._lock_file = lock_file
+        self._gate = ReadersWriterLock()
+        self.model_id = model_id
+        self.backups = Backups(settings.backup_dir, keep=settings.max_backups)
+        self._clear_leftovers()
+        self._refuse_lost_database()
+        self._connect()
+
+    @classmethod
+    def open(cls, settings: Settings, model_id: str) -> Database:
+        """:raises StoreUnusable: With a sentence that says what to do, if it must not be opened."""
+        lock_file = lock_folder(settings.data_dir)
+        try:
+            return cls(settings, model_id, lock_file)
+        except BaseException:
+            lock_file.close()
+            raise
+
+    def _connect(self) -> None:
+        try:
+            connection = open_writer(self._path)
+            try:
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+        except apsw.Error as error:
+            raise StoreUnusable(f"{self._path} cannot be opened ({error}); {self._advice()}") from error
+        self._writer = Writer(
+            connection, queue_max=self._settings.write_queue_max, timeout_s=self._settings.write_timeout_s
+        )
+        self._readers = ReaderPool(self._path, READERS)
+
+    def _prepare(self, connection: apsw.Connection) -> None:
+        try:
+            require_sound(connection, self._path)
+        except StoreUnusable as error:
+            raise StoreUnusable(f"{error.message}; {self._advice()}") from error
+        migrate(connection)
+        with connection:
+            connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (LINEAGE, uuid.uuid4().hex))
+            connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (MODEL, self.model_id))
+        stored = reads.meta(connection, MODEL)
+        if stored != self.model_id:
+            if reads.counts(connection).passages:
+                raise StoreUnusable(
+                    f"The vectors in {self._path} were made by {stored} and EMBED_MODEL is {self.model_id}; "
+                    "set EMBED_MODEL back, or DATA_DIR to a new folder"
+                )
+            connection.execute("UPDATE meta SET value = ? WHERE key = ?", (self.model_id, MODEL))
+        self.lineage = str(reads.meta(connection, LINEAGE))
+
+    def _refuse_lost_database(self) -> None:
+        if self._path.exists() and self._path.stat().st_size:
+            return
+        if self.backups.all() or any(self._settings.index_dir.glob("*.json")):
+            raise StoreUnusable(
+                f"{self._path} is missing although there are backups or index snapshots of it; {self._advice()}"
+            )
+
+    def _advice(self) -> str:
+        newest = next(iter(self.backups.all()), None)
+        if newest is None:
+            return f"there is no backup in {self._settings.backup_dir}: put a sound copy there, or set another DATA_DIR"
+        return (
+            f"restore the newest backup with `python app.py restore {newest.name}` "
+            "(the damaged file is kept beside it), or set another DATA_DIR"
+        )
+
+    def _clear_leftovers(self) -> None:
+        self.backups.clear_partial()
+        for name in (".restoring", ".replaced"):
+            for suffix in ("", "-wal", "-shm"):
+                self._path.with_name(self._path.name + name + suffix).unlink(missing_ok=True)
+
+    @contextmanager
+    def read(self) -> Iterator[apsw.Connection]:
+        """A connection that sees one state of the database throughout."""
+        with self._gate.read(), self._readers.read() as connection:
+            yield connection
+
+    def reader(self) -> AbstractContextManager[apsw.Connection]:
+        """A connection for work that already runs inside `between_writes`."""
+        return self._readers.read()
+
+    def write(
+        self,
+        scope: Scope,
+        now: datetime,
+        work: Callable[[Transaction], T],
+        apply: Callable[[IndexUpdate], None],
+    ) -> T:
+        """Run `work` in one durable transaction, hand its index changes to `apply`, return its result."""
+
+        def in_transaction(connection: apsw.Connection) -> tuple[T, IndexUpdate]:
+            transaction = Transaction.begin(connection, scope, self.model_id, now)
+            result = work(transaction)
+            return result, transaction.finish()
+
+        with self._gate.read():
+            return self._writer.write(in_transaction, lambda done: apply(done[1]))[0]
+
+    def between_writes(self, work: Callable[[], T]) -> T:
+        """Run `work` on the writer thread while nothing is written."""
+        with self._gate.read():
+            return self._writer.run_alone(lambda _: work())
+
+    @property
+    def writes_waiting(self) -> int:
+        return self._writer.waiting
+
+    def back_up(self, *, reason: str, now: datetime) -> Backup:
+        """Copy the database while reads and writes go on, then evict the oldest copies beyond the number kept."""
+        with self._gate.read():
+            backup = self._copy(reason, now)
+        self.backups.evict(but={backup.name})
+        return backup
+
+    def _copy(self, reason: str, now: datetime) -> Backup:
+        if self._lock_file.closed:
+            raise ServiceClosing
+        try:
+            with closing(open_reader(self._path)) as connection:
+                return self.backups.create(connection, reason=reason, now=now)
+        except (apsw.Error, OSError) as error:
+            raise Unavailable("The backup could not be written; look at the disk and the service's log") from error
+
+    def restore(self, name: str, *, now: datetime, switched: Callable[[], None]) -> Backup:
+        """Put a backup in the place of the database, in one step; the present state is backed up first.
+
+        Ids given out since the backup are not given out again.
+
+        :param switched: Called before anyone reads or writes the restored database.
+        :return: The backup of the state that was replaced.
+        :raises BackupNotFound: If there is no such backup.
+        :raises BackupDamaged: If it cannot be used; nothing was changed.
+        """
+        with self._gate.write():
+            restoring = stage_backup(self.backups.verify(name), self._path, name)
+            try:
+                self._require_same_model(restoring, name)
+                before = self._copy("pre_restore", now)
+                self._carry_sequences(restoring)
+                self._switch(restoring)
+                switched()
+            finally:
+                restoring.unlink(missing_ok=True)
+        self.backups.evict(but={name, before.name})
+        return before
+
+    def _require_same_model(self, restoring: Path, name: str) -> None:
+        with closing(open_reader(restoring)) as connection:
+            stored = reads.meta(connection, MODEL)
+            if stored != self.model_id and reads.counts(connection).passages:
+                raise BackupDamaged(name, f"its vectors were made by {stored}, not by {self.model_id}")
+
+    def _carry_sequences(self, restoring: Path) -> None:
+        """Let the restored tables go on counting where the present ones stand."""
+        with self._readers.read() as present:
+            given_out = sequences(present)
+        with closing(apsw.Connection(str(restoring))) as connection:
+            raise_sequences(connection, given_out)
+        sync(restoring)
+
+    def _switch(self, restoring: Path) -> None:
+        """Replace the file under closed connections; put the old one back if the new one does not open."""
+        replaced = self._path.with_name(self._path.name + ".replaced")
+        self._close_connections()
+        try:
+            wal = self._path.with_name(self._path.name + "-wal")
+            if wal.exists() and wal.stat().st_size:
+                raise StoreUnusable("The write-ahead log could not be emptied, so nothing was restored; try again")
+            os.link(self._path, replaced)
+            os.replace(restoring, self._path)
+            sync(self._path.parent)
+            self._connect()
+        except BaseException:
+            if replaced.exists():
+                os.replace(replaced, self._path)
+                sync(self._path.parent)
+            self._connect()
+            raise
+        replaced.unlink()
+
+    def _close_connections(self) -> None:
+        self._readers.close()
+        self._writer.close()
+
+    def close(self) -> None:
+        """Finish the writes that wait and the reads that run, then close."""
+        with self._gate.write():
+            self._close_connections()
+            self._lock_file.close()

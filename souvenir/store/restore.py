@@ -1,0 +1,113 @@
+"""What a restore needs of the file system: the folder's lock, a verified copy, and the switch while no service runs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import apsw
+
+from souvenir.errors import BackupDamaged, StoreUnusable
+from souvenir.files import sync
+from souvenir.settings import Settings
+from souvenir.store.backups import Backups
+from souvenir.store.connections import require_sound
+from souvenir.store.schema import migrate, require_known
+
+LINEAGE = "lineage"
+"""A random id of the database; a restored one gets a new one, so that index snapshots of the old are not taken."""
+
+
+def lock_folder(data_dir: Path) -> IO[str]:
+    """Hold the folder until the returned file is closed or the process ends.
+
+    :raises StoreUnusable: If the folder cannot be written, or another process has it.
+    """
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        lock_file = (data_dir / "souvenir.lock").open("w")
+    except OSError as error:
+        raise StoreUnusable(f"DATA_DIR {data_dir} cannot be written ({error}); give this user the folder") from error
+    try:
+        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock_file.close()
+        raise StoreUnusable(f"Another process uses DATA_DIR {data_dir}; stop it, or set another folder") from error
+    return lock_file
+
+
+OFFLINE_ID_GAP = 1_000_000
+"""Added to every id counter when the replaced database could not be asked where its own stood."""
+
+
+def stage_backup(source: Path, path: Path, name: str, *, id_gap: int = 0) -> Path:
+    """A checked copy of a backup's database beside `path`, at today's schema, with a lineage of its own.
+
+    :param id_gap: How far to move every AUTOINCREMENT counter, so that no id is given out twice.
+    :raises BackupDamaged: If it cannot be used.
+    """
+    staged = path.with_name(path.name + ".restoring")
+    try:
+        shutil.copyfile(source, staged)
+        connection = apsw.Connection(str(staged))
+        try:
+            require_known(connection, source)
+            require_sound(connection, source)
+            migrate(connection)
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (LINEAGE, uuid.uuid4().hex))
+            raise_sequences(connection, {table: seq + id_gap for table, seq in sequences(connection).items()})
+        finally:
+            connection.close()
+        sync(staged)
+    except (StoreUnusable, apsw.Error, OSError) as error:
+        staged.unlink(missing_ok=True)
+        raise BackupDamaged(name, str(error)) from error
+    return staged
+
+
+def sequences(connection: apsw.Connection) -> dict[str, int]:
+    """Where the id counter of every table that has one stands; SQLite keeps none for a table that was never used."""
+    rows: list[Any] = connection.execute(
+        "SELECT t.name, coalesce(s.seq, 0) FROM sqlite_schema t LEFT JOIN sqlite_sequence s ON s.name = t.name "
+        "WHERE t.type = 'table' AND t.sql LIKE '%AUTOINCREMENT%'"
+    ).fetchall()
+    return dict(rows)
+
+
+def raise_sequences(connection: apsw.Connection, least: Mapping[str, int]) -> None:
+    """Let id counters that stand below `least` go on from there."""
+    with connection:
+        for table, seq in least.items():
+            connection.execute("DELETE FROM sqlite_sequence WHERE name = ? AND seq < ?", (table, seq))
+            connection.execute(
+                "INSERT INTO sqlite_sequence (name, seq) SELECT ?, ? "
+                "WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?)",
+                (table, seq, table),
+            )
+
+
+def restore_offline(settings: Settings, name: str) -> list[Path]:
+    """Put a verified backup in the place of a database that does not open, while no service runs on the folder.
+
+    :return: The files that were replaced, under the names that they were kept by.
+    :raises BackupNotFound: If there is no such backup.
+    :raises BackupDamaged: If it cannot be used; nothing was changed.
+    """
+    path = settings.database_path
+    kept: list[Path] = []
+    with lock_folder(settings.data_dir):
+        source = Backups(settings.backup_dir, keep=settings.max_backups).verify(name)
+        staged = stage_backup(source, path, name, id_gap=OFFLINE_ID_GAP)
+        mark = f".replaced-{uuid.uuid4().hex[:8]}"
+        for suffix in ("-wal", "-shm", ""):
+            old = path.with_name(path.name + suffix)
+            if old.exists():
+                kept.append(old.rename(old.with_name(old.name + mark)))
+        os.replace(staged, path)
+        sync(path.parent)
+    return kept

@@ -1,0 +1,77 @@
+"""How values stand in the database: times as microseconds, metadata and history as JSON, a row as a `Memory`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from souvenir.moments import from_us, to_us
+from souvenir.types import Link, Memory, Passage, PassageKind, Profile
+
+MEMORY_COLUMNS = "id, text, source, key, metadata, document_at, created_at, updated_at, pinned, archived"
+
+
+def to_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two values are one JSON value: keys in any order, but 1, 1.0 and true are three."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def ids_parameter(ids: Iterable[int]) -> str:
+    """Any number of ids as one SQL parameter, for `IN (SELECT value FROM json_each(?))`."""
+    return json.dumps(list(ids))
+
+
+def memory_of(row: tuple[Any, ...]) -> Memory:
+    """A memory of `MEMORY_COLUMNS`, without its links."""
+    return Memory(
+        id=row[0],
+        text=row[1],
+        source=row[2],
+        key=row[3],
+        metadata=json.loads(row[4]),
+        document_at=None if row[5] is None else from_us(row[5]),
+        created_at=from_us(row[6]),
+        updated_at=from_us(row[7]),
+        pinned=bool(row[8]),
+        archived=bool(row[9]),
+    )
+
+
+def passage_of(row: tuple[Any, ...]) -> Passage:
+    """(id, kind, owner_id, ordinal, text, profile, source, occurred_at, archived) as a value."""
+    id_, kind, owner_id, ordinal, text, profile, source, occurred_at, archived = row
+    return Passage(
+        id=id_,
+        kind=PassageKind(kind),
+        owner_id=owner_id,
+        ordinal=ordinal,
+        text=text,
+        profile=Profile(profile),
+        source=source,
+        occurred_at=from_us(occurred_at),
+        archived=bool(archived),
+    )
+
+
+def link_of(row: tuple[Any, ...]) -> Link:
+    return Link(row[0], row[1], row[2], from_us(row[3]))
+
+
+def history_state(memory: Memory) -> str:
+    """What a change is undone from: every field that a caller can set."""
+    return to_json(
+        {
+            "text": memory.text,
+            "source": memory.source,
+            "key": memory.key,
+            "metadata": dict(memory.metadata),
+            "document_at": None if memory.document_at is None else to_us(memory.document_at),
+            "pinned": memory.pinned,
+            "archived": memory.archived,
+        }
+    )

@@ -1,0 +1,63 @@
+"""The schema's version and the numbered migrations that lead to it.
+
+A migration is one SQL file in `migrations/`, applied once, in order, each in a transaction of its own with the version
+number, so that a crash leaves the version before or the version after. `tests/store/databases` holds a stored database
+of every version.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import apsw
+
+from souvenir.errors import StoreUnusable
+
+APPLICATION_ID = 0x534F5556
+"""`SOUV`: SQLite's header says whose file it is."""
+
+_MIGRATIONS_DIR = Path(__file__).parent / "migrations"
+
+
+def _load_migrations() -> dict[int, str]:
+    found: dict[int, str] = {}
+    for path in sorted(_MIGRATIONS_DIR.glob("*.sql")):
+        number = re.match(r"(\d{4})_", path.name)
+        if number is None:
+            raise StoreUnusable(f"Migration {path.name} has no number; name it like 0002_what_it_does.sql")
+        found[int(number[1])] = path.read_text(encoding="utf-8")
+    return found
+
+
+MIGRATIONS = _load_migrations()
+SCHEMA_VERSION = max(MIGRATIONS)
+
+
+def schema_version(connection: apsw.Connection) -> int:
+    return int(connection.pragma("user_version"))
+
+
+def require_known(connection: apsw.Connection, path: Path) -> None:
+    """:raises StoreUnusable: If the database is another program's, or of a newer release than this one."""
+    version = schema_version(connection)
+    application_id = int(connection.pragma("application_id"))
+    if version and application_id != APPLICATION_ID:
+        raise StoreUnusable(f"{path} is a database of another program; set DATA_DIR to another folder")
+    if version > SCHEMA_VERSION:
+        raise StoreUnusable(
+            f"{path} has schema version {version} and this release knows {SCHEMA_VERSION}; "
+            "start the newer release that wrote it, or restore a backup made by this one"
+        )
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
+    if not version and tables:
+        raise StoreUnusable(f"{path} holds tables of another program; set DATA_DIR to another folder")
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Bring the database to `SCHEMA_VERSION`."""
+    for number in range(schema_version(connection) + 1, SCHEMA_VERSION + 1):
+        with connection:
+            connection.execute(MIGRATIONS[number])
+            connection.pragma("user_version", number)
+            connection.pragma("application_id", APPLICATION_ID)

@@ -1,0 +1,316 @@
+"""Every statement that changes memories. A `Transaction` is one caller's write to one namespace, on the writer thread.
+
+Each verb keeps the rows, their passages, their history and the list of index changes in step; the caller commits them
+together. Passages and vectors come prepared, so nothing slow happens here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import apsw
+import numpy as np
+
+from souvenir.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryNotFound, MemoryPinned
+from souvenir.moments import to_us
+from souvenir.store import reads
+from souvenir.store.rows import history_state, ids_parameter, to_json
+from souvenir.types import (
+    AddAction,
+    AddOutcome,
+    IndexChange,
+    Memory,
+    MemoryDraft,
+    MemoryPatch,
+    OwnerChanged,
+    Passage,
+    PassageAdded,
+    PassageKind,
+    PassageRemoved,
+    PreparedPassage,
+    Scope,
+    SkipReason,
+    UpsertOutcome,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexUpdate:
+    """What one committed write means to its namespace's index, which then stands at `change_seq`."""
+
+    namespace_id: int
+    change_seq: int
+    changes: tuple[IndexChange, ...]
+
+
+@dataclass(slots=True)
+class Transaction:
+    connection: apsw.Connection
+    namespace_id: int
+    scope: Scope
+    model_id: str
+    now: datetime
+    changes: list[IndexChange] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, connection: apsw.Connection, scope: Scope, model_id: str, now: datetime) -> Transaction:
+        """Start a write to the scope's namespace, which is made if it is new."""
+        now_us = to_us(now)
+        row = connection.execute(
+            "INSERT INTO namespaces (name, created_at, changed_at) VALUES (?, ?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id",
+            (scope.namespace, now_us, now_us),
+        ).get
+        return cls(connection, int(row), scope, model_id, now)
+
+    def finish(self) -> IndexUpdate:
+        """Number the write, so that an index snapshot knows whether it is of this state."""
+        change_seq = self.connection.execute(
+            "UPDATE namespaces SET change_seq = change_seq + 1, changed_at = ? WHERE id = ? RETURNING change_seq",
+            (to_us(self.now), self.namespace_id),
+        ).get
+        return IndexUpdate(self.namespace_id, int(change_seq), tuple(self.changes))
+
+    def memory(self, memory_id: int) -> Memory:
+        """:raises MemoryNotFound: If this namespace has no such memory."""
+        found = reads.memories(self.connection, self.namespace_id, [memory_id])
+        if memory_id not in found:
+            raise MemoryNotFound(memory_id)
+        return found[memory_id]
+
+    def unpinned_memory(self, memory_id: int, *, hint: str) -> Memory:
+        """:raises MemoryPinned: If it is pinned."""
+        memory = self.memory(memory_id)
+        if memory.pinned:
+            raise MemoryPinned(memory_id, hint)
+        return memory
+
+    def living_memory(self, memory_id: int, *, hint: str) -> Memory:
+        """A memory that may be replaced.
+
+        :raises MemoryPinned: If it is pinned.
+        :raises MemoryArchived: If it is archived.
+        """
+        memory = self.unpinned_memory(memory_id, hint=hint)
+        if memory.archived:
+            raise MemoryArchived(memory_id, "supersede the memory that replaced it")
+        return memory
+
+    def insert(self, draft: MemoryDraft, passages: Sequence[PreparedPassage], *, action: str = "add") -> Memory:
+        """:raises KeyTaken: If a living memory has the draft's key."""
+        if draft.key is not None:
+            self._require_free_key(draft.source, draft.key, but=None)
+        now_us = to_us(self.now)
+        memory_id = self.connection.execute(
+            "INSERT INTO memories (namespace_id, text, source, key, metadata, document_at, created_at, updated_at, "
+            "pinned, archived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            (
+                self.namespace_id,
+                draft.text,
+                draft.source,
+                draft.key,
+                to_json(dict(draft.metadata)),
+                None if draft.document_at is None else to_us(draft.document_at),
+                now_us,
+                now_us,
+                draft.pinned,
+                draft.archived,
+            ),
+        ).get
+        memory = Memory(
+            id=int(memory_id),
+            text=draft.text,
+            source=draft.source,
+            created_at=self.now,
+            updated_at=self.now,
+            metadata=draft.metadata,
+            key=draft.key,
+            document_at=draft.document_at,
+            pinned=draft.pinned,
+            archived=draft.archived,
+        )
+        self._insert_passages(memory, passages)
+        self._record(action, memory.id, before=None, after=memory)
+        return memory
+
+    def update(self, memory_id: int, patch: MemoryPatch, passages: Sequence[PreparedPassage]) -> Memory:
+        """Apply a patch; `passages` are those of the new text, and empty if the text stays.
+
+        :raises KeyTaken: If the memory would come to share its (source, key) with another living one.
+        """
+        before = self.memory(memory_id)
+        after = replace(
+            before,
+            text=before.text if patch.text is None else patch.text,
+            source=before.source if patch.source is None else patch.source,
+            metadata=_patched(before.metadata, patch.metadata),
+            document_at=None if patch.remove_document_at else patch.document_at or before.document_at,
+            pinned=before.pinned if patch.pinned is None else patch.pinned,
+            archived=before.archived if patch.archived is None else patch.archived,
+        )
+        return self._write(before, after, passages, action="update")
+
+    def archive(self, memory: Memory, *, action: str = "archive") -> Memory:
+        return self._write(memory, replace(memory, archived=True), (), action=action)
+
+    def upsert(self, draft: MemoryDraft, passages: Sequence[PreparedPassage]) -> UpsertOutcome:
+        """Change the living memory that has the draft's (source, key), or store a new one.
+
+        :raises InvalidRequest: If the draft has no key.
+        """
+        if draft.key is None:
+            raise InvalidRequest("An upsert names its memory by source and key; give a key")
+        held = reads.keyed_memory_id(self.connection, self.namespace_id, draft.source, draft.key)
+        if held is None:
+            return UpsertOutcome(self.insert(draft, passages).id, created=True)
+        patch = MemoryPatch(text=draft.text, metadata=draft.metadata, document_at=draft.document_at)
+        return UpsertOutcome(self.update(held, patch, passages).id, created=False)
+
+    def supersede(self, old: Memory, draft: MemoryDraft, passages: Sequence[PreparedPassage]) -> Memory:
+        """Archive a memory and store the draft in its place, linked to it."""
+        self.archive(old, action="superseded")
+        new = self.insert(draft, passages, action="supersede")
+        self.link(new.id, old.id, reads.SUPERSEDES)
+        return new
+
+    def replace_blocker(
+        self, draft: MemoryDraft, passages: Sequence[PreparedPassage], blocker: Memory, similarity: float
+    ) -> AddOutcome:
+        """Supersede the memory that an add collided with, if it still stands and is not pinned."""
+        now = reads.memories(self.connection, self.namespace_id, [blocker.id]).get(blocker.id)
+        if now is None or now.archived:
+            return AddOutcome(AddAction.ADDED, self.insert(draft, passages).id)
+        if now.pinned:
+            return AddOutcome(AddAction.SKIPPED, None, now, similarity, SkipReason.PINNED_BLOCKER)
+        new = self.supersede(now, replace(draft, key=draft.key or now.key), passages)
+        return AddOutcome(AddAction.SUPERSEDED, new.id, now, similarity)
+
+    def link(self, from_id: int, to_id: int, link_type: str) -> None:
+        self.connection.execute(
+            "INSERT INTO links (from_id, to_id, type, created_at) VALUES (?, ?, ?, ?)",
+            (from_id, to_id, link_type, to_us(self.now)),
+        )
+
+    def delete(self, memory_ids: Sequence[int]) -> None:
+        """Remove memories with their passages, vectors and links, and empty what history remembers of them."""
+        self._delete_passages(memory_ids)
+        ids = ids_parameter(memory_ids)
+        self.connection.execute("DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))", (ids,))
+        self.connection.execute(
+            "UPDATE history SET before = NULL, after = NULL WHERE memory_id IN (SELECT value FROM json_each(?))", (ids,)
+        )
+        self.connection.execute(
+            "INSERT INTO history (namespace_id, memory_id, action, actor, at) "
+            "SELECT ?, value, 'delete', ?, ? FROM json_each(?)",
+            (self.namespace_id, self.scope.actor, to_us(self.now), ids),
+        )
+
+    def _write(self, before: Memory, after: Memory, passages: Sequence[PreparedPassage], *, action: str) -> Memory:
+        if after.key is not None and not after.archived:
+            self._require_free_key(after.source, after.key, but=after.id)
+        after = replace(after, updated_at=self.now)
+        self.connection.execute(
+            "UPDATE memories SET text = ?, source = ?, metadata = ?, document_at = ?, updated_at = ?, pinned = ?, "
+            "archived = ? WHERE id = ?",
+            (
+                after.text,
+                after.source,
+                to_json(dict(after.metadata)),
+                None if after.document_at is None else to_us(after.document_at),
+                to_us(after.updated_at),
+                after.pinned,
+                after.archived,
+                after.id,
+            ),
+        )
+        if after.text != before.text:
+            self._delete_passages([after.id])
+            self._insert_passages(after, passages)
+        elif _filtered_by(before) != _filtered_by(after):
+            self._move_passages(after)
+        self._record(action, after.id, before=before, after=after)
+        return after
+
+    def _require_free_key(self, source: str, key: str, *, but: int | None) -> None:
+        holder = reads.keyed_memory_id(self.connection, self.namespace_id, source, key)
+        if holder is not None and holder != but:
+            raise KeyTaken(source, key, holder)
+
+    def _insert_passages(self, memory: Memory, passages: Sequence[PreparedPassage]) -> None:
+        for ordinal, prepared in enumerate(passages):
+            row = (
+                self.namespace_id,
+                PassageKind.MEMORY.value,
+                memory.id,
+                ordinal,
+                prepared.text,
+                prepared.profile.value,
+                memory.source,
+                to_us(memory.occurred_at),
+                memory.archived,
+            )
+            passage_id = self.connection.execute(
+                "INSERT INTO passages (namespace_id, kind, owner_id, ordinal, text, profile, source, occurred_at, "
+                "archived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                row,
+            ).get
+            self.connection.execute(
+                "INSERT INTO vectors (passage_id, model_id, vector) VALUES (?, ?, ?)",
+                (passage_id, self.model_id, prepared.vector.astype(np.float32, copy=False).tobytes()),
+            )
+            passage = Passage(
+                id=int(passage_id),
+                kind=PassageKind.MEMORY,
+                owner_id=memory.id,
+                ordinal=ordinal,
+                text=prepared.text,
+                profile=prepared.profile,
+                source=memory.source,
+                occurred_at=memory.occurred_at,
+                archived=memory.archived,
+            )
+            self.changes.append(PassageAdded(passage, prepared.vector, prepared.terms))
+
+    def _delete_passages(self, memory_ids: Sequence[int]) -> None:
+        removed: list[Any] = self.connection.execute(
+            "DELETE FROM passages WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) RETURNING id",
+            (PassageKind.MEMORY.value, ids_parameter(memory_ids)),
+        ).fetchall()
+        self.changes += [PassageRemoved(passage_id) for (passage_id,) in removed]
+
+    def _move_passages(self, memory: Memory) -> None:
+        self.connection.execute(
+            "UPDATE passages SET source = ?, occurred_at = ?, archived = ? WHERE kind = ? AND owner_id = ?",
+            (memory.source, to_us(memory.occurred_at), memory.archived, PassageKind.MEMORY.value, memory.id),
+        )
+        self.changes.append(
+            OwnerChanged(PassageKind.MEMORY, memory.id, memory.source, memory.occurred_at, memory.archived)
+        )
+
+    def _record(self, action: str, memory_id: int, *, before: Memory | None, after: Memory) -> None:
+        self.connection.execute(
+            "INSERT INTO history (namespace_id, memory_id, action, actor, at, before, after) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.namespace_id,
+                memory_id,
+                action,
+                self.scope.actor,
+                to_us(self.now),
+                None if before is None else history_state(before),
+                history_state(after),
+            ),
+        )
+
+
+def _filtered_by(memory: Memory) -> tuple[str, datetime, bool]:
+    return memory.source, memory.occurred_at, memory.archived
+
+
+def _patched(metadata: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Metadata with the patch's keys set, and those that it gives as None removed."""
+    merged = {**metadata, **(patch or {})}
+    return {key: value for key, value in merged.items() if value is not None or key not in (patch or {})}

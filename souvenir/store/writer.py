@@ -1,0 +1,175 @@
+"""The one thread that writes. Writes that wait together are committed together, each inside its own savepoint.
+
+A write's future resolves after the commit and after `after_commit` has told the indexes, in commit order: whoever
+gets an answer can read what was written.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass
+from queue import Empty, Full, Queue
+from typing import Any, TypeVar, cast
+
+import apsw
+import structlog
+
+from souvenir.errors import Overloaded, ServiceClosing, SouvenirError, Unavailable
+
+T = TypeVar("T")
+Work = Callable[[apsw.Connection], Any]
+MAX_GROUP = 256
+"""Writes in one commit at most, so that the first of them does not wait for all of a long queue."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Job:
+    work: Work
+    after_commit: Callable[[Any], None]
+    future: Future[Any]
+    alone: bool
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+class Writer:
+    """Owns the write connection from construction until `close()` returns."""
+
+    def __init__(self, connection: apsw.Connection, *, queue_max: int, timeout_s: float) -> None:
+        self._connection = connection
+        self._queue: Queue[_Job | None] = Queue(queue_max)
+        self._timeout_s = timeout_s
+        self._closing = False
+        self._submitting = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="souvenir-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        return self._queue.qsize()
+
+    def write(self, work: Callable[[apsw.Connection], T], after_commit: Callable[[T], None] = _nothing) -> T:
+        """Run `work` in a transaction and return its result once it is durable and `after_commit(result)` has run.
+
+        :raises Overloaded: If the queue is full, or the work did not begin in time; nothing was written.
+        :raises Unavailable: If the database refused; nothing was written.
+        """
+        job = _Job(work, after_commit, Future(), alone=False)
+        self._submit(job)
+        try:
+            return cast(T, job.future.result(self._timeout_s))
+        except TimeoutError:
+            if job.future.cancel():
+                raise Overloaded("The write waited too long for the database; try again in a moment") from None
+        return cast(T, job.future.result())
+
+    def run_alone(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` between two commits and outside of a transaction, while nothing else writes."""
+        job = _Job(work, _nothing, Future(), alone=True)
+        self._submit(job)
+        return cast(T, job.future.result())
+
+    def close(self) -> None:
+        """Refuse new writes, finish what is queued, close the connection."""
+        with self._submitting:
+            first = not self._closing
+            self._closing = True
+        if first:
+            self._queue.put(None)
+        self._thread.join()
+
+    def _submit(self, job: _Job) -> None:
+        with self._submitting:
+            if self._closing:
+                raise ServiceClosing
+            try:
+                self._queue.put_nowait(job)
+            except Full:
+                raise Overloaded("Too many writes are waiting for the database; try again in a moment") from None
+
+    def _run(self) -> None:
+        while (job := self._queue.get()) is not None:
+            group = [job]
+            while not group[-1].alone and len(group) < MAX_GROUP:
+                try:
+                    following = self._queue.get_nowait()
+                except Empty:
+                    break
+                if following is None:
+                    self._queue.put(None)
+                    break
+                group.append(following)
+            last = group.pop() if group[-1].alone else None
+            self._commit([job for job in group if job.future.set_running_or_notify_cancel()])
+            if last is not None and last.future.set_running_or_notify_cancel():
+                self._run_alone(last)
+        self._connection.close()
+
+    def _run_alone(self, job: _Job) -> None:
+        try:
+            job.future.set_result(job.work(self._connection))
+        except BaseException as error:  # noqa: BLE001 - the caller's thread raises it
+            job.future.set_exception(_ours(error))
+
+    def _commit(self, group: list[_Job]) -> None:
+        if not group:
+            return
+        done: list[tuple[_Job, Any]] = []
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for job in group:
+                self._run_in_savepoint(job, done)
+            self._connection.execute("COMMIT")
+        except BaseException as error:  # noqa: BLE001 - every caller of the group raises it
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            for job in group:
+                _fail(job, error)
+            return
+        for job, result in done:
+            self._publish(job, result)
+
+    def _run_in_savepoint(self, job: _Job, done: list[tuple[_Job, Any]]) -> None:
+        """One bad write fails alone, unless SQLite ended the whole transaction for it (disk full, I/O error)."""
+        self._connection.execute("SAVEPOINT job")
+        try:
+            result = job.work(self._connection)
+        except Exception as error:
+            if not self._connection.in_transaction:
+                raise
+            self._connection.execute("ROLLBACK TO job")
+            self._connection.execute("RELEASE job")
+            _fail(job, error)
+        else:
+            self._connection.execute("RELEASE job")
+            done.append((job, result))
+
+    def _publish(self, job: _Job, result: Any) -> None:
+        """The rows are durable: whatever the indexes say now, the write happened."""
+        try:
+            job.after_commit(result)
+        except Exception:
+            log.exception("index_update_failed")
+        job.future.set_result(result)
+
+
+def _fail(job: _Job, error: BaseException) -> None:
+    try:
+        job.future.set_exception(_ours(error))
+    except InvalidStateError:  # it failed by itself before its group did
+        return
+
+
+def _ours(error: BaseException) -> BaseException:
+    if isinstance(error, apsw.Error) and not isinstance(error, SouvenirError):
+        wrapped = Unavailable("The database could not take the write; look at the disk and the service's log")
+        wrapped.__cause__ = error
+        log.error("write_failed", error=type(error).__name__, reason=str(error))
+        return wrapped
+    return error

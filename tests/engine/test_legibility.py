@@ -1,0 +1,41 @@
+"""A question that the embedding model mostly cannot read is ranked by its words alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memory_engine import MemoryEngine
+from onnx_embedder import OnnxEmbedder
+from souvenir.settings import Settings
+from souvenir.types import MemoryDraft, Scope, SearchQuery
+
+
+@pytest.fixture
+def engine(tmp_path: Path):
+    embedder = OnnxEmbedder()
+    opened = MemoryEngine.open(Settings(data_dir=tmp_path / "data"), embedder)
+    yield opened
+    opened.close()
+    embedder.close()
+
+
+def test_a_question_in_a_script_that_the_model_lacks_is_ranked_by_its_words(engine: MemoryEngine):
+    engine.add_batch(
+        Scope(), [MemoryDraft(text, "s") for text in ("金融科技论坛在北京。", "我的上司叫赵雅琳。", "今天下雨了。")]
+    )
+    result = engine.search(Scope(), SearchQuery("上司是做什么工作的呢？"))
+    assert result.hits[0].memory.text == "我的上司叫赵雅琳。"
+    assert {hit.parts.parts["dense"] for hit in result.hits} == {0.0}
+    assert result.hits[0].score == result.hits[0].parts.parts["lexical"]
+    assert result.degraded == ()
+
+
+def test_a_question_that_the_model_reads_is_ranked_by_meaning_too(engine: MemoryEngine):
+    engine.add_batch(
+        Scope(), [MemoryDraft(text, "s") for text in ("The cat sleeps.", "Rates rise again.", "It rained.")]
+    )
+    result = engine.search(Scope(), SearchQuery("kitten napping"))
+    assert result.hits[0].memory.text == "The cat sleeps."
+    assert result.hits[0].parts.parts["dense"] > 0

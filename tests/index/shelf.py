@@ -1,0 +1,123 @@
+"""A database and its index registry, wired as the engine wires them, with an analyser that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+from souvenir.engine.preparation import prepare
+from souvenir.index.analyser import Analyser
+from souvenir.index.lexical import Bm25Constants
+from souvenir.index.namespace import NamespaceIndex
+from souvenir.index.registry import IndexRegistry, PassageView
+from souvenir.index.snapshot import Origin, SnapshotFiles
+from souvenir.search.profiles import PROFILES
+from souvenir.settings import Settings
+from souvenir.store import reads
+from souvenir.store.database import Database
+from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.types import MemoryDraft, MemoryPatch, Scope
+from tests.fake_embedder import FakeEmbedder
+
+NOW = datetime(2024, 3, 1, tzinfo=UTC)
+CONSTANTS = {profile: Bm25Constants(row.k1, row.b) for profile, row in PROFILES.items()}
+NO_LIMIT = 1 << 40
+
+
+class CountingAnalyser:
+    """The real one, and how many texts it was asked for."""
+
+    def __init__(self) -> None:
+        self._analyser = Analyser()
+        self._numbers = count(1)
+        self.texts = 0
+
+    def __call__(self, text: str) -> list[str]:
+        self.texts = next(self._numbers)
+        return self._analyser.terms(text)
+
+
+class Shelf:
+    """Writes go to the database and then to the registry; `new_registry` is what a restart would have."""
+
+    def __init__(self, data_dir: Path) -> None:
+        settings = Settings(data_dir=data_dir)
+        self.index_dir = settings.index_dir
+        self.database = Database.open(settings, FakeEmbedder.model_id)
+        self.origin = Origin(self.database.lineage, FakeEmbedder.model_id, FakeEmbedder.dim, "1/english")
+        self.loads = 0
+        self.new_registry()
+
+    def new_registry(self, *, max_bytes: int = NO_LIMIT, origin: Origin | None = None) -> IndexRegistry:
+        """A registry without loaded indexes; `origin` is what its snapshots must be made of."""
+        self.analyser = CountingAnalyser()
+        self.registry = IndexRegistry(
+            self.open_view,
+            SnapshotFiles(self.index_dir, origin or self.origin, CONSTANTS),
+            self.analyser,
+            dim=FakeEmbedder.dim,
+            constants=CONSTANTS,
+            max_bytes=max_bytes,
+            on_load=self._count_load,
+        )
+        return self.registry
+
+    def _count_load(self) -> None:
+        self.loads += 1
+
+    @contextmanager
+    def open_view(self, namespace_id: int) -> Iterator[PassageView]:
+        with self.database.read() as connection:
+            yield reads.NamespaceView(connection, namespace_id)
+
+    def _apply(self, update: IndexUpdate) -> None:
+        self.registry.apply(update.namespace_id, update.changes, update.change_seq)
+
+    def add(self, *texts: str, namespace: str = "default") -> list[int]:
+        prepared = prepare(texts, FakeEmbedder(), Analyser())
+
+        def work(tx: Transaction) -> list[int]:
+            return [tx.insert(MemoryDraft(text, "notes"), part).id for text, part in zip(texts, prepared, strict=True)]
+
+        return self.database.write(Scope(namespace), NOW, work, self._apply)
+
+    def change(self, memory_id: int, patch: MemoryPatch) -> None:
+        [passages] = prepare([patch.text or ""], FakeEmbedder(), Analyser())
+        self.database.write(Scope(), NOW, lambda tx: tx.update(memory_id, patch, passages), self._apply)
+
+    def delete(self, ids: Sequence[int]) -> None:
+        self.database.write(Scope(), NOW, lambda tx: tx.delete(ids), self._apply)
+
+    def snapshot(self) -> None:
+        self.database.between_writes(lambda: self.registry.write_snapshots(all_changed=True))
+
+    def shrink(self) -> None:
+        self.database.between_writes(self.registry.shrink)
+
+    def namespace_id(self, name: str = "default") -> int:
+        with self.database.read() as connection:
+            namespace = reads.namespace_named(connection, name)
+        assert namespace is not None
+        return namespace.id
+
+    def index(self, namespace: str = "default") -> NamespaceIndex:
+        return self.registry.get(self.namespace_id(namespace))
+
+    def problems(self, namespace: str = "default") -> list[str]:
+        """How the loaded index differs from the database, between two writes."""
+        namespace_id = self.namespace_id(namespace)
+        index = self.registry.get(namespace_id)
+
+        def compare() -> list[str]:
+            with self.database.reader() as connection:
+                truth = reads.NamespaceView(connection, namespace_id)
+                found = index.problems(truth.passages(None), Analyser().terms)
+                return found if index.change_seq == truth.change_seq else [*found, "it stands at another write"]
+
+        return self.database.between_writes(compare)
+
+    def close(self) -> None:
+        self.database.close()

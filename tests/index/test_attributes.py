@@ -1,0 +1,163 @@
+"""What filters read of passages, against a list of passages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from souvenir.index.attributes import PassageAttributes, source_matches
+from souvenir.moments import to_us
+from souvenir.types import (
+    Filters,
+    OwnerChanged,
+    Passage,
+    PassageKind,
+    Profile,
+    SourceFilter,
+    SourceMatch,
+)
+
+START = datetime(2023, 5, 8, tzinfo=UTC)
+
+sources = st.sampled_from(["a", "a/b", "ab", "a/b/c", "b", ""])
+moments = st.integers(0, 6).map(lambda days: START + timedelta(days=days))
+source_filters = st.builds(
+    SourceFilter, st.sampled_from(["a", "a/b", "b", "", "/"]), st.sampled_from(list(SourceMatch))
+)
+filters = st.builds(
+    Filters,
+    sources=st.lists(source_filters, max_size=2).map(tuple),
+    since=st.none() | moments,
+    until=st.none() | moments,
+    include_archived=st.booleans(),
+)
+added = st.tuples(st.integers(1, 8), sources, moments, st.booleans(), st.sampled_from(list(Profile)))
+removed = st.floats(0, 1, exclude_max=True)
+changed = st.builds(OwnerChanged, st.just(PassageKind.MEMORY), st.integers(1, 8), sources, moments, st.booleans())
+
+
+def append(attributes: PassageAttributes, passage: Passage) -> None:
+    attributes.append(
+        passage.id,
+        passage.owner_id,
+        passage.profile,
+        passage.source,
+        to_us(passage.occurred_at),
+        passage.archived,
+    )
+
+
+@pytest.mark.parametrize(
+    ("match", "pattern", "expected"),
+    [
+        (SourceMatch.PREFIX, "a/b", {"a/b", "a/bc", "a/b/c"}),
+        (SourceMatch.PATH, "a/b", {"a/b", "a/b/c"}),
+        (SourceMatch.SUBSTRING, "b", {"a/b", "a/bc", "a/b/c", "b"}),
+        (SourceMatch.PREFIX, "", {"a", "a/b", "a/bc", "a/b/c", "b"}),
+        (SourceMatch.PREFIX, "A", set()),
+        (SourceMatch.PATH, "a/", set()),
+    ],
+)
+def test_a_source_is_selected_by_prefix_by_path_or_by_part(match: SourceMatch, pattern: str, expected: set[str]):
+    names = ["a", "a/b", "a/bc", "a/b/c", "b"]
+    assert {name for name in names if source_matches(name, SourceFilter(pattern, match))} == expected
+
+
+@given(steps=st.lists(added | removed | changed, max_size=60), wanted=filters)
+def test_after_any_changes_the_filters_allow_what_they_would_of_a_plain_list(
+    steps: list[tuple[int, str, datetime, bool, Profile] | float | OwnerChanged], wanted: Filters
+):
+    attributes, passages = PassageAttributes(), dict[int, Passage]()
+    for number, step in enumerate(steps):
+        match step:
+            case OwnerChanged():
+                attributes.change_owner(step)
+                for id_, passage in passages.items():
+                    if passage.owner_id == step.owner_id:
+                        passages[id_] = replace(
+                            passage, source=step.source, occurred_at=step.occurred_at, archived=step.archived
+                        )
+            case float():
+                if passages:
+                    row = int(step * len(passages))
+                    del passages[int(attributes.ids[row])]
+                    attributes.remove(row)
+            case (owner, source, occurred_at, archived, profile):
+                passage = Passage(number, PassageKind.MEMORY, owner, 0, "", profile, source, occurred_at, archived)
+                passages[number] = passage
+                append(attributes, passage)
+    assert len(attributes) == len(passages)
+    assert sorted(attributes.ids.tolist()) == sorted(passages)
+    for row, id_ in enumerate(attributes.ids.tolist()):
+        assert attributes.row_of(id_) == row
+        assert attributes.agrees(row, passages[id_])
+    allowed = attributes.allowed(wanted, None)
+    found = attributes.ids if allowed is None else attributes.ids[allowed]
+    assert set(found.tolist()) == {
+        id_
+        for id_, passage in passages.items()
+        if (wanted.include_archived or not passage.archived)
+        and (not wanted.sources or any(source_matches(passage.source, one) for one in wanted.sources))
+        and (wanted.since is None or passage.occurred_at >= wanted.since)
+        and (wanted.until is None or passage.occurred_at <= wanted.until)
+    }
+
+
+def test_owners_that_other_filters_left_are_all_that_is_allowed():
+    attributes = PassageAttributes()
+    for number in range(200):
+        append(attributes, passage_of(number, owner=number // 2))
+    allowed = attributes.allowed(Filters(), np.array([3, 40, 777]))
+    assert allowed is not None
+    assert attributes.ids[allowed].tolist() == [6, 7, 80, 81]
+    nothing = attributes.allowed(Filters(), np.array([], dtype=np.int64))
+    assert nothing is not None
+    assert not nothing.any()
+
+
+def passage_of(number: int, owner: int) -> Passage:
+    return Passage(number, PassageKind.MEMORY, owner, 0, "", Profile.FACT, "a", START, False)
+
+
+def test_a_row_that_was_archived_leaves_nothing_behind_when_it_is_used_again():
+    attributes = PassageAttributes()
+    append(attributes, replace(passage_of(1, owner=1), archived=True))
+    attributes.remove(0)
+    append(attributes, passage_of(2, owner=2))
+    append(attributes, replace(passage_of(3, owner=3), archived=True))
+    allowed = attributes.allowed(Filters(), None)
+    assert allowed is not None
+    assert allowed.tolist() == [True, False]
+
+
+def test_without_filters_every_row_is_allowed_without_a_mask():
+    attributes = PassageAttributes()
+    assert attributes.allowed(Filters(), None) is None
+    append(attributes, passage_of(1, owner=1))
+    assert attributes.allowed(Filters(), None) is None
+    attributes.change_owner(OwnerChanged(PassageKind.MEMORY, 1, "a", START, True))
+    assert attributes.allowed(Filters(include_archived=True), None) is None
+    assert attributes.allowed(Filters(), None) is not None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"owner_id": 2},
+        {"profile": Profile.DOC},
+        {"source": "b"},
+        {"occurred_at": START + timedelta(microseconds=1)},
+        {"archived": True},
+        {"id": 8},
+    ],
+)
+def test_a_row_that_says_anything_else_than_its_passage_does_not_agree(changed: dict[str, object]):
+    attributes, passage = PassageAttributes(), passage_of(7, owner=1)
+    append(attributes, passage)
+    assert attributes.agrees(0, passage)
+    assert not attributes.agrees(0, replace(passage, **changed))  # type: ignore[arg-type]  # one field, by its name

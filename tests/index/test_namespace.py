@@ -1,0 +1,273 @@
+"""One namespace's index: updates that may come twice, both arms under one filter, the nearest text, its own check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from souvenir.index.analyser import Analyser
+from souvenir.index.namespace import NamespaceIndex, Probe
+from souvenir.types import (
+    Filters,
+    FloatVector,
+    IndexChange,
+    OwnerChanged,
+    Passage,
+    PassageAdded,
+    PassageKind,
+    PassageRemoved,
+    Profile,
+    SourceFilter,
+)
+from tests.fake_embedder import FakeEmbedder
+from tests.index.shelf import CONSTANTS
+
+START = datetime(2023, 5, 8, tzinfo=UTC)
+EMBEDDER, ANALYSER = FakeEmbedder(), Analyser()
+WORDS = "garden bread violin harbour winter teacher engine mountain".split()
+
+
+def passage_of(id_: int, text: str, *, owner: int | None = None, source: str = "a", archived: bool = False) -> Passage:
+    return Passage(
+        id_, PassageKind.MEMORY, id_ if owner is None else owner, 0, text, Profile.FACT, source, START, archived
+    )
+
+
+def adding(passage: Passage) -> PassageAdded:
+    return PassageAdded(passage, EMBEDDER.embed_documents([passage.text])[0], ANALYSER.terms(passage.text))
+
+
+def index_of(*passages: Passage) -> NamespaceIndex:
+    index = NamespaceIndex(EMBEDDER.dim, CONSTANTS)
+    index.apply(map(adding, passages), 1)
+    return index
+
+
+def differences(index: NamespaceIndex, passages: Sequence[Passage]) -> list[str]:
+    truth = ((passage, EMBEDDER.embed_documents([passage.text])[0]) for passage in passages)
+    return index.problems(truth, ANALYSER.terms)
+
+
+def probe(text: str, **changes: object) -> Probe:
+    plain = Probe(EMBEDDER.embed_query(text), ANALYSER.query_words(text), Filters(), None, True, 400)
+    return replace(plain, **changes)  # type: ignore[arg-type]  # fields by their names
+
+
+def owners_found(index: NamespaceIndex, asked: Probe) -> list[int]:
+    return sorted(index.search(asked).owner_ids.tolist())
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[tuple[list[IndexChange], list[Passage]]]:
+    """Writes in the order of their commits, each with the passages that are stored after it.
+
+    As the store does it: new passages say what their owner says by then, so a change of text and source in one write
+    is no `OwnerChanged`.
+    """
+    stored: dict[int, Passage] = {}
+    owners = {owner: passage_of(0, "", owner=owner) for owner in range(1, 4)}
+    writes: list[tuple[list[IndexChange], list[Passage]]] = []
+    ids = iter(range(1, 1000))
+    for _ in range(draw(st.integers(1, 6))):
+        changes: list[IndexChange] = []
+        owner = draw(st.sampled_from(sorted(owners)))
+        held = [passage.id for passage in stored.values() if passage.owner_id == owner]
+        verb = draw(st.sampled_from(["text", "move", "text and move", "delete"]))
+        if "move" in verb:
+            source, days = draw(st.sampled_from("ab")), draw(st.integers(0, 2))
+            owners[owner] = replace(
+                owners[owner],
+                source=source,
+                occurred_at=START + timedelta(days=days),
+                archived=draw(st.booleans()),
+            )
+        if verb == "move":
+            said = owners[owner]
+            changes.append(OwnerChanged(PassageKind.MEMORY, owner, said.source, said.occurred_at, said.archived))
+            stored |= {id_: replace(said, id=id_, text=stored[id_].text) for id_ in held}
+        else:
+            changes += [PassageRemoved(id_) for id_ in held]
+            stored = {id_: passage for id_, passage in stored.items() if id_ not in held}
+        if "text" in verb:
+            for _ in range(draw(st.integers(1, 2))):
+                text = " ".join(draw(st.lists(st.sampled_from(WORDS), max_size=3)))
+                passage = replace(owners[owner], id=next(ids), text=text)
+                stored[passage.id] = passage
+                changes.append(adding(passage))
+        writes.append((changes, list(stored.values())))
+    return writes
+
+
+@given(history=histories(), seen=st.integers(0, 8), again=st.integers(0, 8))
+def test_writes_that_a_load_has_seen_already_may_be_told_again(
+    history: list[tuple[list[IndexChange], list[Passage]]], seen: int, again: int
+):
+    seen = min(seen, len(history))
+    again = min(again, seen)
+    index = NamespaceIndex(EMBEDDER.dim, CONSTANTS)
+    loaded = history[seen - 1][1] if seen else []
+    index.apply(map(adding, loaded), seen)
+    assert differences(index, loaded) == []
+    for number, (changes, _) in enumerate(history[again:], start=again + 1):
+        index.apply(changes, number)
+    assert differences(index, history[-1][1]) == []
+    assert index.change_seq == len(history)
+
+
+def test_a_passage_that_is_told_again_after_an_earlier_move_of_its_owner_stands_where_it_should():
+    """Loaded after both writes, told of both: first the owner moves to b, then it gets a new text and moves to c."""
+    old, new = passage_of(1, "garden", owner=1, source="a"), passage_of(2, "bread", owner=1, source="c")
+    index = index_of(new)
+    index.apply([OwnerChanged(PassageKind.MEMORY, 1, "b", START, False)], 2)
+    index.apply([PassageRemoved(old.id), adding(new)], 3)
+    assert differences(index, [new]) == []
+
+
+def test_a_large_write_is_applied_whole():
+    passages = [passage_of(id_, f"text {id_} {WORDS[id_ % 8]}") for id_ in range(1, 1001)]
+    index = index_of(*passages)
+    assert differences(index, passages) == []
+    index.apply([PassageRemoved(passage.id) for passage in passages[::2]], 2)
+    assert differences(index, passages[1::2]) == []
+    assert index.owner_count() == 500
+
+
+def test_the_lexical_arm_alone_and_the_vector_arm_alone_find_their_own():
+    index = index_of(passage_of(1, "garden bread"), passage_of(2, "violin"), passage_of(3, "harbour"))
+    assert owners_found(index, probe("violin", vector=None)) == [2]
+    assert owners_found(index, probe("violin", words=None, candidate_count=1)) == [2]
+    assert owners_found(index, probe("violin", vector=None, words=None)) == []
+    assert owners_found(index, probe("violin")) == [1, 2, 3]
+
+
+def test_without_a_query_vector_no_cosine_is_claimed():
+    found = index_of(passage_of(1, "violin")).search(probe("violin", vector=None))
+    assert (found.dense.tolist(), found.similarity.tolist()) == ([0.0], [0.0])
+    assert found.lexical[0] > 0
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_filters_leave_room_in_both_arms_for_what_they_allow(count: int):
+    """The best hits of either arm are all filtered out; those below them take their places."""
+    best = [passage_of(id_, "violin violin", source="other") for id_ in range(1, 101)]
+    wanted = [passage_of(id_, f"violin {WORDS[id_ % 8]} {id_}", source="mine") for id_ in range(101, 104)]
+    index = index_of(*best, *wanted)
+    asked = probe("violin", filters=Filters(sources=(SourceFilter("mine"),)), candidate_count=count)
+    assert owners_found(index, asked) == [101, 102, 103]
+    assert owners_found(index, replace(asked, words=None)) == [101, 102, 103]
+    assert owners_found(index, replace(asked, vector=None)) == [101, 102, 103]
+    found = index.search(asked)
+    assert (found.complete, found.excluded) == (True, 100)
+    assert owners_found(index, probe("violin", owner_ids=np.array([102]))) == [102]
+
+
+def test_a_cut_that_left_something_out_says_so():
+    index = index_of(*(passage_of(id_, f"violin {id_}") for id_ in range(1, 50)))
+    assert not index.search(probe("violin", candidate_count=5)).complete
+    assert index.search(probe("violin", candidate_count=49)).complete
+    assert index.search(probe("violin", candidate_count=50)).complete
+
+
+def test_explained_terms_add_up_to_the_lexical_score():
+    index = index_of(passage_of(1, "garden bread bread"), passage_of(2, "violin garden"))
+    found = index.search(probe("garden bread", explain=True))
+    for score, terms in zip(found.lexical, found.terms, strict=True):
+        assert {match.term for match in terms} == {"garden", "bread"}
+        total = sum(match.idf * match.weight for match in terms)
+        assert score == pytest.approx(total / sum(match.idf for match in terms), abs=1e-6)
+    assert index.search(probe("garden bread")).terms == ()
+
+
+def brute_nearest(passages: Sequence[Passage], texts: FloatVector) -> dict[int, float]:
+    """The mean over the texts of the best cosine with a passage of the owner."""
+    vectors = {passage.id: EMBEDDER.embed_documents([passage.text])[0] for passage in passages}
+    return {
+        owner: float(
+            np.mean([max(float(vectors[p.id] @ text) for p in passages if p.owner_id == owner) for text in texts])
+        )
+        for owner in {passage.owner_id for passage in passages if not passage.archived}
+    }
+
+
+@given(
+    texts=st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join), min_size=1, max_size=12),
+    asked=st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join), min_size=1, max_size=3),
+)
+def test_the_nearest_owner_is_that_of_a_comparison_with_everything(texts: list[str], asked: list[str]):
+    passages = [passage_of(id_, text, owner=id_ // 2, archived=id_ // 2 == 1) for id_, text in enumerate(texts)]
+    index, vectors = index_of(*passages), EMBEDDER.embed_documents(asked)
+    found, expected = index.nearest(vectors, filters=Filters()), brute_nearest(passages, vectors)
+    assert found is not None
+    owner, similarity = found
+    assert similarity == pytest.approx(max(expected.values()), abs=1e-5)
+    assert similarity == pytest.approx(expected[owner], abs=1e-5)
+
+
+def test_an_empty_namespace_has_no_nearest_owner_and_finds_nothing():
+    index = NamespaceIndex(EMBEDDER.dim, CONSTANTS)
+    assert index.nearest(EMBEDDER.embed_documents(["violin"]), filters=Filters()) is None
+    assert owners_found(index, probe("violin")) == []
+    archived = index_of(passage_of(1, "violin", archived=True))
+    assert archived.nearest(EMBEDDER.embed_documents(["violin"]), filters=Filters()) is None
+
+
+def test_owner_vectors_are_unit_means_in_the_order_of_their_owners():
+    passages = [
+        passage_of(1, "garden", owner=7, source="s7"),
+        passage_of(2, "bread", owner=3, source="s3"),
+        passage_of(3, "violin", owner=7, source="s7"),
+        passage_of(4, "winter", owner=5, source="s5", archived=True),
+    ]
+    owners, sources, counts, vectors = index_of(*passages).owner_vectors(Filters())
+    assert (owners.tolist(), sources, counts.tolist()) == ([3, 7], ["s3", "s7"], [1, 2])
+    together = EMBEDDER.embed_documents(["garden", "violin"]).sum(axis=0)
+    assert vectors[1] == pytest.approx(together / np.linalg.norm(together), abs=1e-6)
+    assert vectors[0] == pytest.approx(EMBEDDER.embed_documents(["bread"])[0], abs=1e-6)
+    assert len(NamespaceIndex(EMBEDDER.dim, CONSTANTS).owner_vectors(Filters())[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("truth", "problem"),
+    [
+        ([passage_of(1, "garden"), passage_of(2, "bread")], "passage 2 is not indexed"),
+        ([], "0 passages stored, 1 rows, 1 vectors, 1 texts"),
+        ([passage_of(1, "bread")], "passage 1 has another vector"),
+        ([passage_of(1, "bread")], "passage 1 has other terms"),
+        ([passage_of(1, "garden", source="b")], "passage 1 has other attributes"),
+        ([passage_of(1, "garden", owner=2)], "passage 1 has other attributes"),
+    ],
+)
+def test_the_check_names_every_difference_from_what_is_stored(truth: list[Passage], problem: str):
+    assert problem in differences(index_of(passage_of(1, "garden")), truth)
+
+
+def test_searches_beside_updates_see_whole_rows():
+    """Every row that a search finds has the cosine of its own text, whatever moves meanwhile."""
+    texts = {id_: f"{WORDS[id_ % 8]} number{id_}" for id_ in range(1, 401)}
+    index = index_of(*(passage_of(id_, texts[id_]) for id_ in range(1, 201)))
+    query = EMBEDDER.embed_query("violin garden")
+    cosines = {id_: float(EMBEDDER.embed_documents([text])[0] @ query) for id_, text in texts.items()}
+
+    def update() -> None:
+        for id_ in range(1, 201):
+            index.apply([PassageRemoved(id_), adding(passage_of(id_ + 200, texts[id_ + 200]))], id_)
+
+    def search(_: int) -> None:
+        found = index.search(probe("violin garden"))
+        assert len(set(found.passage_ids.tolist())) == len(found.passage_ids) == 200
+        for id_, similarity in zip(found.passage_ids.tolist(), found.similarity, strict=True):
+            assert similarity == pytest.approx(cosines[id_], abs=1e-6)
+
+    with ThreadPoolExecutor(4) as threads:
+        updating = threads.submit(update)
+        for searching in [threads.submit(search, number) for number in range(60)]:
+            searching.result(60)
+        updating.result(60)
+    assert differences(index, [passage_of(id_, texts[id_]) for id_ in range(201, 401)]) == []

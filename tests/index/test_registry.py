@@ -1,0 +1,383 @@
+"""Namespaces' indexes come from snapshots or the database, follow every write, and are dropped when memory is short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import timedelta
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+import pytest
+from structlog.testing import capture_logs
+
+from souvenir.errors import Unavailable
+from souvenir.index import registry as registry_module
+from souvenir.index.namespace import NamespaceIndex
+from souvenir.index.registry import IndexRegistry, PassageView
+from souvenir.index.snapshot import Origin, SnapshotFiles
+from souvenir.types import Filters, MemoryPatch, PassageAdded, Scope
+from tests.fake_embedder import FakeEmbedder
+from tests.index.shelf import CONSTANTS, NO_LIMIT, NOW, Shelf
+
+PATIENCE_S = 60.0
+TEXTS = [f"note {number} about the garden and plan{number}" for number in range(30)]
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Iterator[Shelf]:
+    shelf = Shelf(tmp_path / "data")
+    yield shelf
+    shelf.close()
+
+
+def nearest_text(shelf: Shelf, text: str, namespace: str = "default") -> int | None:
+    found = shelf.index(namespace).nearest(FakeEmbedder().embed_documents([text]), filters=Filters())
+    return None if found is None else found[0]
+
+
+def test_an_index_is_made_from_the_stored_passages_and_vectors(shelf: Shelf):
+    ids = shelf.add(*TEXTS)
+    assert len(shelf.index()) == len(TEXTS)
+    assert shelf.analyser.texts == len(TEXTS)
+    assert shelf.problems() == []
+    assert nearest_text(shelf, TEXTS[7]) == ids[7]
+
+
+def test_an_index_is_loaded_once_however_many_ask_for_it_at_once(shelf: Shelf):
+    shelf.add(*TEXTS)
+    with ThreadPoolExecutor(8) as callers:
+        found = list(callers.map(lambda _: shelf.index(), range(16)))
+    assert all(index is found[0] for index in found)
+    assert shelf.loads == 1
+    assert shelf.analyser.texts == len(TEXTS)
+
+
+def test_a_write_to_a_namespace_that_is_not_loaded_loads_nothing(shelf: Shelf):
+    shelf.add(*TEXTS)
+    assert shelf.registry.loaded() == {}
+
+
+def test_a_loaded_index_follows_every_write(shelf: Shelf):
+    ids = shelf.add(*TEXTS)
+    index = shelf.index()
+    shelf.add("a new one")
+    shelf.change(ids[0], MemoryPatch(text="changed text"))
+    shelf.change(ids[1], MemoryPatch(source="elsewhere", archived=True))
+    shelf.change(ids[2], MemoryPatch(document_at=NOW - timedelta(days=9)))
+    shelf.delete(ids[3:6])
+    assert shelf.index() is index
+    assert len(index) == len(TEXTS) + 1 - 3
+    assert shelf.problems() == []
+
+
+def test_a_load_beside_writes_loses_none_of_them(shelf: Shelf):
+    """A write is seen by the load, or told to it, or both; never neither."""
+    shelf.add(*TEXTS)
+    stop = Event()
+
+    def write(writer: int) -> int:
+        number = 0
+        while not stop.is_set():
+            [one, other] = shelf.add(f"writer {writer} note {number}", f"writer {writer} other {number}")
+            shelf.change(one, MemoryPatch(text=f"writer {writer} changed {number}", archived=number % 2 == 0))
+            shelf.change(other, MemoryPatch(source=f"moved/{writer}"))
+            if number % 3 == 0:
+                shelf.delete([one])
+            number += 1
+        return number
+
+    with ThreadPoolExecutor(5) as threads:
+        writing = [threads.submit(write, writer) for writer in range(3)]
+        try:
+            for _ in range(12):
+                shelf.new_registry()
+                loading = [threads.submit(shelf.index) for _ in range(2)]
+                assert loading[0].result(PATIENCE_S) is loading[1].result(PATIENCE_S)
+                assert shelf.problems() == []
+        finally:
+            stop.set()
+        assert all(future.result(PATIENCE_S) > 0 for future in writing)
+    assert shelf.problems() == []
+
+
+def test_a_snapshot_spares_the_analysis_of_every_text(shelf: Shelf):
+    ids = shelf.add(*TEXTS)
+    shelf.index()
+    shelf.snapshot()
+    shelf.new_registry()
+    assert nearest_text(shelf, TEXTS[9]) == ids[9]
+    assert shelf.analyser.texts == 0
+    assert shelf.problems() == []
+
+
+def test_a_stale_snapshot_is_brought_up_to_date_with_what_changed_since(shelf: Shelf):
+    ids = shelf.add(*TEXTS)
+    shelf.index()
+    shelf.snapshot()
+    shelf.new_registry()
+    shelf.add("a new one", "another new one")
+    shelf.change(ids[0], MemoryPatch(text="changed text"))
+    shelf.change(ids[1], MemoryPatch(source="elsewhere", archived=True))
+    shelf.delete(ids[3:6])
+    assert shelf.problems() == []
+    assert shelf.analyser.texts == 3
+    assert shelf.registry.loaded() != {}
+
+
+def test_a_snapshot_brought_up_to_date_is_written_anew(shelf: Shelf):
+    shelf.add(*TEXTS)
+    shelf.index()
+    shelf.snapshot()
+    shelf.new_registry()
+    shelf.add("a new one")
+    shelf.index()
+    shelf.snapshot()
+    shelf.new_registry()
+    assert shelf.problems() == []
+    assert shelf.analyser.texts == 0
+
+
+def test_an_unchanged_index_is_not_written_again(shelf: Shelf):
+    shelf.add(*TEXTS)
+    shelf.index()
+    shelf.snapshot()
+    [manifest] = shelf.index_dir.glob("*.json")
+    written = manifest.stat().st_mtime_ns
+    shelf.snapshot()
+    assert manifest.stat().st_mtime_ns == written
+
+
+@pytest.mark.parametrize("rows_changed", [4, 5])
+def test_while_running_an_index_is_written_once_enough_of_its_rows_changed(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, rows_changed: int
+):
+    monkeypatch.setattr(registry_module, "SNAPSHOT_MIN_CHANGES", 5)
+    shelf.add(*TEXTS)
+    shelf.index()
+    shelf.snapshot()
+    [manifest] = shelf.index_dir.glob("*.json")
+    written = manifest.read_bytes()
+    shelf.add(*(f"new {number}" for number in range(rows_changed)))
+    shelf.database.between_writes(lambda: shelf.registry.write_snapshots(all_changed=False))
+    assert (manifest.read_bytes() != written) == (rows_changed >= 5)
+
+
+@pytest.mark.parametrize("field", ["lineage", "model_id", "analyser"])
+def test_a_snapshot_of_something_else_is_not_used(shelf: Shelf, field: str):
+    shelf.add(*TEXTS)
+    shelf.index()
+    shelf.snapshot()
+    shelf.new_registry(origin=Origin(**{**asdict(shelf.origin), field: "another"}))
+    with capture_logs() as logs:
+        assert shelf.problems() == []
+    assert shelf.analyser.texts == len(TEXTS)
+    [line] = [line for line in logs if line["event"] == "index_snapshot_stale"]
+    assert line["reason"] == f"made with another {field}"
+
+
+def test_a_snapshot_of_a_later_state_than_the_database_has_is_not_used(shelf: Shelf):
+    """The folder of the database was put back by hand, the one of the indexes was not."""
+    shelf.add(*TEXTS)
+    shelf.index()
+    shelf.snapshot()
+    shelf.new_registry()
+    shelf.database.write(
+        Scope(), NOW, lambda tx: tx.connection.execute("UPDATE namespaces SET change_seq = -1"), lambda _: None
+    )
+    with capture_logs() as logs:
+        assert shelf.problems() == []
+    assert shelf.analyser.texts == len(TEXTS)
+    assert [line["event"] for line in logs] == ["index_snapshot_stale"]
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0x10
+    path.write_bytes(content)
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def fill_with_garbage(path: Path) -> None:
+    path.write_bytes(np.random.default_rng(3).bytes(5000))
+
+
+def write_other_json(path: Path) -> None:
+    path.write_text('[{"change_seq": 1}]')
+
+
+def make_a_folder_of_it(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+SPOILERS = [flip_a_byte, truncate, empty, fill_with_garbage, write_other_json, make_a_folder_of_it, Path.unlink]
+
+
+@pytest.mark.parametrize("suffix", ["faiss", "npz", "json"])
+@pytest.mark.parametrize("spoil", SPOILERS, ids=lambda spoil: spoil.__name__)
+def test_a_damaged_snapshot_is_made_again_and_the_log_says_so(shelf: Shelf, suffix: str, spoil):
+    shelf.add(*TEXTS)
+    shelf.index()
+    shelf.snapshot()
+    spoil(shelf.index_dir / f"{shelf.namespace_id()}.{suffix}")
+    shelf.new_registry()
+    with capture_logs() as logs:
+        assert shelf.problems() == []
+    assert shelf.analyser.texts == len(TEXTS)
+    if (suffix, spoil) == ("json", Path.unlink):
+        assert logs == []
+    else:
+        [line] = logs
+        assert (line["event"], line["log_level"], line["action"]) == ("index_snapshot_damaged", "warning", "rebuilding")
+
+
+@pytest.mark.parametrize("suffixes", [("faiss",), ("npz",), ("json",), ("faiss", "npz"), ("faiss", "npz", "json")])
+def test_swapped_snapshots_of_two_namespaces_are_not_used(shelf: Shelf, suffixes: tuple[str, ...]):
+    names = ("default", "ann")
+    for name in names:
+        shelf.add(*TEXTS, f"only in {name}", namespace=name)
+        shelf.index(name)
+    shelf.snapshot()
+    one, other = (shelf.namespace_id(name) for name in names)
+    for suffix in suffixes:
+        paths = [shelf.index_dir / f"{id_}.{suffix}" for id_ in (one, other)]
+        contents = [path.read_bytes() for path in paths]
+        for path, content in zip(paths, reversed(contents), strict=True):
+            path.write_bytes(content)
+    shelf.new_registry()
+    with capture_logs() as logs:
+        assert [shelf.problems(name) for name in names] == [[], []]
+    assert [line["event"] for line in logs] == ["index_snapshot_damaged"] * 2
+
+
+@pytest.mark.parametrize("suffix", ["faiss", "npz", "json"])
+def test_a_snapshot_that_cannot_be_written_costs_a_log_line_and_no_data(shelf: Shelf, suffix: str):
+    shelf.add(*TEXTS)
+    shelf.index()
+    blocking = shelf.index_dir / f"{shelf.namespace_id()}.{suffix}.partial"
+    blocking.mkdir(parents=True)
+    with capture_logs() as logs:
+        shelf.snapshot()
+    assert [line["event"] for line in logs] == ["index_snapshot_failed"]
+    assert shelf.problems() == []
+    blocking.rmdir()
+    shelf.snapshot()
+    shelf.new_registry()
+    assert shelf.problems() == []
+    assert shelf.analyser.texts == 0
+
+
+def test_the_least_recently_used_indexes_are_dropped_and_come_back_from_their_snapshots(shelf: Shelf):
+    names = [f"agent{number}" for number in range(5)]
+    for name in names:
+        shelf.add(*TEXTS, f"{name} was here", namespace=name)
+    size = shelf.index(names[0]).nbytes
+    shelf.new_registry(max_bytes=3 * size + size // 2)
+    for name in (*names, names[2]):
+        shelf.index(name)
+    too_much = shelf.registry.over_budget
+    shelf.shrink()
+    assert (too_much, shelf.registry.over_budget) == (True, False)
+    assert set(shelf.registry.loaded()) == {shelf.namespace_id(name) for name in (names[2], names[3], names[4])}
+    analysed = shelf.analyser.texts
+    for name in names:
+        assert nearest_text(shelf, f"{name} was here", name) is not None
+        assert shelf.problems(name) == []
+    assert shelf.analyser.texts == analysed
+
+
+def test_the_last_used_index_stays_however_small_the_budget(shelf: Shelf):
+    for name in ("default", "ann"):
+        shelf.add(*TEXTS, namespace=name)
+    shelf.new_registry(max_bytes=0)
+    for name in ("default", "ann"):
+        shelf.index(name)
+    shelf.shrink()
+    assert set(shelf.registry.loaded()) == {shelf.namespace_id("ann")}
+    assert not shelf.registry.over_budget
+
+
+def test_writes_to_a_dropped_index_are_there_when_it_is_loaded_again(shelf: Shelf):
+    shelf.add(*TEXTS)
+    shelf.add("elsewhere", namespace="ann")
+    shelf.new_registry(max_bytes=0)
+    for name in ("default", "ann"):
+        shelf.index(name)
+    shelf.shrink()
+    [new] = shelf.add("an entirely different statement")
+    assert nearest_text(shelf, "an entirely different statement") == new
+    assert shelf.problems() == []
+
+
+def test_an_index_that_cannot_follow_a_write_is_made_again(shelf: Shelf):
+    shelf.add(*TEXTS)
+    index = shelf.index()
+    with shelf.open_view(shelf.namespace_id()) as view:
+        passage, vector = next(iter(view.passages(None)))
+    bad = PassageAdded(replace(passage, id=9999), vector[:3], ["term"])
+    with capture_logs() as logs:
+        shelf.database.between_writes(lambda: shelf.registry.apply(shelf.namespace_id(), [bad], 1))
+    assert [line["event"] for line in logs] == ["index_update_failed"]
+    assert shelf.registry.loaded() == {}
+    assert shelf.index() is not index
+    assert shelf.problems() == []
+
+
+def test_a_write_that_removes_much_makes_the_index_be_loaded_again(shelf: Shelf, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(registry_module, "SNAPSHOT_MIN_CHANGES", 5)
+    ids = shelf.add(*TEXTS)
+    index = shelf.index()
+    shelf.delete(ids[:7])
+    assert shelf.index() is index
+    shelf.delete(ids[7:20])
+    assert shelf.index() is not index
+    assert shelf.problems() == []
+
+
+def test_a_load_that_fails_fails_for_all_who_wait_and_is_tried_again_by_the_next(shelf: Shelf):
+    shelf.add(*TEXTS)
+    namespace_id = shelf.namespace_id()
+    failures, inside, go_on = [True], Event(), Event()
+
+    @contextmanager
+    def open_view(id_: int) -> Iterator[PassageView]:
+        with shelf.open_view(id_) as view:
+            if failures:
+                failures.pop()
+                inside.set()
+                assert go_on.wait(PATIENCE_S)
+                raise OSError("the disk is gone")
+            yield view
+
+    registry = IndexRegistry(
+        open_view,
+        SnapshotFiles(shelf.index_dir, shelf.origin, CONSTANTS),
+        shelf.analyser,
+        dim=FakeEmbedder.dim,
+        constants=CONSTANTS,
+        max_bytes=NO_LIMIT,
+        on_load=lambda: None,
+    )
+    with ThreadPoolExecutor(2) as callers:
+        first = callers.submit(registry.get, namespace_id)
+        assert inside.wait(PATIENCE_S)
+        second = callers.submit(registry.get, namespace_id)
+        go_on.set()
+        with pytest.raises(OSError, match="the disk is gone"):
+            first.result(PATIENCE_S)
+        failure = second.exception(PATIENCE_S)
+        # None if it came so late that it loaded by itself.
+        assert failure is None or (isinstance(failure, Unavailable) and isinstance(failure.__cause__, OSError))
+    assert isinstance(registry.get(namespace_id), NamespaceIndex)
+    assert len(registry.get(namespace_id)) == len(TEXTS)

@@ -1,0 +1,143 @@
+"""Exact vectors against a plain matrix: any additions and removals, filters before top-k, the mean, the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from souvenir.index.vector import GATHER_SHARE, MEAN_PRIOR_ROWS, VectorIndex
+from souvenir.types import FloatVector
+
+DIM = 24
+
+
+def units(count: int, seed: int = 0) -> FloatVector:
+    """Random unit vectors (count, DIM)."""
+    vectors = np.random.default_rng(seed).normal(size=(count, DIM)).astype(np.float32)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
+
+
+def filled(vectors: FloatVector) -> VectorIndex:
+    index = VectorIndex(DIM)
+    index.extend(vectors)
+    return index
+
+
+def stored(index: VectorIndex) -> FloatVector:
+    return index.rows(np.arange(len(index)))
+
+
+def best_first(vectors: FloatVector, query: FloatVector, count: int, allowed: NDArray[np.bool_] | None) -> list[int]:
+    rows = range(len(vectors)) if allowed is None else np.flatnonzero(allowed).tolist()
+    return sorted(rows, key=lambda row: -float(vectors[row].astype(np.float64) @ query))[:count]
+
+
+# A step adds that many rows, or removes the row at that share of the index.
+steps = st.lists(st.integers(1, 5) | st.floats(0, 1, exclude_max=True), max_size=40)
+
+
+@given(steps=steps)
+def test_any_additions_and_removals_leave_the_rows_of_a_list_with_holes_filled_from_the_end(steps: list[int | float]):
+    index, rows = VectorIndex(DIM), []
+    for number, step in enumerate(steps):
+        if isinstance(step, int):
+            new = units(step, seed=number)
+            index.extend(new)
+            rows += list(new)
+        elif rows:
+            row = int(step * len(rows))
+            index.remove(row)
+            rows[row] = rows[-1]
+            rows.pop()
+        expected = np.array(rows, dtype=np.float32).reshape(len(rows), DIM)
+        assert len(index) == len(rows)
+        assert np.array_equal(stored(index), expected)
+        assert index.mean == pytest.approx(expected.sum(axis=0) / (len(rows) + MEAN_PRIOR_ROWS), abs=1e-6)
+    query = units(1, seed=99)[0]
+    assert index.search(query, 7, None).tolist() == best_first(stored(index), query, 7, None)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, GATHER_SHARE, GATHER_SHARE + 0.01, 0.5, 1.0])
+@pytest.mark.parametrize("count", [1, 10, 1000])
+def test_filters_hold_before_top_k_however_few_rows_they_leave(share: float, count: int):
+    vectors = units(517)
+    index = filled(vectors)
+    chosen = np.random.default_rng(1).permutation(len(vectors))[: int(share * len(vectors))]
+    allowed = np.zeros(len(vectors), dtype=np.bool_)
+    allowed[chosen] = True
+    for query in units(5, seed=2):
+        found = index.search(query, count, allowed).tolist()
+        assert len(found) == min(count, len(chosen))
+        assert found == best_first(vectors, query, count, allowed)
+
+
+@pytest.mark.parametrize("count", [1, 10, 1000])
+def test_without_filters_the_search_is_exact(count: int):
+    vectors = units(517)
+    index = filled(vectors)
+    for query in units(5, seed=2):
+        assert index.search(query, count, None).tolist() == best_first(vectors, query, count, None)
+
+
+def test_an_empty_index_finds_nothing():
+    index = VectorIndex(DIM)
+    query = units(1)[0]
+    assert index.search(query, 5, None).tolist() == []
+    assert index.search(query, 5, np.zeros(0, dtype=np.bool_)).tolist() == []
+    assert index.mean.tolist() == [0.0] * DIM
+    assert index.nbytes == 0
+
+
+def test_the_mean_stays_exact_over_many_changes():
+    index = filled(units(50))
+    for number in range(2000):
+        index.extend(units(1, seed=number))
+        index.remove(number % len(index))
+    expected = stored(index).astype(np.float64).sum(axis=0) / (len(index) + MEAN_PRIOR_ROWS)
+    assert index.mean == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.parametrize("row", [-1, 3, 100])
+def test_removing_a_row_that_is_not_there_changes_nothing(row: int):
+    vectors = units(3)
+    index = filled(vectors)
+    with pytest.raises(IndexError):
+        index.remove(row)
+    assert np.array_equal(stored(index), vectors)
+
+
+def test_rows_are_copies_that_later_changes_leave_alone():
+    index = filled(units(3))
+    copies = index.rows(np.array([0, 1]))
+    before = copies.copy()
+    index.remove(0)
+    index.extend(units(100, seed=1))
+    assert np.array_equal(copies, before)
+
+
+def test_an_index_written_and_read_goes_on_as_it_was(tmp_path: Path):
+    index = filled(units(20))
+    index.remove(4)
+    index.write(tmp_path / "index.faiss")
+    read = VectorIndex.read(tmp_path / "index.faiss", DIM)
+    for one in (index, read):
+        one.extend(units(3, seed=5))
+        one.remove(0)
+    assert np.array_equal(stored(read), stored(index))
+    assert read.mean == pytest.approx(index.mean, abs=1e-7)
+
+
+def test_a_file_of_another_width_or_kind_is_not_taken(tmp_path: Path):
+    path = tmp_path / "index.faiss"
+    filled(units(3)).write(path)
+    with pytest.raises(ValueError, match="not a flat inner-product index of 8 dimensions"):
+        VectorIndex.read(path, 8)
+    faiss.write_index(faiss.IndexFlatL2(DIM), str(path))
+    with pytest.raises(ValueError, match="not a flat inner-product index"):
+        VectorIndex.read(path, DIM)

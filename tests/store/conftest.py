@@ -1,0 +1,37 @@
+"""A data folder, and databases that are closed when the test is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from souvenir.settings import Settings
+from souvenir.store.database import Database
+from tests.store.stored import MODEL_ID
+
+OpenDatabase = Callable[..., Database]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_dir=tmp_path / "data")
+
+
+@pytest.fixture
+def open_database(settings: Settings) -> Iterator[OpenDatabase]:
+    """Opens the folder of `settings`, changed as the keywords say."""
+    with ExitStack() as opened:
+
+        def open_it(model_id: str = MODEL_ID, **changes: object) -> Database:
+            changed = Settings.model_validate(settings.model_dump() | changes)
+            return opened.enter_context(closing(Database.open(changed, model_id)))
+
+        yield open_it
+
+
+@pytest.fixture
+def database(open_database: OpenDatabase) -> Database:
+    return open_database()

@@ -1,0 +1,48 @@
+"""Writes `databases/v<N>.db`, the database that this release leaves behind, for the tests of the releases after it.
+
+Run it once when a migration is added, before the release, and commit the file:
+
+    python -m tests.store.make_database
+"""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from memory_engine import MemoryEngine
+from souvenir.settings import Settings
+from souvenir.store.schema import SCHEMA_VERSION
+from souvenir.types import MemoryDraft, MemoryPatch, Scope
+from tests.fake_embedder import FakeEmbedder
+
+DATABASES = Path(__file__).parent / "databases"
+DOCUMENT_AT = datetime(2023, 5, 8, 9, 30, tzinfo=UTC)
+LONG_TEXT = " ".join(f"Sentence {number} of a long report." for number in range(60))
+
+
+def fill(engine: MemoryEngine) -> None:
+    """Something of everything that the first release can store; later ones append."""
+    default, ann = Scope(actor="maker"), Scope("ann", "maker")
+    first = engine.add(default, MemoryDraft("Ann plays the violin", "talk/ann", {"lang": "en", "n": 1}, key="hobby"))
+    assert first.id is not None
+    engine.supersede(default, first.id, text="Ann plays the viola")
+    engine.add_batch(default, [MemoryDraft(LONG_TEXT, "reports"), MemoryDraft("東京都 café", "talk", pinned=True)])
+    gone = engine.add(default, MemoryDraft("a forgotten secret", "talk"))
+    assert gone.id is not None
+    engine.delete(default, gone.id)
+    other = engine.add(ann, MemoryDraft("Ben bakes bread", "talk/ben", document_at=DOCUMENT_AT))
+    assert other.id is not None
+    engine.patch(ann, other.id, MemoryPatch(archived=True))
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as folder:
+        settings = Settings(data_dir=Path(folder))
+        engine = MemoryEngine.open(settings, FakeEmbedder())
+        fill(engine)
+        engine.close()
+        DATABASES.mkdir(exist_ok=True)
+        print(shutil.copyfile(settings.database_path, DATABASES / f"v{SCHEMA_VERSION}.db"))

@@ -1,0 +1,48 @@
+"""Memories written and read through the store alone, without the engine and its indexes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from souvenir.engine.preparation import prepare
+from souvenir.index.analyser import Analyser
+from souvenir.store import check, reads
+from souvenir.store.database import Database
+from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.types import DEFAULT_NAMESPACE, MemoryDraft, Scope
+from tests.fake_embedder import FakeEmbedder
+
+MODEL_ID = FakeEmbedder.model_id
+NOW = datetime(2024, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+def nothing(_: IndexUpdate) -> None:
+    return None
+
+
+def insert(
+    database: Database, *texts: str, source: str = "notes", now: datetime = NOW, apply: Any = nothing
+) -> list[int]:
+    """Store all texts in one transaction."""
+    prepared = prepare(texts, FakeEmbedder(), Analyser())
+
+    def work(tx: Transaction) -> list[int]:
+        return [tx.insert(MemoryDraft(text, source), part).id for text, part in zip(texts, prepared, strict=True)]
+
+    return database.write(Scope(), now, work, apply)
+
+
+def texts_of(database: Database) -> list[str]:
+    """In the order of their ids."""
+    with database.read() as connection:
+        namespace = reads.namespace_named(connection, DEFAULT_NAMESPACE)
+        if namespace is None:
+            return []
+        held = reads.list_memories(connection, namespace.id, source=None, pinned=None, offset=0, limit=100_000)
+        return [memory.text for memory in held]
+
+
+def problems(database: Database) -> list[str]:
+    with database.read() as connection:
+        return check.problems(connection)

@@ -1,0 +1,230 @@
+"""The database itself: how it is opened, what a full disk does to it, what is left of what was deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import apsw
+import pytest
+
+from souvenir.errors import KeyTaken, Overloaded, ServiceClosing, Unavailable
+from souvenir.settings import Settings
+from souvenir.store import connections, reads
+from souvenir.store.database import Database
+from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.types import MemoryDraft, MemoryPatch, PassageAdded, Scope
+from tests.store.conftest import OpenDatabase
+from tests.store.stored import NOW, insert, nothing, problems, texts_of
+
+LONG = "a long text that takes some pages of the database. " * 400
+
+
+def on_the_writer(database: Database, work: Callable[[apsw.Connection], object]) -> object:
+    return database.write(Scope(), NOW, lambda tx: work(tx.connection), nothing)
+
+
+@pytest.mark.parametrize(
+    ("pragma", "value"),
+    [
+        ("journal_mode", "wal"),
+        ("synchronous", 2),
+        ("foreign_keys", 1),
+        ("secure_delete", 1),
+        ("busy_timeout", 5_000),
+        ("application_id", 0x534F5556),
+    ],
+)
+def test_the_writing_connection_is_set_so_that_an_answered_write_survives(
+    database: Database, pragma: str, value: object
+):
+    assert on_the_writer(database, lambda connection: connection.pragma(pragma)) == value
+
+
+def test_reading_connections_cannot_write(database: Database):
+    with database.read() as connection, pytest.raises(apsw.ReadOnlyError):
+        connection.execute("DELETE FROM meta")
+
+
+def test_a_reader_sees_one_state_throughout(database: Database):
+    insert(database, "before")
+    with database.read() as connection:
+        seen = reads.counts(connection)
+        insert(database, "after")
+        assert reads.counts(connection) == seen
+    assert texts_of(database) == ["before", "after"]
+
+
+def test_reads_beyond_the_pool_are_refused_with_a_bounded_wait(database: Database, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(connections, "READER_WAIT_S", 0.01)
+    with database.read(), database.read(), database.read(), database.read(), pytest.raises(Overloaded):
+        texts_of(database)
+    assert texts_of(database) == []
+
+
+def test_a_read_that_fails_leaves_its_connection_fit_for_the_next(database: Database):
+    insert(database, "text")
+
+    def read_and_fail() -> None:
+        with database.read() as connection:
+            connection.execute("SELECT * FROM memories").fetchone()
+            raise ZeroDivisionError
+
+    for _ in range(8):
+        with pytest.raises(ZeroDivisionError):
+            read_and_fail()
+    assert texts_of(database) == ["text"]
+
+
+def test_a_database_error_while_reading_is_one_of_ours_and_leaves_the_connection_fit(database: Database):
+    insert(database, "text")
+    for _ in range(8):
+        with pytest.raises(Unavailable) as caught, database.read() as connection:
+            connection.execute("SELECT * FROM no_such_table")
+        assert isinstance(caught.value.__cause__, apsw.Error)
+    assert texts_of(database) == ["text"]
+
+
+def test_a_closed_database_refuses_reads_and_writes(open_database: OpenDatabase):
+    database = open_database()
+    insert(database, "text")
+    database.close()
+    with pytest.raises(ServiceClosing):
+        insert(database, "more")
+    with pytest.raises(ServiceClosing):
+        texts_of(database)
+
+
+def test_a_write_that_breaks_a_rule_of_the_schema_leaves_nothing(database: Database):
+    insert(database, "kept")
+    told: list[IndexUpdate] = []
+
+    def work(connection: apsw.Connection) -> None:
+        connection.execute("UPDATE memories SET text = 'changed'")
+        connection.execute("INSERT INTO vectors (passage_id, model_id, vector) VALUES (999, 'm', x'00')")
+
+    with pytest.raises(Unavailable):
+        database.write(Scope("new"), NOW, lambda tx: work(tx.connection), told.append)
+    assert told == []
+    assert texts_of(database) == ["kept"]
+    with database.read() as connection:
+        assert reads.namespace_named(connection, "new") is None
+        assert reads.counts(connection).namespaces == 1
+    assert problems(database) == []
+
+
+def test_a_refused_write_leaves_nothing_of_what_it_did_before(database: Database):
+    def work(tx: Transaction) -> None:
+        for text in ("one", "two"):
+            tx.insert(MemoryDraft(text, "notes", key="k"), ())
+
+    with pytest.raises(KeyTaken):
+        database.write(Scope(), NOW, work, nothing)
+    assert texts_of(database) == []
+
+
+def test_index_changes_are_told_with_the_number_of_their_write(database: Database):
+    told: list[IndexUpdate] = []
+    insert(database, "one", "two", apply=told.append)
+    insert(database, "three", apply=told.append)
+    assert [update.change_seq for update in told] == [1, 2]
+    assert [
+        [change.passage.text for change in update.changes if isinstance(change, PassageAdded)] for update in told
+    ] == [["one", "two"], ["three"]]
+
+
+class FullDisk:
+    """The database may not grow beyond what it is now, which is how SQLite sees a full disk."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        on_the_writer(database, lambda connection: connection.pragma("max_page_count", 1))
+
+    def has_room_again(self) -> None:
+        on_the_writer(self._database, lambda connection: connection.pragma("max_page_count", 1_000_000))
+
+
+def test_a_full_disk_refuses_writes_whole_and_the_service_goes_on_afterwards(database: Database):
+    before = ["first", "second"]
+    insert(database, *before)
+    told: list[IndexUpdate] = []
+    disk = FullDisk(database)
+    for _ in range(3):
+        with pytest.raises(Unavailable, match="look at the disk") as caught:
+            insert(database, "small", LONG, LONG, apply=told.append)
+        assert isinstance(caught.value.__cause__, apsw.FullError)
+        assert texts_of(database) == before
+        assert problems(database) == []
+    disk.has_room_again()
+    insert(database, "small", LONG, apply=told.append)
+    assert texts_of(database) == [*before, "small", LONG]
+    assert [len(update.changes) for update in told] == [len(told[0].changes)]
+    assert problems(database) == []
+
+
+def test_on_a_full_disk_deleting_still_works(database: Database):
+    ids = insert(database, LONG, "second")
+    FullDisk(database)
+    database.write(Scope(), NOW, lambda tx: tx.delete(ids[:1]), nothing)
+    assert texts_of(database) == ["second"]
+
+
+def test_of_many_writes_at_once_on_a_full_disk_exactly_the_answered_ones_stand(database: Database):
+    insert(database, "first")
+    FullDisk(database)
+
+    def write(number: int) -> str | None:
+        text = f"text {number} " + ("small" if number % 2 else LONG)
+        try:
+            insert(database, text)
+        except Unavailable:
+            return None
+        return text
+
+    with ThreadPoolExecutor(8) as callers:
+        answered = [text for text in callers.map(write, range(40)) if text is not None]
+    assert len(answered) < 40
+    assert sorted(texts_of(database)) == sorted(["first", *answered])
+    assert problems(database) == []
+
+
+def test_nothing_of_a_deleted_text_is_left_in_the_database_files(database: Database, settings: Settings):
+    """Not in the rows, nor in freed pages, nor in the history, nor in the write-ahead log once it was taken over."""
+    canary, other = "zyzzyva", "quokka"
+    [kept, gone] = insert(database, "a text that stays", f"the {canary} is seen", source=f"path/{other}")
+    [long] = insert(database, f"{canary} " + LONG)
+
+    def change(text: str) -> None:
+        database.write(
+            Scope(),
+            NOW,
+            lambda tx: tx.update(gone, MemoryPatch(text=text, metadata={"note": f"{canary} again"}), ()),
+            nothing,
+        )
+
+    change(f"now the {canary} is gone")
+    database.write(Scope(), NOW, lambda tx: tx.delete([gone, long]), nothing)
+    checkpoint = apsw.Connection(str(settings.database_path))
+    assert checkpoint.pragma("journal_mode") == "wal"
+    checkpoint.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    checkpoint.close()
+    files = sorted(path for path in settings.data_dir.iterdir() if path.name.startswith("souvenir.db"))
+    assert settings.database_path in files
+    assert [path.name for path in files if canary.encode() in path.read_bytes()] == []
+    # The same search finds what was not deleted.
+    assert other.encode() in settings.database_path.read_bytes()
+    with database.read() as connection:
+        rows = connection.execute(
+            "SELECT action, before, after FROM history WHERE memory_id = ? ORDER BY id", (gone,)
+        ).fetchall()
+    assert rows == [("add", None, None), ("update", None, None), ("delete", None, None)]
+    assert texts_of(database) == ["a text that stays"]
+    assert kept != gone
+
+
+def test_ids_are_never_given_out_twice(open_database: OpenDatabase):
+    database = open_database()
+    ids = insert(database, "one", "two", "three")
+    database.write(Scope(), NOW, lambda tx: tx.delete(ids), nothing)
+    database.close()
+    assert insert(open_database(), "four")[0] > max(ids)

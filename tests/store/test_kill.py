@@ -1,0 +1,97 @@
+"""A process that is killed in the middle of its writes has lost nothing that it answered."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGKILL
+from threading import Timer
+
+import apsw
+
+from memory_engine import MemoryEngine
+from souvenir.settings import Settings
+from souvenir.types import Scope
+from tests.fake_embedder import FakeEmbedder
+
+ROOT = Path(__file__).resolve().parents[2]
+ROUNDS = 3
+PATIENCE_S = 60
+
+
+@dataclass
+class Ledger:
+    """What was answered, by id; and what had begun and may or may not have happened."""
+
+    texts: dict[int, str] = field(default_factory=dict)
+    changed: set[int] = field(default_factory=set)
+    deleted: set[int] = field(default_factory=set)
+    begun: set[tuple[str, int]] = field(default_factory=set)
+
+    def read(self, line: str) -> None:
+        state, verb, memory_id, text = line.split()
+        id_ = int(memory_id)
+        match state, verb:
+            case "done", "add":
+                assert id_ not in self.texts, "an id was given out twice"
+                self.texts[id_] = text
+            case "done", "change":
+                self.changed.add(id_)
+            case "done", "delete":
+                self.deleted.add(id_)
+            case _:
+                self.begun.add((verb, id_))
+
+    def expect_of(self, stored: dict[int, str]) -> None:
+        for id_, text in self.texts.items():
+            if id_ in self.deleted:
+                assert id_ not in stored, f"{text} is back"
+            elif id_ not in stored:
+                assert ("delete", id_) in self.begun, f"{text} is lost"
+            elif id_ in self.changed:
+                assert stored[id_].startswith(f"{text} as it was changed"), f"the change of {text} is lost"
+            elif ("change", id_) in self.begun:
+                assert stored[id_].startswith(f"{text} as it was")
+            else:
+                assert stored[id_] == f"{text} as it was said"
+
+
+def lines_until_killed(data_dir: Path, number: int, lines: int) -> list[str]:
+    """What a writing process said until it was killed after about so many lines; a last line may be cut off."""
+    command = [sys.executable, "-m", "tests.store.acknowledging_writer", str(data_dir), f"r{number}"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        hanging = Timer(PATIENCE_S, process.kill)
+        hanging.start()
+        try:
+            assert process.stdout is not None
+            said = [process.stdout.readline() for _ in range(lines)]
+            process.kill()
+            said += process.stdout.readlines()
+        finally:
+            hanging.cancel()
+            process.kill()
+    assert process.returncode == -SIGKILL
+    return [line for line in said if line.endswith("\n")]
+
+
+def test_what_was_answered_before_a_kill_is_there_after_it(tmp_path: Path):
+    ledger, chance = Ledger(), random.Random(8900)
+    for number in range(ROUNDS):
+        said = lines_until_killed(tmp_path, number, chance.randrange(30, 250))
+        assert len(said) >= 30
+        for line in said:
+            ledger.read(line)
+        with closing(MemoryEngine.open(Settings(data_dir=tmp_path), FakeEmbedder())) as engine:
+            engine.warm_up()
+            assert list(engine.check()) == []
+            page = engine.page(Scope(), offset=0, limit=100_000)
+            ledger.expect_of({memory.id: memory.text for memory in page.memories})
+    assert len(ledger.deleted) > ROUNDS
+    assert len(ledger.changed) > ROUNDS
+    database = apsw.Connection(str(tmp_path / "souvenir.db"))
+    assert database.execute("PRAGMA integrity_check").get == "ok"
+    database.close()

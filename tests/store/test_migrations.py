@@ -1,0 +1,78 @@
+"""A database of every earlier version opens, at today's schema, with everything that stood in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memory_engine import MemoryEngine
+from souvenir.settings import Settings
+from souvenir.store.schema import MIGRATIONS, SCHEMA_VERSION, migrate, schema_version
+from souvenir.types import Filters, MemoryDraft, Scope, SearchQuery
+from tests.fake_embedder import FakeEmbedder
+from tests.store.make_database import DATABASES, DOCUMENT_AT, LONG_TEXT
+
+VERSIONS = range(1, SCHEMA_VERSION + 1)
+
+
+@pytest.fixture(params=VERSIONS)
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryEngine]:
+    settings = Settings(data_dir=tmp_path)
+    shutil.copyfile(DATABASES / f"v{request.param}.db", settings.database_path)
+    engine = MemoryEngine.open(settings, FakeEmbedder())
+    yield engine
+    engine.close()
+
+
+def layout(connection: apsw.Connection) -> list[object]:
+    return list(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"))
+
+
+def test_migrations_are_numbered_without_a_gap():
+    assert sorted(MIGRATIONS) == list(VERSIONS)
+
+
+def test_a_database_of_every_version_is_stored():
+    assert sorted(path.name for path in DATABASES.iterdir()) == sorted(f"v{version}.db" for version in VERSIONS)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_migrated_database_has_the_layout_of_a_new_one(version: int, tmp_path: Path):
+    shutil.copyfile(DATABASES / f"v{version}.db", tmp_path / "old.db")
+    old, new = (apsw.Connection(str(tmp_path / name)) for name in ("old.db", "new.db"))
+    assert schema_version(old) == version
+    for connection in (old, new):
+        migrate(connection)
+        assert schema_version(connection) == SCHEMA_VERSION
+    assert layout(old) == layout(new)
+    old.close()
+    new.close()
+
+
+def test_memories_of_an_earlier_version_are_all_there(engine: MemoryEngine):
+    stored = {memory.text: memory for memory in engine.page(Scope(), offset=0, limit=100).memories}
+    assert list(stored)[:4] == ["Ann plays the violin", "Ann plays the viola", LONG_TEXT, "東京都 café"]
+    old, new = stored["Ann plays the violin"], stored["Ann plays the viola"]
+    assert (old.archived, old.superseded_by) == (True, new.id)
+    assert (new.key, new.source, new.metadata) == ("hobby", "talk/ann", {"lang": "en", "n": 1})
+    assert new.previous_text == old.text
+    assert stored["東京都 café"].pinned
+    [other] = engine.page(Scope("ann"), offset=0, limit=100).memories
+    assert (other.text, other.document_at, other.archived) == ("Ben bakes bread", DOCUMENT_AT, True)
+
+
+def test_memories_of_an_earlier_version_are_found_and_changed_like_new_ones(engine: MemoryEngine):
+    found = engine.search(Scope(), SearchQuery("who plays the viola", top_k=1))
+    assert [hit.memory.text for hit in found.hits] == ["Ann plays the viola"]
+    found = engine.search(Scope("ann"), SearchQuery("bread", filters=Filters(include_archived=True)))
+    assert [hit.memory.text for hit in found.hits] == ["Ben bakes bread"]
+    before = [memory.id for memory in engine.page(Scope(), offset=0, limit=100).memories]
+    added = engine.add(Scope(), MemoryDraft("a new one", "talk"))
+    assert added.id is not None
+    assert added.id > max(before)
+    engine.delete(Scope(), before[0])
+    assert list(engine.check()) == []

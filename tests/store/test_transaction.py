@@ -1,0 +1,175 @@
+"""What one write does to rows, passages, links and history, where the engine's verbs do not show it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TypeVar
+
+import pytest
+
+from souvenir.engine.preparation import prepare
+from souvenir.errors import InvalidRequest
+from souvenir.index.analyser import Analyser
+from souvenir.store import reads
+from souvenir.store.database import Database
+from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.types import (
+    AddAction,
+    AddOutcome,
+    Memory,
+    MemoryDraft,
+    MemoryPatch,
+    OwnerChanged,
+    PassageAdded,
+    PassageRemoved,
+    PreparedPassage,
+    Scope,
+    SkipReason,
+)
+from tests.fake_embedder import FakeEmbedder
+from tests.store.stored import NOW, insert, nothing, problems, texts_of
+
+T = TypeVar("T")
+
+
+def passages(text: str) -> list[PreparedPassage]:
+    return prepare([text], FakeEmbedder(), Analyser())[0]
+
+
+def write(database: Database, work: Callable[[Transaction], T]) -> T:
+    return database.write(Scope(actor="ann"), NOW + timedelta(hours=1), work, nothing)
+
+
+def blocked(database: Database, change: MemoryPatch | None) -> tuple[Memory, AddOutcome]:
+    """An add that found a blocker, which then changed, or was deleted, before the add was written."""
+    [memory_id] = insert(database, "blocker")
+    blocker = write(database, lambda tx: tx.memory(memory_id))
+    if change is None:
+        write(database, lambda tx: tx.delete([memory_id]))
+    else:
+        write(database, lambda tx: tx.update(memory_id, change, passages(change.text or "")))
+    draft = MemoryDraft("new", "notes")
+    return blocker, write(database, lambda tx: tx.replace_blocker(draft, passages("new"), blocker, 0.95))
+
+
+@pytest.mark.parametrize("change", [None, MemoryPatch(archived=True)], ids=["deleted", "archived"])
+def test_a_blocker_that_is_gone_by_the_time_of_the_write_is_not_superseded(
+    database: Database, change: MemoryPatch | None
+):
+    blocker, outcome = blocked(database, change)
+    assert (outcome.action, outcome.blocker) == (AddAction.ADDED, None)
+    with database.read() as connection:
+        assert connection.execute("SELECT count(*) FROM links").get == 0
+    assert texts_of(database)[-1] == "new"
+    assert problems(database) == []
+    assert outcome.id != blocker.id
+
+
+def test_a_blocker_that_was_pinned_by_the_time_of_the_write_stays(database: Database):
+    blocker, outcome = blocked(database, MemoryPatch(pinned=True))
+    assert (outcome.action, outcome.reason, outcome.id) == (AddAction.SKIPPED, SkipReason.PINNED_BLOCKER, None)
+    assert outcome.blocker is not None
+    assert (outcome.blocker.id, outcome.blocker.pinned) == (blocker.id, True)
+    assert texts_of(database) == ["blocker"]
+
+
+def test_a_blocker_is_superseded_as_it_is_by_then(database: Database):
+    _, outcome = blocked(database, MemoryPatch(text="blocker changed"))
+    assert outcome.action is AddAction.SUPERSEDED
+    assert outcome.blocker is not None
+    assert outcome.blocker.text == "blocker changed"
+    assert texts_of(database) == ["blocker changed", "new"]
+
+
+def test_every_change_is_in_the_history_with_who_when_before_and_after(database: Database):
+    [memory_id] = insert(database, "first")
+    write(database, lambda tx: tx.update(memory_id, MemoryPatch(text="second", pinned=True), passages("second")))
+    old = write(database, lambda tx: tx.update(memory_id, MemoryPatch(pinned=False), ()))
+    new = write(database, lambda tx: tx.supersede(old, MemoryDraft("third", "notes"), passages("third")))
+    with database.read() as connection:
+        rows = connection.execute("SELECT memory_id, action, actor, at, before, after FROM history ORDER BY id")
+        history = [
+            (id_, action, actor, before and json.loads(str(before))["text"], after and json.loads(str(after))["text"])
+            for id_, action, actor, _, before, after in rows
+        ]
+    assert history == [
+        (memory_id, "add", "anonymous", None, "first"),
+        (memory_id, "update", "ann", "first", "second"),
+        (memory_id, "update", "ann", "second", "second"),
+        (memory_id, "superseded", "ann", "second", "second"),
+        (new.id, "supersede", "ann", None, "third"),
+    ]
+
+
+def changes_of(database: Database, work: Callable[[Transaction], object]) -> list[type]:
+    told: list[IndexUpdate] = []
+    database.write(Scope(), NOW, work, told.append)
+    return [type(change) for change in told[0].changes]
+
+
+def test_the_indexes_are_told_no_more_than_what_changed_for_them(database: Database):
+    [memory_id] = insert(database, "first")
+
+    def patching(patch: MemoryPatch) -> list[type]:
+        return changes_of(database, lambda tx: tx.update(memory_id, patch, passages(patch.text or "")))
+
+    assert patching(MemoryPatch(pinned=True)) == []
+    assert patching(MemoryPatch(metadata={"a": 1})) == []
+    assert patching(MemoryPatch(text="first")) == []
+    assert patching(MemoryPatch(source="b")) == [OwnerChanged]
+    assert patching(MemoryPatch(archived=True)) == [OwnerChanged]
+    assert patching(MemoryPatch(document_at=NOW - timedelta(days=1))) == [OwnerChanged]
+    assert patching(MemoryPatch(text="second", source="c")) == [PassageRemoved, PassageAdded]
+    assert changes_of(database, lambda tx: tx.delete([memory_id])) == [PassageRemoved]
+    assert problems(database) == []
+
+
+def test_an_upsert_without_a_key_writes_nothing(database: Database):
+    with pytest.raises(InvalidRequest):
+        write(database, lambda tx: tx.upsert(MemoryDraft("text", "notes"), passages("text")))
+    assert texts_of(database) == []
+
+
+def test_vectors_come_back_as_they_were_stored(database: Database):
+    insert(database, "first", "second of two")
+    with database.read() as connection:
+        namespace = reads.namespace_named(connection, "default")
+        assert namespace is not None
+        found = {p.text: vector for p, vector in reads.NamespaceView(connection, namespace.id).passages(None)}
+    for text, vector in found.items():
+        assert vector.tolist() == passages(text)[0].vector.tolist()
+    assert set(found) == {"first", "second of two"}
+
+
+SPOILED = {
+    "UPDATE memories SET text = 'other'": "is no part of its memory's text",
+    "UPDATE passages SET source = 'other'": "does not say what its memory says",
+    "UPDATE passages SET occurred_at = 0": "does not say what its memory says",
+    "DELETE FROM vectors": "has no vector",
+    "UPDATE vectors SET model_id = 'other'": "has the vector of another model",
+    "UPDATE vectors SET vector = x'00' WHERE passage_id = 1": "has a vector of another length",
+    "DELETE FROM passages": "has no passage",
+    "UPDATE passages SET owner_id = 77 WHERE id = 1": "belongs to no memory of its namespace",
+    "DELETE FROM memories WHERE id = 1": "still holds text",
+    "UPDATE sqlite_sequence SET seq = 0": "counts below its greatest id",
+}
+
+
+@pytest.mark.parametrize("statement", SPOILED)
+def test_the_check_names_every_rule_that_is_broken(database: Database, statement: str):
+    insert(database, "first", "second")
+    assert problems(database) == []
+    database.write(Scope(), NOW, lambda tx: tx.connection.execute(statement), nothing)
+    assert any(SPOILED[statement] in problem for problem in problems(database))
+
+
+def test_a_memory_is_read_with_the_fields_that_it_was_written_with(database: Database):
+    draft = MemoryDraft("text", "s", {"é": [1, None]}, key="k", document_at=NOW - timedelta(days=400), pinned=True)
+    written = write(database, lambda tx: tx.insert(draft, passages("text")))
+    with database.read() as connection:
+        found = reads.memories(connection, 1, [written.id])[written.id]
+    assert found == replace(written, metadata={"é": [1, None]})
+    assert found.occurred_at == draft.document_at
