@@ -1,0 +1,181 @@
+"""The HTTP boundary: the application with its routers, error body and life span, and the command line.
+
+    python app.py                 serve on HOST:PORT
+    python app.py check           compare the database with itself, while no service runs on it
+    python app.py restore NAME    put a backup in the place of the database, while no service runs on it
+
+Importing this opens nothing and reads no setting; `uvicorn app:app` asks for `app`, which is then made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from pydantic import ValidationError
+from starlette.middleware import Middleware
+
+from memory_engine import MemoryEngine
+from souvenir.api import VERSION, backups, deletes, docs, duplicates, figures, health, reads, replacing, search, writes
+from souvenir.api.body_limit import BodyLimit
+from souvenir.api.counters import RequestCounters
+from souvenir.api.errors import add_error_handlers
+from souvenir.api.logs import configure_logging
+from souvenir.api.observer import RequestObserver
+from souvenir.api.service import Service, embedder_of
+from souvenir.errors import SouvenirError
+from souvenir.settings import Settings
+from souvenir.store.restore import restore_offline
+from souvenir.types import Embedder
+
+ROUTES = (health, search, writes, replacing, reads, deletes, duplicates, backups, figures, docs)
+
+DESCRIPTION = (
+    "A memory service for agents: it finds what was said by meaning and by words, and loses nothing that it "
+    "acknowledged. Send the key as `X-API-Key` or `Authorization: Bearer KEY`, and name a namespace with `X-Namespace`."
+)
+
+KEEP_ALIVE_S = 15
+"""An idle connection is closed after this; longer than clients pause between calls, shorter than proxies wait."""
+
+SHUTDOWN_S = 20
+"""Requests may take this long to finish once the service is told to stop; below the 30 s that containers get."""
+
+
+def create_app(settings: Settings | None = None, embedder: Embedder | None = None) -> FastAPI:
+    """The application. It opens its store when it starts, not before.
+
+    :param settings: Read from the environment if not given.
+    :param embedder: The model that the settings name if not given.
+    """
+    chosen = settings or Settings()
+    counters = RequestCounters()
+    return _build_app(chosen, counters, lambda: Service.open(chosen, counters, embedder))
+
+
+def _build_app(settings: Settings, counters: RequestCounters, open_service: Callable[[], Service]) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        configure_logging(settings.log_level, settings.log_format)
+        app.state.service = await asyncio.to_thread(open_service)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(app.state.service.close)
+
+    app = FastAPI(
+        title="Souvenir",
+        version=VERSION,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        openapi_url=None,
+        # Clients refuse redirects.
+        redirect_slashes=False,
+        middleware=[
+            Middleware(RequestObserver, counters=counters),
+            Middleware(BodyLimit, max_body_bytes=settings.max_body_bytes),
+        ],
+        telemetry={"auto_configure": False, "tracing": False, "metrics": False, "logs": False},
+    )
+    add_error_handlers(app)
+    for noun in ROUTES:
+        # Not include_router, which makes every route anew, for some 0.3 s of the first request.
+        app.router.routes.extend(noun.routes.routes)
+    return app
+
+
+def serve(settings: Settings) -> int:
+    """Run until a signal says stop. The store is opened first, so that a refusal is one sentence and no trace.
+
+    :raises StoreUnusable: If the data folder must not be opened.
+    """
+    configure_logging(settings.log_level, settings.log_format)
+    counters = RequestCounters()
+    service = Service.open(settings, counters)
+    uvicorn.run(
+        _build_app(settings, counters, lambda: service),
+        host=settings.host,
+        port=settings.port,
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=SHUTDOWN_S,
+    )
+    return 0
+
+
+def check(settings: Settings) -> int:
+    """Print every disagreement that the engine finds."""
+    engine = MemoryEngine.open(settings, embedder_of(settings))
+    try:
+        engine.warm_up()
+        problems = engine.check()
+    finally:
+        engine.close()
+    for problem in problems:
+        _say(problem)
+    _say(f"{len(problems)} problems in {settings.database_path}" if problems else f"{settings.database_path} is sound")
+    return 1 if problems else 0
+
+
+def restore(settings: Settings, name: str) -> int:
+    """Put a backup in the place of the database, and print where the files that it replaced are."""
+    kept = restore_offline(settings, name)
+    _say(f"Restored {name} to {settings.database_path}")
+    for path in kept:
+        _say(f"What was there before is kept as {path}")
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="app.py", description="Souvenir, a memory service for agents.")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    commands.add_parser("serve", help="answer requests on HOST:PORT (the default)")
+    commands.add_parser("check", help="compare the database with itself, while no service runs on it")
+    commands.add_parser("restore", help="go back to a backup, while no service runs").add_argument("name")
+    command = parser.parse_args(arguments)
+    try:
+        settings = Settings()
+        match command.command:
+            case "check":
+                return check(settings)
+            case "restore":
+                return restore(settings, command.name)
+            case _:
+                return serve(settings)
+    except ValidationError as error:
+        for field in error.errors(include_input=False, include_url=False):
+            _complain(f"The setting {'_'.join(map(str, field['loc'])).upper()} cannot be used: {field['msg']}")
+        return 2
+    except SouvenirError as error:
+        _complain(error.message)
+        return 1
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def _complain(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()["app"] = app = create_app()
+    return app
+
+
+if __name__ == "__main__":
+    sys.exit(main())

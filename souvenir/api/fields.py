@@ -1,0 +1,82 @@
+"""The types of request fields: what is checked of a text, a source, an id, a moment."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
+
+MAX_TEXT_CHARS = 50_000
+MAX_SOURCE_CHARS = 500
+MAX_ID = 2**63 - 1
+
+
+def without_nul(text: str) -> str:
+    """NUL ends a string in parts of SQLite, and no text holds one on purpose."""
+    if "\0" in text:
+        raise ValueError("a text must not hold NUL characters")
+    return text
+
+
+Clean = AfterValidator(without_nul)
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT_CHARS), Clean]
+Source = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_CHARS), Clean]
+OptionalSource = Annotated[str, StringConstraints(max_length=MAX_SOURCE_CHARS), Clean]
+Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_CHARS), Clean]
+MemoryId = Annotated[int, Field(ge=0, le=MAX_ID, description="The id of a memory.")]
+Ids = Annotated[list[MemoryId], Field(min_length=1, max_length=1000, description="Ids of memories.")]
+
+
+def moment(text: str) -> datetime:
+    """An ISO-8601 date or time in UTC; one without an offset is UTC already.
+
+    :raises ValueError: If it is unreadable.
+    """
+    try:
+        read = datetime.fromisoformat(text.strip().upper())
+        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise ValueError("not an ISO-8601 date or time such as 2023-05-08 or 2023-05-08T17:30:00Z") from error
+
+
+def end_moment(text: str) -> datetime:
+    """Like `moment`, but a date alone means its last microsecond."""
+    try:
+        day = date.fromisoformat(text.strip().upper())
+    except ValueError:
+        return moment(text)
+    return datetime.combine(day, time.max, UTC)
+
+
+def _text_of_moment(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > 50:
+        raise ValueError("takes a text of at most 50 characters")
+    return value
+
+
+def _moment_schema(description: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "maxLength": 50, "description": description, "examples": ["2023-05-08"]})
+
+
+Moment = Annotated[
+    datetime,
+    BeforeValidator(lambda value: moment(_text_of_moment(value))),
+    _moment_schema("ISO-8601; without an offset it is UTC."),
+]
+EndMoment = Annotated[
+    datetime,
+    BeforeValidator(lambda value: end_moment(_text_of_moment(value))),
+    _moment_schema("ISO-8601; without an offset it is UTC, and a date alone includes that whole day."),
+]
+
+
+def wire_time(at: datetime) -> str:
+    """UTC with microseconds and `+00:00`, always of the same length, so that texts sort like times."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def without_trailing_slash(path: str) -> str:
+    """A source path as a filter reads it: `proj/`, `proj/*` and `proj` are one."""
+    return path.removesuffix("/*").rstrip("/")

@@ -1,0 +1,130 @@
+"""Whether the service lives, and whether it is ready. Open to everybody, so without the key nothing stored shows."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from souvenir.api import VERSION
+from souvenir.api.caller import Engine, key_is_right, sent_key, service_of
+from souvenir.api.errors import error_response
+from souvenir.api.json_route import router
+from souvenir.types import Readiness, Scope
+
+routes = router("health")
+
+
+class HealthResponse(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "status": "ok",
+                    "service": "memories",
+                    "version": VERSION,
+                    "total_memories": 1204,
+                    "dimension": 384,
+                    "model": "all-MiniLM-L6-v2",
+                }
+            ]
+        }
+    )
+
+    status: str = Field(description="`ok`, as long as there is an answer at all.")
+    service: str = Field(description="The family of services that clients of this API look for.")
+    version: str
+    total_memories: int | None = Field(
+        default=None, description="In the default namespace; if no key is set or it is sent."
+    )
+    dimension: int | None = Field(default=None, description="Of a vector; likewise.")
+    model: str | None = Field(default=None, description="The embedding model; likewise.")
+
+
+class ReadyResponse(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "ready": True,
+                    "status": "ready",
+                    "index_count": 1204,
+                    "record_count": 1204,
+                    "qdrant_count": 1204,
+                    "metadata_count": 1204,
+                }
+            ]
+        }
+    )
+
+    ready: bool
+    status: str = Field(description="`ready`; `starting` while model or index are loaded; `error` if they cannot be.")
+    index_count: int = Field(description="Memories of the default namespace that a search can find.")
+    record_count: int = Field(description="Memories that are stored there.")
+    qdrant_count: int = Field(description="The same as `index_count`.")
+    metadata_count: int = Field(description="The same as `record_count`.")
+
+    @classmethod
+    def of(cls, readiness: Readiness, *, load_failed: bool) -> ReadyResponse:
+        return cls(
+            ready=readiness.ready,
+            status="error" if load_failed and not readiness.ready else readiness.status,
+            index_count=readiness.index_count,
+            record_count=readiness.record_count,
+            qdrant_count=readiness.index_count,
+            metadata_count=readiness.record_count,
+        )
+
+
+class NotReadyBody(BaseModel):
+    """The error body whose `detail` is the state."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "detail": {
+                        "ready": False,
+                        "status": "starting",
+                        "index_count": 0,
+                        "record_count": 1204,
+                        "qdrant_count": 0,
+                        "metadata_count": 1204,
+                    },
+                    "code": "not_ready",
+                    "request_id": "4f9c2a7d6b1e4c0f8a3d5e7b9c1f2a4d",
+                }
+            ]
+        }
+    )
+
+    detail: ReadyResponse
+    code: str
+    request_id: str
+
+
+@routes.get("/health", summary="Ask whether the service lives")
+async def health(request: Request, engine: Engine) -> HealthResponse:
+    """Answer at once, whatever else is being done."""
+    answer = HealthResponse(status="ok", service="memories", version=VERSION)
+    service = service_of(request)
+    if not service.settings.api_key or key_is_right(service.settings, await sent_key(request)):
+        # Not on one of the threads that all routes share, where it would queue behind searches.
+        answer.total_memories = await asyncio.to_thread(engine.count, Scope())
+        answer.dimension, answer.model = service.embedder.dim, service.embedder.model_id
+    return answer
+
+
+@routes.get(
+    "/health/ready",
+    summary="Ask whether the service is ready",
+    response_model=ReadyResponse,
+    responses={503: {"model": NotReadyBody, "description": "Not yet, or not any more."}},
+)
+def ready(request: Request, engine: Engine) -> ReadyResponse | Response:
+    """Tell whether searches are answered now, and from all that is stored."""
+    state = ReadyResponse.of(engine.readiness(), load_failed=service_of(request).load_failed.is_set())
+    if not state.ready:
+        return error_response(request.scope["state"], 503, "not_ready", state.model_dump())
+    return state

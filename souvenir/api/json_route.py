@@ -1,0 +1,51 @@
+"""A route whose body is read strictly as JSON and from callers with a key only, and whose answer holds what was set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
+
+from souvenir.api.caller import authenticate, require_key, sent_key, service_of
+
+_ANY = TypeAdapter[Any](Any)
+
+
+class JsonRequest(Request):
+    async def json(self) -> Any:
+        """The body. A lone surrogate, bytes that are not UTF-8 and nesting without end are no JSON.
+
+        :raises json.JSONDecodeError: Which FastAPI answers with 422.
+        """
+        if not hasattr(self, "_json"):
+            try:
+                self._json = _ANY.validate_json(await self.body())
+            except ValidationError as error:
+                raise json.JSONDecodeError(error.errors()[0]["msg"], "", 0) from error
+        return self._json
+
+
+class JsonRoute(APIRoute):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options["response_model_exclude_unset"] = True
+        super().__init__(*args, **options)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        guarded = any(dependency.call is authenticate for dependency in self.dependant.dependencies)
+
+        async def handle_json(request: Request) -> Response:
+            if guarded:
+                # The dependency does this too, but FastAPI asks it only after the body was read.
+                require_key(service_of(request).settings, await sent_key(request))
+            return await handle(JsonRequest(request.scope, request.receive))
+
+        return handle_json
+
+
+def router(tag: str) -> APIRouter:
+    return APIRouter(route_class=JsonRoute, tags=[tag], generate_unique_id_function=lambda route: route.name)

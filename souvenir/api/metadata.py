@@ -1,0 +1,125 @@
+"""What a caller may say about a memory beside its text: bounded JSON, some keys of which are fields of the memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from souvenir.api.fields import MAX_SOURCE_CHARS, moment, without_nul
+
+MAX_METADATA_BYTES = 64 * 1024
+
+CLIENTS = frozenset({"codex", "claude-code", "hook", "manual", "other"})
+
+FROM_THE_SERVICE = frozenset(
+    {
+        # What the wire reserves.
+        *("id", "text", "source", "timestamp", "created_at", "updated_at"),
+        *("author", "contributors", "source_memory_ids", "promotion"),
+        # What a record says of its links, which metadata must not pretend.
+        *("links", "supersedes", "superseded_by", "previous_text", "is_latest"),
+    }
+)
+"""Keys that a caller cannot set; dropped in silence, as clients send whole records back."""
+
+
+def _readable_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    try:
+        size = len(json.dumps(metadata, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError("metadata must be finite JSON in Unicode") from error
+    if size > MAX_METADATA_BYTES:
+        raise ValueError(f"metadata takes at most {MAX_METADATA_BYTES} bytes of JSON")
+    for text in _texts(metadata):
+        without_nul(text)
+    return metadata
+
+
+def _readable_fields(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Metadata whose keys that are fields of the memory can be read as such."""
+    match metadata.get("document_at"):
+        case None:
+            pass
+        case str(text):
+            moment(text)
+        case _:
+            raise ValueError("document_at takes an ISO-8601 text")
+    for name in ("pinned", "archived"):
+        if not isinstance(metadata.get(name), bool | None):
+            raise ValueError(f"{name} takes true or false")
+    match metadata.get("entity_key"):
+        case None:
+            pass
+        case str(key) if 1 <= len(key) <= MAX_SOURCE_CHARS:
+            pass
+        case _:
+            raise ValueError(f"entity_key takes a text of 1 to {MAX_SOURCE_CHARS} characters")
+    return metadata
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str(text):
+            yield text
+        case dict():
+            for key, held in value.items():
+                yield key
+                yield from _texts(held)
+        case list():
+            for held in value:
+                yield from _texts(held)
+
+
+MetadataFilter = Annotated[dict[str, Any], Field(max_length=20), AfterValidator(_readable_metadata)]
+
+Metadata = Annotated[
+    dict[str, Any],
+    AfterValidator(_readable_metadata),
+    AfterValidator(_readable_fields),
+    Field(
+        description="Any JSON of at most 64 KiB. `document_at` (ISO-8601) dates what the text says, `pinned` and "
+        "`archived` are the memory's own, `entity_key` is its key; names that the service writes are dropped.",
+        examples=[{"category": "decision", "document_at": "2023-05-08"}],
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFields:
+    """A caller's metadata, and what it said of the memory's own fields."""
+
+    metadata: dict[str, Any]
+    document_at: datetime | None
+    pinned: bool | None
+    archived: bool | None
+    key: str | None
+
+
+def read_fields(metadata: Mapping[str, Any] | None) -> MemoryFields:
+    """Take the memory's own fields out of validated metadata, and drop what a caller cannot set."""
+    kept = {name: value for name, value in (metadata or {}).items() if name not in FROM_THE_SERVICE}
+    document_at = kept.pop("document_at", None)
+    if "origin_client" in kept:
+        kept["origin_client"] = _client_named(kept["origin_client"])
+    return MemoryFields(
+        document_at=None if document_at is None else moment(document_at),
+        pinned=kept.pop("pinned", None),
+        archived=kept.pop("archived", None),
+        key=kept.pop("entity_key", None),
+        metadata=kept,
+    )
+
+
+def read_change(metadata: Mapping[str, Any]) -> MemoryFields:
+    """Like `read_fields`, for a change of a memory, which cannot set everything that a new one can."""
+    return read_fields({name: value for name, value in metadata.items() if not name.startswith("_policy_")})
+
+
+def _client_named(value: Any) -> str:
+    name = str(value).strip().lower().replace("_", "-").replace(" ", "-")
+    return name if name in CLIENTS else "other"

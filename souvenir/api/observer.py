@@ -1,0 +1,83 @@
+"""What happens around every request: it gets an id, is counted, logged in one line, and answered even if we fail.
+
+The line holds no text, key, query string or address: method, route template, status, duration, id, namespace, error.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from typing import Any
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from souvenir.api.counters import RequestCounters
+from souvenir.api.errors import error_response
+
+REQUEST_ID_HEADER = "X-Request-ID"
+UNMATCHED = "unmatched"
+CLIENT_LEFT = 499
+"""Logged for a request that ended without an answer."""
+
+_SANE_ID = re.compile(r"[A-Za-z0-9._:+/=-]{1,100}")
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+log = structlog.get_logger(__name__)
+
+
+class RequestObserver:
+    """ASGI middleware, outside of all others of ours."""
+
+    def __init__(self, app: ASGIApp, counters: RequestCounters) -> None:
+        self._app = app
+        self._counters = counters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        state = scope.setdefault("state", {})
+        state["request_id"] = _request_id(scope)
+        status = 0
+
+        async def observed_send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)[REQUEST_ID_HEADER] = state["request_id"]
+            await send(message)
+
+        started = time.perf_counter()
+        self._counters.begin()
+        with structlog.contextvars.bound_contextvars(request_id=state["request_id"]):
+            try:
+                await self._app(scope, receive, observed_send)
+            except Exception as error:  # the boundary of a request, where what nobody expected is reported
+                state["error_code"] = "internal"
+                log.error("request_failed", exc_info=error)
+                if status:
+                    raise
+                response = error_response(state, 500, "internal", "Internal server error")
+                await response(scope, receive, observed_send)
+            finally:
+                self._finish(scope, status, 1000 * (time.perf_counter() - started))
+
+    def _finish(self, scope: Scope, status: int, duration_ms: float) -> None:
+        status = status or CLIENT_LEFT
+        method = scope["method"] if scope["method"] in _METHODS else "OTHER"
+        template = getattr(scope.get("route"), "path", UNMATCHED)
+        self._counters.finish(f"{method} {template}", status, duration_ms)
+        fields: dict[str, Any] = {"method": method, "route": template, "status": status}
+        fields["duration_ms"] = round(duration_ms, 2)
+        for name in ("namespace", "error_code"):
+            if name in scope["state"]:
+                fields[name] = scope["state"][name]
+        log.log(40 if status >= 500 else 20, "request", **fields)
+
+
+def _request_id(scope: Scope) -> str:
+    """The caller's own id if it is one that a header and a log line can hold, else a new one."""
+    given = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
+    return given if _SANE_ID.fullmatch(given) else uuid.uuid4().hex

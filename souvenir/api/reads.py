@@ -1,0 +1,104 @@
+"""Reading memories by id and in pages."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from souvenir.api.caller import Caller, Engine
+from souvenir.api.errors import error_responses
+from souvenir.api.fields import MAX_ID, Ids, MemoryId, OptionalSource
+from souvenir.api.json_route import router
+from souvenir.api.records import RECORD_EXAMPLE, MemoryRecord
+from souvenir.api.search_models import source_filter
+from souvenir.errors import MemoryNotFound
+from souvenir.moments import utc_now
+from souvenir.types import SourceFilter
+
+routes = router("read")
+
+_Source = Annotated[OptionalSource | None, Query(description="Sources that begin with this.")]
+_Boundary = Annotated[bool, Query(description="Take `source` as a path: itself and what lies below it.")]
+
+
+class GetBatchRequest(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [12, 99]}]})
+
+    ids: Ids
+
+
+class GetBatchResponse(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"memories": [RECORD_EXAMPLE], "missing_ids": [99], "count": 1}]}
+    )
+
+    memories: list[MemoryRecord] = Field(description="Those that exist, in the order asked for.")
+    missing_ids: list[int]
+    count: int = Field(description="Of `memories`.")
+
+
+class MemoryPage(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"memories": [RECORD_EXAMPLE], "total": 1, "offset": 0, "limit": 20}]}
+    )
+
+    memories: list[MemoryRecord] = Field(description="In the order in which they were stored, archived ones included.")
+    total: int = Field(description="How many there are on all pages.")
+    offset: int
+    limit: int
+
+
+class CountResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"count": 1}]})
+
+    count: int
+
+
+@routes.get("/memory/{memory_id}", summary="Get a memory", responses=error_responses(404))
+def get_memory(memory_id: MemoryId, scope: Caller, engine: Engine) -> MemoryRecord:
+    """Get one memory by its id."""
+    found = engine.get(scope, [memory_id])
+    if memory_id not in found:
+        raise MemoryNotFound(memory_id)
+    return MemoryRecord.of(found[memory_id])
+
+
+@routes.post("/memory/get-batch", summary="Get many memories", responses=error_responses())
+def get_batch(body: GetBatchRequest, scope: Caller, engine: Engine) -> GetBatchResponse:
+    """Get up to 1000 memories by their ids, and learn which do not exist."""
+    found, now = engine.get(scope, body.ids), utc_now()
+    wanted = list(dict.fromkeys(body.ids))
+    memories = [MemoryRecord.of(found[id_], now) for id_ in wanted if id_ in found]
+    missing = [id_ for id_ in wanted if id_ not in found]
+    return GetBatchResponse(memories=memories, missing_ids=missing, count=len(memories))
+
+
+@routes.get("/memories", summary="List memories", responses=error_responses())
+def list_memories(
+    scope: Caller,
+    engine: Engine,
+    offset: Annotated[int, Query(ge=0, le=MAX_ID, description="Memories to leave out first.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=5000, description="Memories wanted.")] = 20,
+    source: _Source = None,
+    source_boundary: _Boundary = False,
+    pinned: Annotated[bool | None, Query(description="Only pinned ones, or only others.")] = None,
+) -> MemoryPage:
+    """List memories page by page."""
+    page = engine.page(scope, source=_filter(source, source_boundary), pinned=pinned, offset=offset, limit=limit)
+    now = utc_now()
+    memories = [MemoryRecord.of(memory, now) for memory in page.memories]
+    return MemoryPage(memories=memories, total=page.total, offset=offset, limit=limit)
+
+
+@routes.get("/memories/count", summary="Count memories", responses=error_responses())
+def count_memories(
+    scope: Caller, engine: Engine, source: _Source = None, source_boundary: _Boundary = False
+) -> CountResponse:
+    """Count the memories of a namespace, or of some sources in it."""
+    return CountResponse(count=engine.count(scope, _filter(source, source_boundary)))
+
+
+def _filter(source: str | None, boundary: bool) -> SourceFilter | None:
+    return source_filter(source, boundary=boundary) if source else None

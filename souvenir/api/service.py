@@ -1,0 +1,73 @@
+"""What one running process holds: settings, embedder, engine, counters, and the thread that gets them ready."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Event, Thread
+
+import structlog
+
+from memory_engine import MemoryEngine
+from onnx_embedder import OnnxEmbedder
+from souvenir.api.counters import RequestCounters
+from souvenir.settings import Settings
+from souvenir.types import Embedder
+
+LOADING_TIMEOUT_S = 30.0
+"""That closing waits for a model that is still being loaded."""
+
+log = structlog.get_logger(__name__)
+
+
+def embedder_of(settings: Settings) -> OnnxEmbedder:
+    """The model that the settings name, not loaded yet."""
+    return OnnxEmbedder(
+        settings.embed_model,
+        revision=settings.embed_revision,
+        threads=settings.embed_threads,
+        query_cache_size=settings.query_cache_size,
+    )
+
+
+@dataclass(slots=True)
+class Service:
+    """Open with `Service.open`. It answers at once; the model and the first index are loaded meanwhile."""
+
+    settings: Settings
+    embedder: Embedder
+    engine: MemoryEngine
+    counters: RequestCounters
+    own_model: OnnxEmbedder | None
+    loading: Thread | None = None
+    load_failed: Event = field(default_factory=Event)
+
+    @classmethod
+    def open(cls, settings: Settings, counters: RequestCounters, embedder: Embedder | None = None) -> Service:
+        """:param embedder: One that the caller loads and closes; without it, the settings' model is.
+
+        :raises StoreUnusable: If the data folder must not be opened.
+        """
+        own_model = None
+        if embedder is None:
+            embedder = own_model = embedder_of(settings)
+        service = cls(settings, embedder, MemoryEngine.open(settings, embedder), counters, own_model)
+        service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
+        service.loading.start()
+        return service
+
+    def close(self) -> None:
+        """Finish what was acknowledged. Nothing may be asked of the engine any more."""
+        if self.loading is not None:
+            self.loading.join(LOADING_TIMEOUT_S)
+        self.engine.close()
+        if self.own_model is not None:
+            self.own_model.close()
+
+    def _load(self) -> None:
+        try:
+            if self.own_model is not None:
+                self.own_model.load()
+            self.engine.warm_up()
+        except Exception:  # the boundary of a thread; /health/ready tells it
+            self.load_failed.set()
+            log.exception("loading_failed")

@@ -1,0 +1,72 @@
+"""The application over real SQLite and FAISS with the fake embedder; each test has a store of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from app import create_app
+from souvenir.settings import Settings
+from tests.fake_embedder import FakeEmbedder
+
+KEY = "k-4f9c2a7d6b1e"
+
+Add = Callable[..., int]
+Start = Callable[..., TestClient]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _logging_of_others() -> Iterator[None]:
+    """The application sets logging up for its whole process; other tests shall not notice."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers, root.level = handlers, level
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start an application with these settings; it is stopped when the test ends."""
+    with ExitStack() as running:
+
+        def start_app(change: Callable[[FastAPI], Any] = lambda _: None, **values: Any) -> TestClient:
+            app = create_app(Settings(**{"data_dir": tmp_path / "data", **values}), FakeEmbedder())
+            change(app)
+            return running.enter_context(TestClient(app))
+
+        yield start_app
+
+
+@pytest.fixture(scope="session")
+def shared_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """An open service for requests that change nothing, or that nobody reads back."""
+    data_dir = tmp_path_factory.mktemp("shared")
+    with TestClient(create_app(Settings(data_dir=data_dir), FakeEmbedder())) as client:
+        yield client
+
+
+@pytest.fixture
+def client(start: Start) -> TestClient:
+    """An open service."""
+    return start()
+
+
+@pytest.fixture
+def add(client: TestClient) -> Add:
+    """Store a text and get its id."""
+
+    def store(text: str, source: str = "notes", **metadata: Any) -> int:
+        response = client.post("/memory/add", json={"text": text, "source": source, "metadata": metadata})
+        assert response.status_code == 200, response.text
+        return int(response.json()["id"])
+
+    return store

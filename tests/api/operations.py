@@ -1,0 +1,64 @@
+"""Every operation that the API describes, with a request made of its own examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute, iter_route_contexts
+
+from app import create_app
+from souvenir.settings import Settings
+from tests.fake_embedder import FakeEmbedder
+
+PATH_VALUES = {"memory_id": "1", "name": "manual_20250402_093000"}
+QUERIES = {("DELETE", "/memories"): {"source": "nobody/writes/here"}}
+
+
+@dataclass(frozen=True)
+class Operation:
+    method: str
+    template: str
+    description: dict[str, Any]
+    body: Any
+    query: dict[str, str]
+
+    @property
+    def path(self) -> str:
+        return self.template.format(**PATH_VALUES)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.template}"
+
+
+def described() -> FastAPI:
+    """An application that is only looked at."""
+    return create_app(Settings(), FakeEmbedder())
+
+
+def routes_of(app: FastAPI) -> list[APIRoute]:
+    return [context.original_route for context in iter_route_contexts(app.routes)]  # type: ignore[misc]
+
+
+def schema_named(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema itself, or of several the first that is a reference."""
+    for choice in (schema, *schema.get("anyOf", ())):
+        if "$ref" in choice:
+            found: dict[str, Any] = document["components"]["schemas"][choice["$ref"].rsplit("/", 1)[-1]]
+            return found
+    return schema
+
+
+def operations(document: dict[str, Any]) -> Iterator[Operation]:
+    for template, methods in document["paths"].items():
+        for method, description in methods.items():
+            content = description.get("requestBody", {}).get("content", {})
+            schema = content.get("application/json", {}).get("schema")
+            body = schema_named(document, schema)["examples"][0] if schema else None
+            yield Operation(method.upper(), template, description, body, QUERIES.get((method.upper(), template), {}))
+
+
+DOCUMENT = described().openapi()
+OPERATIONS = list(operations(DOCUMENT))

@@ -1,0 +1,114 @@
+"""Who is let in: every route, with every way to show a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.dependencies.models import Dependant
+from pydantic import SecretStr
+from starlette.testclient import TestClient
+
+from app import create_app
+from souvenir.api.caller import OPEN_PATHS, authenticate
+from souvenir.settings import Settings
+from tests.api.conftest import KEY, Start
+from tests.api.operations import OPERATIONS, Operation, described, routes_of
+from tests.fake_embedder import FakeEmbedder
+
+GUARDED = [operation for operation in OPERATIONS if operation.template not in OPEN_PATHS]
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    data_dir: Path = tmp_path_factory.mktemp("guarded")
+    with TestClient(create_app(Settings(data_dir=data_dir, api_key=SecretStr(KEY)), FakeEmbedder())) as client:
+        yield client
+
+
+def declares_authentication(dependant: Dependant) -> bool:
+    return dependant.call is authenticate or any(map(declares_authentication, dependant.dependencies))
+
+
+def send(client: TestClient, operation: Operation, headers: dict[str, str]) -> int:
+    response = client.request(
+        operation.method, operation.path, json=operation.body, params=operation.query, headers=headers
+    )
+    return response.status_code
+
+
+def test_every_route_declares_the_authentication_or_is_open():
+    routes = routes_of(described())
+    assert len(routes) > 30
+    unguarded = {route.path for route in routes if not declares_authentication(route.dependant)}
+    assert unguarded == OPEN_PATHS
+
+
+@pytest.mark.parametrize("operation", GUARDED, ids=str)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"X-API-Key": ""},
+        {"X-API-Key": KEY + "x"},
+        {"X-API-Key": KEY[:-1]},
+        {"Authorization": f"Bearer {KEY.upper()}"},
+        {"Authorization": f"Basic {KEY}"},
+        {"Authorization": KEY},
+    ],
+    ids=["none", "empty", "longer", "shorter", "bearer", "scheme", "bare"],
+)
+def test_without_the_right_key_every_route_is_401(guarded, operation, headers):
+    assert send(guarded, operation, headers) == 401
+
+
+@pytest.mark.parametrize("operation", GUARDED, ids=str)
+@pytest.mark.parametrize("headers", [{"X-API-Key": KEY}, {"Authorization": f"Bearer {KEY}"}], ids=["header", "bearer"])
+def test_with_the_right_key_every_route_answers(guarded, operation, headers):
+    assert send(guarded, operation, headers) in {200, 404, 409}
+
+
+@pytest.mark.parametrize("operation", GUARDED, ids=str)
+def test_an_open_service_answers_without_a_key_and_refuses_a_wrong_one(shared_client, operation):
+    assert send(shared_client, operation, {}) in {200, 404, 409}
+    assert send(shared_client, operation, {"X-API-Key": "stale"}) == 401
+
+
+def test_a_refusal_says_what_the_reference_says_and_names_the_scheme(start: Start):
+    response = start(api_key=KEY).post("/search", json={"query": "anything"})
+    assert response.json() == {
+        "detail": "Invalid or missing API key",
+        "code": "unauthorized",
+        "request_id": response.headers["X-Request-ID"],
+    }
+    assert response.headers["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("path", sorted(OPEN_PATHS))
+def test_open_paths_need_no_key_and_ignore_a_wrong_one(start: Start, path):
+    client = start(api_key=KEY)
+    assert client.get(path).status_code == 200
+    assert client.get(path, headers={"X-API-Key": "wrong"}).status_code == 200
+
+
+def test_a_key_of_any_characters_can_be_sent_as_utf_8(start: Start):
+    client = start(api_key="schlüssel-鍵")
+    assert client.get("/stats", headers=[(b"X-API-Key", "schlüssel-鍵".encode())]).status_code == 200
+    assert client.get("/stats", headers=[(b"X-API-Key", "schlussel-鍵".encode())]).status_code == 401
+
+
+def test_an_empty_key_in_the_settings_is_no_key(start: Start):
+    assert start(api_key="").get("/stats").status_code == 200
+
+
+@pytest.mark.parametrize("body", [b"{", b"[" * 1000, b""])
+def test_the_body_of_a_refused_request_is_not_looked_at(guarded, body):
+    response = guarded.post("/memory/add", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == 401
+
+
+def test_nothing_is_done_for_a_refused_request(start: Start):
+    client = start(api_key=KEY)
+    assert client.post("/memory/add", json={"text": "a secret", "source": "s"}).status_code == 401
+    assert client.get("/memories/count", headers={"X-API-Key": KEY}).json() == {"count": 0}

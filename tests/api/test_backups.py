@@ -1,0 +1,93 @@
+"""Copies of the whole database, under both of their names."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.conftest import Add
+
+
+def test_a_backup_can_be_listed_and_restored(client: TestClient, add: Add):
+    kept = add("red apple")
+    made = client.post("/backup").json()
+    name = made["backup_path"].rsplit("/", 1)[-1]
+    assert made["success"] is True
+    assert re.fullmatch(r"manual_\d{8}_\d{6}", name)
+    [listed] = client.get("/backups").json()["backups"]
+    assert (listed["name"], listed["reason"], listed["memories"]) == (name, "manual", 1)
+    assert abs(listed["created"] - time.time()) < 60
+    client.delete(f"/memory/{kept}")
+    later = add("green pear")
+    body = client.post("/restore", json={"backup_name": name}).json()
+    assert (body["success"], body["restored_from"], body["total_memories"]) == (True, name, 1)
+    assert client.get(f"/memory/{kept}").json()["text"] == "red apple"
+    assert client.get(f"/memory/{later}").status_code == 404
+    assert [hit["id"] for hit in client.post("/search", json={"query": "apple"}).json()["results"]] == [kept]
+    assert add("blue plum") > later
+
+
+def test_what_a_restore_replaced_can_be_restored_again(client: TestClient, add: Add):
+    name = client.post("/snapshots").json()["snapshot"]
+    stored = add("red apple")
+    message = client.post("/restore", json={"backup_name": name}).json()["message"]
+    assert client.get(f"/memory/{stored}").status_code == 404
+    replaced = message.rsplit(" ", 1)[-1]
+    assert client.post("/restore", json={"backup_name": replaced}).status_code == 200
+    assert client.get(f"/memory/{stored}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("options", "prefix"),
+    [
+        ({"json": {"prefix": "before-upgrade"}}, "before-upgrade"),
+        ({"params": {"prefix": "nightly"}}, "nightly"),
+        ({"params": {"prefix": "query"}, "json": {"prefix": "body"}}, "query"),
+        ({"json": {}}, "manual"),
+        ({"json": {"prefix": None}}, "manual"),
+        ({"params": {"prefix": ""}}, "manual"),
+    ],
+)
+def test_the_prefix_is_read_from_the_query_or_the_body(client: TestClient, options, prefix):
+    assert f"/{prefix}_" in client.post("/backup", **options).json()["backup_path"]
+
+
+def test_backups_made_at_once_have_names_of_their_own(client: TestClient):
+    names = {client.post("/snapshots").json()["snapshot"] for _ in range(3)}
+    assert len(names) == client.get("/snapshots").json()["count"] == 3
+
+
+def test_a_snapshot_is_a_backup_by_another_name(client: TestClient, add: Add):
+    stored = add("red apple")
+    name = client.post("/snapshots").json()["snapshot"]
+    [listed] = client.get("/snapshots").json()["snapshots"]
+    assert listed == {"name": name, "reason": "snapshot", "timestamp": listed["timestamp"], "point_count": 1}
+    assert client.get("/backups").json()["backups"][0]["name"] == name
+    client.delete(f"/memory/{stored}")
+    assert client.post(f"/snapshots/{name}/restore").json() == {"success": True, "restored": name}
+    assert client.get(f"/memory/{stored}").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["nothing", "..", "../data", ".hidden", "a" * 200])
+def test_a_backup_that_does_not_exist_is_404(client: TestClient, name):
+    response = client.post("/restore", json={"backup_name": name})
+    assert (response.status_code, response.json()["code"]) == (404, "backup_not_found")
+
+
+@pytest.mark.parametrize("name", ["nothing", "..%2Fdata", "%2e%2e"])
+def test_a_snapshot_that_does_not_exist_is_404(client: TestClient, name):
+    assert client.post(f"/snapshots/{name}/restore").status_code == 404
+
+
+def test_a_damaged_backup_is_refused_and_changes_nothing(client: TestClient, add: Add, tmp_path: Path):
+    stored = add("red apple")
+    name = client.post("/snapshots").json()["snapshot"]
+    database = tmp_path / "data" / "backups" / name / "souvenir.db"
+    database.write_bytes(database.read_bytes()[:-100] + b"\0" * 100)
+    response = client.post("/restore", json={"backup_name": name})
+    assert (response.status_code, response.json()["code"]) == (503, "backup_damaged")
+    assert client.get(f"/memory/{stored}").status_code == 200

@@ -1,0 +1,92 @@
+"""The description of the API is whole, true, and the same as docs/http_api.md."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from scripts.build_api_docs import API_PAGE, api_page
+from souvenir.api import VERSION
+from souvenir.api.caller import OPEN_PATHS
+from tests.api.operations import DOCUMENT, OPERATIONS, schema_named
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+# The wire of the issue that this part implements.
+WIRE = {
+    *("GET /health", "GET /health/ready", "GET /stats", "GET /metrics"),
+    *("POST /search", "POST /search/explain", "POST /search/batch"),
+    *("POST /memory/add", "POST /memory/add-batch", "POST /memory/upsert", "POST /memory/upsert-batch"),
+    *("PATCH /memory/{memory_id}", "GET /memory/{memory_id}", "POST /memory/get-batch"),
+    *("GET /memories", "GET /memories/count", "DELETE /memory/{memory_id}", "POST /memory/delete-batch"),
+    *("POST /memory/delete-by-source", "POST /memory/delete-by-prefix", "DELETE /memories"),
+    *("POST /memory/{memory_id}/supersede", "POST /memory/supersede", "POST /memory/merge"),
+    *("POST /memory/archive-batch", "POST /memory/is-novel", "POST /memory/deduplicate"),
+    *("GET /backups", "POST /backup", "POST /restore"),
+    *("GET /snapshots", "POST /snapshots", "POST /snapshots/{name}/restore"),
+}
+
+
+def test_every_operation_of_the_wire_is_there():
+    assert {str(operation) for operation in OPERATIONS} == WIRE
+
+
+def test_every_operation_has_an_id_of_its_own():
+    ids = [operation.description["operationId"] for operation in OPERATIONS]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_an_operation_has_a_summary_one_sentence_a_response_model_and_examples(operation):
+    description = operation.description
+    assert description["summary"]
+    assert re.fullmatch(r"[^.\n]+(\.\d+)?[^.\n]*\.", description["description"])
+    for status, response in description["responses"].items():
+        schema = response["content"]["application/json"]["schema"]
+        assert "$ref" in schema, f"{status} has no model"
+        assert schema_named(DOCUMENT, schema)["examples"], f"{status} has no example"
+    if "requestBody" in description:
+        assert operation.body is not None
+
+
+@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.template not in OPEN_PATHS], ids=str)
+def test_an_operation_says_how_it_fails_and_which_key_it_takes(operation):
+    assert {"401", "413", "422", "429", "500", "503"} <= set(operation.description["responses"])
+    assert [list(scheme) for scheme in operation.description["security"]] == [["APIKeyHeader"], ["HTTPBearer"]]
+    assert "X-Namespace" in {parameter["name"] for parameter in operation.description["parameters"]}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_every_field_and_parameter_of_a_request_is_described(operation):
+    for parameter in operation.description.get("parameters", ()):
+        assert parameter.get("description"), parameter["name"]
+    if operation.body is not None:
+        content = operation.description["requestBody"]["content"]["application/json"]["schema"]
+        for name, field in schema_named(DOCUMENT, content)["properties"].items():
+            assert any("description" in choice for choice in (field, *field.get("anyOf", ()))), name
+
+
+@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.body is not None], ids=str)
+def test_the_example_of_a_request_is_accepted(shared_client: TestClient, operation):
+    response = shared_client.request(operation.method, operation.path, json=operation.body)
+    assert response.status_code in {200, 404, 409}
+
+
+def test_the_version_is_that_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["version"] == VERSION == DOCUMENT["info"]["version"]
+
+
+def test_the_description_and_its_page_are_served(shared_client: TestClient):
+    assert shared_client.get("/openapi.json").json() == DOCUMENT
+    page = shared_client.get("/docs")
+    assert page.headers["Content-Type"].startswith("text/html")
+    assert "openapi.json" in page.text
+
+
+def test_the_page_in_docs_is_current():
+    assert API_PAGE.read_text(encoding="utf-8") == api_page(DOCUMENT), "python -m scripts.build_api_docs"

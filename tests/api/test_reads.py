@@ -1,0 +1,53 @@
+"""Reading memories by id and in pages."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.conftest import Add
+
+
+def test_get_batch_keeps_the_order_and_names_what_is_missing(client: TestClient, add: Add):
+    first, second = add("red"), add("green")
+    body = client.post("/memory/get-batch", json={"ids": [second, 99, first, second]}).json()
+    assert [memory["id"] for memory in body["memories"]] == [second, first]
+    assert (body["missing_ids"], body["count"]) == ([99], 2)
+
+
+def test_a_list_is_in_the_order_of_storing_and_holds_archived_ones(client: TestClient, add: Add):
+    ids = [add("red"), add("green", archived=True), add("blue")]
+    body = client.get("/memories").json()
+    assert [memory["id"] for memory in body["memories"]] == ids
+    assert (body["total"], body["offset"], body["limit"]) == (3, 0, 20)
+
+
+def test_pages_cover_everything_once(client: TestClient, add: Add):
+    ids = [add(f"text {number}") for number in range(7)]
+    pages = [client.get("/memories", params={"offset": offset, "limit": 3}).json() for offset in (0, 3, 6, 9)]
+    assert [memory["id"] for page in pages for memory in page["memories"]] == ids
+    assert {page["total"] for page in pages} == {7}
+
+
+@pytest.mark.parametrize(
+    ("params", "sources"),
+    [
+        ({}, ["proj/a", "proj/a/b", "proj/ab", "other"]),
+        ({"source": ""}, ["proj/a", "proj/a/b", "proj/ab", "other"]),
+        ({"source": "proj/a"}, ["proj/a", "proj/a/b", "proj/ab"]),
+        ({"source": "proj/a", "source_boundary": True}, ["proj/a", "proj/a/b"]),
+        ({"source": "proj/a/", "source_boundary": True}, ["proj/a", "proj/a/b"]),
+        ({"source": "%"}, []),
+    ],
+)
+def test_lists_and_counts_take_the_same_sources(client: TestClient, add: Add, params, sources):
+    for source in ("proj/a", "proj/a/b", "proj/ab", "other"):
+        add(f"red {source}", source)
+    assert [memory["source"] for memory in client.get("/memories", params=params).json()["memories"]] == sources
+    assert client.get("/memories/count", params=params).json() == {"count": len(sources)}
+
+
+def test_a_list_can_hold_pinned_ones_only_or_the_others(client: TestClient, add: Add):
+    pinned, other = add("red", pinned=True), add("green")
+    assert [m["id"] for m in client.get("/memories?pinned=true").json()["memories"]] == [pinned]
+    assert [m["id"] for m in client.get("/memories?pinned=false").json()["memories"]] == [other]
