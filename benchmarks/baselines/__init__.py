@@ -1,0 +1,1 @@
+"""What our engine is measured against."""

@@ -1,0 +1,265 @@
+"""Does an acknowledged write survive `kill -9`? A client with its own ledger on the far side of HTTP says.
+
+A round: start the service, let threads add, change and delete memories, end the service at a random moment (SIGKILL;
+every fifth round SIGTERM, so that index snapshots are written and later found stale), check the folder with
+`python app.py check`, start again, and compare every memory with the ledger. A request that was under way when the
+service died may have been carried out or not, a batch wholly or not at all, and nothing else may differ.
+
+    python -m benchmarks.durability --rounds 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.service import Client, Service, ServiceFailed
+
+THREADS = 8
+OWNED_MAX = 150
+"""Memories that one thread keeps: above it deletes more than it adds, so that every round takes about as long."""
+SEARCHED_PER_ROUND = 25
+WORDS = (
+    "amber birch cedar delta ember fjord grove harbor island jasper kettle lagoon meadow nectar orchid pebble".split()
+)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What one thread was told. `texts` holds what must be there, `deleted` what must not.
+
+    `doubtful` maps an id to the texts of which one must be there (None: it may be gone); `doubtful_adds` are batches of
+    texts that may be there once, under ids that nobody heard of.
+    """
+
+    texts: dict[int, str] = field(default_factory=dict)
+    deleted: dict[int, str] = field(default_factory=dict)
+    doubtful: dict[int, tuple[str | None, ...]] = field(default_factory=dict)
+    doubtful_adds: list[list[str]] = field(default_factory=list)
+    acknowledged: int = 0
+
+
+@dataclass(slots=True)
+class Totals:
+    rounds: int = 0
+    acknowledged: int = 0
+    in_flight: int = 0
+    lost: list[str] = field(default_factory=list)
+    risen: list[str] = field(default_factory=list)
+    unclean: list[str] = field(default_factory=list)
+
+
+class Worker(threading.Thread):
+    """Writes until the service dies or `stop` is set, and keeps its ledger."""
+
+    def __init__(self, port: int, ledger: Ledger, seed: int, stop: threading.Event) -> None:
+        super().__init__(daemon=True)
+        self._port = port
+        self._ledger = ledger
+        self._random = random.Random(seed)
+        self._stopping = stop
+        self.failure: str | None = None
+
+    def run(self) -> None:
+        client = Client(self._port)
+        try:
+            while not self._stopping.is_set():
+                self._step(client)
+        except OSError:
+            return  # the service is gone; what was under way is in the ledger
+        except ServiceFailed as error:
+            self.failure = str(error)
+        finally:
+            client.close()
+
+    def _step(self, client: Client) -> None:
+        known = list(self._ledger.texts)
+        share = len(known) / OWNED_MAX
+        draw = self._random.random()
+        if not known or draw < 0.6 - 0.4 * share:
+            self._store(client, 1 if draw < 0.3 else self._random.randint(2, 12))
+        elif draw < 0.75:
+            self._change(client, self._random.choice(known))
+        else:
+            self._forget(client, self._random.choice(known))
+
+    def _text(self) -> str:
+        """Some words and one that stands in no other text."""
+        return " ".join([*self._random.choices(WORDS, k=12), f"mark{uuid.UUID(int=self._random.getrandbits(128)).hex}"])
+
+    def _store(self, client: Client, count: int) -> None:
+        texts = [self._text() for _ in range(count)]
+        self._ledger.doubtful_adds.append(texts)
+        if count == 1:
+            answer = self._ok(*client.call("POST", "/memory/add", {"text": texts[0], "source": "durability"}))
+            ids = [answer["id"]]
+        else:
+            memories = [{"text": text, "source": "durability"} for text in texts]
+            ids = self._ok(*client.call("POST", "/memory/add-batch", {"memories": memories}))["ids"]
+        self._ledger.doubtful_adds.remove(texts)
+        self._ledger.texts.update(zip(ids, texts, strict=True))
+
+    def _change(self, client: Client, memory_id: int) -> None:
+        old, new = self._ledger.texts.pop(memory_id), self._text()
+        self._ledger.doubtful[memory_id] = (old, new)
+        self._ok(*client.call("PATCH", f"/memory/{memory_id}", {"text": new}))
+        del self._ledger.doubtful[memory_id]
+        self._ledger.texts[memory_id] = new
+
+    def _forget(self, client: Client, memory_id: int) -> None:
+        old = self._ledger.texts.pop(memory_id)
+        self._ledger.doubtful[memory_id] = (old, None)
+        self._ok(*client.call("DELETE", f"/memory/{memory_id}"))
+        del self._ledger.doubtful[memory_id]
+        self._ledger.deleted[memory_id] = old
+
+    def _ok(self, status: int, answer: Any) -> Any:
+        if status != 200:
+            raise ServiceFailed(f"a write was answered {status}: {answer}")
+        self._ledger.acknowledged += 1
+        return answer
+
+
+def write_until_death(service: Service, ledgers: list[Ledger], dice: random.Random, *, graceful: bool) -> None:
+    stop = threading.Event()
+    workers = [Worker(service.port, ledger, dice.getrandbits(64), stop) for ledger in ledgers]
+    for worker in workers:
+        worker.start()
+    time.sleep(dice.uniform(0.05, 2.5))
+    if graceful:
+        service.stop()
+    else:
+        service.kill()
+    stop.set()
+    for worker in workers:
+        worker.join(timeout=70)
+    failures = [worker.failure for worker in workers if worker.failure and not graceful]
+    if failures:
+        raise ServiceFailed("; ".join(failures))
+
+
+def compare(client: Client, ledgers: list[Ledger], totals: Totals, dice: random.Random) -> None:
+    """Hold what the service says against the ledgers, and settle what was in doubt."""
+    stored = all_memories(client)
+    surplus = set(stored)
+    for ledger in ledgers:
+        totals.in_flight += len(ledger.doubtful) + len(ledger.doubtful_adds)
+        for memory_id, text in ledger.texts.items():
+            if stored.get(memory_id) != text:
+                totals.lost.append(f"memory {memory_id} is {stored.get(memory_id)!r}, acknowledged was {text!r}")
+        totals.risen += [f"memory {id_} came back" for id_ in ledger.deleted if id_ in stored]
+        for memory_id, texts in ledger.doubtful.items():
+            if stored.get(memory_id) not in texts:
+                totals.lost.append(f"memory {memory_id} is {stored.get(memory_id)!r}, expected one of {texts!r}")
+            settle(ledger, memory_id, texts, stored.get(memory_id))
+        surplus -= set(ledger.texts)
+        ledger.doubtful.clear()
+    by_text = {stored[id_]: id_ for id_ in surplus}
+    for ledger in ledgers:
+        for batch in ledger.doubtful_adds:
+            there = [text for text in batch if text in by_text]
+            if there and there != batch:
+                totals.unclean.append(f"{len(there)} of a batch of {len(batch)} are there")
+            ledger.texts.update((by_text[text], text) for text in there)
+            surplus -= {by_text[text] for text in there}
+        ledger.doubtful_adds.clear()
+    totals.risen += [f"memory {id_} was never asked for" for id_ in surplus]
+    compare_search(client, ledgers, totals, dice)
+
+
+def settle(ledger: Ledger, memory_id: int, texts: tuple[str | None, ...], now: str | None) -> None:
+    if now is not None:
+        ledger.texts[memory_id] = now
+    elif texts[0] is not None:
+        ledger.deleted[memory_id] = texts[0]
+
+
+def compare_search(client: Client, ledgers: list[Ledger], totals: Totals, dice: random.Random) -> None:
+    """A sample of what is there is found by its own word, and of what was deleted is not."""
+    there = [item for ledger in ledgers for item in ledger.texts.items()]
+    gone = [item for ledger in ledgers for item in ledger.deleted.items()]
+    for memory_id, text in dice.sample(there, min(SEARCHED_PER_ROUND, len(there))):
+        if memory_id not in found(client, text):
+            totals.lost.append(f"memory {memory_id} is stored and not found")
+    for memory_id, text in dice.sample(gone, min(SEARCHED_PER_ROUND, len(gone))):
+        if memory_id in found(client, text):
+            totals.risen.append(f"memory {memory_id} is deleted and found")
+
+
+def found(client: Client, text: str) -> set[int]:
+    answer = answered(client, "POST", "/search", {"query": text.rsplit(" ", 1)[1], "k": 3})
+    return {hit["id"] for hit in answer["results"]}
+
+
+def all_memories(client: Client) -> dict[int, str]:
+    stored: dict[int, str] = {}
+    while True:
+        page = answered(client, "GET", f"/memories?limit=5000&offset={len(stored)}")
+        stored |= {memory["id"]: memory["text"] for memory in page["memories"]}
+        if len(stored) >= page["total"] or not page["memories"]:
+            return stored
+
+
+def answered(client: Client, method: str, path: str, body: Any = None) -> Any:
+    status, answer = client.call(method, path, body)
+    if status != 200:
+        raise ServiceFailed(f"{method} {path} was answered {status}: {answer}")
+    return answer
+
+
+def run(rounds: int, seed: int, data_dir: Path) -> Totals:
+    """Play the rounds over one data folder; see the module's docstring."""
+    dice = random.Random(seed)
+    totals = Totals()
+    ledgers = [Ledger() for _ in range(THREADS)]
+    service = Service(data_dir, SNAPSHOT_INTERVAL_S="0.3")
+    service.start()
+    for number in range(1, rounds + 1):
+        graceful = number % 5 == 0
+        write_until_death(service, ledgers, dice, graceful=graceful)
+        totals.unclean += [f"round {number}: {problem}" for problem in service.check()]
+        service.start()
+        client = service.client()
+        compare(client, ledgers, totals, dice)
+        client.close()
+        totals.rounds = number
+        totals.acknowledged = sum(ledger.acknowledged for ledger in ledgers)
+        report_progress(totals, rounds)
+    service.stop()
+    return totals
+
+
+def report_progress(totals: Totals, rounds: int) -> None:
+    print(
+        f"round {totals.rounds}/{rounds}: {totals.acknowledged} acknowledged, {totals.in_flight} in flight at a kill, "
+        f"{len(totals.lost)} lost, {len(totals.risen)} back, {len(totals.unclean)} problems",
+        flush=True,
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0, help="0 draws one")
+    arguments = parser.parse_args()
+    seed = arguments.seed or random.SystemRandom().getrandbits(32)
+    print(f"seed {seed}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        totals = run(arguments.rounds, seed, Path(folder) / "data")
+    for problem in [*totals.lost, *totals.risen, *totals.unclean]:
+        print(problem)
+    clean = not (totals.lost or totals.risen or totals.unclean)
+    print("clean" if clean else "NOT CLEAN")
+    return 0 if clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Speed, size and start-up of the engine, beside the baseline and beside FAISS alone."""

@@ -1,0 +1,26 @@
+"""Does cutting the candidates lose hits? Our first ten against those of a ranking that looks at every passage."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+from benchmarks.engine.rounds import Case
+from benchmarks.engine.sides import SCOPE, TOP_K
+from benchmarks.report import progress
+from souvenir.engine import recall
+
+QUERIES = 100
+
+
+def recall_of_cut(case: Case) -> float:
+    """Share of the uncut ranking's first ten that the search finds, over some questions."""
+    cut = [_hits(case, number) for number in range(QUERIES)]
+    with patch.object(recall, "CANDIDATE_COUNT", case.size + case.corpus.spare):
+        full = [_hits(case, number) for number in range(QUERIES)]
+    found = sum(len(a & b) for a, b in zip(cut, full, strict=True)) / sum(map(len, full))
+    progress(f"{case.size} memories: {found:.4f} of the first {TOP_K} without a cut are found with it")
+    return found
+
+
+def _hits(case: Case, number: int) -> set[int]:
+    return {hit.memory.id for hit in case.ours.engine.search(SCOPE, case.ours.query(number)).hits}

@@ -1,0 +1,57 @@
+"""An embedder that remembers on disk what the model gave it, so that a second run measures the search alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from souvenir.types import Embedder, FloatVector
+
+
+class CachedEmbedder:
+    """Gives what the embedder gives; `save` keeps it. Passages and questions are kept apart."""
+
+    def __init__(self, embedder: Embedder, folder: Path) -> None:
+        self._embedder = embedder
+        self.model_id = embedder.model_id
+        self.dim = embedder.dim
+        self.max_tokens = embedder.max_tokens
+        self._path = folder / f"vectors_{hashlib.sha256(self.model_id.encode()).hexdigest()[:12]}.npz"
+        self._vectors: dict[bytes, FloatVector] = {}
+        if self._path.exists():
+            with np.load(self._path, allow_pickle=False) as stored:
+                self._vectors = {key.tobytes(): row for key, row in zip(stored["keys"], stored["vectors"], strict=True)}
+
+    @property
+    def ready(self) -> bool:
+        return self._embedder.ready
+
+    def embed_documents(self, texts: Sequence[str]) -> FloatVector:
+        keys = [_key("document", text) for text in texts]
+        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._vectors}
+        self._vectors.update(zip(new, self._embedder.embed_documents(list(new.values())), strict=True))
+        return np.stack([self._vectors[key] for key in keys])
+
+    def embed_query(self, text: str) -> FloatVector:
+        key = _key("query", text)
+        if key not in self._vectors:
+            self._vectors[key] = self._embedder.embed_query(text)
+        return self._vectors[key]
+
+    def known_share(self, text: str) -> float:
+        return self._embedder.known_share(text)
+
+    def token_offsets(self, text: str) -> list[tuple[int, int]]:
+        return self._embedder.token_offsets(text)
+
+    def save(self) -> None:
+        self._path.parent.mkdir(exist_ok=True)
+        keys = np.frombuffer(b"".join(self._vectors), np.uint8).reshape(len(self._vectors), -1)
+        np.savez(self._path, allow_pickle=False, keys=keys, vectors=np.stack(list(self._vectors.values())))
+
+
+def _key(kind: str, text: str) -> bytes:
+    return hashlib.sha256(f"{kind}\0{text}".encode()).digest()

@@ -1,0 +1,131 @@
+"""The real service as a child process on a free loopback port, for measurements from the far side of HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+START_TIMEOUT_S = 60.0
+
+
+class ServiceFailed(Exception):
+    """The service did not start, or answered what it must not answer."""
+
+
+class Service:
+    """`python app.py` over one data folder; started, killed and started again on the same port."""
+
+    def __init__(self, data_dir: Path, **environment: str) -> None:
+        self.data_dir = data_dir
+        self.port = free_port()
+        self._environment = {
+            **os.environ,
+            "DATA_DIR": str(data_dir),
+            "PORT": str(self.port),
+            "LOG_LEVEL": "WARNING",
+            **environment,
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+        self.log_path = data_dir.parent / f"{data_dir.name}.log"
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    def start(self) -> float:
+        """Returns the seconds until it was ready."""
+        begin = time.monotonic()
+        with self.log_path.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "app.py"], cwd=ROOT, env=self._environment, stdout=output, stderr=output
+            )
+        while time.monotonic() - begin < START_TIMEOUT_S:
+            if self._process.poll() is not None:
+                raise ServiceFailed(f"the service ended with {self._process.returncode}; see {self.log_path}")
+            if self._is_ready():
+                return time.monotonic() - begin
+            time.sleep(0.02)
+        raise ServiceFailed(f"the service was not ready in {START_TIMEOUT_S:.0f} s; see {self.log_path}")
+
+    def kill(self) -> None:
+        """SIGKILL: no handler, no flush, no goodbye."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM: what an orderly stop sends."""
+        self._end(signal.SIGTERM)
+
+    def check(self) -> list[str]:
+        """What `python app.py check` finds in the folder while no service runs on it."""
+        done = subprocess.run(
+            [sys.executable, "app.py", "check"],
+            cwd=ROOT,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            return []
+        return [line for line in (done.stdout + done.stderr).splitlines() if line]
+
+    def client(self) -> Client:
+        return Client(self.port)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise ServiceFailed("the service was not started")
+        return self._process
+
+    def _is_ready(self) -> bool:
+        client = self.client()
+        try:
+            return client.call("GET", "/health/ready")[0] == 200
+        except OSError:
+            return False
+        finally:
+            client.close()
+
+    def _end(self, with_signal: signal.Signals) -> None:
+        process = self._running()
+        process.send_signal(with_signal)
+        process.wait(timeout=START_TIMEOUT_S)
+        self._process = None
+
+
+class Client:
+    """One keep-alive connection; not for more than one thread."""
+
+    def __init__(self, port: int, timeout_s: float = 60.0) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
+
+    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Status and parsed answer.
+
+        :raises OSError: If no whole answer came; the request may or may not have been carried out.
+        """
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        try:
+            self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+            response = self._connection.getresponse()
+            return response.status, json.loads(response.read())
+        except (http.client.HTTPException, ValueError) as error:
+            raise ConnectionError(str(error)) from error
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

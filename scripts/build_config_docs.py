@@ -1,0 +1,39 @@
+"""Writes the table of settings in docs/configuration.md from `Settings`; a test checks that it is current.
+
+python -m scripts.build_config_docs
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from souvenir.settings import Settings
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
+
+
+def table() -> str:
+    """A Markdown row a setting: name, default, meaning."""
+    rows = ["| setting | default | meaning |", "|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        rows.append(f"| `{name.upper()}` | {_shown(field.default)} | {field.description} |")
+    return "\n".join(rows)
+
+
+def _shown(default: Any) -> str:
+    if default is None:
+        return "unset"
+    return f"`{default.value if isinstance(default, Enum) else default}`"
+
+
+def page(text: str) -> str:
+    """The page with the table between its marks."""
+    head, rest = text.split(BEGIN)
+    return f"{head}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
