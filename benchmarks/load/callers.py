@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from typing import Any
 
 from benchmarks.load.sentences import memories, questions
 from benchmarks.service import Client, ServiceFailed
@@ -99,7 +100,7 @@ def _noting(run: Callable[[], None], failures: list[BaseException]) -> None:
         failures.append(error)
 
 
-def _timed(client: Client, method: str, path: str, body: object) -> tuple[float, int, dict[str, object]]:
+def _timed(client: Client, method: str, path: str, body: Any) -> tuple[float, int, Any]:
     begin = time.perf_counter()
     status, answer = client.call(method, path, body)
     return time.perf_counter() - begin, status, answer

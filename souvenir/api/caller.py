@@ -14,7 +14,17 @@ from souvenir.errors import InvalidRequest, Unauthorized
 from souvenir.settings import Settings
 from souvenir.types import DEFAULT_NAMESPACE, Scope
 
-OPEN_PATHS = frozenset({"/health", "/health/ready", "/docs", "/openapi.json"})
+OPEN_PATHS = frozenset(
+    {
+        "/health",
+        "/health/ready",
+        "/openapi.json",
+        "/docs",
+        "/docs/swagger-ui-bundle.js",
+        "/docs/swagger-ui.css",
+        "/docs/favicon.png",
+    }
+)
 """Answered without a key; they hold nothing that was stored."""
 
 MAX_NAMESPACE_CHARS = 200

@@ -1,10 +1,17 @@
-"""The description of this API, for machines and for people. Open to everybody; it holds nothing of what is stored."""
+"""The description of this API, for machines and for people. Open to everybody; it holds nothing of what is stored.
+
+The page's script and style come from the package fastapi-offline, so that the page needs no network; only its files are
+used, none of its code.
+"""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
+
 from fastapi import Request
 from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from souvenir.api.json_route import router
 
@@ -20,5 +27,32 @@ def openapi(request: Request) -> JSONResponse:
 
 @routes.get("/docs", include_in_schema=False)
 def docs(request: Request) -> HTMLResponse:
-    """A page whose script a browser gets from a public address; the service itself sends nothing there."""
-    return get_swagger_ui_html(openapi_url="openapi.json", title=request.app.title)
+    return get_swagger_ui_html(
+        openapi_url="openapi.json",
+        title=request.app.title,
+        swagger_js_url="docs/swagger-ui-bundle.js",
+        swagger_css_url="docs/swagger-ui.css",
+        swagger_favicon_url="docs/favicon.png",
+    )
+
+
+@routes.get("/docs/swagger-ui-bundle.js", include_in_schema=False)
+def docs_script() -> FileResponse:
+    return FileResponse(_page_file("swagger-ui-bundle.js"))
+
+
+@routes.get("/docs/swagger-ui.css", include_in_schema=False)
+def docs_style() -> FileResponse:
+    return FileResponse(_page_file("swagger-ui.css"))
+
+
+@routes.get("/docs/favicon.png", include_in_schema=False)
+def docs_icon() -> FileResponse:
+    return FileResponse(_page_file("favicon.png"))
+
+
+def _page_file(name: str) -> Path:
+    package = find_spec("fastapi_offline")
+    if package is None or package.origin is None:
+        raise FileNotFoundError("the package fastapi-offline is not installed")
+    return Path(package.origin).parent / "static" / name

@@ -88,5 +88,13 @@ def test_the_description_and_its_page_are_served(shared_client: TestClient):
     assert "openapi.json" in page.text
 
 
+def test_the_page_needs_nothing_from_another_host(shared_client: TestClient):
+    page = shared_client.get("/docs").text
+    assert re.findall(r"""(?:src|href)=["'](https?:)?//""", page) == []
+    files = re.findall(r"""(?:src|href)=["']([^"']+)["']""", page)
+    assert {shared_client.get(f"/{file}").status_code for file in files} == {200}
+    assert len(files) == 3
+
+
 def test_the_page_in_docs_is_current():
     assert API_PAGE.read_text(encoding="utf-8") == api_page(DOCUMENT), "python -m scripts.build_api_docs"

@@ -9,7 +9,9 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
+from random import Random
 from typing import TypeVar
 
 import pytest
@@ -45,75 +47,96 @@ WORDS = (
     "garden bread violin harbour winter Berlin teacher engine mountain letter river kitchen doctor ticket "
     "planted planting fly.io v2.1 2023-05-08 getUserName the of 東京都 café gardens"
 ).split()
-SLIPS = ["gaden", "mountian", "kitchn", "violen", "zzzz"]
-LONG = [" ".join(f"{word} {WORDS[at % 7]} note{at}." for at, word in enumerate(WORDS * 4)) for _ in range(1)]
-LONG += [" ".join(WORDS[start:] * 9) for start in (3, 8)]
+SLIPS = ["gaden", "mountian", "kitchn", "violen", "zzzz", "???"]
 MAY = datetime(2023, 5, 8, 12, tzinfo=UTC)
 NOW = MAY + timedelta(days=2000)
+SOURCES = ["a", "a/b", "ab", "a/b/c", "chat"]
+METADATA: list[dict[str, object]] = [
+    {},
+    {},
+    {"lang": "en"},
+    {"lang": "dé", "n": 1},
+    {"n": 1.0},
+    {"n": True, "lang": None},
+    {"tags": ["x", 1]},
+    {"tags": {"é": "ü", "a": 1}},
+]
 
+
+def make_texts(chance: Random) -> list[str]:
+    """Short ones, the same with a word more, and some of several passages."""
+    short = [" ".join(chance.choices(WORDS, k=chance.randint(1, 12))) for _ in range(24)]
+    longer = [f"{text} {chance.choice(WORDS)}" for text in short[:12]]
+    long = [". ".join(" ".join(chance.choices(WORDS, k=9)) for _ in range(size)) for size in (7, 14, 30)]
+    return [*short, *longer, *long]
+
+
+def make_source_filter(chance: Random) -> SourceFilter:
+    return SourceFilter(chance.choice([*SOURCES, "b", "nowhere"]), chance.choice(list(SourceMatch)))
+
+
+def make_query(chance: Random) -> SearchQuery:
+    filters = chance.choice(
+        [
+            Filters(include_archived=True),
+            Filters(include_archived=chance.random() < 0.5, metadata=chance.choice(METADATA)),
+            Filters(sources=(make_source_filter(chance), make_source_filter(chance))),
+            Filters(
+                sources=(make_source_filter(chance),),
+                since=MAY + timedelta(days=chance.randint(0, 2)),
+                until=chance.choice([None, MAY + timedelta(days=chance.randint(1, 5))]),
+            ),
+        ]
+    )
+    return SearchQuery(
+        text=" ".join(chance.choices([*WORDS, *SLIPS], k=chance.randint(1, 4))),
+        top_k=chance.choice([1, 3, 50]),
+        hybrid=chance.random() < 0.75,
+        filters=filters,
+        weights=Weights(
+            vector=chance.choice([0.7, 0.7, 0.0, 0.4, 1.0]),
+            recency=chance.choice([0.0, 0.0, 0.3]),
+            confidence=chance.choice([0.0, 0.0, 0.2]),
+        ),
+        # No cosine that two of these texts can have.
+        threshold=chance.choice([None, None, None, 0.1234]),
+        now=NOW,
+    )
+
+
+TEXTS = make_texts(Random(1))
+QUERIES = [make_query(Random(number)) for number in range(400)]
+
+# Few draws a step, so that a run has room for many steps.
 namespaces = st.sampled_from(["default", "ann"])
-texts = st.one_of(
-    st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join),
-    st.tuples(st.sampled_from(LONG), st.sampled_from(WORDS)).map(". ".join),
-)
-sources = st.sampled_from(["a", "a/b", "ab", "a/b/c", "chat"])
-source_filters = st.builds(
-    SourceFilter, st.sampled_from(["a", "a/b", "b", "ab", "chat", "nowhere"]), st.sampled_from(list(SourceMatch))
-)
-metadata_values = st.sampled_from(["en", "dé", 1, 1.0, True, None, ["x", 1], {"é": "ü"}])
-metadata = st.dictionaries(st.sampled_from(["lang", "n", "tags"]), metadata_values, max_size=2)
-moments = st.integers(0, 5).map(lambda days: MAY + timedelta(days=days))
-seldom = st.integers(0, 9).map(lambda number: number == 0)
+texts = st.sampled_from(TEXTS)
+sources = st.sampled_from(SOURCES)
+source_filters = st.builds(SourceFilter, st.sampled_from([*SOURCES, "b"]), st.sampled_from(list(SourceMatch)))
+metadata = st.sampled_from(METADATA)
+moments = st.sampled_from([MAY + timedelta(days=days) for days in range(5)])
+marks = st.sampled_from([(False, False)] * 8 + [(True, False), (False, True)])
 drafts = st.builds(
-    MemoryDraft,
+    lambda text, source, metadata, key, document_at, marks: MemoryDraft(
+        text, source, metadata, key, document_at, *marks
+    ),
     text=texts,
     source=sources,
     metadata=metadata,
     key=st.sampled_from([None, None, None, "k1", "k2"]),
     document_at=st.none() | moments,
-    pinned=seldom,
-    archived=seldom,
+    marks=marks,
 )
 keyed_drafts = st.builds(
     MemoryDraft, text=texts, source=sources, metadata=metadata, key=st.sampled_from(["k1", "k2"]), document_at=moments
 )
-patches = st.builds(
-    MemoryPatch,
-    text=st.none() | texts,
-    document_at=st.none() | moments,
-    remove_document_at=seldom,
-    source=st.none() | sources,
-    metadata=st.none() | metadata,
-    pinned=st.none() | st.booleans(),
-    archived=st.none() | st.booleans(),
-).filter(lambda patch: patch != MemoryPatch())
-queries = st.builds(
-    SearchQuery,
-    text=st.lists(st.sampled_from([*WORDS, *SLIPS]), min_size=1, max_size=4).map(" ".join) | st.just("???"),
-    top_k=st.sampled_from([1, 3, 5, 50]),
-    hybrid=st.sampled_from([True, True, False]),
-    filters=st.one_of(
-        st.builds(Filters, include_archived=st.booleans()),
-        st.builds(Filters, sources=st.lists(source_filters, min_size=1, max_size=2).map(tuple)),
-        st.builds(Filters, metadata=metadata),
-        st.builds(
-            Filters,
-            sources=st.lists(source_filters, max_size=2).map(tuple),
-            since=st.none() | moments,
-            until=st.none() | moments,
-            metadata=st.one_of(st.just({}), metadata),
-            include_archived=st.booleans(),
-        ),
-    ),
-    weights=st.builds(
-        Weights,
-        vector=st.sampled_from([0.7, 0.7, 0.0, 0.4, 1.0]),
-        recency=st.sampled_from([0.0, 0.3]),
-        confidence=st.sampled_from([0.0, 0.2]),
-    ),
-    # Not a cosine that two of these texts can have.
-    threshold=st.sampled_from([None, None, 0.1234, 0.4321]),
-    now=st.just(NOW),
+removed_keys = st.sampled_from([{"lang": None}, {"n": None, "lang": "fr"}])
+patches = st.one_of(
+    st.builds(MemoryPatch, text=texts),
+    st.builds(MemoryPatch, text=texts, source=sources, archived=st.booleans()),
+    st.builds(MemoryPatch, source=sources, metadata=metadata | removed_keys, pinned=st.booleans()),
+    st.builds(MemoryPatch, archived=st.booleans()),
+    st.builds(MemoryPatch, document_at=moments),
+    st.builds(MemoryPatch, remove_document_at=st.just(True)),
 )
 
 
@@ -132,10 +155,17 @@ class EngineMachine(RuleBasedStateMachine):
         self.backups: dict[str, Model] = {}
         self.greatest_id = 0
 
-    @initialize(roomy=st.booleans())
-    def start(self, roomy: bool) -> None:
+    @initialize(
+        target=ids,
+        roomy=st.booleans(),
+        drafts=st.lists(drafts.filter(lambda draft: draft.key is None), max_size=8),
+        first_query=st.integers(0, len(QUERIES) - 1),
+    )
+    def start(self, roomy: bool, drafts: list[MemoryDraft], first_query: int):
+        self.queries = count(first_query)
         self.data_dir = self.root / "data"
         self.open(roomy)
+        return self.add_batch_to("default", drafts)
 
     def open(self, roomy: bool) -> None:
         """Without room, a namespace's index is dropped as soon as that of the other one is loaded."""
@@ -253,6 +283,9 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(target=ids, namespace=namespaces, drafts=st.lists(drafts, max_size=4), deduplicate=st.booleans())
     def add_batch(self, namespace: str, drafts: list[MemoryDraft], deduplicate: bool):
+        return self.add_batch_to(namespace, drafts, deduplicate=deduplicate)
+
+    def add_batch_to(self, namespace: str, drafts: list[MemoryDraft], *, deduplicate: bool = False):
         deduplicate = deduplicate and not any(self.on_the_edge(namespace, draft.text) for draft in drafts)
         stored = [
             draft
@@ -375,16 +408,6 @@ class EngineMachine(RuleBasedStateMachine):
         for memory_id in expected:
             self.model.delete(namespace, memory_id)
 
-    # --- searching -------------------------------------------------------------------------------------------------
-
-    @rule(namespace=namespaces, query=queries)
-    def search(self, namespace: str, query: SearchQuery) -> None:
-        memories = self.model.listing(namespace)
-        result = self.engine.search(Scope(namespace), query)
-        assert_equals_reference(result, self.reference.rank(memories, query, NOW), query.top_k)
-        by_id: dict[int, Memory] = {memory.id: memory for memory in memories}
-        assert [hit.memory for hit in result.hits] == [by_id[hit.memory.id] for hit in result.hits]
-
     # --- keeping ---------------------------------------------------------------------------------------------------
 
     @rule()
@@ -432,6 +455,17 @@ class EngineMachine(RuleBasedStateMachine):
             page = self.engine.page(Scope(namespace), offset=0, limit=10_000)
             assert list(page.memories) == self.model.listing(namespace)
             assert page.total == self.engine.count(Scope(namespace)) == len(self.model.held(namespace))
+
+    @invariant()
+    def searches_answer_as_the_slow_search(self) -> None:
+        """Another query at every step: a run asks many of them, and Hypothesis chooses only the first."""
+        for namespace in ("default", "ann"):
+            query = QUERIES[next(self.queries) % len(QUERIES)]
+            memories = self.model.listing(namespace)
+            result = self.engine.search(Scope(namespace), query)
+            assert_equals_reference(result, self.reference.rank(memories, query, NOW), query.top_k)
+            by_id: dict[int, Memory] = {memory.id: memory for memory in memories}
+            assert [hit.memory for hit in result.hits] == [by_id[hit.memory.id] for hit in result.hits]
 
 
 EngineMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)
