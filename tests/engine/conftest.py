@@ -18,9 +18,10 @@ OpenEngine = Callable[..., MemoryEngine]
 
 
 class BreakableEmbedder(FakeEmbedder):
-    """Fails while `broken`, as a model does that cannot be loaded."""
+    """Fails while `broken`, as a model does that cannot be loaded; knows the share of words that it is told to."""
 
     broken = False
+    share = 1.0
 
     def embed_documents(self, texts: Sequence[str]) -> FloatVector:
         self._fail_if_broken()
@@ -29,6 +30,9 @@ class BreakableEmbedder(FakeEmbedder):
     def embed_query(self, text: str) -> FloatVector:
         self._fail_if_broken()
         return super().embed_query(text)
+
+    def known_share(self, text: str) -> float:
+        return self.share
 
     def _fail_if_broken(self) -> None:
         if self.broken:

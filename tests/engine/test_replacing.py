@@ -14,6 +14,7 @@ from souvenir.errors import (
 )
 from souvenir.settings import Settings
 from souvenir.types import (
+    MemoryPatch,
     SearchQuery,
     SourceFilter,
     SourceMatch,
@@ -122,3 +123,13 @@ def test_pages_follow_the_order_of_storing_and_count_what_they_select(engine: Me
     assert ([found.id for found in page.memories], page.total) == ([ids[3]], 1)
     assert engine.page(DEFAULT, offset=5, limit=10).memories == ()
     assert engine.count(DEFAULT, SourceFilter("s1")) == 2
+
+
+def test_a_memory_superseded_twice_names_the_newest_that_replaced_it(engine: MemoryEngine):
+    old = add(engine, "old")
+    first = engine.supersede(DEFAULT, old, text="first").new_id
+    engine.patch(DEFAULT, old, MemoryPatch(archived=False))
+    second = engine.supersede(DEFAULT, old, text="second").new_id
+    assert memory(engine, old).superseded_by == second
+    engine.delete(DEFAULT, second)
+    assert memory(engine, old).superseded_by == first

@@ -173,6 +173,24 @@ def test_without_the_embedder_words_still_find_and_the_answer_says_so(
     assert engine.search(DEFAULT, SearchQuery("violin")).degraded == ()
 
 
+@pytest.mark.parametrize(("share", "counts"), [(0.0, False), (0.49, False), (0.5, True), (1.0, True)])
+def test_a_question_that_the_model_cannot_read_is_ranked_by_its_words(
+    engine: MemoryEngine, embedder: BreakableEmbedder, share: float, counts: bool
+):
+    wanted = add(engine, "violin " + words(0))
+    add(engine, "bread")
+    embedder.share = share
+    [hit, *_] = engine.search(DEFAULT, SearchQuery("violin")).hits
+    assert hit.memory.id == wanted
+    assert hit.parts.dense > 0
+    assert hit.parts.parts == pytest.approx({"lexical": hit.parts.lexical, "dense": 1.3 * hit.parts.dense * counts})
+    assert hit.parts.vector_rank == (1 if counts else None)
+    result = engine.search(DEFAULT, SearchQuery("violin", threshold=0.99))
+    assert (result.hits, result.degraded) == ((), ())
+    [hit, *_] = engine.search(DEFAULT, SearchQuery("violin", hybrid=False)).hits
+    assert hit.score == hit.parts.similarity > 0
+
+
 def test_when_nothing_can_run_the_search_is_refused(engine: MemoryEngine, embedder: BreakableEmbedder):
     add(engine, "violin")
     embedder.broken = True

@@ -108,7 +108,7 @@ TEXTS = make_texts(Random(1))
 QUERIES = [make_query(Random(number)) for number in range(400)]
 
 # Few draws a step, so that a run has room for many steps.
-namespaces = st.sampled_from(["default", "ann"])
+namespaces = st.sampled_from(["default"] * 4 + ["ann"])
 texts = st.sampled_from(TEXTS)
 sources = st.sampled_from(SOURCES)
 source_filters = st.builds(SourceFilter, st.sampled_from([*SOURCES, "b"]), st.sampled_from(list(SourceMatch)))
@@ -158,7 +158,7 @@ class EngineMachine(RuleBasedStateMachine):
     @initialize(
         target=ids,
         roomy=st.booleans(),
-        drafts=st.lists(drafts.filter(lambda draft: draft.key is None), max_size=8),
+        drafts=st.lists(drafts.filter(lambda draft: draft.key is None), min_size=4, max_size=8),
         first_query=st.integers(0, len(QUERIES) - 1),
     )
     def start(self, roomy: bool, drafts: list[MemoryDraft], first_query: int):

@@ -123,7 +123,7 @@ def test_recency_and_confidence_are_rankings_of_their_own_in_reciprocal_rank_fus
     )
 
 
-def test_without_the_vector_arm_only_words_rank():
+def test_where_the_cosine_does_not_count_only_words_rank():
     ranked = rank_owners(
         evidence([(1, 0.5, 0.0, FACT, 0), (2, 0.9, 0.0, FACT, 0)], dense_counts=False),
         weights=Weights(),
