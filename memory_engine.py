@@ -7,10 +7,11 @@ stands in one transaction, reaches the indexes, and only then returns.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
-from threading import Lock
+from threading import Lock, Semaphore
 from typing import TypeVar
 
 import apsw
@@ -84,6 +85,7 @@ class MemoryEngine:
         self._database = database
         self._analyser = Analyser(settings.analyser_language)
         self._duplicate_locks = [Lock() for _ in range(_DUPLICATE_LOCKS)]
+        self._search_slots = Semaphore(os.cpu_count() or 1)
         self._maintenance = Maintenance(self._maintain, interval_s=settings.snapshot_interval_s)
         self._registry = self._new_registry()
         self._warm = False
@@ -340,7 +342,13 @@ class MemoryEngine:
                 return SearchResult(query.text, ())
             wanted = query.filters.metadata
             owner_ids = reads.owners_with_metadata(connection, namespace.id, wanted) if wanted else None
-        recall = Recall(self._registry.get(namespace.id), self._embedder, self._analyser, self._settings.search_fusion)
+        recall = Recall(
+            self._registry.get(namespace.id),
+            self._embedder,
+            self._analyser,
+            self._settings.search_fusion,
+            self._search_slots,
+        )
         found = recall.find(query, owner_ids, query.now or utc_now())
         with self._database.read() as connection:
             return found.result(reads.memories(connection, namespace.id, found.owner_ids))

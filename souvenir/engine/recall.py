@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from threading import Semaphore
 from typing import TypeVar
 
 import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from souvenir.errors import SearchUnavailable
+from souvenir.errors import Overloaded, SearchUnavailable
 from souvenir.index.analyser import Analyser
 from souvenir.index.namespace import Candidates, NamespaceIndex, Probe
 from souvenir.moments import to_us
@@ -37,6 +38,9 @@ T = TypeVar("T")
 
 CANDIDATE_COUNT = 256
 """Passages that each arm hands to the ranking: the full ranking's first ten are among them (benchmarks/engine)."""
+
+SLOT_WAIT_S = 30.0
+"""A search waits this long at most for its turn at the arrays."""
 
 VECTOR, LEXICAL = "vector", "lexical"
 
@@ -101,21 +105,37 @@ class Found:
 
 
 class Recall:
-    """Searches one namespace's index."""
+    """Searches one namespace's index.
 
-    def __init__(self, index: NamespaceIndex, embedder: Embedder, analyser: Analyser, fusion: Fusion) -> None:
+    :param slots: Turns at the arrays, one a core, shared by all searches. More at once are no faster, since they
+        share the interpreter, and everything else in the process would wait for them.
+    """
+
+    def __init__(
+        self, index: NamespaceIndex, embedder: Embedder, analyser: Analyser, fusion: Fusion, slots: Semaphore
+    ) -> None:
         self._index = index
         self._embedder = embedder
         self._analyser = analyser
         self._fusion = fusion
+        self._slots = slots
 
     def find(self, query: SearchQuery, owner_ids: Sequence[int] | None, now: datetime) -> Found:
         """Rank the namespace's owners for a query.
 
         :param owner_ids: The owners that may be found, if filters outside of the index chose them.
         :raises SearchUnavailable: If no arm can run.
+        :raises Overloaded: If too many searches go before this one.
         """
         probe = self._probe(query, owner_ids)
+        if not self._slots.acquire(timeout=SLOT_WAIT_S):
+            raise Overloaded("Too many searches are waiting; try again in a moment")
+        try:
+            return self._find(query, probe, now)
+        finally:
+            self._slots.release()
+
+    def _find(self, query: SearchQuery, probe: Probe, now: datetime) -> Found:
         legible = probe.vector is None or self._embedder.known_share(query.text) >= LEGIBLE_SHARE
         while True:
             candidates, probe = self._candidates(probe)

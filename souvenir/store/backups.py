@@ -106,8 +106,7 @@ class Backups:
             names = [backup.name for backup in self.all()]
             evicted = [name for name in names[self._keep :] if name not in but]
             for name in evicted:
-                hidden = (self._directory / name).rename(self._partial(name))
-                shutil.rmtree(hidden)
+                shutil.rmtree((self._directory / name).rename(self._partial(f"{name}.evicted")))
         return evicted
 
     def clear_partial(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from threading import Semaphore
 
 import pytest
 
@@ -204,7 +205,7 @@ class BrokenAnalyser(Analyser):
 
 
 def test_without_the_analyser_meaning_still_finds_and_without_both_nothing_is_claimed(embedder: BreakableEmbedder):
-    recall = Recall(NamespaceIndex(embedder.dim, CONSTANTS), embedder, BrokenAnalyser(), Fusion.SUM)
+    recall = Recall(NamespaceIndex(embedder.dim, CONSTANTS), embedder, BrokenAnalyser(), Fusion.SUM, Semaphore(1))
     found = recall.find(SearchQuery("violin"), None, NOW)
     assert found.result({}).degraded == ("lexical",)
     embedder.broken = True

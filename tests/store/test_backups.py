@@ -121,6 +121,16 @@ def test_evicting_at_once_from_several_threads_removes_each_backup_once(open_dat
     assert names_of(database) == [max(made)]
 
 
+def test_names_that_eviction_gives_free_are_taken_again_without_a_clash(open_database: OpenDatabase):
+    database = open_database(max_backups=1)
+    with ThreadPoolExecutor(6) as callers:
+        made = list(callers.map(lambda _: database.back_up(reason="manual", now=NOW).name, range(60)))
+    assert len(made) == 60
+    database.backups.evict()
+    [left] = names_of(database)
+    assert database.backups.verify(left).exists()
+
+
 @pytest.mark.parametrize("reason", ["", "a" * 51, "../up", "a/b", "a b", ".hidden", "a\0"])
 def test_a_reason_that_is_no_part_of_a_name_is_refused(database: Database, settings: Settings, reason: str):
     with pytest.raises(InvalidRequest):
