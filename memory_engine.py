@@ -21,13 +21,13 @@ import structlog
 from souvenir.engine.maintenance import Maintenance
 from souvenir.engine.preparation import prepare
 from souvenir.engine.recall import Recall
-from souvenir.errors import InvalidRequest, NothingToDo, Overloaded, ServiceClosing
+from souvenir.errors import NothingToDo, Overloaded, ServiceClosing
 from souvenir.index.analyser import ANALYSER_VERSION, Analyser
 from souvenir.index.lexical import Bm25Constants
 from souvenir.index.registry import IndexRegistry
 from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.moments import utc_now
-from souvenir.search.duplicates import duplicates
+from souvenir.search.duplicates import duplicates, same_words
 from souvenir.search.profiles import PROFILES
 from souvenir.settings import Settings
 from souvenir.store import check, reads
@@ -68,7 +68,7 @@ DUPLICATE_SIMILARITY = 0.90
 """Cosine from which an add collides with a stored text."""
 
 IDENTICAL_SIMILARITY = 0.97
-"""Cosine from which the collision says nothing new, so that superseding would only churn."""
+"""Cosine from which a text of the same words says nothing new, so that superseding would only churn."""
 
 PAIRS_SHOWN = 20
 _DUPLICATE_LOCKS = 64
@@ -123,13 +123,14 @@ class MemoryEngine:
         [passages] = self._prepare([draft.text])
         if on_duplicate in (None, OnDuplicate.ADD):
             return AddOutcome(AddAction.ADDED, self._write(scope, lambda tx: tx.insert(draft, passages)).id)
-        with self._one_duplicate_check_at_a_time(scope):
+        with self._duplicate_lock(scope):
             found = self._nearest(scope, passages)
             if found is None or found[1] < DUPLICATE_SIMILARITY:
                 return AddOutcome(AddAction.ADDED, self._write(scope, lambda tx: tx.insert(draft, passages)).id)
             blocker, similarity = found
-            if similarity >= IDENTICAL_SIMILARITY or on_duplicate is OnDuplicate.SKIP:
-                reason = SkipReason.IDENTICAL if similarity >= IDENTICAL_SIMILARITY else SkipReason.DUPLICATE
+            identical = similarity >= IDENTICAL_SIMILARITY and same_words(draft.text, blocker.text)
+            if identical or on_duplicate is OnDuplicate.SKIP:
+                reason = SkipReason.IDENTICAL if identical else SkipReason.DUPLICATE
                 return AddOutcome(AddAction.SKIPPED, None, blocker, similarity, reason)
             return self._write(scope, lambda tx: tx.replace_blocker(draft, passages, blocker, similarity))
 
@@ -143,7 +144,7 @@ class MemoryEngine:
         prepared = self._prepare([draft.text for draft in drafts])
         if not deduplicate:
             return self._insert_all(scope, list(zip(drafts, prepared, strict=True)))
-        with self._one_duplicate_check_at_a_time(scope):
+        with self._duplicate_lock(scope):
             fresh: list[tuple[MemoryDraft, Sequence[PreparedPassage]]] = []
             for draft, passages in zip(drafts, prepared, strict=True):
                 found = self._nearest(scope, passages)
@@ -204,13 +205,13 @@ class MemoryEngine:
     def merge(self, scope: Scope, ids: Sequence[int], *, text: str, source: str) -> MergeOutcome:
         """Store one text in the place of several memories, which are archived and linked.
 
-        :raises InvalidRequest: If fewer than two memories are named.
+        :raises NothingToDo: If fewer than two memories are named.
         :raises MemoryNotFound: If one does not exist; nothing is changed.
         :raises Conflict: If one is pinned or archived already; nothing is changed.
         """
         chosen = sorted(set(ids))
         if len(chosen) < 2:
-            raise InvalidRequest("A merge takes the ids of at least two memories")
+            raise NothingToDo("A merge takes the ids of at least two different memories")
         [passages] = self._prepare([text])
 
         def work(tx: Transaction) -> MergeOutcome:
@@ -460,11 +461,9 @@ class MemoryEngine:
         with self._database.read() as connection:
             yield connection, reads.namespace_named(connection, scope.namespace)
 
-    @contextmanager
-    def _one_duplicate_check_at_a_time(self, scope: Scope) -> Iterator[None]:
-        """From the check to the write, so that two equal texts that come at once do not both find themselves new."""
-        with self._duplicate_locks[hash(scope.namespace) % _DUPLICATE_LOCKS]:
-            yield
+    def _duplicate_lock(self, scope: Scope) -> Lock:
+        """Held from the check to the write, so that of two equal texts that come at once only one is new."""
+        return self._duplicate_locks[hash(scope.namespace) % _DUPLICATE_LOCKS]
 
     def _new_registry(self) -> IndexRegistry:
         constants = {profile: Bm25Constants(row.k1, row.b) for profile, row in PROFILES.items()}

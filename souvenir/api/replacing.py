@@ -123,7 +123,7 @@ def supersede(body: SupersedeRequest, scope: Caller, engine: Engine) -> Supersed
     return _supersede(engine, scope, body.old_id, body.new_text, body)
 
 
-@routes.post("/memory/merge", summary="Merge memories", responses=error_responses(404, 409))
+@routes.post("/memory/merge", summary="Merge memories", responses=error_responses(400, 404, 409))
 def merge(body: MergeRequest, scope: Caller, engine: Engine) -> MergeResponse:
     """Store one text in the place of several memories, which are archived and linked."""
     outcome = engine.merge(scope, body.ids, text=body.merged_text, source=body.source)

@@ -141,6 +141,9 @@ class SearchHit(MemoryRecord):
     relative_score: float | None = Field(default=None, description="The score divided by the best one of this answer.")
 
 
+SCORE_FIELDS = (SearchHit.model_fields.keys() - MemoryRecord.model_fields.keys()) | {"explanation"}
+"""Names that only a search gives; metadata of the same name is kept, and shown by the routes that do not search."""
+
 HIT_EXAMPLE = {
     **RECORD_EXAMPLE,
     "score": 1.482913,
@@ -196,7 +199,7 @@ def hit_fields(request: SearchRequest, result: SearchResult) -> list[dict[str, A
     best = max(ordering, default=0.0)
     return [
         {
-            **record_fields(hit.memory, now),
+            **{name: value for name, value in record_fields(hit.memory, now).items() if name not in SCORE_FIELDS},
             **_scores(request, hit),
             "relative_score": round(max(0.0, value / best), 4) if best > 0 else 0.0,
         }

@@ -5,6 +5,8 @@ Rows are dense; removing one moves the last into its place, as in the other arra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -98,6 +100,21 @@ class PassageAttributes:
         self._row_of[passage_id] = row
         self.change(row, source, occurred_us, archived)
 
+    def extend(self, rows: Sequence[tuple[int, int, int, str, int, int]]) -> None:
+        """Append many rows: (passage_id, owner_id, profile, source, occurred_us, archived)."""
+        if not rows:
+            return
+        start, end = self._size, self._size + len(rows)
+        while end > len(self._ids):
+            self._grow()
+        ids, owners, profiles, sources, occurred_us, archived = zip(*rows, strict=True)
+        codes = [self._code(source) for source in sources]
+        for column, values in zip(self._columns(), (ids, owners, codes, occurred_us, archived, profiles), strict=True):
+            column[start:end] = values
+        self._row_of.update(zip(ids, range(start, end), strict=True))
+        self._archived_count += sum(archived)
+        self._size = end
+
     def remove(self, row: int) -> None:
         """Take a row out; the last row moves into its place."""
         last = self._size - 1
@@ -111,14 +128,17 @@ class PassageAttributes:
         self._size = last
 
     def change(self, row: int, source: str, occurred_us: int, archived: bool) -> None:
+        self._archived_count += int(archived) - int(self._archived[row])
+        self._sources[row] = self._code(source)
+        self._occurred[row] = occurred_us
+        self._archived[row] = archived
+
+    def _code(self, source: str) -> int:
         code = self._source_codes.get(source)
         if code is None:
             code = self._source_codes[source] = len(self._source_names)
             self._source_names.append(source)
-        self._archived_count += int(archived) - int(self._archived[row])
-        self._sources[row] = code
-        self._occurred[row] = occurred_us
-        self._archived[row] = archived
+        return code
 
     def change_owner(self, change: OwnerChanged) -> None:
         for row in np.flatnonzero(self.owners == change.owner_id):

@@ -213,10 +213,9 @@ class IndexRegistry:
             entry.snapshot_seq = snapshot.change_seq
             index = NamespaceIndex(self._dim, self._constants, vectors=snapshot.vectors, lexical=snapshot.lexical)
             stored = {row[0]: row for row in view.attributes()}
-            for id_ in snapshot.passage_ids.tolist():
-                _, owner, profile, source, occurred_us, archived = stored.get(id_, (id_, 0, 0, "", 0, 0))
-                index.attributes.append(id_, owner, profile, source, occurred_us, bool(archived))
-            known = set(snapshot.passage_ids.tolist())
+            snapshot_ids = snapshot.passage_ids.tolist()
+            index.attributes.extend([stored.get(id_, (id_, 0, 0, "", 0, 0)) for id_ in snapshot_ids])
+            known = set(snapshot_ids)
             index.apply([PassageRemoved(id_) for id_ in known - stored.keys()], 0)
             missing = stored.keys() - known
             if missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -10,8 +11,18 @@ from numpy.typing import NDArray
 
 from souvenir.types import FloatVector
 
+_WORD = re.compile(r"\w+")
+
 BLOCK_ROWS = 512
 """Rows compared at once: the block of cosines stays at some megabytes however many texts there are."""
+
+
+def same_words(one: str, other: str) -> bool:
+    """Whether two texts differ in nothing but case, spacing and punctuation.
+
+    A cosine cannot tell: "100 requests a minute" and "1000 requests a minute" have one above 0.98.
+    """
+    return _WORD.findall(one.casefold()) == _WORD.findall(other.casefold())
 
 
 def duplicates(

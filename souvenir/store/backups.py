@@ -25,6 +25,8 @@ from souvenir.store.schema import schema_version
 DATABASE_FILE = "souvenir.db"
 MANIFEST_FILE = "manifest.json"
 MAX_REASON_LENGTH = 50
+AUTOMATIC = frozenset({"pre_delete", "pre_deduplicate", "pre_restore", "snapshot"})
+"""Reasons of backups that nobody named: the service's own, and the snapshots that clients make before bulk deletes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +100,17 @@ class Backups:
         return database
 
     def evict(self, *, but: Collection[str] = ()) -> list[str]:
-        """Remove the oldest backups beyond the number kept; never the newest, nor those named.
+        """Remove backups beyond the number kept: the oldest of those that the service made, then the oldest of all.
+
+        Never the newest, nor those named.
 
         A folder is hidden before it is emptied, so that none is ever half a backup.
         """
         with self._evicting:
-            names = [backup.name for backup in self.all()]
-            evicted = [name for name in names[self._keep :] if name not in but]
+            backups = self.all()
+            going = [backup for backup in backups[:0:-1] if backup.name not in but]
+            going.sort(key=lambda backup: backup.reason not in AUTOMATIC)
+            evicted = [backup.name for backup in going[: max(0, len(backups) - self._keep)]]
             for name in evicted:
                 shutil.rmtree((self._directory / name).rename(self._partial(f"{name}.evicted")))
         return evicted

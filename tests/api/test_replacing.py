@@ -76,7 +76,7 @@ def test_merge_archives_its_sources(client: TestClient, add: Add):
     assert all(memory["archived"] for memory in client.get("/memories").json()["memories"] if memory["id"] in ids)
 
 
-@pytest.mark.parametrize(("ids", "status"), [([1, 99], 404), ([1, 1], 422), ([1, 2], 409)])
+@pytest.mark.parametrize(("ids", "status"), [([1, 99], 404), ([1, 1], 400), ([1, 2], 409)])
 def test_a_merge_that_cannot_be_changes_nothing(client: TestClient, add: Add, ids, status):
     add("red")
     add("green", pinned=True)

@@ -258,3 +258,18 @@ def test_a_search_changes_nothing_that_can_be_read(client: TestClient, add: Add)
     before = client.get(f"/memory/{stored}").json()
     found(client, "red apple")
     assert client.get(f"/memory/{stored}").json() == before
+
+
+@pytest.mark.parametrize("request_fields", [{}, {"hybrid": False}, {"graph_weight": 0}])
+def test_metadata_that_is_named_like_a_score_neither_breaks_a_search_nor_pretends_to_be_one(
+    client: TestClient, request_fields: dict[str, object]
+):
+    names = ("similarity", "score", "rrf_score", "base_rrf_score", "match_type", "graph_support", "graph_via")
+    metadata = {name: {"not": "a score"} for name in (*names, "relative_score", "explanation")}
+    memory = {"text": "Revenue grew in the third quarter", "source": "s", "metadata": metadata}
+    stored = client.post("/memory/add", json=memory).json()["id"]
+    for path in ("/search", "/search/explain"):
+        response = client.post(path, json={"query": "revenue", **request_fields})
+        assert response.status_code == 200
+        assert {"not": "a score"} not in response.json()["results"][0].values()
+    assert client.get(f"/memory/{stored}").json()["similarity"] == {"not": "a score"}

@@ -107,3 +107,10 @@ def test_deduplicating_shows_first_and_deletes_all_but_the_first_of_each(engine:
     assert engine.deduplicate(DEFAULT, threshold=0.9, dry_run=False).pair_count == 0
     assert len(engine.backups()) == 1
     assert list(engine.check()) == []
+
+
+@pytest.mark.parametrize(("text", "action"), [("A B c!", AddAction.SKIPPED), ("c b a", AddAction.SUPERSEDED)])
+def test_only_the_same_words_in_the_same_order_are_identical(engine: MemoryEngine, text: str, action: AddAction):
+    """A corrected number leaves the cosine as high as a repeated text does, and must not be thrown away."""
+    engine.add(DEFAULT, MemoryDraft("a b c", "s"))
+    assert engine.add(DEFAULT, MemoryDraft(text, "s"), on_duplicate=OnDuplicate.SUPERSEDE).action is action

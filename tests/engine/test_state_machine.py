@@ -6,12 +6,13 @@ After every step the database and the indexes must agree with each other, and wh
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import pytest
@@ -147,7 +148,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.root = Path(tempfile.mkdtemp(prefix="souvenir-test-"))
+        self.opened = ExitStack()
         self.folders = 0
         self.embedder = FakeEmbedder()
         self.reference = ReferenceSearch(self.embedder, Analyser())
@@ -163,8 +164,10 @@ class EngineMachine(RuleBasedStateMachine):
     )
     def start(self, roomy: bool, drafts: list[MemoryDraft], first_query: int):
         self.queries = count(first_query)
+        self.root = Path(self.opened.enter_context(TemporaryDirectory(prefix="souvenir-test-")))
         self.data_dir = self.root / "data"
         self.open(roomy)
+        self.opened.callback(lambda: self.engine.close())  # noqa: PLW0108 - a restart opens another
         return self.add_batch_to("default", drafts)
 
     def open(self, roomy: bool) -> None:
@@ -174,9 +177,12 @@ class EngineMachine(RuleBasedStateMachine):
             settings = settings.model_copy(update={"index_memory_mb": 0})
         self.engine = MemoryEngine.open(settings, self.embedder)
 
-    def teardown(self) -> None:
+    def close_engine(self) -> None:
+        """The one that is open by then."""
         self.engine.close()
-        shutil.rmtree(self.root)
+
+    def teardown(self) -> None:
+        self.opened.close()
 
     # --- what every verb needs -------------------------------------------------------------------------------------
 
@@ -228,10 +234,15 @@ class EngineMachine(RuleBasedStateMachine):
         similar = self.similar(namespace, draft.text)
         greatest = max(similar.values(), default=0.0)
         collides = greatest >= DUPLICATE_SIMILARITY
-        replaces = collides and mode is OnDuplicate.SUPERSEDE and greatest < IDENTICAL_SIMILARITY
+        blockers = [id_ for id_, similarity in similar.items() if similarity > greatest - TOLERANCE]
+        held = self.model.held(namespace)
+        repeats = {held[blocker].text.split() == draft.text.split() for blocker in blockers}
+        if len(repeats) > 1:
+            return multiple()  # which of the equally similar ones blocks decides
+        identical = greatest >= IDENTICAL_SIMILARITY and repeats == {True}
+        replaces = collides and mode is OnDuplicate.SUPERSEDE and not identical
 
         def refused() -> None:
-            blockers = [id_ for id_, similarity in similar.items() if similarity > greatest - TOLERANCE]
             if not replaces:
                 assert not collides
                 self.model.copy().add(namespace, 0, draft, NOW)
@@ -249,7 +260,6 @@ class EngineMachine(RuleBasedStateMachine):
         if outcome.id is None:
             assert outcome.blocker is not None
             blocked_by_pin = replaces and outcome.blocker.pinned
-            identical = greatest >= IDENTICAL_SIMILARITY
             assert collides
             assert not replaces or blocked_by_pin
             assert outcome.action is AddAction.SKIPPED

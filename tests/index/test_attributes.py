@@ -135,6 +135,29 @@ def test_a_row_that_was_archived_leaves_nothing_behind_when_it_is_used_again():
     assert allowed.tolist() == [True, False]
 
 
+def test_rows_appended_together_are_like_rows_appended_one_by_one():
+    passages = [
+        replace(passage_of(number, owner=number // 3), source=f"s{number % 4}", archived=number % 5 == 0)
+        for number in range(300)
+    ]
+    together = PassageAttributes()
+    for part in (passages[:1], [], passages[1:70], passages[70:]):
+        together.extend([(p.id, p.owner_id, p.profile, p.source, to_us(p.occurred_at), int(p.archived)) for p in part])
+    assert len(together) == 300
+    for passage in passages:
+        row = together.row_of(passage.id)
+        assert row is not None
+        assert together.agrees(row, passage)
+    for row in (299, 5, 0, 100):
+        together.remove(row)
+    left = [passage for passage in passages if together.row_of(passage.id) is not None]
+    assert len(left) == len(together) == 296
+    allowed = together.allowed(Filters(sources=(SourceFilter("s1"),)), None)
+    assert allowed is not None
+    expected = {passage.id for passage in left if passage.source == "s1" and not passage.archived}
+    assert set(together.ids[allowed].tolist()) == expected
+
+
 def test_without_filters_every_row_is_allowed_without_a_mask():
     attributes = PassageAttributes()
     assert attributes.allowed(Filters(), None) is None

@@ -106,7 +106,7 @@ def test_a_backup_just_made_is_kept_even_if_the_clock_went_back(open_database: O
     database = open_database(max_backups=2)
     late = [database.back_up(reason="manual", now=NOW + timedelta(days=at)).name for at in (8, 9)]
     early = database.back_up(reason="manual", now=NOW).name
-    assert names_of(database) == [late[1], late[0], early]
+    assert names_of(database) == [late[1], early]
     assert database.backups.verify(early).exists()
 
 
@@ -380,3 +380,10 @@ def test_reads_and_writes_beside_a_restore_wait_for_it_and_never_fail(open_datab
         assert all(future.result(PATIENCE_S) > 0 for future in reading)
     assert len(set(ids)) == len(ids)
     assert problems(database) == []
+
+
+def test_the_backups_that_the_service_makes_go_before_those_that_somebody_named(open_database: OpenDatabase):
+    database = open_database(max_backups=3)
+    precious = database.back_up(reason="precious", now=NOW).name
+    automatic = [database.back_up(reason="pre_delete", now=NOW + timedelta(hours=hour)).name for hour in range(1, 6)]
+    assert set(names_of(database)) == {precious, *automatic[-2:]}
