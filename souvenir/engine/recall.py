@@ -136,7 +136,8 @@ class Recall:
             self._slots.release()
 
     def _find(self, query: SearchQuery, probe: Probe, now: datetime) -> Found:
-        legible = probe.vector is None or self._embedder.known_share(query.text) >= LEGIBLE_SHARE
+        known = _try(VECTOR, lambda: self._embedder.known_share(query.text)) if probe.vector is not None else None
+        legible = known is None or known >= LEGIBLE_SHARE
         while True:
             candidates, probe = self._candidates(probe)
             ranked = self._rank(query, candidates, now, with_vector=probe.vector is not None, legible=legible)
