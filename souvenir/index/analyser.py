@@ -43,8 +43,8 @@ MAX_TERM_LENGTH = 64
 LONG_PART = 4
 """Characters from which on every part of a hyphenated compound is taken for a word in its own right."""
 
-CACHED_TOKENS = 32_768
-"""Distinct tokens whose terms are remembered: some 8 MB. Emptied when full, since the common ones are back at once."""
+CACHED_TOKENS = 65_536
+"""Distinct tokens whose terms are remembered: some 16 MB. Emptied when full, since the common ones are back at once."""
 
 STOP_WORDS = frozenset(
     "a an and are as at be but by did do does for from had has have he her his how i if in is it its me my of on or "

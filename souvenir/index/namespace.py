@@ -244,7 +244,7 @@ class NamespaceIndex:
         return found
 
     def _row_problems(self, row: int, passage: Passage, vector: FloatVector, terms: Sequence[str]) -> Iterable[str]:
-        if not np.array_equal(self.vectors.rows(np.array([row]))[0], vector):
+        if not self.vectors.agrees(row, vector):
             yield f"passage {passage.id} has another vector"
         if self.lexical.terms_of(row) != Counter(terms):
             yield f"passage {passage.id} has other terms"
