@@ -1,4 +1,4 @@
-"""Exact vectors in memory: FAISS `IndexFlatIP`, with deletion by moving the last row into the hole.
+"""Vectors in memory: FAISS `IndexFlatIP`, with deletion by moving the last row into the hole.
 
 Beside it stands an 8-bit code of every vector. A scan is bound by memory, so a large index is searched by the codes,
 which are a quarter of the size; what is found is scored from the vectors.

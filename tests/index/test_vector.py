@@ -85,6 +85,29 @@ def test_without_filters_the_search_is_exact(count: int):
         assert index.search(query, count, None).tolist() == best_first(vectors, query, count, None)
 
 
+def test_a_search_by_codes_finds_the_nearest_among_a_few_more(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("souvenir.index.vector.CODES_FROM_ROWS", 1)
+    vectors = units(3000)
+    index = filled(vectors)
+    allowed = np.arange(len(vectors)) % 2 == 0
+    for query in units(20, seed=2):
+        for mask in (None, allowed):
+            found = index.search(query, 30, mask).tolist()
+            assert len(found) == 30
+            assert set(best_first(vectors, query, 20, mask)) <= set(found)
+
+
+def test_codes_follow_additions_and_removals_and_are_part_of_what_a_row_agrees_with():
+    index = filled(units(40))
+    for number in range(60):
+        index.remove(number * 7 % len(index))
+        index.extend(units(1, seed=number))
+    assert all(index.agrees(row, vector) for row, vector in enumerate(stored(index)))
+    index._stored_codes()[3] += 1
+    assert [row for row, vector in enumerate(stored(index)) if not index.agrees(row, vector)] == [3]
+    assert not index.agrees(5, stored(index)[6])
+
+
 def test_an_empty_index_finds_nothing():
     index = VectorIndex(DIM)
     query = units(1)[0]
