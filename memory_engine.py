@@ -18,19 +18,18 @@ import apsw
 import numpy as np
 import structlog
 
+from souvenir.engine.checking import disagreements
+from souvenir.engine.indexes import new_registry
 from souvenir.engine.maintenance import Maintenance
 from souvenir.engine.preparation import prepare
 from souvenir.engine.recall import Recall
 from souvenir.errors import NothingToDo, Overloaded, ServiceClosing
-from souvenir.index.analyser import ANALYSER_VERSION, Analyser
-from souvenir.index.lexical import Bm25Constants
+from souvenir.index.analyser import Analyser
 from souvenir.index.registry import IndexRegistry
-from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.moments import utc_now
 from souvenir.search.duplicates import duplicates, same_words
-from souvenir.search.profiles import PROFILES
 from souvenir.settings import Settings
-from souvenir.store import check, reads
+from souvenir.store import reads
 from souvenir.store.backups import Backup
 from souvenir.store.database import Database
 from souvenir.store.reads import SUPERSEDES
@@ -110,7 +109,7 @@ class MemoryEngine:
 
     def warm_up(self) -> None:
         """Load the default namespace's index, so that the first search does not wait for it."""
-        with self._namespace(Scope()) as (_, namespace):
+        with self.namespace(Scope()) as (_, namespace):
             pass
         if namespace is not None:
             self._registry.get(namespace.id)
@@ -120,19 +119,19 @@ class MemoryEngine:
 
     def add(self, scope: Scope, draft: MemoryDraft, *, on_duplicate: OnDuplicate | None = None) -> AddOutcome:
         """Store one memory, unless `on_duplicate` says otherwise of a text that is nearly there already."""
-        [passages] = self._prepare([draft.text])
+        [passages] = self.prepare([draft.text])
         if on_duplicate in (None, OnDuplicate.ADD):
-            return AddOutcome(AddAction.ADDED, self._write(scope, lambda tx: tx.insert(draft, passages)).id)
+            return AddOutcome(AddAction.ADDED, self.write(scope, lambda tx: tx.insert(draft, passages)).id)
         with self._duplicate_lock(scope):
             found = self._nearest(scope, passages)
             if found is None or found[1] < DUPLICATE_SIMILARITY:
-                return AddOutcome(AddAction.ADDED, self._write(scope, lambda tx: tx.insert(draft, passages)).id)
+                return AddOutcome(AddAction.ADDED, self.write(scope, lambda tx: tx.insert(draft, passages)).id)
             blocker, similarity = found
             identical = similarity >= IDENTICAL_SIMILARITY and same_words(draft.text, blocker.text)
             if identical or on_duplicate is OnDuplicate.SKIP:
                 reason = SkipReason.IDENTICAL if identical else SkipReason.DUPLICATE
                 return AddOutcome(AddAction.SKIPPED, None, blocker, similarity, reason)
-            return self._write(scope, lambda tx: tx.replace_blocker(draft, passages, blocker, similarity))
+            return self.write(scope, lambda tx: tx.replace_blocker(draft, passages, blocker, similarity))
 
     def add_batch(self, scope: Scope, drafts: Sequence[MemoryDraft], *, deduplicate: bool = False) -> list[int]:
         """Store all of them in one transaction; with `deduplicate`, those that are not nearly there already.
@@ -141,7 +140,7 @@ class MemoryEngine:
 
         :return: The ids of those that were stored, in order.
         """
-        prepared = self._prepare([draft.text for draft in drafts])
+        prepared = self.prepare([draft.text for draft in drafts])
         if not deduplicate:
             return self._insert_all(scope, list(zip(drafts, prepared, strict=True)))
         with self._duplicate_lock(scope):
@@ -159,12 +158,12 @@ class MemoryEngine:
 
         :raises InvalidRequest: If a draft has no key.
         """
-        prepared = self._prepare([draft.text for draft in drafts])
+        prepared = self.prepare([draft.text for draft in drafts])
 
         def work(tx: Transaction) -> list[UpsertOutcome]:
             return [tx.upsert(draft, passages) for draft, passages in zip(drafts, prepared, strict=True)]
 
-        return self._write(scope, work)
+        return self.write(scope, work)
 
     def patch(self, scope: Scope, memory_id: int, patch: MemoryPatch) -> Memory:
         """Change some fields of a memory.
@@ -173,8 +172,8 @@ class MemoryEngine:
         """
         if patch == MemoryPatch():
             raise NothingToDo("Nothing to update; give text, source, metadata_patch, pinned or archived")
-        passages = [] if patch.text is None else self._prepare([patch.text])[0]
-        return self._write(scope, lambda tx: tx.update(memory_id, patch, passages))
+        passages = [] if patch.text is None else self.prepare([patch.text])[0]
+        return self.write(scope, lambda tx: tx.update(memory_id, patch, passages))
 
     def supersede(
         self,
@@ -191,7 +190,7 @@ class MemoryEngine:
         :raises MemoryNotFound: If there is no such memory.
         :raises Conflict: If it is pinned or archived already.
         """
-        [passages] = self._prepare([text])
+        [passages] = self.prepare([text])
 
         def work(tx: Transaction) -> SupersedeOutcome:
             old = tx.living_memory(memory_id, hint="unpin it before superseding it")
@@ -200,7 +199,7 @@ class MemoryEngine:
             )
             return SupersedeOutcome(old, tx.supersede(old, draft, passages).id)
 
-        return self._write(scope, work)
+        return self.write(scope, work)
 
     def merge(self, scope: Scope, ids: Sequence[int], *, text: str, source: str) -> MergeOutcome:
         """Store one text in the place of several memories, which are archived and linked.
@@ -212,7 +211,7 @@ class MemoryEngine:
         chosen = sorted(set(ids))
         if len(chosen) < 2:
             raise NothingToDo("A merge takes the ids of at least two different memories")
-        [passages] = self._prepare([text])
+        [passages] = self.prepare([text])
 
         def work(tx: Transaction) -> MergeOutcome:
             olds = [tx.living_memory(memory_id, hint="unpin it before merging it") for memory_id in chosen]
@@ -223,7 +222,7 @@ class MemoryEngine:
                 tx.link(merged.id, old.id, SUPERSEDES)
             return MergeOutcome(merged.id, tuple(chosen))
 
-        return self._write(scope, work)
+        return self.write(scope, work)
 
     def archive(self, scope: Scope, ids: Sequence[int]) -> int:
         """Archive those of the memories that exist and are not archived; returns how many that were."""
@@ -232,7 +231,7 @@ class MemoryEngine:
             found = reads.memories(tx.connection, tx.namespace_id, ids).values()
             return len([tx.archive(memory) for memory in found if not memory.archived])
 
-        return self._write(scope, work)
+        return self.write(scope, work)
 
     def delete(self, scope: Scope, memory_id: int, *, force: bool = False) -> Memory:
         """Forget one memory for good.
@@ -249,7 +248,7 @@ class MemoryEngine:
             tx.delete([memory_id])
             return memory
 
-        return self._write(scope, work)
+        return self.write(scope, work)
 
     def delete_many(self, scope: Scope, ids: Sequence[int]) -> DeleteOutcome:
         """Forget those that exist and are not pinned, in one transaction."""
@@ -262,7 +261,7 @@ class MemoryEngine:
             tx.delete(deleted)
             return DeleteOutcome(deleted, tuple(id_ for id_ in wanted if id_ not in found), pinned)
 
-        return self._write(scope, work)
+        return self.write(scope, work)
 
     def delete_by_source(self, scope: Scope, source: SourceFilter, *, back_up: bool = True) -> DeleteOutcome:
         """Forget every unpinned memory of the matching sources; a backup is made first."""
@@ -276,7 +275,7 @@ class MemoryEngine:
             tx.delete(ids)
             return DeleteOutcome(ids)
 
-        return self._write(scope, work)
+        return self.write(scope, work)
 
     def deduplicate(self, scope: Scope, *, threshold: float, dry_run: bool) -> DeduplicateOutcome:
         """Find memories of one source that say the same, and unless it is a dry run delete all but the first of each.
@@ -304,14 +303,14 @@ class MemoryEngine:
 
     def get(self, scope: Scope, ids: Sequence[int]) -> dict[int, Memory]:
         """Those of the memories that exist in the namespace, by id."""
-        with self._namespace(scope) as (connection, namespace):
+        with self.namespace(scope) as (connection, namespace):
             return {} if namespace is None else reads.memories(connection, namespace.id, ids)
 
     def page(
         self, scope: Scope, *, source: SourceFilter | None = None, pinned: bool | None = None, offset: int, limit: int
     ) -> Page:
         """One page of the memories in the order in which they were stored, archived ones included."""
-        with self._namespace(scope) as (connection, namespace):
+        with self.namespace(scope) as (connection, namespace):
             if namespace is None:
                 return Page((), 0)
             total = reads.count_memories(connection, namespace.id, source=source, pinned=pinned)
@@ -321,24 +320,24 @@ class MemoryEngine:
             return Page(tuple(found), total)
 
     def count(self, scope: Scope, source: SourceFilter | None = None) -> int:
-        with self._namespace(scope) as (connection, namespace):
+        with self.namespace(scope) as (connection, namespace):
             return 0 if namespace is None else reads.count_memories(connection, namespace.id, source=source)
 
     def matching(self, scope: Scope, source: SourceFilter) -> Sequence[int]:
         """Ids of the unpinned memories that `delete_by_source` would delete."""
-        with self._namespace(scope) as (connection, namespace):
+        with self.namespace(scope) as (connection, namespace):
             return [] if namespace is None else reads.memory_ids(connection, namespace.id, source=source, pinned=False)
 
     def nearest(self, scope: Scope, text: str) -> tuple[Memory, float] | None:
         """The living memory most similar to a text, and the cosine between them."""
-        return self._nearest(scope, self._prepare([text])[0])
+        return self._nearest(scope, self.prepare([text])[0])
 
     def search(self, scope: Scope, query: SearchQuery) -> SearchResult:
         """The memories that answer a query best. An arm that cannot run is named in the result, not silently left out.
 
         :raises SearchUnavailable: If no arm can run.
         """
-        with self._namespace(scope) as (connection, namespace):
+        with self.namespace(scope) as (connection, namespace):
             if namespace is None:
                 return SearchResult(query.text, ())
             wanted = query.filters.metadata
@@ -358,7 +357,7 @@ class MemoryEngine:
         return [self.search(scope, query) for query in queries]
 
     def stats(self, scope: Scope) -> Stats:
-        with self._namespace(scope) as (connection, namespace):
+        with self.namespace(scope) as (connection, namespace):
             memories = 0 if namespace is None else reads.count_memories(connection, namespace.id)
             passages = 0 if namespace is None else reads.count_passages(connection, namespace.id)
         index = None if namespace is None else self._registry.loaded().get(namespace.id)
@@ -375,7 +374,7 @@ class MemoryEngine:
 
     def readiness(self) -> Readiness:
         """Whether searches of the default namespace are answered now, and from all that it holds."""
-        with self._namespace(Scope()) as (connection, namespace):
+        with self.namespace(Scope()) as (connection, namespace):
             stored = 0 if namespace is None else reads.count_memories(connection, namespace.id)
         ready = self._embedder.ready and self._warm
         indexed = self._registry.get(namespace.id).owner_count() if ready and namespace is not None else 0
@@ -408,36 +407,43 @@ class MemoryEngine:
 
     def check(self) -> Sequence[str]:
         """Compare the database with itself and with every loaded index, row by row; one sentence a disagreement."""
-        return self._database.between_writes(self._check)
 
-    def _check(self) -> Sequence[str]:
-        with self._database.reader() as connection:
-            found = check.problems(connection)
-            for namespace_id, index in self._registry.loaded().items():
-                truth = reads.NamespaceView(connection, namespace_id)
-                problems = index.problems(truth.passages(None), self._analyser.terms)
-                found += [f"index of namespace {namespace_id}: {problem}" for problem in problems]
-                if index.change_seq != truth.change_seq:
-                    found.append(f"index of namespace {namespace_id} stands at another write than the database")
-        return found
+        def work() -> Sequence[str]:
+            with self._database.reader() as connection:
+                return disagreements(connection, self._registry.loaded(), self._analyser.terms)
 
-    # --- inside ------------------------------------------------------------------------------------------------
+        return self._database.between_writes(work)
 
-    def _prepare(self, texts: Sequence[str]) -> Sequence[Sequence[PreparedPassage]]:
+    # --- what nouns of other rooms are built on --------------------------------------------------------------------
+
+    def prepare(self, texts: Sequence[str]) -> Sequence[Sequence[PreparedPassage]]:
+        """The passages of each text, analysed and embedded, for a `write`."""
         return prepare(texts, self._embedder, self._analyser)
 
-    def _write(self, scope: Scope, work: Callable[[Transaction], T]) -> T:
+    def write(self, scope: Scope, work: Callable[[Transaction], T]) -> T:
         """Run `work` in one durable transaction; the indexes know it when this returns."""
         return self._database.write(scope, utc_now(), work, self._apply)
+
+    def write_rows(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work`, which touches no memory, in one durable transaction."""
+        return self._database.write_rows(work)
+
+    @contextmanager
+    def namespace(self, scope: Scope) -> Iterator[tuple[apsw.Connection, reads.Namespace | None]]:
+        """A read transaction, and the scope's namespace in it if it was ever written to."""
+        with self._database.read() as connection:
+            yield connection, reads.namespace_named(connection, scope.namespace)
+
+    # --- inside ------------------------------------------------------------------------------------------------
 
     def _apply(self, update: IndexUpdate) -> None:
         self._registry.apply(update.namespace_id, update.changes, update.change_seq)
 
     def _insert_all(self, scope: Scope, prepared: Sequence[tuple[MemoryDraft, Sequence[PreparedPassage]]]) -> list[int]:
-        return self._write(scope, lambda tx: [tx.insert(draft, passages).id for draft, passages in prepared])
+        return self.write(scope, lambda tx: [tx.insert(draft, passages).id for draft, passages in prepared])
 
     def _nearest(self, scope: Scope, passages: Sequence[PreparedPassage]) -> tuple[Memory, float] | None:
-        with self._namespace(scope) as (_, namespace):
+        with self.namespace(scope) as (_, namespace):
             if namespace is None:
                 return None
         vectors = np.stack([passage.vector for passage in passages])
@@ -448,7 +454,7 @@ class MemoryEngine:
         return None if memory is None else (memory, found[1])
 
     def _duplicate_pairs(self, scope: Scope, threshold: float) -> Sequence[tuple[int, int, float]]:
-        with self._namespace(scope) as (connection, namespace):
+        with self.namespace(scope) as (connection, namespace):
             if namespace is None:
                 return []
             pinned = frozenset(reads.memory_ids(connection, namespace.id, pinned=True))
@@ -466,31 +472,13 @@ class MemoryEngine:
         return self._duplicate_locks[hash(scope.namespace) % _DUPLICATE_LOCKS]
 
     def _new_registry(self) -> IndexRegistry:
-        constants = {profile: Bm25Constants(row.k1, row.b) for profile, row in PROFILES.items()}
-        origin = Origin(
-            lineage=self._database.lineage,
-            model_id=self._embedder.model_id,
-            dim=self._embedder.dim,
-            analyser=f"{ANALYSER_VERSION}/{self._settings.analyser_language}",
-        )
-        return IndexRegistry(
-            self._open_view,
-            SnapshotFiles(self._settings.index_dir, origin, constants),
-            self._analyser.terms,
-            dim=self._embedder.dim,
-            constants=constants,
-            max_bytes=self._settings.index_memory_mb * 1024 * 1024,
-            on_load=self._maintenance.ask,
+        return new_registry(
+            self._settings, self._embedder, self._analyser, self._database, on_load=self._maintenance.ask
         )
 
     def _replace_registry(self) -> None:
         """The indexes of the database that was replaced are no longer true of anything."""
         self._registry = self._new_registry()
-
-    @contextmanager
-    def _open_view(self, namespace_id: int) -> Iterator[reads.NamespaceView]:
-        with self._database.read() as connection:
-            yield reads.NamespaceView(connection, namespace_id)
 
     def _maintain(self) -> None:
         """Drop what is over the memory budget, and write the indexes that changed much."""

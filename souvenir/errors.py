@@ -4,18 +4,24 @@
     +- InvalidRequest                422  invalid_request     a value that cannot be used
     |  +- NothingToDo                400  nothing_to_do       a request that asks for no change
     +- Unauthorized                  401  unauthorized
+    +- Forbidden                     403  forbidden           the key may not do this
+    |  +- SourceForbidden            403  source_forbidden    the key may not write to this source
     +- NotFound                      404
     |  +- MemoryNotFound             404  memory_not_found
     |  +- BackupNotFound             404  backup_not_found
+    |  +- KeyNotFound                404  key_not_found
+    |  +- JobNotFound                404  job_not_found
     +- Conflict                      409
     |  +- MemoryPinned               409  memory_pinned
     |  +- MemoryArchived             409  memory_archived
     |  +- KeyTaken                   409  key_taken
     +- PayloadTooLarge               413  payload_too_large
     +- Overloaded                    429  overloaded          carries retry_after_s
+    |  +- TooManyAttempts            429  too_many_attempts   wrong keys from one address
     +- Unavailable                   503
        +- EmbeddingUnavailable       503  embedding_unavailable
        +- SearchUnavailable          503  search_unavailable
+       +- DeadlineExceeded           503  deadline_exceeded   carries retry_after_s
        +- ServiceClosing             503  service_closing
        +- StoreUnusable              503  store_unusable      the service refuses to start
           +- BackupDamaged           503  backup_damaged      the present store is left as it was
@@ -55,6 +61,19 @@ class Unauthorized(SouvenirError):
     status = 401
 
 
+class Forbidden(SouvenirError):
+    code = "forbidden"
+    status = 403
+
+
+class SourceForbidden(Forbidden):
+    code = "source_forbidden"
+
+    def __init__(self, source: str) -> None:
+        super().__init__(f"This key may not write to the source {source!r}; GET /api/keys/me lists its prefixes")
+        self.source = source
+
+
 class NotFound(SouvenirError):
     code = "not_found"
     status = 404
@@ -74,6 +93,22 @@ class BackupNotFound(NotFound):
     def __init__(self, name: str) -> None:
         super().__init__(f"Backup {name!r} not found; GET /backups lists those that exist")
         self.name = name
+
+
+class KeyNotFound(NotFound):
+    code = "key_not_found"
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__(f"API key {key_id!r} not found; GET /api/keys lists those that exist")
+        self.key_id = key_id
+
+
+class JobNotFound(NotFound):
+    code = "job_not_found"
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"Job {job_id!r} not found; GET /jobs lists those that exist")
+        self.job_id = job_id
 
 
 class Conflict(SouvenirError):
@@ -125,6 +160,13 @@ class Overloaded(SouvenirError):
         self.retry_after_s = retry_after_s
 
 
+class TooManyAttempts(Overloaded):
+    code = "too_many_attempts"
+
+    def __init__(self, *, retry_after_s: int) -> None:
+        super().__init__("Too many failed authentication attempts", retry_after_s=retry_after_s)
+
+
 class Unavailable(SouvenirError):
     code = "unavailable"
     status = 503
@@ -136,6 +178,15 @@ class EmbeddingUnavailable(Unavailable):
 
 class SearchUnavailable(Unavailable):
     code = "search_unavailable"
+
+
+class DeadlineExceeded(Unavailable):
+    code = "deadline_exceeded"
+
+    def __init__(self, timeout_s: float, *, retry_after_s: int = 1) -> None:
+        super().__init__(f"The request took longer than {timeout_s:g} s; try again in a moment, or ask for less")
+        self.timeout_s = timeout_s
+        self.retry_after_s = retry_after_s
 
 
 class ServiceClosing(Unavailable):

@@ -66,6 +66,14 @@ class PassageKind(StrEnum):
     MEMORY = "memory"
 
 
+class Role(StrEnum):
+    """What a key may do; each role may do all that the one before may."""
+
+    READ_ONLY = "read-only"
+    READ_WRITE = "read-write"
+    ADMIN = "admin"
+
+
 class OnDuplicate(StrEnum):
     """What an add does when the namespace already holds nearly the same text."""
 
@@ -83,10 +91,14 @@ class Fusion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Who asks, and of which namespace."""
+    """Who asks, of which namespace, and what of it they may see: everything outside does not exist for them.
+
+    :param sources: Paths; only memories whose source equals one or lies below it can be seen or written. None: all.
+    """
 
     namespace: str = DEFAULT_NAMESPACE
     actor: str = "anonymous"
+    sources: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

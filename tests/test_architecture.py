@@ -23,10 +23,12 @@ ROOT = Path(__file__).resolve().parent.parent
 # package, and need not exist yet; a new one is entered here.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"souvenir.types", "souvenir.errors", "souvenir.locks", "souvenir.moments", "souvenir.files"}),
-    frozenset({"souvenir.settings"}),
+    frozenset({"souvenir.settings", "souvenir.observation"}),
     frozenset({"souvenir.store", "souvenir.index", "souvenir.search", "souvenir.privacy"}),
     frozenset({"souvenir.engine", "souvenir.embedding"}),
     frozenset({"onnx_embedder", "llm_provider", "memory_engine"}),
+    frozenset({"souvenir.access", "souvenir.jobs"}),
+    frozenset({"souvenir.transfer", "souvenir.reembedding"}),
     frozenset({"souvenir.conversation", "souvenir.facts", "souvenir.graph", "llm_extract"}),
     frozenset({"souvenir.api", "souvenir.mcp", "souvenir.web"}),
     frozenset({"app"}),

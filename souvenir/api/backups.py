@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.caller import Caller, Engine
+from souvenir.api.caller import Admin, Engine, Writer
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import Clean, wire_time
 from souvenir.api.json_route import router
@@ -160,7 +160,7 @@ class SnapshotRestoreResponse(BaseModel):
 
 
 @routes.get("/backups", summary="List backups", responses=error_responses())
-def list_backups(scope: Caller, engine: Engine) -> BackupsResponse:
+def list_backups(scope: Admin, engine: Engine) -> BackupsResponse:
     """List the backups that can be restored."""
     backups = [BackupRecord.of(backup) for backup in engine.backups()]
     return BackupsResponse(backups=backups, count=len(backups))
@@ -168,7 +168,7 @@ def list_backups(scope: Caller, engine: Engine) -> BackupsResponse:
 
 @routes.post("/backup", summary="Make a backup", responses=error_responses())
 def back_up(
-    scope: Caller,
+    scope: Admin,
     engine: Engine,
     body: BackupRequest | None = None,
     prefix: Annotated[_Prefix | None, Query(description="As in the body; `manual` without both.")] = None,
@@ -179,7 +179,7 @@ def back_up(
 
 
 @routes.post("/restore", summary="Restore a backup", responses=error_responses(404))
-def restore(body: RestoreRequest, scope: Caller, engine: Engine) -> RestoreResponse:
+def restore(body: RestoreRequest, scope: Admin, engine: Engine) -> RestoreResponse:
     """Go back to a backup in one step; what is there now is backed up first, and stays if the restore fails."""
     replaced = engine.restore(body.backup_name)
     return RestoreResponse(
@@ -191,21 +191,21 @@ def restore(body: RestoreRequest, scope: Caller, engine: Engine) -> RestoreRespo
 
 
 @routes.get("/snapshots", summary="List snapshots", responses=error_responses())
-def list_snapshots(scope: Caller, engine: Engine) -> SnapshotsResponse:
+def list_snapshots(scope: Admin, engine: Engine) -> SnapshotsResponse:
     """List the backups under the other name."""
     snapshots = [SnapshotRecord.of(backup) for backup in engine.backups()]
     return SnapshotsResponse(snapshots=snapshots, count=len(snapshots))
 
 
 @routes.post("/snapshots", summary="Make a snapshot", responses=error_responses())
-def make_snapshot(scope: Caller, engine: Engine) -> SnapshotResponse:
+def make_snapshot(scope: Writer, engine: Engine) -> SnapshotResponse:
     """Make a backup, as clients do before they delete much."""
     return SnapshotResponse(snapshot=engine.back_up(reason="snapshot").name)
 
 
 @routes.post("/snapshots/{name}/restore", summary="Restore a snapshot", responses=error_responses(404))
 def restore_snapshot(
-    name: Annotated[_Name, Path(description="The name of a snapshot or backup.")], scope: Caller, engine: Engine
+    name: Annotated[_Name, Path(description="The name of a snapshot or backup.")], scope: Admin, engine: Engine
 ) -> SnapshotRestoreResponse:
     """Restore a backup by its name in the path."""
     engine.restore(name)

@@ -101,4 +101,6 @@ def _namespace_named(header: str | None) -> str:
     return name
 
 
-Caller = Annotated[Scope, Depends(authenticate)]
+Reader = Annotated[Scope, Depends(authenticate)]
+Writer = Annotated[Scope, Depends(authenticate)]
+Admin = Annotated[Scope, Depends(authenticate)]

@@ -8,7 +8,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from memory_engine import MemoryEngine
-from souvenir.api.caller import Caller, Engine
+from souvenir.api.caller import Engine, Writer
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import Ids, MemoryId, Source
 from souvenir.api.json_route import router
@@ -85,7 +85,7 @@ class DeleteManyResponse(BaseModel):
 @routes.delete("/memory/{memory_id}", summary="Delete a memory", responses=error_responses(404, 409))
 def delete_memory(
     memory_id: MemoryId,
-    scope: Caller,
+    scope: Writer,
     engine: Engine,
     force: Annotated[bool, Query(description="Also if it is pinned.")] = False,
 ) -> DeleteResponse:
@@ -95,7 +95,7 @@ def delete_memory(
 
 
 @routes.post("/memory/delete-batch", summary="Delete many memories", responses=error_responses())
-def delete_batch(body: DeleteBatchRequest, scope: Caller, engine: Engine) -> DeleteBatchResponse:
+def delete_batch(body: DeleteBatchRequest, scope: Writer, engine: Engine) -> DeleteBatchResponse:
     """Forget up to 1000 memories in one transaction, except the pinned ones."""
     outcome = engine.delete_many(scope, body.ids)
     answer = DeleteBatchResponse(
@@ -110,20 +110,20 @@ def delete_batch(body: DeleteBatchRequest, scope: Caller, engine: Engine) -> Del
 
 
 @routes.post("/memory/delete-by-source", summary="Delete by a part of the source", responses=error_responses())
-def delete_by_source(body: DeleteBySourceRequest, scope: Caller, engine: Engine) -> DeleteManyResponse:
+def delete_by_source(body: DeleteBySourceRequest, scope: Writer, engine: Engine) -> DeleteManyResponse:
     """Forget the unpinned memories whose source contains a text; a backup is made first."""
     return _delete_many(engine, scope, SourceFilter(body.source_pattern, SourceMatch.SUBSTRING), body)
 
 
 @routes.post("/memory/delete-by-prefix", summary="Delete by the beginning of the source", responses=error_responses())
-def delete_by_prefix(body: DeleteByPrefixRequest, scope: Caller, engine: Engine) -> DeleteManyResponse:
+def delete_by_prefix(body: DeleteByPrefixRequest, scope: Writer, engine: Engine) -> DeleteManyResponse:
     """Forget the unpinned memories whose source begins with a text; a backup is made first."""
     return _delete_many(engine, scope, SourceFilter(body.source_prefix, SourceMatch.PREFIX), body)
 
 
 @routes.delete("/memories", summary="Delete a source", responses=error_responses())
 def delete_memories(
-    scope: Caller, engine: Engine, source: Annotated[Source, Query(description="Sources that begin with this.")]
+    scope: Writer, engine: Engine, source: Annotated[Source, Query(description="Sources that begin with this.")]
 ) -> CountResponse:
     """Forget the unpinned memories whose source begins with a text; a backup is made first."""
     outcome = engine.delete_by_source(scope, SourceFilter(source, SourceMatch.PREFIX), back_up=True)

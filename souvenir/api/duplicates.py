@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api.caller import Caller, Engine
+from souvenir.api.caller import Admin, Engine, Reader
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import Text
 from souvenir.api.json_route import router
@@ -112,7 +112,7 @@ class DeduplicateResponse(BaseModel):
 
 
 @routes.post("/memory/is-novel", summary="Ask whether a text is new", responses=error_responses())
-def is_novel(body: IsNovelRequest, scope: Caller, engine: Engine) -> IsNovelResponse:
+def is_novel(body: IsNovelRequest, scope: Reader, engine: Engine) -> IsNovelResponse:
     """Compare a text with the memory most similar to it; nothing is stored."""
     nearest = engine.nearest(scope, body.text)
     if nearest is None:
@@ -124,7 +124,7 @@ def is_novel(body: IsNovelRequest, scope: Caller, engine: Engine) -> IsNovelResp
 
 
 @routes.post("/memory/deduplicate", summary="Remove duplicates", responses=error_responses())
-def deduplicate(body: DeduplicateRequest, scope: Caller, engine: Engine) -> DeduplicateResponse:
+def deduplicate(body: DeduplicateRequest, scope: Admin, engine: Engine) -> DeduplicateResponse:
     """Find memories of one source that say the same and keep the oldest; a backup is made first."""
     outcome = engine.deduplicate(scope, threshold=body.threshold, dry_run=body.dry_run)
     return DeduplicateResponse.of(outcome, dry_run=body.dry_run)

@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api.caller import Caller, Engine, service_of
+from souvenir.api.caller import Admin, Engine, service_of
 from souvenir.api.counters import SAMPLES_KEPT, RequestCounters, RouteFigures, Sample
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import wire_time
@@ -165,13 +165,13 @@ class MetricsResponse(BaseModel):
 
 
 @routes.get("/stats", summary="Get statistics", responses=error_responses())
-def stats(scope: Caller, engine: Engine) -> StatsResponse:
+def stats(scope: Admin, engine: Engine) -> StatsResponse:
     """Get what the namespace holds."""
     return StatsResponse.of(engine.stats(scope))
 
 
 @routes.get("/metrics", summary="Get metrics", responses=error_responses())
-def metrics(scope: Caller, engine: Engine, request: Request) -> MetricsResponse:
+def metrics(scope: Admin, engine: Engine, request: Request) -> MetricsResponse:
     """Get what the process was asked since it started, and what it takes."""
     counters = service_of(request).counters
     total = engine.count(scope)

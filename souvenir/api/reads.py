@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api.caller import Caller, Engine
+from souvenir.api.caller import Engine, Reader
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import MAX_ID, Ids, MemoryId, OptionalSource
 from souvenir.api.json_route import router
@@ -57,7 +57,7 @@ class CountResponse(BaseModel):
 
 
 @routes.get("/memory/{memory_id}", summary="Get a memory", responses=error_responses(404))
-def get_memory(memory_id: MemoryId, scope: Caller, engine: Engine) -> MemoryRecord:
+def get_memory(memory_id: MemoryId, scope: Reader, engine: Engine) -> MemoryRecord:
     """Get one memory by its id."""
     found = engine.get(scope, [memory_id])
     if memory_id not in found:
@@ -66,7 +66,7 @@ def get_memory(memory_id: MemoryId, scope: Caller, engine: Engine) -> MemoryReco
 
 
 @routes.post("/memory/get-batch", summary="Get many memories", responses=error_responses())
-def get_batch(body: GetBatchRequest, scope: Caller, engine: Engine) -> GetBatchResponse:
+def get_batch(body: GetBatchRequest, scope: Reader, engine: Engine) -> GetBatchResponse:
     """Get up to 1000 memories by their ids, and learn which do not exist."""
     found, now = engine.get(scope, body.ids), utc_now()
     wanted = list(dict.fromkeys(body.ids))
@@ -77,7 +77,7 @@ def get_batch(body: GetBatchRequest, scope: Caller, engine: Engine) -> GetBatchR
 
 @routes.get("/memories", summary="List memories", responses=error_responses())
 def list_memories(
-    scope: Caller,
+    scope: Reader,
     engine: Engine,
     offset: Annotated[int, Query(ge=0, le=MAX_ID, description="Memories to leave out first.")] = 0,
     limit: Annotated[int, Query(ge=1, le=5000, description="Memories wanted.")] = 20,
@@ -94,7 +94,7 @@ def list_memories(
 
 @routes.get("/memories/count", summary="Count memories", responses=error_responses())
 def count_memories(
-    scope: Caller, engine: Engine, source: _Source = None, source_boundary: _Boundary = False
+    scope: Reader, engine: Engine, source: _Source = None, source_boundary: _Boundary = False
 ) -> CountResponse:
     """Count the memories of a namespace, or of some sources in it."""
     return CountResponse(count=engine.count(scope, _filter(source, source_boundary)))

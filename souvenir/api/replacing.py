@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from memory_engine import MemoryEngine
-from souvenir.api.caller import Caller, Engine
+from souvenir.api.caller import Engine, Writer
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import Ids, MemoryId, OptionalSource, Source, Text
 from souvenir.api.json_route import router
@@ -111,27 +111,27 @@ class ArchiveBatchResponse(BaseModel):
 
 @routes.post("/memory/{memory_id}/supersede", summary="Replace a memory", responses=error_responses(404, 409))
 def supersede_by_id(
-    memory_id: MemoryId, body: SupersedeByIdRequest, scope: Caller, engine: Engine
+    memory_id: MemoryId, body: SupersedeByIdRequest, scope: Writer, engine: Engine
 ) -> SupersedeResponse:
     """Store a new text in the place of a memory, which is archived and linked."""
     return _supersede(engine, scope, memory_id, body.text, body)
 
 
 @routes.post("/memory/supersede", summary="Replace a memory, its id in the body", responses=error_responses(404, 409))
-def supersede(body: SupersedeRequest, scope: Caller, engine: Engine) -> SupersedeResponse:
+def supersede(body: SupersedeRequest, scope: Writer, engine: Engine) -> SupersedeResponse:
     """Store a new text in the place of a memory, which is archived and linked."""
     return _supersede(engine, scope, body.old_id, body.new_text, body)
 
 
 @routes.post("/memory/merge", summary="Merge memories", responses=error_responses(400, 404, 409))
-def merge(body: MergeRequest, scope: Caller, engine: Engine) -> MergeResponse:
+def merge(body: MergeRequest, scope: Writer, engine: Engine) -> MergeResponse:
     """Store one text in the place of several memories, which are archived and linked."""
     outcome = engine.merge(scope, body.ids, text=body.merged_text, source=body.source)
     return MergeResponse(id=outcome.id, archived=list(outcome.archived))
 
 
 @routes.post("/memory/archive-batch", summary="Archive memories", responses=error_responses())
-def archive_batch(body: ArchiveBatchRequest, scope: Caller, engine: Engine) -> ArchiveBatchResponse:
+def archive_batch(body: ArchiveBatchRequest, scope: Writer, engine: Engine) -> ArchiveBatchResponse:
     """Take up to 1000 memories out of searches; ids that do not exist are skipped."""
     return ArchiveBatchResponse(archived_count=engine.archive(scope, body.ids))
 

@@ -1,0 +1,27 @@
+"""Whether the database agrees with itself, and every loaded index with the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import apsw
+
+from souvenir.index.namespace import NamespaceIndex
+from souvenir.store import check, reads
+
+
+def disagreements(
+    connection: apsw.Connection, indexes: Mapping[int, NamespaceIndex], analyse: Callable[[str], Sequence[str]]
+) -> Sequence[str]:
+    """One sentence each. Nothing may be written meanwhile.
+
+    :param indexes: The loaded indexes by their namespace's id.
+    """
+    found = check.problems(connection)
+    for namespace_id, index in indexes.items():
+        truth = reads.NamespaceView(connection, namespace_id)
+        problems = index.problems(truth.passages(None), analyse)
+        found += [f"index of namespace {namespace_id}: {problem}" for problem in problems]
+        if index.change_seq != truth.change_seq:
+            found.append(f"index of namespace {namespace_id} stands at another write than the database")
+    return found
