@@ -28,7 +28,8 @@ from souvenir.api.counters import RequestCounters
 from souvenir.api.errors import add_error_handlers
 from souvenir.api.logs import configure_logging
 from souvenir.api.observer import RequestObserver
-from souvenir.api.service import Service, embedder_of
+from souvenir.api.service import Service
+from souvenir.embedding.factory import embedder_of
 from souvenir.errors import SouvenirError
 from souvenir.settings import Settings
 from souvenir.store.restore import restore_offline

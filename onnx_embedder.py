@@ -21,11 +21,12 @@ import numpy as np
 from souvenir.embedding.batching import Batcher, Kind
 from souvenir.embedding.model_files import ModelFiles
 from souvenir.embedding.session import EncoderSession
+from souvenir.embedding.specs import DEFAULT_MODELS
 from souvenir.embedding.tokens import ModelTokenizer
 from souvenir.errors import EmbeddingUnavailable, ServiceClosing
+from souvenir.settings import EmbedProvider
 from souvenir.types import FloatVector
 
-DEFAULT_MODEL = "models/all-MiniLM-L6-v2"
 MAX_WAITING_TEXTS = 10_000
 WARM_UP_TEXT = "Hello"
 
@@ -46,7 +47,7 @@ class OnnxEmbedder:
 
     def __init__(
         self,
-        model: str = DEFAULT_MODEL,
+        model: str = DEFAULT_MODELS[EmbedProvider.ONNX],
         *,
         revision: str | None = None,
         threads: int = 0,

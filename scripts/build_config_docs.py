@@ -9,6 +9,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from pydantic import AliasChoices
+from pydantic.fields import FieldInfo
+
 from souvenir.settings import Settings
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
@@ -16,11 +19,19 @@ BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
 
 
 def table() -> str:
-    """A Markdown row a setting: name, default, meaning."""
+    """A Markdown row a setting: name, default, meaning and aliases."""
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     for name, field in Settings.model_fields.items():
-        rows.append(f"| `{name.upper()}` | {_shown(field.default)} | {field.description} |")
+        own, *aliases = names_of(name, field)
+        also = f" Also read from {', '.join(f'`{alias}`' for alias in aliases)}." if aliases else ""
+        rows.append(f"| `{own}` | {_shown(field.default)} | {field.description}{also} |")
     return "\n".join(rows)
+
+
+def names_of(name: str, field: FieldInfo) -> list[str]:
+    """What a setting is called in the environment: its own name, then its aliases."""
+    aliases = field.validation_alias.choices if isinstance(field.validation_alias, AliasChoices) else [name]
+    return [str(alias).upper() for alias in aliases]
 
 
 def _shown(default: Any) -> str:

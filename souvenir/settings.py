@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import Stemmer
-from pydantic import Field, SecretStr, field_validator
+from pydantic import AliasChoices, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from souvenir.types import Fusion
@@ -29,10 +30,23 @@ class LogLevel(StrEnum):
     ERROR = "ERROR"
 
 
-class Settings(BaseSettings):
-    """Every setting of the service. The name in the environment is the field's name in capitals."""
+class EmbedProvider(StrEnum):
+    """Who makes the vectors."""
 
-    model_config = SettingsConfigDict(env_file=".env", env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore")
+    ONNX = "onnx"
+
+
+def _also(name: str, *aliases: str) -> AliasChoices:
+    """A setting's own name, which wins, and the names that other systems give it."""
+    return AliasChoices(name, *aliases)
+
+
+class Settings(BaseSettings):
+    """Every setting of the service. The name in the environment is the field's name in capitals, or an alias of it."""
+
+    model_config = SettingsConfigDict(
+        env_file=".env", env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore", populate_by_name=True
+    )
 
     host: str = Field(
         default="127.0.0.1", description="Address to listen on; 0.0.0.0 opens the service to the network."
@@ -50,9 +64,16 @@ class Settings(BaseSettings):
         default=LogFormat.TEXT, description="`json` for one JSON object a line, `text` for people."
     )
 
-    embed_model: str = Field(
-        default="models/all-MiniLM-L6-v2",
-        description="Embedding model: a folder with an ONNX file, or a Hugging Face id (downloaded on first use).",
+    embed_provider: EmbedProvider = Field(
+        default=EmbedProvider.ONNX,
+        validation_alias=_also("embed_provider", "memory_embedding_backend"),
+        description="Who makes the vectors: `onnx` (in this process; also called `local`).",
+    )
+    embed_model: str | None = Field(
+        default=None,
+        validation_alias=_also("embed_model", "memory_embedding_model"),
+        description="Embedding model: a folder with an ONNX file, or a Hugging Face id (downloaded on first use); "
+        "unset takes `models/all-MiniLM-L6-v2`.",
     )
     embed_revision: str | None = Field(
         default=None, description="Commit or tag of a Hugging Face model; unset takes the cached or else the newest."
@@ -88,6 +109,11 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         default=32 * 1024 * 1024, ge=1024, description="Largest request body, in bytes (413 above)."
     )
+
+    @field_validator("embed_provider", mode="before")
+    @classmethod
+    def _local_is_onnx(cls, provider: Any) -> Any:
+        return EmbedProvider.ONNX if provider == "local" else provider
 
     @field_validator("analyser_language")
     @classmethod

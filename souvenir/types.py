@@ -53,6 +53,19 @@ class Embedder(Protocol):
         """The share of the content tokens that the model has in its vocabulary, in [0, 1]; 1 for a text of none."""
 
 
+class LoadableEmbedder(Embedder, Protocol):
+    """An embedder with a life that somebody owns. It loads on first use too; `close` ends it for good."""
+
+    def load(self) -> None:
+        """Make the next call quick; a second time does nothing.
+
+        :raises EmbeddingUnavailable: If that fails; the sentence says what to do.
+        """
+
+    def close(self) -> None:
+        """Fail the requests that wait; later ones raise `ServiceClosing`."""
+
+
 class Profile(IntEnum):
     """Which row of constants scores a passage; decided when it is stored, from what it is."""
 

@@ -27,7 +27,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"souvenir.store", "souvenir.index", "souvenir.search", "souvenir.privacy"}),
     frozenset({"souvenir.engine", "souvenir.embedding"}),
     frozenset({"onnx_embedder", "llm_provider", "memory_engine"}),
-    frozenset({"souvenir.access", "souvenir.jobs"}),
+    frozenset({"souvenir.access", "souvenir.jobs", "souvenir.embedding.factory"}),
     frozenset({"souvenir.transfer", "souvenir.reembedding"}),
     frozenset({"souvenir.conversation", "souvenir.facts", "souvenir.graph", "llm_extract"}),
     frozenset({"souvenir.api", "souvenir.mcp", "souvenir.web"}),

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from onnx_embedder import DEFAULT_MODEL, OnnxEmbedder
+from onnx_embedder import OnnxEmbedder
+from souvenir.embedding.specs import DEFAULT_MODELS
 from souvenir.errors import EmbeddingUnavailable
 
 ROOT = Path(__file__).parent.parent
@@ -204,7 +205,7 @@ def test_a_damaged_file_is_named_and_not_tried_again_at_once(tmp_path, name):
 
 
 def test_an_onnx_file_that_its_manifest_does_not_know_is_refused(tmp_path):
-    manifest = json.loads((ROOT / DEFAULT_MODEL / "manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((ROOT / DEFAULT_MODELS[EmbedProvider.ONNX] / "manifest.json").read_text(encoding="utf-8"))
     folder = write_model(tmp_path, {"manifest.json": manifest})
     with pytest.raises(EmbeddingUnavailable, match="sha256 is not the one in manifest"):
         OnnxEmbedder(str(folder)).load()

@@ -23,7 +23,7 @@ from benchmarks.engine.rounds import ROUNDS, Case, Durations, run_round
 from benchmarks.engine.sides import Baseline, FlatScan, Ours
 from benchmarks.engine.startup import Start, measure
 from benchmarks.report import print_targets, progress, write_results
-from onnx_embedder import OnnxEmbedder
+from souvenir.embedding.factory import embedder_of
 from souvenir.settings import Settings
 
 QUERIES = 500
@@ -57,7 +57,7 @@ def folder_mb(folder: Path) -> float:
 
 
 def run(sizes: list[int], folder: Path) -> bool:
-    model_id = OnnxEmbedder(Settings().embed_model).model_id
+    model_id = embedder_of(Settings()).model_id
     cases: list[Case] = []
     starts: dict[int, list[Start]] = {}
     sizes_mb: dict[int, float] = {}

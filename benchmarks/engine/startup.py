@@ -40,12 +40,12 @@ def measure(data_dir: Path) -> Start:
 
 def start(data_dir: Path, began_at: float) -> Start:
     from memory_engine import MemoryEngine  # the import is part of what is measured
-    from onnx_embedder import OnnxEmbedder
+    from souvenir.embedding.factory import embedder_of
     from souvenir.settings import Settings
     from souvenir.types import Scope, SearchQuery
 
     settings = Settings(data_dir=data_dir)
-    embedder = OnnxEmbedder(settings.embed_model)
+    embedder = embedder_of(settings)
     engine = MemoryEngine.open(settings, embedder)
     engine.warm_up()
     index_s = time.time() - began_at

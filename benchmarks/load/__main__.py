@@ -21,7 +21,7 @@ from benchmarks.load.sentences import memories
 from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
 from benchmarks.service import Client, Service, ServiceFailed
 from memory_engine import MemoryEngine
-from onnx_embedder import OnnxEmbedder
+from souvenir.embedding.factory import embedder_of
 from souvenir.settings import Settings
 from souvenir.types import MemoryDraft, Scope
 
@@ -32,7 +32,7 @@ HEALTH_LIMIT = 20.0
 
 def build(data_dir: Path, count: int) -> None:
     """A data folder with `count` memories, embedded by the real model."""
-    embedder = OnnxEmbedder(Settings().embed_model)
+    embedder = embedder_of(Settings())
     engine = MemoryEngine.open(Settings(data_dir=data_dir), embedder)
     texts = list(islice(memories(seed=0), count))
     for start in range(0, count, BATCH):

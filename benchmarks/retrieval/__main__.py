@@ -21,7 +21,7 @@ from benchmarks.retrieval.arms import hybrid_margin, measure
 from benchmarks.retrieval.data_sets import DataSet, read_data_set
 from benchmarks.retrieval.metrics import Scores
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from onnx_embedder import OnnxEmbedder
+from souvenir.embedding.factory import embedder_of
 from souvenir.settings import Settings
 
 SETS = ("locomo_facts", "cranfield", "med", "memdaily_zh")
@@ -30,7 +30,7 @@ SETS_WON = 2
 
 
 def run(folder: Path, names: Sequence[str]) -> bool:
-    embedder = CachedEmbedder(OnnxEmbedder(Settings().embed_model), RESULTS_DIR)
+    embedder = CachedEmbedder(embedder_of(Settings()), RESULTS_DIR)
     found: dict[str, dict[str, Scores]] = {}
     for name in names:
         data_set = read_data_set(folder / name)

@@ -8,25 +8,15 @@ from threading import Event, Thread
 import structlog
 
 from memory_engine import MemoryEngine
-from onnx_embedder import OnnxEmbedder
 from souvenir.api.counters import RequestCounters
+from souvenir.embedding.factory import embedder_of
 from souvenir.settings import Settings
-from souvenir.types import Embedder
+from souvenir.types import Embedder, LoadableEmbedder
 
 LOADING_TIMEOUT_S = 30.0
 """That closing waits for a model that is still being loaded."""
 
 log = structlog.get_logger(__name__)
-
-
-def embedder_of(settings: Settings) -> OnnxEmbedder:
-    """The model that the settings name, not loaded yet."""
-    return OnnxEmbedder(
-        settings.embed_model,
-        revision=settings.embed_revision,
-        threads=settings.embed_threads,
-        query_cache_size=settings.query_cache_size,
-    )
 
 
 @dataclass(slots=True)
@@ -37,7 +27,7 @@ class Service:
     embedder: Embedder
     engine: MemoryEngine
     counters: RequestCounters
-    own_model: OnnxEmbedder | None
+    own_model: LoadableEmbedder | None
     loading: Thread | None = None
     load_failed: Event = field(default_factory=Event)
 
@@ -47,7 +37,7 @@ class Service:
 
         :raises StoreUnusable: If the data folder must not be opened.
         """
-        own_model = None
+        own_model: LoadableEmbedder | None = None
         if embedder is None:
             embedder = own_model = embedder_of(settings)
         service = cls(settings, embedder, MemoryEngine.open(settings, embedder), counters, own_model)
