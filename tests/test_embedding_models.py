@@ -24,6 +24,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from onnx_embedder import OnnxEmbedder
 from souvenir.embedding.specs import DEFAULT_MODELS
 from souvenir.errors import EmbeddingUnavailable
+from souvenir.settings import EmbedProvider
 
 ROOT = Path(__file__).parent.parent
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
