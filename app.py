@@ -22,7 +22,20 @@ from pydantic import ValidationError
 from starlette.middleware import Middleware
 
 from memory_engine import MemoryEngine
-from souvenir.api import VERSION, backups, deletes, docs, duplicates, figures, health, reads, replacing, search, writes
+from souvenir.api import (
+    VERSION,
+    backups,
+    deletes,
+    docs,
+    duplicates,
+    figures,
+    health,
+    jobs,
+    reads,
+    replacing,
+    search,
+    writes,
+)
 from souvenir.api.body_limit import BodyLimit
 from souvenir.api.counters import RequestCounters
 from souvenir.api.errors import add_error_handlers
@@ -35,7 +48,7 @@ from souvenir.settings import Settings
 from souvenir.store.restore import restore_offline
 from souvenir.types import Embedder
 
-ROUTES = (health, search, writes, replacing, reads, deletes, duplicates, backups, figures, docs)
+ROUTES = (health, search, writes, replacing, reads, deletes, duplicates, jobs, backups, figures, docs)
 
 DESCRIPTION = (
     "A memory service for agents: it finds what was said by meaning and by words, and loses nothing that it "

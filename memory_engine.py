@@ -27,7 +27,7 @@ from souvenir.errors import NothingToDo, Overloaded, ServiceClosing
 from souvenir.index.analyser import Analyser
 from souvenir.index.registry import IndexRegistry
 from souvenir.moments import utc_now
-from souvenir.search.duplicates import duplicates, same_words
+from souvenir.search.duplicates import same_words
 from souvenir.settings import Settings
 from souvenir.store import reads
 from souvenir.store.backups import Backup
@@ -37,9 +37,7 @@ from souvenir.store.transaction import IndexUpdate, Transaction
 from souvenir.types import (
     AddAction,
     AddOutcome,
-    DeduplicateOutcome,
     DeleteOutcome,
-    DuplicatePair,
     Embedder,
     Filters,
     JsonObject,
@@ -69,7 +67,6 @@ DUPLICATE_SIMILARITY = 0.90
 IDENTICAL_SIMILARITY = 0.97
 """Cosine from which a text of the same words says nothing new, so that superseding would only churn."""
 
-PAIRS_SHOWN = 20
 _DUPLICATE_LOCKS = 64
 
 log = structlog.get_logger(__name__)
@@ -277,28 +274,6 @@ class MemoryEngine:
 
         return self.write(scope, work)
 
-    def deduplicate(self, scope: Scope, *, threshold: float, dry_run: bool) -> DeduplicateOutcome:
-        """Find memories of one source that say the same, and unless it is a dry run delete all but the first of each.
-
-        Pinned and archived memories are never removed; a backup is made first.
-        """
-        pairs = self._duplicate_pairs(scope, threshold)
-        removed = [duplicate for _, duplicate, _ in pairs]
-        shown = self.get(scope, [id_ for kept, duplicate, _ in pairs[:PAIRS_SHOWN] for id_ in (kept, duplicate)])
-        if removed and not dry_run:
-            self.back_up(reason="pre_deduplicate")
-            removed = list(self.delete_many(scope, removed).deleted_ids)
-        return DeduplicateOutcome(
-            pair_count=len(pairs),
-            pairs=tuple(
-                DuplicatePair(shown[kept], shown[duplicate], similarity)
-                for kept, duplicate, similarity in pairs[:PAIRS_SHOWN]
-                if kept in shown and duplicate in shown
-            ),
-            removed_ids=tuple(removed),
-            remaining=self.count(scope),
-        )
-
     # --- reading -----------------------------------------------------------------------------------------------
 
     def get(self, scope: Scope, ids: Sequence[int]) -> dict[int, Memory]:
@@ -452,20 +427,6 @@ class MemoryEngine:
             return None
         memory = self.get(scope, [found[0]]).get(found[0])
         return None if memory is None else (memory, found[1])
-
-    def _duplicate_pairs(self, scope: Scope, threshold: float) -> Sequence[tuple[int, int, float]]:
-        with self.namespace(scope) as (connection, namespace):
-            if namespace is None:
-                return []
-            pinned = frozenset(reads.memory_ids(connection, namespace.id, pinned=True))
-        ids, sources, counts, vectors = self._registry.get(namespace.id).owner_vectors(Filters())
-        return duplicates(ids, sources, counts, vectors, threshold=threshold, keep=pinned)
-
-    @contextmanager
-    def _namespace(self, scope: Scope) -> Iterator[tuple[apsw.Connection, reads.Namespace | None]]:
-        """A read transaction, and the scope's namespace in it if it was ever written to."""
-        with self._database.read() as connection:
-            yield connection, reads.namespace_named(connection, scope.namespace)
 
     def _duplicate_lock(self, scope: Scope) -> Lock:
         """Held from the check to the write, so that of two equal texts that come at once only one is new."""

@@ -24,6 +24,7 @@ TAGS = {
     "read": "Reading",
     "delete": "Forgetting",
     "duplicates": "Duplicates",
+    "jobs": "Jobs",
     "backup": "Backups",
     "figures": "Figures",
     "health": "Health",

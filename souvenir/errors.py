@@ -21,6 +21,7 @@
     +- Unavailable                   503
        +- EmbeddingUnavailable       503  embedding_unavailable
        +- SearchUnavailable          503  search_unavailable
+       +- JobFailed                  503  job_failed          its sentence is the job's
        +- DeadlineExceeded           503  deadline_exceeded   carries retry_after_s
        +- ServiceClosing             503  service_closing
        +- StoreUnusable              503  store_unusable      the service refuses to start
@@ -178,6 +179,15 @@ class EmbeddingUnavailable(Unavailable):
 
 class SearchUnavailable(Unavailable):
     code = "search_unavailable"
+
+
+class JobFailed(Unavailable):
+    code = "job_failed"
+
+    def __init__(self, job_id: str, reason: str) -> None:
+        super().__init__(f"Job {job_id!r} failed: {reason}")
+        self.job_id = job_id
+        self.reason = reason
 
 
 class DeadlineExceeded(Unavailable):

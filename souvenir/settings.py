@@ -106,6 +106,10 @@ class Settings(BaseSettings):
         default=1024, ge=1, description="Writes that may wait for the database; more are refused (429)."
     )
     write_timeout_s: float = Field(default=30.0, gt=0, description="Seconds that one write may wait for the database.")
+    job_queue_max: int = Field(default=100, ge=1, description="Jobs that may wait to be run; more are refused (429).")
+    job_retention_days: float = Field(
+        default=7.0, gt=0, description="Days that finished jobs can be looked at; never more than 1,000 of them."
+    )
     max_body_bytes: int = Field(
         default=32 * 1024 * 1024, ge=1024, description="Largest request body, in bytes (413 above)."
     )

@@ -400,25 +400,6 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class DuplicatePair:
-    """Two memories of one source that say the same; the one with the lower id is kept."""
-
-    kept: Memory
-    duplicate: Memory
-    similarity: float
-
-
-@dataclass(frozen=True, slots=True)
-class DeduplicateOutcome:
-    """`pairs` holds the first few of `pair_count`; `removed_ids` what was, or in a dry run would be, deleted."""
-
-    pair_count: int
-    pairs: tuple[DuplicatePair, ...]
-    removed_ids: tuple[int, ...]
-    remaining: int
-
-
-@dataclass(frozen=True, slots=True)
 class Stats:
     """`index_bytes` is what the loaded index of the namespace takes in memory."""
 

@@ -12,7 +12,7 @@ from memory_engine import MemoryEngine
 from souvenir.api.service import Service
 from souvenir.errors import InvalidRequest, Unauthorized
 from souvenir.settings import Settings
-from souvenir.types import DEFAULT_NAMESPACE, Scope
+from souvenir.types import DEFAULT_NAMESPACE, Role, Scope
 
 OPEN_PATHS = frozenset(
     {
@@ -56,6 +56,13 @@ async def _engine_of(request: Request) -> MemoryEngine:
 Engine = Annotated[MemoryEngine, Depends(_engine_of)]
 
 
+async def _running_service(request: Request) -> Service:
+    return service_of(request)
+
+
+RunningService = Annotated[Service, Depends(_running_service)]
+
+
 async def sent_key(request: Request) -> str | None:
     """The key that a request carries, for a route that answers without one too."""
     return _either(await _key_header(request), await _bearer(request))
@@ -89,6 +96,7 @@ async def authenticate(
     require_key(service_of(request).settings, sent)
     scope = Scope(_namespace_named(namespace), actor="api-key" if sent else "anonymous")
     request.state.namespace = scope.namespace
+    request.state.role = Role.ADMIN
     return scope
 
 

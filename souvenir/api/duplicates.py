@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api.caller import Admin, Engine, Reader
+from souvenir.api.caller import Admin, Engine, Reader, RunningService
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import Text
 from souvenir.api.json_route import router
+from souvenir.api.long_work import ACCEPTED, DEFAULT_WAIT_S, WaitS
 from souvenir.api.records import RECORD_EXAMPLE, MemoryRecord, record_fields
+from souvenir.jobs.deduplication import PAIRS_SHOWN, Deduplication
+from souvenir.jobs.running import AtOnce
 from souvenir.moments import utc_now
-from souvenir.types import DeduplicateOutcome
+from souvenir.types import JsonObject, Memory
 
 routes = router("duplicates")
 
-MAX_PAIRS = 20
+JOB_ABOVE_MEMORIES = 2_000
+"""A namespace of more is swept by a job."""
 
 
 class IsNovelRequest(BaseModel):
@@ -88,27 +95,33 @@ class DeduplicateResponse(BaseModel):
     duplicate_pairs: int
     dry_run: bool
     would_remove: int | None = None
-    pairs: list[DuplicatePairRecord] | None = Field(default=None, description=f"The first {MAX_PAIRS}.")
+    pairs: list[DuplicatePairRecord] | None = Field(default=None, description=f"The first {PAIRS_SHOWN}.")
     removed: int | None = None
     remaining: int | None = None
 
     @classmethod
-    def of(cls, outcome: DeduplicateOutcome, *, dry_run: bool) -> DeduplicateResponse:
-        found, removed = outcome.pair_count, len(outcome.removed_ids)
-        if not dry_run:
-            return cls(duplicate_pairs=found, removed=removed, remaining=outcome.remaining, dry_run=False)
+    def of(cls, result: JsonObject, memories: Mapping[int, Memory]) -> DeduplicateResponse:
+        """:param memories: Those of the pairs, by id; a pair that is gone by now is left out."""
+        if not result["dry_run"]:
+            return cls(
+                duplicate_pairs=result["found"],
+                removed=result["removed"],
+                remaining=result["remaining"],
+                dry_run=False,
+            )
         pairs = [
             DuplicatePairRecord(
-                id_a=pair.kept.id,
-                id_b=pair.duplicate.id,
-                source=pair.kept.source,
-                similarity=round(pair.similarity, 6),
-                text_a=pair.kept.text,
-                text_b=pair.duplicate.text,
+                id_a=kept,
+                id_b=duplicate,
+                source=memories[kept].source,
+                similarity=similarity,
+                text_a=memories[kept].text,
+                text_b=memories[duplicate].text,
             )
-            for pair in outcome.pairs[:MAX_PAIRS]
+            for kept, duplicate, similarity in result["pairs"]
+            if kept in memories and duplicate in memories
         ]
-        return cls(duplicate_pairs=found, would_remove=removed, pairs=pairs, dry_run=True)
+        return cls(duplicate_pairs=result["found"], would_remove=result["found"], pairs=pairs, dry_run=True)
 
 
 @routes.post("/memory/is-novel", summary="Ask whether a text is new", responses=error_responses())
@@ -123,8 +136,21 @@ def is_novel(body: IsNovelRequest, scope: Reader, engine: Engine) -> IsNovelResp
     return IsNovelResponse(is_novel=similarity < body.threshold, threshold=body.threshold, most_similar=similar)
 
 
-@routes.post("/memory/deduplicate", summary="Remove duplicates", responses=error_responses())
-def deduplicate(body: DeduplicateRequest, scope: Admin, engine: Engine) -> DeduplicateResponse:
+@routes.post(
+    "/memory/deduplicate",
+    summary="Remove duplicates",
+    response_model=DeduplicateResponse,
+    responses={**error_responses(409), **ACCEPTED},
+)
+def deduplicate(
+    body: DeduplicateRequest, scope: Admin, service: RunningService, wait_s: WaitS = DEFAULT_WAIT_S
+) -> DeduplicateResponse | JSONResponse:
     """Find memories of one source that say the same and keep the oldest; a backup is made first."""
-    outcome = engine.deduplicate(scope, threshold=body.threshold, dry_run=body.dry_run)
-    return DeduplicateResponse.of(outcome, dry_run=body.dry_run)
+    if service.engine.count(scope) > JOB_ABOVE_MEMORIES:
+        result = service.long_work.run(Deduplication.kind, scope, body.model_dump(), wait_s=wait_s)
+    else:
+        result = service.deduplication.sweep(scope, **body.model_dump(), progress=AtOnce({}))
+    if isinstance(result, JSONResponse):
+        return result
+    shown = [id_ for kept, duplicate, _ in result["pairs"] for id_ in (kept, duplicate)]
+    return DeduplicateResponse.of(result, service.engine.get(scope, shown))

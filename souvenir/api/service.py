@@ -1,4 +1,4 @@
-"""What one running process holds: settings, embedder, engine, counters, and the thread that gets them ready."""
+"""What one running process holds: settings, embedder, engine, jobs, counters, and the thread that gets them ready."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import structlog
 
 from memory_engine import MemoryEngine
 from souvenir.api.counters import RequestCounters
+from souvenir.api.long_work import LongWork
 from souvenir.embedding.factory import embedder_of
+from souvenir.jobs.deduplication import Deduplication
+from souvenir.jobs.worker import Jobs
 from souvenir.settings import Settings
 from souvenir.types import Embedder, LoadableEmbedder
 
@@ -27,6 +30,9 @@ class Service:
     embedder: Embedder
     engine: MemoryEngine
     counters: RequestCounters
+    deduplication: Deduplication
+    jobs: Jobs
+    long_work: LongWork
     own_model: LoadableEmbedder | None
     loading: Thread | None = None
     load_failed: Event = field(default_factory=Event)
@@ -40,13 +46,22 @@ class Service:
         own_model: LoadableEmbedder | None = None
         if embedder is None:
             embedder = own_model = embedder_of(settings)
-        service = cls(settings, embedder, MemoryEngine.open(settings, embedder), counters, own_model)
+        engine = MemoryEngine.open(settings, embedder)
+        deduplication = Deduplication(engine)
+        jobs = Jobs(
+            engine,
+            [deduplication],
+            queue_max=settings.job_queue_max,
+            retention_days=settings.job_retention_days,
+        )
+        service = cls(settings, embedder, engine, counters, deduplication, jobs, LongWork(jobs), own_model)
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
         service.loading.start()
         return service
 
     def close(self) -> None:
         """Finish what was acknowledged. Nothing may be asked of the engine any more."""
+        self.jobs.close()
         if self.loading is not None:
             self.loading.join(LOADING_TIMEOUT_S)
         self.engine.close()
@@ -61,3 +76,5 @@ class Service:
         except Exception:  # the boundary of a thread; /health/ready tells it
             self.load_failed.set()
             log.exception("loading_failed")
+        # Also without a model: not every job needs the one that cannot be loaded.
+        self.jobs.start()

@@ -210,19 +210,6 @@ class NamespaceIndex:
             winner = int(np.argmax(similarity))
             return int(owners[winner]), float(similarity[winner])
 
-    def owner_vectors(self, filters: Filters) -> tuple[NDArray[np.int64], list[str], NDArray[np.int64], FloatVector]:
-        """Each allowed owner once: ids in order, sources, passage counts, and unit mean vectors (n, dim)."""
-        with self.lock.read():
-            allowed = self.attributes.allowed(filters, None)
-            rows = np.arange(len(self)) if allowed is None else np.flatnonzero(allowed)
-            rows = rows[np.argsort(self.attributes.owners[rows], kind="stable")]
-            owners, first, counts = np.unique(self.attributes.owners[rows], return_index=True, return_counts=True)
-            sources = [self.attributes.source_of(int(rows[index])) for index in first]
-            vectors = self.vectors.rows(rows)
-        means = np.add.reduceat(vectors, first, axis=0) if len(first) else vectors
-        lengths = np.linalg.norm(means, axis=1, keepdims=True)
-        return owners, sources, counts, np.divide(means, lengths, out=means, where=lengths > 0)
-
     def problems(
         self, truth: Iterable[tuple[Passage, FloatVector]], analyse: Callable[[str], Sequence[str]]
     ) -> list[str]:

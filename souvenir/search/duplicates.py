@@ -1,10 +1,9 @@
-"""Which stored texts say the same: a greedy sweep over unit vectors, source by source."""
+"""Which stored texts say the same: a greedy sweep over unit vectors, a block of rows at a time."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,11 @@ from souvenir.types import FloatVector
 
 _WORD = re.compile(r"\w+")
 
-BLOCK_ROWS = 512
-"""Rows compared at once: the block of cosines stays at some megabytes however many texts there are."""
+BLOCK_ROWS = 2_048
+"""Rows compared at once: two blocks of vectors and their cosines take some 25 MB, however many texts there are."""
+
+Pair = tuple[int, int, float]
+"""(kept id, duplicate id, cosine)."""
 
 
 def same_words(one: str, other: str) -> bool:
@@ -27,43 +29,65 @@ def same_words(one: str, other: str) -> bool:
 
 def duplicates(
     ids: NDArray[np.int64],
-    sources: Sequence[str],
-    passage_counts: NDArray[np.int64],
-    vectors: FloatVector,
+    vectors_of: Callable[[NDArray[np.int64]], FloatVector],
     *,
     threshold: float,
-    keep: frozenset[int],
-) -> list[tuple[int, int, float]]:
-    """(kept id, duplicate id, cosine) for every text that repeats a kept one of its source with a lower id.
+    keep: Collection[int],
+    between_blocks: Callable[[int], None],
+) -> list[Pair]:
+    """A pair for every text that repeats a kept one with a lower id; of several, with the lowest.
 
     A text that is itself a duplicate makes no further ones, so a chain of small changes does not collapse into its
-    first link. Texts of different passage counts are never duplicates.
+    first link, and a text is compared with those only that are kept: n texts with k left take n * k / 2 cosines.
 
-    :param ids: Shape (n,), ascending. :param vectors: Shape (n, dim), unit rows.
+    :param ids: Shape (n,), ascending.
+    :param vectors_of: The unit vectors (m, dim) of some of the ids, in their order; a row of zeros is like nothing.
+    :param threshold: Greater than 0.
     :param keep: Ids that are never duplicates.
+    :param between_blocks: Called after each comparison of two blocks, with the number of ids that are done.
     """
-    groups: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for row, (source, count) in enumerate(zip(sources, passage_counts.tolist(), strict=True)):
-        groups[source, count].append(row)
-    found: list[tuple[int, int, float]] = []
-    for rows in groups.values():
-        if len(rows) > 1:
-            chosen = np.array(rows)
-            found += _sweep(ids[chosen], vectors[chosen], threshold, keep)
+    found: list[Pair] = []
+    kept: list[int] = []
+    for start in range(0, len(ids), BLOCK_ROWS):
+        block = ids[start : start + BLOCK_ROWS]
+        vectors = vectors_of(block)
+        repeats = np.zeros(len(block), dtype=np.bool_)
+        protected = np.isin(block, list(keep))
+        for first in range(0, len(kept), BLOCK_ROWS):
+            earlier = np.array(kept[first : first + BLOCK_ROWS], dtype=np.int64)
+            open_rows = np.flatnonzero(~repeats & ~protected)
+            cosines = vectors[open_rows] @ vectors_of(earlier).T
+            for position, nearest in _first_at_least(cosines, threshold):
+                row = open_rows[position]
+                repeats[row] = True
+                found.append((int(earlier[nearest]), int(block[row]), float(cosines[position, nearest])))
+            between_blocks(start)
+        found += _within(block, vectors, repeats, protected, threshold)
+        kept += block[~repeats].tolist()
+        between_blocks(start + len(block))
     return sorted(found)
 
 
-def _sweep(
-    ids: NDArray[np.int64], vectors: FloatVector, threshold: float, keep: frozenset[int]
-) -> Iterator[tuple[int, int, float]]:
-    removed = np.zeros(len(ids), dtype=np.bool_)
-    protected = np.isin(ids, list(keep))
-    for start in range(0, len(ids), BLOCK_ROWS):
-        cosines = vectors[start : start + BLOCK_ROWS] @ vectors[start:].T
-        for offset, row in enumerate(range(start, min(start + BLOCK_ROWS, len(ids)))):
-            if removed[row]:
-                continue
-            later = row + 1 + np.flatnonzero(cosines[offset, offset + 1 :] >= threshold)
-            for duplicate in later[~removed[later] & ~protected[later]]:
-                removed[duplicate] = True
-                yield int(ids[row]), int(ids[duplicate]), float(cosines[offset, duplicate - start])
+def _first_at_least(cosines: FloatVector, threshold: float) -> Iterator[tuple[int, int]]:
+    """For each row that has one, its first column that reaches the threshold."""
+    reached = cosines >= threshold
+    for row in np.flatnonzero(reached.any(axis=1)):
+        yield int(row), int(np.argmax(reached[row]))
+
+
+def _within(
+    ids: NDArray[np.int64],
+    vectors: FloatVector,
+    repeats: NDArray[np.bool_],
+    protected: NDArray[np.bool_],
+    threshold: float,
+) -> Iterator[Pair]:
+    """The pairs of one block; marks the duplicates in `repeats`."""
+    cosines = vectors @ vectors.T
+    for row in range(len(ids)):
+        if repeats[row]:
+            continue
+        later = row + 1 + np.flatnonzero(cosines[row, row + 1 :] >= threshold)
+        for duplicate in later[~repeats[later] & ~protected[later]]:
+            repeats[duplicate] = True
+            yield int(ids[row]), int(ids[duplicate]), float(cosines[row, duplicate])

@@ -14,7 +14,9 @@ import apsw
 
 from souvenir.errors import BackupDamaged, StoreUnusable
 from souvenir.files import sync
+from souvenir.moments import utc_now
 from souvenir.settings import Settings
+from souvenir.store import jobs
 from souvenir.store.backups import Backups
 from souvenir.store.connections import require_sound
 from souvenir.store.schema import migrate, require_known
@@ -48,6 +50,8 @@ OFFLINE_ID_GAP = 1_000_000
 def stage_backup(source: Path, path: Path, name: str, *, id_gap: int = 0) -> Path:
     """A checked copy of a backup's database beside `path`, at today's schema, with a lineage of its own.
 
+    Jobs that were unfinished in it are cancelled: nobody waits for them any more.
+
     :param id_gap: How far to move every AUTOINCREMENT counter, so that no id is given out twice.
     :raises BackupDamaged: If it cannot be used.
     """
@@ -60,6 +64,8 @@ def stage_backup(source: Path, path: Path, name: str, *, id_gap: int = 0) -> Pat
             require_sound(connection, source)
             migrate(connection)
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (LINEAGE, uuid.uuid4().hex))
+            with connection:
+                jobs.cancel_unfinished(connection, utc_now(), reason="a backup was restored")
             raise_sequences(connection, {table: seq + id_gap for table, seq in sequences(connection).items()})
         finally:
             connection.close()

@@ -108,7 +108,6 @@ def test_reading_a_namespace_that_nobody_wrote_to_makes_nothing(engine: MemoryEn
     assert engine.get(nobody, [1]) == {}
     assert engine.page(nobody, offset=0, limit=5).total == engine.count(nobody) == 0
     assert engine.nearest(nobody, "x") is None
-    assert engine.deduplicate(nobody, threshold=0.9, dry_run=True).pair_count == 0
     assert engine.stats(nobody).created_at is None
     for refused in (
         lambda: engine.delete(nobody, 1),

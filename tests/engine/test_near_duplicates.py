@@ -1,4 +1,4 @@
-"""Texts that are nearly there already: what an add does about them, and the sweep that removes them."""
+"""Texts that are nearly there already: what an add does about them."""
 
 from __future__ import annotations
 
@@ -87,26 +87,6 @@ def test_a_batch_without_duplicates_compares_with_what_is_stored_and_not_with_it
     assert [found.id for found in stored(engine)][1:] == ids
     assert engine.add_batch(DEFAULT, drafts, deduplicate=True) == []
     assert engine.add_batch(DEFAULT, [], deduplicate=True) == []
-
-
-def test_deduplicating_shows_first_and_deletes_all_but_the_first_of_each(engine: MemoryEngine):
-    first = add(engine, STEM + " one", "a")
-    pinned = add(engine, STEM + " two", "a", pinned=True)
-    archived = add(engine, STEM + " three", "a", archived=True)
-    elsewhere = add(engine, STEM + " four", "b")
-    second, third = add(engine, STEM + " five", "a"), add(engine, STEM + " six", "a")
-    dry = engine.deduplicate(DEFAULT, threshold=0.9, dry_run=True)
-    assert dry.removed_ids == (second, third)
-    assert [(pair.kept.id, pair.duplicate.id) for pair in dry.pairs] == [(first, second), (first, third)]
-    assert [pair.similarity for pair in dry.pairs] == pytest.approx([20 / 21] * 2, abs=1e-5)
-    assert (dry.pair_count, dry.remaining, len(engine.backups())) == (2, 6, 0)
-    done = engine.deduplicate(DEFAULT, threshold=0.9, dry_run=False)
-    assert (done.removed_ids, done.remaining) == ((second, third), 4)
-    assert [found.id for found in stored(engine)] == [first, pinned, archived, elsewhere]
-    assert [backup.reason for backup in engine.backups()] == ["pre_deduplicate"]
-    assert engine.deduplicate(DEFAULT, threshold=0.9, dry_run=False).pair_count == 0
-    assert len(engine.backups()) == 1
-    assert list(engine.check()) == []
 
 
 @pytest.mark.parametrize(("text", "action"), [("A B c!", AddAction.SKIPPED), ("c b a", AddAction.SUPERSEDED)])

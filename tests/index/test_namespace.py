@@ -218,21 +218,6 @@ def test_an_empty_namespace_has_no_nearest_owner_and_finds_nothing():
     assert archived.nearest(EMBEDDER.embed_documents(["violin"]), filters=Filters()) is None
 
 
-def test_owner_vectors_are_unit_means_in_the_order_of_their_owners():
-    passages = [
-        passage_of(1, "garden", owner=7, source="s7"),
-        passage_of(2, "bread", owner=3, source="s3"),
-        passage_of(3, "violin", owner=7, source="s7"),
-        passage_of(4, "winter", owner=5, source="s5", archived=True),
-    ]
-    owners, sources, counts, vectors = index_of(*passages).owner_vectors(Filters())
-    assert (owners.tolist(), sources, counts.tolist()) == ([3, 7], ["s3", "s7"], [1, 2])
-    together = EMBEDDER.embed_documents(["garden", "violin"]).sum(axis=0)
-    assert vectors[1] == pytest.approx(together / np.linalg.norm(together), abs=1e-6)
-    assert vectors[0] == pytest.approx(EMBEDDER.embed_documents(["bread"])[0], abs=1e-6)
-    assert len(NamespaceIndex(EMBEDDER.dim, CONSTANTS).owner_vectors(Filters())[0]) == 0
-
-
 @pytest.mark.parametrize(
     ("truth", "problem"),
     [

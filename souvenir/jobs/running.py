@@ -1,0 +1,93 @@
+"""What a handler of long work is given, and what it promises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Event
+from typing import Protocol
+
+import apsw
+
+from memory_engine import MemoryEngine
+from souvenir.store import jobs as rows
+from souvenir.types import JsonObject, Scope
+
+
+class JobCancelled(Exception):
+    """Somebody asked for the job's end, or a restore took its row away; nothing more may be written for it."""
+
+
+class JobInterrupted(Exception):
+    """The service closes; the job goes on from its last state when it is back."""
+
+
+class Progress(Protocol):
+    """Where long work says how far it is, whether it is a job or runs inside of a request."""
+
+    @property
+    def state(self) -> JsonObject:
+        """What was saved last; empty at first."""
+
+    def checkpoint(self, *, done: int, total: int | None, state: JsonObject) -> None:
+        """Save how far it is, durably. Call it often: only here does a job end that is cancelled or interrupted."""
+
+    def save(self, connection: apsw.Connection, *, done: int, total: int | None, state: JsonObject) -> None:
+        """The same inside the caller's own write, so that a piece of work and its progress stand or fall together."""
+
+
+class JobHandler(Protocol):
+    """Does the jobs of one kind. What it did before a kill is in `job.state`, and only that."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def run(self, job: RunningJob) -> JsonObject:
+        """Do it and return the result: ids and counts rather than texts, since a job is kept for days.
+
+        :raises SouvenirError: If it cannot be done; the job keeps the sentence.
+        """
+
+
+@dataclass(slots=True)
+class RunningJob:
+    """A job that a handler works on, on the thread of the jobs. A checkpoint that did not return was not written."""
+
+    engine: MemoryEngine
+    id: str
+    scope: Scope
+    parameters: JsonObject
+    state: JsonObject
+    closing: Event
+
+    def checkpoint(self, *, done: int, total: int | None, state: JsonObject) -> None:
+        """:raises JobCancelled: If it shall not go on. :raises JobInterrupted: If the service closes."""
+        self.engine.write_rows(lambda connection: self._advance(connection, done, total, state))
+        self.state = state
+        if self.closing.is_set():
+            raise JobInterrupted
+
+    def save(self, connection: apsw.Connection, *, done: int, total: int | None, state: JsonObject) -> None:
+        """As `checkpoint`; what the caller wrote in this transaction is undone if it raises.
+
+        `state` of this object stays as it was: the transaction may fail after this.
+        """
+        if self.closing.is_set():
+            raise JobInterrupted
+        self._advance(connection, done, total, state)
+
+    def _advance(self, connection: apsw.Connection, done: int, total: int | None, state: JsonObject) -> None:
+        if not rows.advance(connection, self.id, done=done, total=total, state=state):
+            raise JobCancelled
+
+
+@dataclass(slots=True)
+class AtOnce:
+    """The progress of work that is too small to be a job."""
+
+    state: JsonObject
+
+    def checkpoint(self, *, done: int, total: int | None, state: JsonObject) -> None:
+        self.state = state
+
+    def save(self, connection: apsw.Connection, *, done: int, total: int | None, state: JsonObject) -> None:
+        return None

@@ -1,0 +1,269 @@
+"""The jobs of a service: submitted by any thread, run one at a time by a thread of their own, oldest first.
+
+Every state is a row before anybody hears of it. A job that the process did not live to finish is queued again at the
+next start and goes on from what it saved. A handler that fails ends its own job, never the thread.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from threading import Condition, Event, Lock, Thread
+from time import monotonic
+from typing import TypeVar
+
+import apsw
+import structlog
+
+from memory_engine import MemoryEngine
+from souvenir.errors import (
+    Conflict,
+    EmbeddingUnavailable,
+    JobNotFound,
+    Overloaded,
+    ServiceClosing,
+    SouvenirError,
+)
+from souvenir.jobs.running import JobCancelled, JobHandler, JobInterrupted, RunningJob
+from souvenir.moments import utc_now
+from souvenir.store import jobs as rows
+from souvenir.store.jobs import Job, JobFilter, JobStatus
+from souvenir.store.rows import to_json
+from souvenir.types import JsonObject, Scope
+
+T = TypeVar("T")
+
+CLOSE_TIMEOUT_S = 10.0
+"""That closing waits for the next checkpoint of the job that runs; what it did not save it does again."""
+
+RETRY_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Pauses before a job goes on that found the database or the model too busy; after the last one it fails."""
+
+WRITE_PAUSE_S = 1.0
+"""Before the state of a job, which could not be written, is written again."""
+
+log = structlog.get_logger(__name__)
+
+
+class Jobs:
+    """Opened with the service. Jobs can be submitted and looked at before `start`, and run after it."""
+
+    def __init__(
+        self, engine: MemoryEngine, handlers: Iterable[JobHandler], *, queue_max: int, retention_days: float
+    ) -> None:
+        self._engine = engine
+        self._handlers = {handler.kind: handler for handler in handlers}
+        self._queue_max = queue_max
+        self._retention_days = retention_days
+        self._closing = Event()
+        self._submitted = Event()
+        self._ended = Condition()
+        self._ends = 0
+        self._starting = Lock()
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        """Take up what a former process left, and work from now on."""
+        with self._starting:
+            if self._closing.is_set() or self._thread is not None:
+                return
+            self._thread = Thread(target=self._run, name="souvenir-jobs", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop at the next checkpoint. The job that runs, and those that wait, go on at the next start."""
+        with self._starting:
+            self._closing.set()
+        self._submitted.set()
+        with self._ended:
+            self._ends += 1
+            self._ended.notify_all()
+        if self._thread is not None:
+            self._thread.join(CLOSE_TIMEOUT_S)
+            if self._thread.is_alive():
+                log.warning("job_abandoned", action="what it did not save is done again at the next start")
+
+    def submit(self, kind: str, scope: Scope, parameters: JsonObject, *, job_id: str | None = None) -> Job:
+        """Queue a job.
+
+        :raises Overloaded: If too many wait.
+        """
+        chosen = job_id or uuid.uuid4().hex
+
+        def work(connection: apsw.Connection) -> Job:
+            if rows.count_queued(connection) >= self._queue_max:
+                raise Overloaded("Too many jobs are waiting; look at GET /jobs and try again later", retry_after_s=30)
+            return rows.insert(connection, chosen, kind, scope, parameters, utc_now())
+
+        job = self._engine.write_rows(work)
+        log.info("job_submitted", job_id=job.id, kind=kind)
+        self._submitted.set()
+        return job
+
+    def get(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
+        """:param all_actors: Whether jobs of others in the namespace may be seen.
+
+        :raises JobNotFound: If there is none of that id that the scope may see.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
+
+    def list(
+        self,
+        scope: Scope,
+        *,
+        all_actors: bool = False,
+        status: JobStatus | None = None,
+        kind: str | None = None,
+        limit: int,
+        offset: int = 0,
+    ) -> tuple[Sequence[Job], int]:
+        """Those that the scope may see, newest first, and how many there are."""
+        chosen = JobFilter(scope.namespace, None if all_actors else scope, status, kind)
+        with self._engine.namespace(scope) as (connection, _):
+            return rows.page(connection, chosen, limit=limit, offset=offset)
+
+    def cancel(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
+        """End a job that waits at once, and one that has begun at its next checkpoint.
+
+        :raises JobNotFound: If there is none of that id that the scope may see.
+        :raises Conflict: If it is finished.
+        """
+
+        def work(connection: apsw.Connection) -> Job:
+            job = _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
+            if job.finished:
+                raise Conflict(f"Job {job_id!r} is {job.status} already; there is nothing to cancel")
+            rows.request_cancel(connection, job_id, utc_now())
+            return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
+
+        return self._tell_end(self._engine.write_rows(work))
+
+    def wait(self, job_id: str, timeout_s: float) -> Job:
+        """The job when it is finished, or as it stands after that time.
+
+        :raises JobNotFound: If it is gone, as after a restore.
+        """
+        deadline = monotonic() + timeout_s
+        while True:
+            with self._ended:
+                seen = self._ends
+            with self._engine.namespace(Scope()) as (connection, _):
+                job = rows.find(connection, job_id)
+            if job is None:
+                raise JobNotFound(job_id)
+            with self._ended:
+                left = deadline - monotonic()
+                if job.finished or left <= 0 or self._closing.is_set():
+                    return job
+                if self._ends == seen:
+                    self._ended.wait(left)
+
+    def _tell_end(self, job: T) -> T:
+        with self._ended:
+            self._ends += 1
+            self._ended.notify_all()
+        return job
+
+    def _run(self) -> None:
+        try:
+            self._persist(rows.requeue_running)
+            while True:
+                self._submitted.clear()
+                job = self._persist(lambda connection: rows.claim(connection, utc_now()))
+                if job is not None:
+                    self._work_on(job)
+                elif not self._closing.is_set():
+                    self._submitted.wait()
+                if self._closing.is_set():
+                    return
+        except JobInterrupted:
+            return
+
+    def _work_on(self, job: Job) -> None:
+        """Run a job to its end, unless the service closes first."""
+        log.info("job_started", job_id=job.id, kind=job.kind)
+        result, error, status = self._outcome(job)
+
+        def end(connection: apsw.Connection) -> None:
+            rows.finish(connection, job.id, status, utc_now(), result=result, error=error)
+            rows.prune(connection, utc_now(), retention_days=self._retention_days)
+
+        self._persist(end)
+        log.info("job_ended", job_id=job.id, kind=job.kind, status=status.value)
+        self._tell_end(job)
+
+    def _outcome(self, job: Job) -> tuple[str | None, str | None, JobStatus]:
+        """The result as JSON, or the sentence of a failure, and the status that the job ends with.
+
+        :raises JobInterrupted: If the service closes first.
+        """
+        try:
+            return to_json(dict(self._result(job))), None, JobStatus.COMPLETED
+        except JobCancelled:
+            return None, None, JobStatus.CANCELLED
+        except ServiceClosing as error:
+            raise JobInterrupted from error
+        except JobInterrupted:
+            raise
+        except SouvenirError as error:
+            log.warning("job_failed", job_id=job.id, kind=job.kind, reason=error.message)
+            return None, error.message, JobStatus.FAILED
+        except Exception:  # the boundary of a thread; the job tells where to look
+            log.exception("job_failed", job_id=job.id, kind=job.kind)
+            return None, f"internal error; look at the service's log for job {job.id}", JobStatus.FAILED
+
+    def _result(self, job: Job) -> JsonObject:
+        """What the handler returns. What is too busy is asked again, as long as it is not too busy all the time."""
+        pauses, last_state = iter(RETRY_PAUSES_S), None
+        while True:
+            running = self._resumed(job)
+            if running.state != last_state:
+                pauses, last_state = iter(RETRY_PAUSES_S), running.state
+            try:
+                return self._handler(job).run(running)
+            except (Overloaded, EmbeddingUnavailable) as error:
+                pause_s = next(pauses, None)
+                if pause_s is None:
+                    raise
+                log.warning("job_waits", job_id=job.id, kind=job.kind, reason=error.message, pause_s=pause_s)
+            if self._closing.wait(pause_s):
+                raise JobInterrupted
+
+    def _handler(self, job: Job) -> JobHandler:
+        if job.kind not in self._handlers:
+            raise Conflict(f"This release does not know jobs of the kind {job.kind!r}; start the one that does")
+        return self._handlers[job.kind]
+
+    def _resumed(self, job: Job) -> RunningJob:
+        """The job with what it saved last."""
+        scope = rows.scope_of(job)
+        with self._engine.namespace(scope) as (connection, _):
+            kept = rows.kept(connection, job.id)
+        if kept is None:
+            raise JobCancelled
+        parameters, state = kept
+        return RunningJob(self._engine, job.id, scope, parameters, state, self._closing)
+
+    def _persist(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Write, and try until it succeeds.
+
+        :raises JobInterrupted: If the service closes first.
+        """
+        while True:
+            try:
+                return self._engine.write_rows(work)
+            except ServiceClosing as error:
+                raise JobInterrupted from error
+            except SouvenirError as error:
+                log.warning("jobs_wait", reason=error.message)
+            if self._closing.wait(WRITE_PAUSE_S):
+                raise JobInterrupted
+
+
+def _visible(job: Job | None, job_id: str, scope: Scope, *, all_actors: bool) -> Job:
+    """The job, if the scope may know that it exists."""
+    own = job is not None and (job.actor, job.sources) == (scope.actor, scope.sources)
+    if job is None or job.namespace != scope.namespace or not (own or all_actors):
+        raise JobNotFound(job_id)
+    return job

@@ -1,0 +1,92 @@
+"""The reads of a sweep for duplicates: one source at a time, and what of its findings still stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from souvenir.store.rows import ids_parameter
+from souvenir.types import FloatVector
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A living memory. `updated_at`, in microseconds, says of which state of it the vectors are."""
+
+    id: int
+    updated_at: int
+    pinned: bool
+    passage_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Those of one source, in the order of their ids, and what is needed to read their vectors."""
+
+    memories: tuple[Candidate, ...]
+    model_id: str
+    dim: int
+
+
+def next_source(connection: apsw.Connection, namespace_id: int, after: str | None) -> str | None:
+    """The first source in order, or the first after one."""
+    row = connection.execute(
+        "SELECT min(source) FROM memories WHERE namespace_id = ? AND (? IS NULL OR source > ?)",
+        (namespace_id, after, after),
+    ).get
+    return None if row is None else str(row)
+
+
+def candidates(connection: apsw.Connection, namespace_id: int, source: str) -> Candidates:
+    model_id = str(connection.execute("SELECT value FROM meta WHERE key = 'model_id'").get)
+    rows: list[Any] = connection.execute(
+        "SELECT m.id, m.updated_at, m.pinned, count(*), max(length(v.vector)) FROM memories m "
+        "JOIN passages p ON p.kind = 'memory' AND p.owner_id = m.id "
+        "JOIN vectors v ON v.passage_id = p.id AND v.model_id = ? "
+        "WHERE m.namespace_id = ? AND m.source = ? AND m.archived = 0 GROUP BY m.id ORDER BY m.id",
+        (model_id, namespace_id, source),
+    ).fetchall()
+    width = rows[0][4] if rows else 0
+    memories = tuple(Candidate(id_, updated_at, bool(pinned), count) for id_, updated_at, pinned, count, _ in rows)
+    return Candidates(memories, model_id, width // np.dtype(np.float32).itemsize)
+
+
+def mean_vectors(connection: apsw.Connection, ids: NDArray[np.int64], *, model_id: str, dim: int) -> FloatVector:
+    """The unit mean vector of each memory's passages, shape (n, dim); zeros for one that is gone.
+
+    :param ids: Ascending.
+    """
+    rows: list[Any] = connection.execute(
+        "SELECT p.owner_id, v.vector FROM passages p JOIN vectors v ON v.passage_id = p.id AND v.model_id = ? "
+        "WHERE p.kind = 'memory' AND p.owner_id IN (SELECT value FROM json_each(?)) ORDER BY p.owner_id, p.ordinal",
+        (model_id, ids_parameter(ids.tolist())),
+    ).fetchall()
+    sums = np.zeros((len(ids), dim), dtype=np.float32)
+    owners = np.array([owner for owner, _ in rows], dtype=np.int64)
+    vectors = np.frombuffer(b"".join(vector for _, vector in rows), dtype=np.float32).reshape(-1, dim)
+    np.add.at(sums, np.searchsorted(ids, owners), vectors)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    np.divide(sums, lengths, out=sums, where=lengths > 0)
+    return sums
+
+
+def unchanged(
+    connection: apsw.Connection, namespace_id: int, pairs: Sequence[tuple[Candidate, Candidate]]
+) -> list[int]:
+    """Ids of the duplicates that may be deleted: both of the pair are as they were when they were compared."""
+    compared = [(kept.id, kept.updated_at, found.id, found.updated_at) for kept, found in pairs]
+    rows: list[Any] = connection.execute(
+        "SELECT d.id FROM json_each(?) pair "
+        "JOIN memories k ON k.id = pair.value ->> 0 AND k.updated_at = pair.value ->> 1 "
+        "JOIN memories d ON d.id = pair.value ->> 2 AND d.updated_at = pair.value ->> 3 "
+        "WHERE k.namespace_id = ? AND d.namespace_id = k.namespace_id AND d.source = k.source "
+        "AND k.archived = 0 AND d.archived = 0 AND d.pinned = 0 ORDER BY d.id",
+        (json.dumps(compared), namespace_id),
+    ).fetchall()
+    return [row[0] for row in rows]

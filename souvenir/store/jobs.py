@@ -1,0 +1,223 @@
+"""Every statement about jobs. A job is a row: queued, running, and then completed, failed or cancelled for good.
+
+`state` is what its handler needs to go on after a kill; it is written in the transaction of the work that it tells of.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import apsw
+
+from souvenir.moments import from_us, to_us
+from souvenir.store.rows import to_json
+from souvenir.types import JsonObject, Scope
+
+MAX_FINISHED = 1_000
+"""Finished jobs that are kept at most, however young they are."""
+
+
+class JobStatus(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`done` of `total` says how far it is, in the handler's own unit; `total` is None while it is not known."""
+
+    id: str
+    kind: str
+    status: JobStatus
+    done: int
+    total: int | None
+    result: JsonObject | None
+    error: str | None
+    actor: str
+    namespace: str
+    sources: tuple[str, ...] | None
+    cancel_requested: bool
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @property
+    def finished(self) -> bool:
+        return self.status not in (JobStatus.QUEUED, JobStatus.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs of a namespace: of one owner, or of all."""
+
+    namespace: str
+    owner: Scope | None = None
+    status: JobStatus | None = None
+    kind: str | None = None
+
+
+_COLUMNS = (
+    "id, kind, status, done, total, result, error, actor, namespace, sources, cancel_requested, created_at, "
+    "started_at, finished_at"
+)
+
+
+def insert(
+    connection: apsw.Connection, job_id: str, kind: str, scope: Scope, parameters: JsonObject, now: datetime
+) -> Job:
+    connection.execute(
+        "INSERT INTO jobs (id, kind, namespace, actor, sources, status, parameters, state, created_at) "
+        "VALUES (?, ?, ?, ?, ?, 'queued', ?, '{}', ?)",
+        (job_id, kind, scope.namespace, scope.actor, _sources(scope), to_json(dict(parameters)), to_us(now)),
+    )
+    [job] = _jobs(connection, "id = ?", (job_id,))
+    return job
+
+
+def find(connection: apsw.Connection, job_id: str) -> Job | None:
+    return next(iter(_jobs(connection, "id = ?", (job_id,))), None)
+
+
+def count_queued(connection: apsw.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM jobs WHERE status = 'queued'").get)
+
+
+def page(connection: apsw.Connection, chosen: JobFilter, *, limit: int, offset: int) -> tuple[list[Job], int]:
+    """Newest first, and how many there are."""
+    where, parameters = _where(chosen)
+    total = int(connection.execute(f"SELECT count(*) FROM jobs WHERE {where}", parameters).get)
+    rest = "ORDER BY created_at DESC, id LIMIT ? OFFSET ?"
+    return _jobs(connection, f"{where} {rest}", (*parameters, limit, offset)), total
+
+
+def claim(connection: apsw.Connection, now: datetime) -> Job | None:
+    """Make the oldest queued job the running one."""
+    row = connection.execute(
+        "UPDATE jobs SET status = 'running', started_at = coalesce(started_at, ?) WHERE id = "
+        f"(SELECT id FROM jobs WHERE status = 'queued' ORDER BY created_at, id LIMIT 1) RETURNING {_COLUMNS}",
+        (to_us(now),),
+    ).fetchone()
+    return None if row is None else _job_of(row)
+
+
+def kept(connection: apsw.Connection, job_id: str) -> tuple[JsonObject, JsonObject] | None:
+    """Parameters and last state of a running job."""
+    row: Any = connection.execute(
+        "SELECT parameters, state FROM jobs WHERE id = ? AND status = 'running'", (job_id,)
+    ).fetchone()
+    return None if row is None else (json.loads(row[0]), json.loads(row[1]))
+
+
+def advance(connection: apsw.Connection, job_id: str, *, done: int, total: int | None, state: JsonObject) -> bool:
+    """Write how far a running job is; False if it shall not go on: somebody asked for its end, or it is gone."""
+    row = connection.execute(
+        "UPDATE jobs SET done = ?, total = ?, state = ? "
+        "WHERE id = ? AND status = 'running' AND cancel_requested = 0 RETURNING id",
+        (done, total, to_json(dict(state)), job_id),
+    ).fetchone()
+    return row is not None
+
+
+def finish(
+    connection: apsw.Connection,
+    job_id: str,
+    status: JobStatus,
+    now: datetime,
+    *,
+    result: str | None = None,
+    error: str | None = None,
+) -> None:
+    """End a running job with its result as JSON or the sentence of its failure; what it needed to go on is emptied."""
+    connection.execute(
+        "UPDATE jobs SET status = ?, result = ?, error = ?, finished_at = ?, state = '{}' "
+        "WHERE id = ? AND status = 'running'",
+        (status.value, result, error, to_us(now), job_id),
+    )
+
+
+def request_cancel(connection: apsw.Connection, job_id: str, now: datetime) -> None:
+    """End a job that has not begun; one that has is told to end, so that it can clear up."""
+    connection.execute(
+        "UPDATE jobs SET cancel_requested = 1, finished_at = CASE WHEN started_at IS NULL THEN ? END, "
+        "status = CASE WHEN started_at IS NULL THEN 'cancelled' ELSE status END "
+        "WHERE id = ? AND status IN ('queued', 'running')",
+        (to_us(now), job_id),
+    )
+
+
+def requeue_running(connection: apsw.Connection) -> None:
+    """At a start nothing runs: what did goes on from its last state."""
+    connection.execute("UPDATE jobs SET status = 'queued' WHERE status = 'running'")
+
+
+def cancel_unfinished(connection: apsw.Connection, now: datetime, *, reason: str) -> None:
+    connection.execute(
+        "UPDATE jobs SET status = 'cancelled', cancel_requested = 1, error = ?, finished_at = ?, state = '{}' "
+        "WHERE status IN ('queued', 'running')",
+        (reason, to_us(now)),
+    )
+
+
+def prune(connection: apsw.Connection, now: datetime, *, retention_days: float) -> None:
+    """Forget finished jobs that are older than that, and the oldest beyond `MAX_FINISHED`."""
+    connection.execute(
+        "DELETE FROM jobs WHERE finished_at < ? OR id IN (SELECT id FROM jobs WHERE finished_at IS NOT NULL "
+        "ORDER BY finished_at DESC, id LIMIT -1 OFFSET ?)",
+        (to_us(now - timedelta(days=retention_days)), MAX_FINISHED),
+    )
+
+
+def scope_of(job: Job) -> Scope:
+    """What the job's caller might see when it was submitted."""
+    return Scope(job.namespace, job.actor, job.sources)
+
+
+def _sources(scope: Scope) -> str | None:
+    return None if scope.sources is None else to_json(list(scope.sources))
+
+
+def _where(chosen: JobFilter) -> tuple[str, list[Any]]:
+    conditions: list[str] = ["namespace = ?"]
+    parameters: list[Any] = [chosen.namespace]
+    if chosen.owner is not None:
+        conditions += ["actor = ?", "sources IS ?"]
+        parameters += [chosen.owner.actor, _sources(chosen.owner)]
+    if chosen.status is not None:
+        conditions.append("status = ?")
+        parameters.append(chosen.status.value)
+    if chosen.kind is not None:
+        conditions.append("kind = ?")
+        parameters.append(chosen.kind)
+    return " AND ".join(conditions), parameters
+
+
+def _jobs(connection: apsw.Connection, rest: str, parameters: Any) -> list[Job]:
+    return [_job_of(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM jobs WHERE {rest}", parameters)]
+
+
+def _job_of(row: Any) -> Job:
+    id_, kind, status, done, total, result, error, actor, namespace, sources, cancel_requested, *times = row
+    created_at, started_at, finished_at = (None if at is None else from_us(at) for at in times)
+    return Job(
+        id=id_,
+        kind=kind,
+        status=JobStatus(status),
+        done=done,
+        total=total,
+        result=None if result is None else json.loads(result),
+        error=error,
+        actor=actor,
+        namespace=namespace,
+        sources=None if sources is None else tuple(json.loads(sources)),
+        cancel_requested=bool(cancel_requested),
+        created_at=created_at or from_us(0),
+        started_at=started_at,
+        finished_at=finished_at,
+    )

@@ -1,0 +1,47 @@
+"""An engine, and jobs over it with the handlers that a test brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from memory_engine import MemoryEngine
+from souvenir.jobs.running import JobHandler
+from souvenir.jobs.worker import Jobs
+from souvenir.settings import Settings
+from tests.fake_embedder import FakeEmbedder
+
+OpenJobs = Callable[..., Jobs]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_dir=tmp_path / "data")
+
+
+@pytest.fixture
+def engine(settings: Settings) -> Iterator[MemoryEngine]:
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        engine.warm_up()
+        yield engine
+
+
+@pytest.fixture
+def open_jobs(engine: MemoryEngine) -> Iterator[OpenJobs]:
+    """Jobs that run; closed before the engine."""
+    with ExitStack() as opened:
+
+        def open_them(
+            *handlers: JobHandler, queue_max: int = 100, retention_days: float = 7.0, start: bool = True
+        ) -> Jobs:
+            jobs = opened.enter_context(
+                closing(Jobs(engine, handlers, queue_max=queue_max, retention_days=retention_days))
+            )
+            if start:
+                jobs.start()
+            return jobs
+
+        yield open_them
