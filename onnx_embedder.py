@@ -9,20 +9,20 @@ A vector depends on its text alone, not on the texts it was batched with: equal 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from threading import Event, Lock, RLock
+from threading import Event, RLock
 from time import monotonic
 
 import numpy as np
 
 from souvenir.embedding.batching import Batcher, Kind
 from souvenir.embedding.model_files import ModelFiles
+from souvenir.embedding.queries import QueryVectors
 from souvenir.embedding.session import EncoderSession
 from souvenir.embedding.specs import DEFAULT_MODELS
-from souvenir.embedding.tokens import ModelTokenizer
+from souvenir.embedding.tokens import ModelTokenizer, TokenIds
 from souvenir.errors import EmbeddingUnavailable, ServiceClosing
 from souvenir.settings import EmbedProvider
 from souvenir.types import FloatVector
@@ -60,9 +60,9 @@ class OnnxEmbedder:
         self._threads = threads
         self._cache_dir = cache_dir
         self._max_waiting_texts = max_waiting_texts
-        self._queries = _QueryCache(query_cache_size)
+        self._queries = QueryVectors(query_cache_size)
         self._loading = RLock()
-        self._loaded: tuple[Batcher, int] | None = None
+        self._loaded: tuple[Batcher[TokenIds], int] | None = None
         self._failure: tuple[float, EmbeddingUnavailable] | None = None
         self._ready = Event()
         self._closed = False
@@ -108,15 +108,7 @@ class OnnxEmbedder:
 
         A query over the window is cut into windows of equal length, and gets the direction of their vectors' mean.
         """
-        if (known := self._queries.get(text)) is not None:
-            return known
-        batcher, _ = self._load()
-        vectors = batcher.submit(self._tokenizer.query_windows(text), Kind.QUERY).result()
-        mean: FloatVector = vectors.mean(axis=0)
-        vector: FloatVector = mean / np.linalg.norm(mean)
-        vector.setflags(write=False)
-        self._queries.put(text, vector)
-        return vector
+        return self._queries.get(text, lambda: self._embed_windows(self._tokenizer.query_windows(text)))
 
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
         """Character spans (start, end) of the content tokens of a text of any length; needs the tokenizer only."""
@@ -153,6 +145,10 @@ class OnnxEmbedder:
         if loaded is not None:
             loaded[0].close()
 
+    def _embed_windows(self, windows: Sequence[TokenIds]) -> FloatVector:
+        batcher, _ = self._load()
+        return batcher.submit(windows, Kind.QUERY).result()
+
     @cached_property
     def _files(self) -> ModelFiles:
         return ModelFiles.find(self._model, self._revision, self._cache_dir)
@@ -161,7 +157,7 @@ class OnnxEmbedder:
     def _tokenizer(self) -> ModelTokenizer:
         return ModelTokenizer(self._files)
 
-    def _load(self) -> tuple[Batcher, int]:
+    def _load(self) -> tuple[Batcher[TokenIds], int]:
         """The batcher of the loaded model, and its number of dimensions."""
         loaded = self._loaded
         if loaded is not None:
@@ -181,7 +177,7 @@ class OnnxEmbedder:
             self._ready.set()
             return self._loaded
 
-    def _started(self) -> tuple[Batcher, int]:
+    def _started(self) -> tuple[Batcher[TokenIds], int]:
         warm_up = self._tokenizer.documents([WARM_UP_TEXT])
         session = EncoderSession(self._files, self._threads)
         batcher = Batcher(session.encode, max_waiting=self._max_waiting_texts)
@@ -190,26 +186,3 @@ class OnnxEmbedder:
         except EmbeddingUnavailable:
             batcher.close()
             raise
-
-
-class _QueryCache:
-    """The vectors of the last queries, by their text."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._vectors: OrderedDict[str, FloatVector] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, text: str) -> FloatVector | None:
-        with self._lock:
-            vector = self._vectors.get(text)
-            if vector is not None:
-                self._vectors.move_to_end(text)
-            return vector
-
-    def put(self, text: str, vector: FloatVector) -> None:
-        with self._lock:
-            self._vectors[text] = vector
-            self._vectors.move_to_end(text)
-            while len(self._vectors) > self._size:
-                self._vectors.popitem(last=False)

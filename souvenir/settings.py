@@ -34,6 +34,8 @@ class EmbedProvider(StrEnum):
     """Who makes the vectors."""
 
     ONNX = "onnx"
+    OPENAI = "openai"
+    OLLAMA = "ollama"
 
 
 def _also(name: str, *aliases: str) -> AliasChoices:
@@ -67,14 +69,48 @@ class Settings(BaseSettings):
     embed_provider: EmbedProvider = Field(
         default=EmbedProvider.ONNX,
         validation_alias=_also("embed_provider", "memory_embedding_backend"),
-        description="Who makes the vectors: `onnx` (in this process; also called `local`).",
+        description="Who makes the vectors: `onnx` (in this process; also called `local`), `openai` (or any server "
+        "with its API) or `ollama`. The last two are sent every text that is stored or searched.",
     )
     embed_model: str | None = Field(
         default=None,
         validation_alias=_also("embed_model", "memory_embedding_model"),
-        description="Embedding model: a folder with an ONNX file, or a Hugging Face id (downloaded on first use); "
-        "unset takes `models/all-MiniLM-L6-v2`.",
+        description="Embedding model. `onnx`: a folder with an ONNX file, or a Hugging Face id (downloaded on first "
+        "use); else the provider's name of it. Unset takes `models/all-MiniLM-L6-v2`, `text-embedding-3-small` or "
+        "`all-minilm`.",
     )
+    embed_base_url: str | None = Field(
+        default=None,
+        description="Address of the provider's API, such as `http://gpu:8000/v1`; unset takes OpenAI's or "
+        "`OLLAMA_BASE_URL`.",
+    )
+    embed_api_key: SecretStr | None = Field(default=None, description="Key that the embedding provider wants.")
+    openai_api_key: SecretStr | None = Field(
+        default=None, description="Key for OpenAI where `EMBED_API_KEY` is unset; never sent to Ollama."
+    )
+    ollama_base_url: str = Field(
+        default="http://localhost:11434", description="Address of Ollama, with or without `/v1`."
+    )
+    embed_dim: int | None = Field(
+        default=None,
+        ge=1,
+        le=16384,
+        description="Numbers in a vector, for a provider's model that is not known here; a smaller one shortens the "
+        "vectors of `text-embedding-3-*`.",
+    )
+    embed_timeout_s: float = Field(
+        default=30.0, gt=0, description="Seconds that the provider may take for one batch, retries included."
+    )
+    embed_rest_s: float = Field(
+        default=5.0,
+        ge=0,
+        description="Seconds that a provider which failed is left alone; searches go by words meanwhile, writes are "
+        "refused.",
+    )
+    embed_batch_size: int = Field(
+        default=64, ge=1, le=2048, description="Texts in one request to the provider, at most."
+    )
+    embed_concurrency: int = Field(default=4, ge=1, le=64, description="Requests to the provider at once, at most.")
     embed_revision: str | None = Field(
         default=None, description="Commit or tag of a Hugging Face model; unset takes the cached or else the newest."
     )

@@ -39,7 +39,7 @@ def encoder() -> GatedEncoder:
 
 
 @pytest.fixture
-def batcher(encoder: GatedEncoder) -> Iterator[Batcher]:
+def batcher(encoder: GatedEncoder) -> Iterator[Batcher[Sequence[int]]]:
     """A batcher whose first run, of the row [0], has begun and waits."""
     batcher = Batcher(encoder, max_waiting=50)
     batcher.submit([[0]], Kind.DOCUMENT)
@@ -138,3 +138,36 @@ def test_closing_ends_the_run_and_fails_those_who_wait(encoder):
     assert running.result(30)[0, 0] == 1
     with pytest.raises(ServiceClosing):
         waiting.result(30)
+
+
+# --- several workers -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pair(encoder: GatedEncoder) -> Iterator[Batcher[Sequence[int]]]:
+    """A batcher of two workers whose runs hold two rows at most."""
+    batcher = Batcher(encoder, max_waiting=50, fits=lambda size: size.rows <= 2, workers=2)
+    yield batcher
+    encoder.let_go()
+    batcher.close()
+
+
+def test_one_of_several_workers_is_kept_for_queries(pair, encoder):
+    documents = pair.submit([[1], [2], [3]], Kind.DOCUMENT)
+    assert encoder.started.acquire(timeout=30)
+    query = pair.submit([[7]], Kind.QUERY)
+    assert encoder.started.acquire(timeout=30)
+    assert encoder.batches == [[1, 2], [7]]
+    encoder.let_go()
+    assert documents.result(30)[:, 0].tolist() == [1, 2, 3]
+    assert query.result(30)[0, 0] == 7
+
+
+def test_runs_at_once_of_one_request_that_fail_tell_its_caller_once(pair, encoder):
+    failing = pair.submit([[-1], [-2], [-3], [-4]], Kind.QUERY)
+    assert encoder.started.acquire(timeout=30)
+    assert encoder.started.acquire(timeout=30)
+    encoder.let_go()
+    with pytest.raises(EmbeddingUnavailable):
+        failing.result(30)
+    assert pair.submit([[5]], Kind.QUERY).result(30)[0, 0] == 5

@@ -1,1 +1,1 @@
-"""What `OnnxEmbedder` is made of: the model's files and settings, its tokens, its session, and the batcher."""
+"""What makes vectors: models of our own and of providers, their tokens and windows, and the batcher of both."""

@@ -1,26 +1,31 @@
-"""Joins the texts of concurrent requests into batches for the one session that embeds them.
+"""Joins the texts of concurrent requests into batches for the model that embeds them.
 
-A worker thread owns the session. While it runs a batch, requests gather; then it takes what fits together, so a lone
-request never waits for a timer. Queries go before documents, a batch at a time, so that a search waits for one batch
-of a large import and not for all of it; and every few query batches one of documents, so that none starves. Requests
-of one kind take turns, a batch each.
+Worker threads run the batches: one for a session of our own, several for a model that is asked over the network. While
+they are busy, requests gather; then one takes what fits together, so a lone request never waits for a timer. Queries go
+before documents, a batch at a time, so that a search waits for one batch of a large import and not for all of it; and
+every few query batches one of documents, so that none starves. Of several workers one is never given documents.
+Requests of one kind take turns, a batch each.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from concurrent.futures import Future
+from dataclasses import dataclass
 from enum import Enum, auto
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from souvenir.embedding.tokens import TokenIds
 from souvenir.errors import EmbeddingUnavailable, Overloaded, ServiceClosing, SouvenirError
 from souvenir.types import FloatVector
 
-EncodeBatch = Callable[[Sequence[TokenIds]], FloatVector]
+Row = TypeVar("Row", bound=Sized)
+"""A text as the model takes it; its length is what it costs, in tokens."""
+
+EncodeBatch = Callable[[Sequence[Row]], FloatVector]
 
 MAX_BATCH_TOKENS = 320
 """Padded tokens of one batch. More is not faster (the rows leave the cache), and a query waits for the batch to end."""
@@ -36,13 +41,31 @@ class Kind(Enum):
     DOCUMENT = auto()
 
 
-class _Request:
+@dataclass(frozen=True, slots=True)
+class BatchSize:
+    rows: int
+    tokens: int
+    longest: int
+
+
+Fits = Callable[[BatchSize], bool]
+"""Whether rows may stand in one run; a lone row always may."""
+
+
+def fits_one_run(size: BatchSize) -> bool:
+    """For a model in this process, where every row is padded to the longest."""
+    padded = size.rows * size.longest
+    return padded <= MAX_BATCH_TOKENS and padded - size.tokens <= PADDING_PER_ROW * size.rows
+
+
+class _Request(Generic[Row]):
     """One caller's rows, longest first, and where their vectors go."""
 
-    def __init__(self, rows: Sequence[TokenIds]) -> None:
+    def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows
         self._waiting = deque(sorted(range(len(rows)), key=lambda place: -len(rows[place])))
         self._vectors: dict[int, FloatVector] = {}
+        self._answering = Lock()
         self.done: Future[FloatVector] = Future()
 
     @property
@@ -53,33 +76,52 @@ class _Request:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def take(self) -> tuple[int, TokenIds]:
+    def take(self) -> tuple[int, Row]:
         place = self._waiting.popleft()
         return place, self._rows[place]
 
     def put(self, place: int, vector: FloatVector) -> None:
-        self._vectors[place] = vector
-        if len(self._vectors) == len(self._rows):
-            self.done.set_result(np.stack([self._vectors[place] for place in range(len(self._rows))]))
+        with self._answering:
+            self._vectors[place] = vector
+            if len(self._vectors) == len(self._rows) and not self.done.done():
+                self.done.set_result(np.stack([self._vectors[place] for place in range(len(self._rows))]))
+
+    def fail(self, error: SouvenirError) -> None:
+        """The first failure counts; other runs of the same request may still be under way."""
+        with self._answering:
+            if not self.done.done():
+                self.done.set_exception(error)
 
 
-_Batch = list[tuple[_Request, int, TokenIds]]
+_Batch = list[tuple[_Request[Row], int, Row]]
 
 
-class Batcher:
-    """:param max_waiting: Texts that may wait; a request that comes when there are more is refused."""
+class Batcher(Generic[Row]):
+    """Safe to call from many threads.
 
-    def __init__(self, encode: EncodeBatch, *, max_waiting: int) -> None:
+    :param max_waiting: Texts that may wait; a request that comes when there are more is refused.
+    :param workers: Runs at once; `encode` must be safe to call from so many threads.
+    """
+
+    def __init__(
+        self, encode: EncodeBatch[Row], *, max_waiting: int, fits: Fits = fits_one_run, workers: int = 1
+    ) -> None:
         self._encode = encode
         self._max_waiting = max_waiting
-        self._lanes: dict[Kind, deque[_Request]] = {kind: deque() for kind in Kind}
+        self._fits = fits
+        self._lanes: dict[Kind, deque[_Request[Row]]] = {kind: deque() for kind in Kind}
         self._query_runs = 0
+        self._document_runs_under_way = 0
+        self._max_document_runs = max(1, workers - 1)
         self._closed = False
         self._changed = Condition()
-        self._worker = Thread(target=self._work, name="souvenir-embedding", daemon=True)
-        self._worker.start()
+        self._workers = [
+            Thread(target=self._work, name=f"souvenir-embedding-{number}", daemon=True) for number in range(workers)
+        ]
+        for worker in self._workers:
+            worker.start()
 
-    def submit(self, rows: Sequence[TokenIds], kind: Kind) -> Future[FloatVector]:
+    def submit(self, rows: Sequence[Row], kind: Kind) -> Future[FloatVector]:
         """Vectors (n, dim) of at least one row, in order, when they are done.
 
         The future fails with `ServiceClosing` if the batcher is closed first.
@@ -95,37 +137,62 @@ class Batcher:
             if waiting > self._max_waiting:
                 raise Overloaded(f"{waiting} texts wait for the embedding model; try again later", retry_after_s=2)
             self._lanes[kind].append(request)
-            self._changed.notify()
+            self._changed.notify_all()
         return request.done
 
     def close(self) -> None:
-        """Let the batch that runs end, fail the requests that still wait, and stop the worker."""
+        """Fail the requests that still wait, let the batches that run end, and stop the workers."""
         with self._changed:
             self._closed = True
-            self._changed.notify()
-        self._worker.join()
+            waiting = [request for lane in self._lanes.values() for request in lane]
+            self._changed.notify_all()
+        for request in waiting:
+            request.fail(ServiceClosing())
+        for worker in self._workers:
+            worker.join()
 
     def _work(self) -> None:
-        while batch := self._next_batch():
+        while taken := self._next_batch():
+            kind, batch = taken
             self._run(batch)
-        for lane in self._lanes.values():
-            for request in lane:
-                request.done.set_exception(ServiceClosing())
+            with self._changed:
+                self._document_runs_under_way -= kind is Kind.DOCUMENT
+                self._changed.notify_all()
 
-    def _next_batch(self) -> _Batch:
-        """What to run next; waits for it. Empty when the batcher is closed."""
+    def _next_batch(self) -> tuple[Kind, _Batch[Row]] | None:
+        """What to run next; waits for it. None when the batcher is closed."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or any(self._lanes.values()))
-            if self._closed:
-                return []
-            queries, documents = self._lanes[Kind.QUERY], self._lanes[Kind.DOCUMENT]
-            if queries and not (documents and self._query_runs >= QUERY_RUNS_PER_DOCUMENT_RUN):
-                self._query_runs += 1
-                return _fill(queries)
-            self._query_runs = 0
-            return _fill(documents)
+            self._changed.wait_for(lambda: self._closed or self._next_kind() is not None)
+            kind = self._next_kind()
+            if self._closed or kind is None:
+                return None
+            self._query_runs = self._query_runs + 1 if kind is Kind.QUERY else 0
+            self._document_runs_under_way += kind is Kind.DOCUMENT
+            return kind, self._filled(self._lanes[kind])
 
-    def _run(self, batch: _Batch) -> None:
+    def _next_kind(self) -> Kind | None:
+        documents = self._lanes[Kind.DOCUMENT] and self._document_runs_under_way < self._max_document_runs
+        if self._lanes[Kind.QUERY] and not (documents and self._query_runs >= QUERY_RUNS_PER_DOCUMENT_RUN):
+            return Kind.QUERY
+        return Kind.DOCUMENT if documents else None
+
+    def _filled(self, lane: deque[_Request[Row]]) -> _Batch[Row]:
+        """Take rows that fit together from the first requests; one that is not through goes behind the others."""
+        batch: _Batch[Row] = []
+        longest = tokens = 0
+        while lane:
+            length = lane[0].next_length
+            longest, tokens = max(longest, length), tokens + length
+            if batch and not self._fits(BatchSize(len(batch) + 1, tokens, longest)):
+                break
+            batch.append((lane[0], *lane[0].take()))
+            if not lane[0].waiting:
+                lane.popleft()
+        if lane and batch[-1][0] is lane[0]:
+            lane.rotate(-1)
+        return batch
+
+    def _run(self, batch: _Batch[Row]) -> None:
         try:
             vectors = self._encode([row for _, _, row in batch])
         except Exception as error:  # noqa: BLE001 - the worker's boundary: the callers get it
@@ -134,7 +201,7 @@ class Batcher:
         for (request, place, _), vector in zip(batch, vectors, strict=True):
             request.put(place, vector)
 
-    def _run_apart(self, batch: _Batch, error: Exception) -> None:
+    def _run_apart(self, batch: _Batch[Row], error: Exception) -> None:
         """A joint run failed: only the requests whose own rows fail hear of it."""
         requests = dict.fromkeys(request for request, _, _ in batch)
         if len(requests) > 1:
@@ -146,26 +213,7 @@ class Batcher:
             for lane in self._lanes.values():
                 if request in lane:
                     lane.remove(request)
-        request.done.set_exception(error if isinstance(error, SouvenirError) else _failed(error))
-
-
-def _fill(lane: deque[_Request]) -> _Batch:
-    """Take rows that fit together from the first requests; one that is not through goes behind the others."""
-    batch: _Batch = []
-    longest = tokens = 0
-    while lane:
-        length = lane[0].next_length
-        padded = max(longest, length) * (len(batch) + 1)
-        padding = padded - tokens - length
-        if batch and (padded > MAX_BATCH_TOKENS or padding > PADDING_PER_ROW * (len(batch) + 1)):
-            break
-        longest, tokens = max(longest, length), tokens + length
-        batch.append((lane[0], *lane[0].take()))
-        if not lane[0].waiting:
-            lane.popleft()
-    if lane and batch[-1][0] is lane[0]:
-        lane.rotate(-1)
-    return batch
+        request.fail(error if isinstance(error, SouvenirError) else _failed(error))
 
 
 def _failed(error: Exception) -> EmbeddingUnavailable:

@@ -73,14 +73,14 @@ class ModelTokenizer:
         try:
             return self._tokenizer.encode(text, add_special_tokens=False)
         except TypeError as error:
-            raise _not_unicode() from error
+            raise not_unicode() from error
 
     def _encode_all(self, texts: list[str]) -> list[Encoding]:
         try:
             return self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
         except TypeError as error:
-            raise _not_unicode() from error
+            raise not_unicode() from error
 
 
-def _not_unicode() -> InvalidRequest:
+def not_unicode() -> InvalidRequest:
     return InvalidRequest("The text is not valid Unicode: it holds half of a surrogate pair; send it as proper UTF-8")

@@ -1,0 +1,56 @@
+"""The vectors of the last queries, by their text; and the one vector of a query that took several windows."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+
+import numpy as np
+
+from souvenir.types import FloatVector
+
+
+class QueryVectors:
+    """Safe to call from many threads.
+
+    :param size: Vectors kept, the least recently used are dropped; 0 keeps none.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._vectors: OrderedDict[str, FloatVector] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, text: str, windows: Callable[[], FloatVector]) -> FloatVector:
+        """The unit vector (dim,) of a query; read-only, because it is shared.
+
+        :param windows: Embeds the query, if it is not known: the vectors (n, dim) of its windows.
+        """
+        if (known := self._known(text)) is not None:
+            return known
+        vector = mean_direction(windows())
+        vector.setflags(write=False)
+        self._keep(text, vector)
+        return vector
+
+    def _known(self, text: str) -> FloatVector | None:
+        with self._lock:
+            vector = self._vectors.get(text)
+            if vector is not None:
+                self._vectors.move_to_end(text)
+            return vector
+
+    def _keep(self, text: str, vector: FloatVector) -> None:
+        with self._lock:
+            self._vectors[text] = vector
+            self._vectors.move_to_end(text)
+            while len(self._vectors) > self._size:
+                self._vectors.popitem(last=False)
+
+
+def mean_direction(vectors: FloatVector) -> FloatVector:
+    """The unit vector (dim,) of the mean of unit vectors (n, dim)."""
+    mean: FloatVector = vectors.mean(axis=0)
+    direction: FloatVector = mean / np.linalg.norm(mean)
+    return direction
