@@ -108,7 +108,7 @@ class OnnxEmbedder:
 
         A query over the window is cut into windows of equal length, and gets the direction of their vectors' mean.
         """
-        return self._queries.get(text, lambda: self._embed_windows(self._tokenizer.query_windows(text)))
+        return self._queries.get(text, lambda: self._embed_windows(text))
 
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
         """Character spans (start, end) of the content tokens of a text of any length; needs the tokenizer only."""
@@ -145,9 +145,10 @@ class OnnxEmbedder:
         if loaded is not None:
             loaded[0].close()
 
-    def _embed_windows(self, windows: Sequence[TokenIds]) -> FloatVector:
+    def _embed_windows(self, query: str) -> FloatVector:
+        # The model first: a load that failed is not tried again at once, a tokenizer by itself would be.
         batcher, _ = self._load()
-        return batcher.submit(windows, Kind.QUERY).result()
+        return batcher.submit(self._tokenizer.query_windows(query), Kind.QUERY).result()
 
     @cached_property
     def _files(self) -> ModelFiles:
