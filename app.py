@@ -20,6 +20,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import ValidationError
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 
 from memory_engine import MemoryEngine
 from souvenir.api import (
@@ -31,6 +32,7 @@ from souvenir.api import (
     figures,
     health,
     jobs,
+    keys,
     reads,
     replacing,
     search,
@@ -39,8 +41,9 @@ from souvenir.api import (
 from souvenir.api.body_limit import BodyLimit
 from souvenir.api.counters import RequestCounters
 from souvenir.api.errors import add_error_handlers
+from souvenir.api.host_check import HostCheck, allowed_names
 from souvenir.api.logs import configure_logging
-from souvenir.api.observer import RequestObserver
+from souvenir.api.observer import REQUEST_ID_HEADER, RequestObserver
 from souvenir.api.service import Service
 from souvenir.embedding.factory import embedder_of
 from souvenir.errors import SouvenirError
@@ -48,7 +51,7 @@ from souvenir.settings import Settings
 from souvenir.store.restore import restore_offline
 from souvenir.types import Embedder
 
-ROUTES = (health, search, writes, replacing, reads, deletes, duplicates, jobs, backups, figures, docs)
+ROUTES = (health, search, writes, replacing, reads, deletes, duplicates, jobs, backups, keys, figures, docs)
 
 DESCRIPTION = (
     "A memory service for agents: it finds what was said by meaning and by words, and loses nothing that it "
@@ -91,10 +94,7 @@ def _build_app(settings: Settings, counters: RequestCounters, open_service: Call
         openapi_url=None,
         # Clients refuse redirects.
         redirect_slashes=False,
-        middleware=[
-            Middleware(RequestObserver, counters=counters),
-            Middleware(BodyLimit, max_body_bytes=settings.max_body_bytes),
-        ],
+        middleware=_middleware(settings, counters),
         telemetry={"auto_configure": False, "tracing": False, "metrics": False, "logs": False},
     )
     add_error_handlers(app)
@@ -102,6 +102,25 @@ def _build_app(settings: Settings, counters: RequestCounters, open_service: Call
         # Not include_router, which makes every route anew, for some 0.3 s of the first request.
         app.router.routes.extend(noun.routes.routes)
     return app
+
+
+def _middleware(settings: Settings, counters: RequestCounters) -> list[Middleware]:
+    """Outermost first."""
+    chosen = [Middleware(RequestObserver, counters=counters)]
+    names = allowed_names(settings)
+    if names is not None:
+        chosen.append(Middleware(HostCheck, names=names))
+    if settings.cors_origins:
+        chosen.append(
+            Middleware(
+                CORSMiddleware,
+                allow_origins=settings.cors_origins,
+                allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+                allow_headers=["*"],
+                expose_headers=[REQUEST_ID_HEADER, "Retry-After"],
+            )
+        )
+    return [*chosen, Middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)]
 
 
 def serve(settings: Settings) -> int:
@@ -121,6 +140,8 @@ def serve(settings: Settings) -> int:
         lifespan="on",
         log_config=None,
         access_log=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=SHUTDOWN_S,

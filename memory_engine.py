@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from threading import Lock, Semaphore
 from typing import TypeVar
@@ -33,7 +34,7 @@ from souvenir.store import reads
 from souvenir.store.backups import Backup
 from souvenir.store.database import Database
 from souvenir.store.reads import SUPERSEDES
-from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.store.transaction import IndexUpdate, Transaction, require_writable
 from souvenir.types import (
     AddAction,
     AddOutcome,
@@ -67,6 +68,7 @@ DUPLICATE_SIMILARITY = 0.90
 IDENTICAL_SIMILARITY = 0.97
 """Cosine from which a text of the same words says nothing new, so that superseding would only churn."""
 
+ANY = Filters()
 _DUPLICATE_LOCKS = 64
 
 log = structlog.get_logger(__name__)
@@ -116,6 +118,7 @@ class MemoryEngine:
 
     def add(self, scope: Scope, draft: MemoryDraft, *, on_duplicate: OnDuplicate | None = None) -> AddOutcome:
         """Store one memory, unless `on_duplicate` says otherwise of a text that is nearly there already."""
+        require_writable(scope, draft.source)
         [passages] = self.prepare([draft.text])
         if on_duplicate in (None, OnDuplicate.ADD):
             return AddOutcome(AddAction.ADDED, self.write(scope, lambda tx: tx.insert(draft, passages)).id)
@@ -137,6 +140,8 @@ class MemoryEngine:
 
         :return: The ids of those that were stored, in order.
         """
+        for draft in drafts:
+            require_writable(scope, draft.source)
         prepared = self.prepare([draft.text for draft in drafts])
         if not deduplicate:
             return self._insert_all(scope, list(zip(drafts, prepared, strict=True)))
@@ -170,7 +175,7 @@ class MemoryEngine:
         if patch == MemoryPatch():
             raise NothingToDo("Nothing to update; give text, source, metadata_patch, pinned or archived")
         passages = [] if patch.text is None else self.prepare([patch.text])[0]
-        return self.write(scope, lambda tx: tx.update(memory_id, patch, passages))
+        return self.write(scope, lambda tx: tx.memory(tx.update(memory_id, patch, passages).id))
 
     def supersede(
         self,
@@ -225,7 +230,7 @@ class MemoryEngine:
         """Archive those of the memories that exist and are not archived; returns how many that were."""
 
         def work(tx: Transaction) -> int:
-            found = reads.memories(tx.connection, tx.namespace_id, ids).values()
+            found = reads.memories(tx.connection, tx.namespace, ids).values()
             return len([tx.archive(memory) for memory in found if not memory.archived])
 
         return self.write(scope, work)
@@ -252,7 +257,7 @@ class MemoryEngine:
 
         def work(tx: Transaction) -> DeleteOutcome:
             wanted = list(dict.fromkeys(ids))
-            found = reads.memories(tx.connection, tx.namespace_id, wanted)
+            found = reads.memories(tx.connection, tx.namespace, wanted)
             pinned = tuple(id_ for id_ in wanted if id_ in found and found[id_].pinned)
             deleted = tuple(id_ for id_ in wanted if id_ in found and not found[id_].pinned)
             tx.delete(deleted)
@@ -268,7 +273,7 @@ class MemoryEngine:
             self.back_up(reason="pre_delete")
 
         def work(tx: Transaction) -> DeleteOutcome:
-            ids = tuple(reads.memory_ids(tx.connection, tx.namespace_id, source=source, pinned=False))
+            ids = tuple(reads.memory_ids(tx.connection, tx.namespace, source=source, pinned=False))
             tx.delete(ids)
             return DeleteOutcome(ids)
 
@@ -279,7 +284,7 @@ class MemoryEngine:
     def get(self, scope: Scope, ids: Sequence[int]) -> dict[int, Memory]:
         """Those of the memories that exist in the namespace, by id."""
         with self.namespace(scope) as (connection, namespace):
-            return {} if namespace is None else reads.memories(connection, namespace.id, ids)
+            return {} if namespace is None else reads.memories(connection, namespace, ids)
 
     def page(
         self, scope: Scope, *, source: SourceFilter | None = None, pinned: bool | None = None, offset: int, limit: int
@@ -288,20 +293,18 @@ class MemoryEngine:
         with self.namespace(scope) as (connection, namespace):
             if namespace is None:
                 return Page((), 0)
-            total = reads.count_memories(connection, namespace.id, source=source, pinned=pinned)
-            found = reads.list_memories(
-                connection, namespace.id, source=source, pinned=pinned, offset=offset, limit=limit
-            )
+            total = reads.count_memories(connection, namespace, source=source, pinned=pinned)
+            found = reads.list_memories(connection, namespace, source=source, pinned=pinned, offset=offset, limit=limit)
             return Page(tuple(found), total)
 
     def count(self, scope: Scope, source: SourceFilter | None = None) -> int:
         with self.namespace(scope) as (connection, namespace):
-            return 0 if namespace is None else reads.count_memories(connection, namespace.id, source=source)
+            return 0 if namespace is None else reads.count_memories(connection, namespace, source=source)
 
     def matching(self, scope: Scope, source: SourceFilter) -> Sequence[int]:
         """Ids of the unpinned memories that `delete_by_source` would delete."""
         with self.namespace(scope) as (connection, namespace):
-            return [] if namespace is None else reads.memory_ids(connection, namespace.id, source=source, pinned=False)
+            return [] if namespace is None else reads.memory_ids(connection, namespace, source=source, pinned=False)
 
     def nearest(self, scope: Scope, text: str) -> tuple[Memory, float] | None:
         """The living memory most similar to a text, and the cosine between them."""
@@ -316,7 +319,7 @@ class MemoryEngine:
             if namespace is None:
                 return SearchResult(query.text, ())
             wanted = query.filters.metadata
-            owner_ids = reads.owners_with_metadata(connection, namespace.id, wanted) if wanted else None
+            owner_ids = reads.owners_with_metadata(connection, namespace, wanted) if wanted else None
         recall = Recall(
             self._registry.get(namespace.id),
             self._embedder,
@@ -324,25 +327,28 @@ class MemoryEngine:
             self._settings.search_fusion,
             self._search_slots,
         )
+        query = replace(query, filters=_visible_to(scope, query.filters))
         found = recall.find(query, owner_ids, query.now or utc_now())
         with self._database.read() as connection:
-            return found.result(reads.memories(connection, namespace.id, found.owner_ids))
+            return found.result(reads.memories(connection, namespace, found.owner_ids))
 
     def search_many(self, scope: Scope, queries: Sequence[SearchQuery]) -> Sequence[SearchResult]:
         return [self.search(scope, query) for query in queries]
 
     def stats(self, scope: Scope) -> Stats:
+        """Of a scope that does not see all: what it can count, and neither times nor size of the whole."""
         with self.namespace(scope) as (connection, namespace):
-            memories = 0 if namespace is None else reads.count_memories(connection, namespace.id)
-            passages = 0 if namespace is None else reads.count_passages(connection, namespace.id)
-        index = None if namespace is None else self._registry.loaded().get(namespace.id)
+            memories = 0 if namespace is None else reads.count_memories(connection, namespace)
+            passages = 0 if namespace is None else reads.count_passages(connection, namespace)
+        whole = namespace if scope.sources is None else None
+        index = None if whole is None else self._registry.loaded().get(whole.id)
         return Stats(
             memories=memories,
             passages=passages,
             dim=self._embedder.dim,
             model_id=self._embedder.model_id,
-            created_at=None if namespace is None else namespace.created_at,
-            changed_at=None if namespace is None else namespace.changed_at,
+            created_at=None if whole is None else whole.created_at,
+            changed_at=None if whole is None else whole.changed_at,
             index_bytes=0 if index is None else index.nbytes,
             backups=len(self._database.backups.all()),
         )
@@ -350,7 +356,7 @@ class MemoryEngine:
     def readiness(self) -> Readiness:
         """Whether searches of the default namespace are answered now, and from all that it holds."""
         with self.namespace(Scope()) as (connection, namespace):
-            stored = 0 if namespace is None else reads.count_memories(connection, namespace.id)
+            stored = 0 if namespace is None else reads.count_memories(connection, namespace)
         ready = self._embedder.ready and self._warm
         indexed = self._registry.get(namespace.id).owner_count() if ready and namespace is not None else 0
         return Readiness(ready, "ready" if ready else "starting", indexed, stored)
@@ -405,9 +411,9 @@ class MemoryEngine:
 
     @contextmanager
     def namespace(self, scope: Scope) -> Iterator[tuple[apsw.Connection, reads.Namespace | None]]:
-        """A read transaction, and the scope's namespace in it if it was ever written to."""
+        """A read transaction, and the scope's namespace in it, as far as it may see it, if it was ever written to."""
         with self._database.read() as connection:
-            yield connection, reads.namespace_named(connection, scope.namespace)
+            yield connection, reads.namespace_named(connection, scope.namespace, scope.sources)
 
     # --- inside ------------------------------------------------------------------------------------------------
 
@@ -422,7 +428,7 @@ class MemoryEngine:
             if namespace is None:
                 return None
         vectors = np.stack([passage.vector for passage in passages])
-        found = self._registry.get(namespace.id).nearest(vectors, filters=Filters())
+        found = self._registry.get(namespace.id).nearest(vectors, filters=_visible_to(scope))
         if found is None:
             return None
         memory = self.get(scope, [found[0]]).get(found[0])
@@ -446,3 +452,8 @@ class MemoryEngine:
         if self._registry.over_budget:
             self._database.between_writes(self._registry.shrink)
         self._database.between_writes(lambda: self._registry.write_snapshots(all_changed=False))
+
+
+def _visible_to(scope: Scope, filters: Filters = ANY) -> Filters:
+    """The filters, and that the scope may see what they let pass; every question to an index carries them."""
+    return replace(filters, visible=scope.sources)

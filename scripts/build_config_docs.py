@@ -35,7 +35,7 @@ def names_of(name: str, field: FieldInfo) -> list[str]:
 
 
 def _shown(default: Any) -> str:
-    if default is None:
+    if default is None or default == ():
         return "unset"
     return f"`{default.value if isinstance(default, Enum) else default}`"
 

@@ -3,9 +3,11 @@
     SouvenirError                    500  internal
     +- InvalidRequest                422  invalid_request     a value that cannot be used
     |  +- NothingToDo                400  nothing_to_do       a request that asks for no change
+    |  +- KeyNotUsable               400  key_not_usable      an API key whose role and reach do not fit
     +- Unauthorized                  401  unauthorized
     +- Forbidden                     403  forbidden           the key may not do this
-    |  +- SourceForbidden            403  source_forbidden    the key may not write to this source
+    |  +- SourceForbidden            403  source_forbidden    the key may not read or write this source
+    +- HostNotAllowed                421  host_not_allowed    the request is for a name that is not ours
     +- NotFound                      404
     |  +- MemoryNotFound             404  memory_not_found
     |  +- BackupNotFound             404  backup_not_found
@@ -57,6 +59,11 @@ class NothingToDo(InvalidRequest):
     status = 400
 
 
+class KeyNotUsable(InvalidRequest):
+    code = "key_not_usable"
+    status = 400
+
+
 class Unauthorized(SouvenirError):
     code = "unauthorized"
     status = 401
@@ -70,9 +77,17 @@ class Forbidden(SouvenirError):
 class SourceForbidden(Forbidden):
     code = "source_forbidden"
 
-    def __init__(self, source: str) -> None:
-        super().__init__(f"This key may not write to the source {source!r}; GET /api/keys/me lists its prefixes")
+    def __init__(self, source: str, *, may_not: str = "write to") -> None:
+        super().__init__(f"This key may not {may_not} the source {source!r}; GET /api/keys/me lists its prefixes")
         self.source = source
+
+
+class HostNotAllowed(SouvenirError):
+    code = "host_not_allowed"
+    status = 421
+
+    def __init__(self) -> None:
+        super().__init__("This service is not known by the name in the Host header; add that name to ALLOWED_HOSTS")
 
 
 class NotFound(SouvenirError):

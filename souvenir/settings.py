@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import Stemmer
-from pydantic import AliasChoices, Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from souvenir.types import Fusion
 
@@ -43,6 +43,13 @@ def _also(name: str, *aliases: str) -> AliasChoices:
     return AliasChoices(name, *aliases)
 
 
+def _names(value: Any) -> Any:
+    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+
+
 class Settings(BaseSettings):
     """Every setting of the service. The name in the environment is the field's name in capitals, or an alias of it."""
 
@@ -59,7 +66,23 @@ class Settings(BaseSettings):
     )
     api_key: SecretStr | None = Field(
         default=None,
-        description="Key that every request except health must carry; unset lets everyone who can connect in.",
+        description="Key of an admin. While it is unset and no key was made, everyone who can connect is let in.",
+    )
+    auth_rate_limit: int = Field(
+        default=50, ge=1, description="Wrong keys that one address may send in a minute; then it is refused (429)."
+    )
+    trusted_proxies: Names = Field(
+        default=(),
+        description="Addresses or networks of proxies whose X-Forwarded-For is believed, separated by commas.",
+    )
+    allowed_hosts: Names = Field(
+        default=(),
+        description="Names that requests may ask for in Host beside localhost, separated by commas; unset allows any, "
+        "unless HOST is a loopback address.",
+    )
+    cors_origins: Names = Field(
+        default=(),
+        description="Origins whose pages may call the service from a browser, separated by commas; `*` for all.",
     )
     log_level: LogLevel = Field(default=LogLevel.INFO, description="Least severe level that is logged.")
     log_format: LogFormat = Field(

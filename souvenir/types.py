@@ -208,6 +208,7 @@ class Filters:
     """What a hit must satisfy; applied before top-k. `since` and `until` are inclusive.
 
     `sources` is a union; empty means any source. `metadata` holds keys and the exact JSON values they must have.
+    `visible` is what the scope may see, and only the engine sets it.
     """
 
     sources: tuple[SourceFilter, ...] = ()
@@ -215,6 +216,7 @@ class Filters:
     until: datetime | None = None
     metadata: JsonObject = field(default_factory=dict)
     include_archived: bool = False
+    visible: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,16 @@ ROOT = Path(__file__).resolve().parent.parent
 # Lowest first. A room may import itself and rooms of lower layers, never one beside it. A room is a module or a
 # package, and need not exist yet; a new one is entered here.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"souvenir.types", "souvenir.errors", "souvenir.locks", "souvenir.moments", "souvenir.files"}),
+    frozenset(
+        {
+            "souvenir.types",
+            "souvenir.errors",
+            "souvenir.locks",
+            "souvenir.moments",
+            "souvenir.files",
+            "souvenir.sources",
+        }
+    ),
     frozenset({"souvenir.settings", "souvenir.observation"}),
     frozenset({"souvenir.store", "souvenir.index", "souvenir.search", "souvenir.privacy"}),
     frozenset({"souvenir.engine", "souvenir.embedding"}),

@@ -1,17 +1,21 @@
-"""Who asks, and of which namespace: the one dependency that every route declares, unless its path is open."""
+"""Who asks, and of which namespace: every route declares `Reader`, `Writer` or `Admin`, unless its path is open.
+
+Each of them is a `Scope`, which the engine enforces. Whoever is refused is refused before the body is read.
+"""
 
 from __future__ import annotations
 
-import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Annotated
 
 from fastapi import Depends, Header, Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
 from memory_engine import MemoryEngine
+from souvenir.access.door import Caller
 from souvenir.api.service import Service
-from souvenir.errors import InvalidRequest, Unauthorized
-from souvenir.settings import Settings
+from souvenir.errors import InvalidRequest
 from souvenir.types import DEFAULT_NAMESPACE, Role, Scope
 
 OPEN_PATHS = frozenset(
@@ -29,7 +33,9 @@ OPEN_PATHS = frozenset(
 
 MAX_NAMESPACE_CHARS = 200
 
-_key_header = APIKeyHeader(name="X-API-Key", auto_error=False, description="The value of the setting API_KEY.")
+_key_header = APIKeyHeader(
+    name="X-API-Key", auto_error=False, description="A key made by POST /api/keys, or the value of the setting API_KEY."
+)
 _bearer = HTTPBearer(auto_error=False, description="The same key as `Authorization: Bearer KEY`.")
 
 _NamespaceHeader = Annotated[
@@ -37,7 +43,7 @@ _NamespaceHeader = Annotated[
     Header(
         alias="X-Namespace",
         description="The namespace that the request is about: 1 to 200 printable characters without `/`. "
-        f"Without it: `{DEFAULT_NAMESPACE}`.",
+        f"Without it: that of the key, else `{DEFAULT_NAMESPACE}`.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_NAMESPACE_CHARS, "pattern": "^[^/]+$"},
         examples=["team-a"],
     ),
@@ -63,52 +69,80 @@ async def _running_service(request: Request) -> Service:
 RunningService = Annotated[Service, Depends(_running_service)]
 
 
-async def sent_key(request: Request) -> str | None:
-    """The key that a request carries, for a route that answers without one too."""
+async def sent_key(request: Request) -> bytes | None:
+    """The key that a request carries."""
     return _either(await _key_header(request), await _bearer(request))
 
 
-def _either(api_key: str | None, bearer: HTTPAuthorizationCredentials | None) -> str | None:
-    return api_key or (bearer.credentials if bearer else None)
-
-
-def key_is_right(settings: Settings, sent: str | None) -> bool:
-    """Whether a request may pass. With no key configured none may be sent either: its sender would believe in it."""
-    key = "" if settings.api_key is None else settings.api_key.get_secret_value()
+def _either(api_key: str | None, bearer: HTTPAuthorizationCredentials | None) -> bytes | None:
+    sent = api_key or (bearer.credentials if bearer else None)
     # Starlette reads header bytes as Latin-1; a key of other characters arrives as its UTF-8 bytes.
-    return hmac.compare_digest((sent or "").encode("latin-1"), key.encode("utf-8"))
+    return sent.encode("latin-1") if sent else None
 
 
-def require_key(settings: Settings, sent: str | None) -> None:
-    """:raises Unauthorized: If the request may not pass."""
-    if not key_is_right(settings, sent):
-        raise Unauthorized("Invalid or missing API key")
+def address_of(request: Request) -> str:
+    """Where the request comes from: the peer, or what a trusted proxy says."""
+    return request.client.host if request.client else "unknown"
 
 
-async def authenticate(
-    request: Request,
-    api_key: Annotated[str | None, Security(_key_header)],
-    bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
-    namespace: _NamespaceHeader = None,
-) -> Scope:
-    """:raises Unauthorized: Without the right key. :raises InvalidRequest: If the namespace cannot be one."""
-    sent = _either(api_key, bearer)
-    require_key(service_of(request).settings, sent)
-    scope = Scope(_namespace_named(namespace), actor="api-key" if sent else "anonymous")
+def admit(request: Request, sent: bytes | None) -> Caller:
+    """Who asks; kept with the request, so that it is asked and counted once.
+
+    :raises TooManyAttempts: If the address sent too many wrong keys. :raises Unauthorized: Without the right key.
+    """
+    if not hasattr(request.state, "caller"):
+        request.state.caller = service_of(request).door.admit(sent, address_of(request))
+    return caller_of(request)
+
+
+def caller_of(request: Request) -> Caller:
+    """Who asks, once they were admitted."""
+    caller: Caller = request.state.caller
+    return caller
+
+
+def scope_of(request: Request, caller: Caller, needed: Role, namespace: str | None) -> Scope:
+    """:raises InvalidRequest: If the namespace cannot be one. :raises Forbidden: If the caller may not do it."""
+    scope = caller.scope(needed, None if namespace is None else _namespace_in(namespace))
     request.state.namespace = scope.namespace
-    request.state.role = Role.ADMIN
+    request.state.role = caller.role
     return scope
 
 
-def _namespace_named(header: str | None) -> str:
-    if header is None:
-        return DEFAULT_NAMESPACE
-    name = header.encode("latin-1").decode("utf-8", errors="replace").strip()
+def _require(needed: Role) -> Callable[..., Awaitable[Scope]]:
+    async def scope(
+        request: Request,
+        api_key: Annotated[str | None, Security(_key_header)],
+        bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+        namespace: _NamespaceHeader = None,
+    ) -> Scope:
+        return scope_of(request, admit(request, _either(api_key, bearer)), needed, namespace)
+
+    return scope
+
+
+def namespace_name(text: str) -> str:
+    """:raises ValueError: If no namespace can be called so."""
+    name = text.strip()
     if not 1 <= len(name) <= MAX_NAMESPACE_CHARS or "/" in name or "\ufffd" in name or not name.isprintable():
-        raise InvalidRequest(f"X-Namespace takes 1 to {MAX_NAMESPACE_CHARS} printable characters without /, in UTF-8")
+        raise ValueError(f"a namespace takes 1 to {MAX_NAMESPACE_CHARS} printable characters without /")
     return name
 
 
-Reader = Annotated[Scope, Depends(authenticate)]
-Writer = Annotated[Scope, Depends(authenticate)]
-Admin = Annotated[Scope, Depends(authenticate)]
+def _namespace_in(header: str) -> str:
+    try:
+        return namespace_name(header.encode("latin-1").decode("utf-8", errors="replace"))
+    except ValueError as error:
+        message = f"X-Namespace takes 1 to {MAX_NAMESPACE_CHARS} printable characters without /, in UTF-8"
+        raise InvalidRequest(message) from error
+
+
+_reader, _writer, _admin = (_require(role) for role in Role)
+Reader = Annotated[Scope, Depends(_reader)]
+Writer = Annotated[Scope, Depends(_writer)]
+Admin = Annotated[Scope, Depends(_admin)]
+
+GUARDS: Mapping[object, Role] = MappingProxyType(
+    {_reader: Role.READ_ONLY, _writer: Role.READ_WRITE, _admin: Role.ADMIN}
+)
+"""What a route declares, and the least role that it takes."""

@@ -72,12 +72,14 @@ class DeleteByPrefixRequest(_DeleteManyRequest):
 
 
 class DeleteManyResponse(BaseModel):
-    """`deleted_count`, or after a dry run `count` and `would_delete`."""
+    """`deleted_count`, for a key with prefixes also which; or after a dry run `count` and `would_delete`."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"success": True, "count": 1, "would_delete": [12]}]})
 
     success: bool
     deleted_count: int | None = None
+    deleted_ids: list[int] | None = Field(default=None, description="For a key with prefixes.")
+    missing_ids: list[int] | None = Field(default=None, description="Likewise; always empty.")
     count: int | None = None
     would_delete: list[int] | None = None
 
@@ -137,4 +139,7 @@ def _delete_many(
         ids = list(engine.matching(scope, source))
         return DeleteManyResponse(success=True, count=len(ids), would_delete=ids)
     outcome = engine.delete_by_source(scope, source, back_up=not request.skip_snapshot)
-    return DeleteManyResponse(success=True, deleted_count=len(outcome.deleted_ids))
+    answer = DeleteManyResponse(success=True, deleted_count=len(outcome.deleted_ids))
+    if scope.sources is not None:
+        answer.deleted_ids, answer.missing_ids = list(outcome.deleted_ids), list(outcome.missing_ids)
+    return answer

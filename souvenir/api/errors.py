@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from souvenir.errors import Overloaded, PayloadTooLarge, SouvenirError, Unauthorized
+from souvenir.errors import HostNotAllowed, Overloaded, PayloadTooLarge, SouvenirError, Unauthorized
 
 MAX_ECHO_CHARS = 200
 """Of a rejected value; enough to recognise it."""
@@ -76,15 +76,17 @@ _SENTENCES = {404: "No such route; GET /docs lists them all", 405: "This route d
 _DESCRIPTIONS: Mapping[int, str] = {
     400: "Nothing to do, or a body that cannot be read.",
     401: "No API key, or a wrong one.",
+    403: "The key may not do this: its role is too low, or it names a namespace or a source outside of its reach.",
     404: "What is named does not exist in this namespace.",
-    409: "The memory is pinned, archived, or its key is taken.",
+    409: "What stands against it has to be changed first: a pin, the archive, a key that is taken, the last admin key.",
     413: "The body is larger than MAX_BODY_BYTES.",
     422: "Fields that cannot be used.",
-    429: "Too many requests wait; Retry-After says when to come back.",
+    421: "The service is not known by the name in the Host header.",
+    429: "Too many requests wait, or too many wrong keys were sent; Retry-After says when to come back.",
     500: "A fault of the service; the log holds its cause under the request id.",
     503: "The service cannot do this now: it starts, closes, or has lost a part.",
 }
-_ALWAYS = (401, 413, 422, 429, 500, 503)
+_ALWAYS = (401, 403, 413, 421, 422, 429, 500, 503)
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -96,6 +98,12 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
         }
         for status in sorted({*_ALWAYS, *statuses})
     }
+
+
+def host_refusal() -> dict[int | str, dict[str, Any]]:
+    """The one error answer of routes that need no key."""
+    status = HostNotAllowed.status
+    return {status: {"description": _DESCRIPTIONS[status], "model": ErrorBody}}
 
 
 def error_response(

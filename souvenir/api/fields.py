@@ -77,6 +77,17 @@ def wire_time(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
+def source_path(path: str) -> str:
+    """:raises ValueError: If nothing is named but slashes."""
+    stripped = without_trailing_slash(path)
+    if not stripped:
+        raise ValueError("a source path must name something before its slash")
+    return stripped
+
+
 def without_trailing_slash(path: str) -> str:
     """A source path as a filter reads it: `proj/`, `proj/*` and `proj` are one."""
     return path.removesuffix("/*").rstrip("/")
+
+
+SourcePath = Annotated[Source, AfterValidator(source_path)]

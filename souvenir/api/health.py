@@ -1,4 +1,4 @@
-"""Whether the service lives, and whether it is ready. Open to everybody, so without the key nothing stored shows."""
+"""Whether the service lives, and whether it is ready. Open to everybody, so only an admin sees what is stored."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from souvenir.api import VERSION
-from souvenir.api.caller import Engine, key_is_right, sent_key, service_of
-from souvenir.api.errors import error_response
+from souvenir.api.caller import Engine, address_of, sent_key, service_of
+from souvenir.api.errors import error_response, host_refusal
 from souvenir.api.json_route import router
 from souvenir.types import Readiness, Scope
 
@@ -36,7 +36,7 @@ class HealthResponse(BaseModel):
     service: str = Field(description="The family of services that clients of this API look for.")
     version: str
     total_memories: int | None = Field(
-        default=None, description="In the default namespace; if no key is set or it is sent."
+        default=None, description="In the default namespace; if an admin asks, or nobody needs a key."
     )
     dimension: int | None = Field(default=None, description="Of a vector; likewise.")
     model: str | None = Field(default=None, description="The embedding model; likewise.")
@@ -60,20 +60,24 @@ class ReadyResponse(BaseModel):
 
     ready: bool
     status: str = Field(description="`ready`; `starting` while model or index are loaded; `error` if they cannot be.")
-    index_count: int = Field(description="Memories of the default namespace that a search can find.")
-    record_count: int = Field(description="Memories that are stored there.")
-    qdrant_count: int = Field(description="The same as `index_count`.")
-    metadata_count: int = Field(description="The same as `record_count`.")
+    index_count: int | None = Field(
+        description="Memories of the default namespace that a search can find; null unless an admin asks, or nobody "
+        "needs a key."
+    )
+    record_count: int | None = Field(description="Memories that are stored there; likewise.")
+    qdrant_count: int | None = Field(description="The same as `index_count`.")
+    metadata_count: int | None = Field(description="The same as `record_count`.")
 
     @classmethod
-    def of(cls, readiness: Readiness, *, load_failed: bool) -> ReadyResponse:
+    def of(cls, readiness: Readiness, *, load_failed: bool, tells_all: bool) -> ReadyResponse:
+        indexed, stored = (readiness.index_count, readiness.record_count) if tells_all else (None, None)
         return cls(
             ready=readiness.ready,
             status="error" if load_failed and not readiness.ready else readiness.status,
-            index_count=readiness.index_count,
-            record_count=readiness.record_count,
-            qdrant_count=readiness.index_count,
-            metadata_count=readiness.record_count,
+            index_count=indexed,
+            record_count=stored,
+            qdrant_count=indexed,
+            metadata_count=stored,
         )
 
 
@@ -104,12 +108,12 @@ class NotReadyBody(BaseModel):
     request_id: str
 
 
-@routes.get("/health", summary="Ask whether the service lives")
+@routes.get("/health", summary="Ask whether the service lives", responses=host_refusal())
 async def health(request: Request, engine: Engine) -> HealthResponse:
     """Answer at once, whatever else is being done."""
     answer = HealthResponse(status="ok", service="memories", version=VERSION)
     service = service_of(request)
-    if not service.settings.api_key or key_is_right(service.settings, await sent_key(request)):
+    if await _tells_all(request):
         # Not on one of the threads that all routes share, where it would queue behind searches.
         answer.total_memories = await asyncio.to_thread(engine.count, Scope())
         answer.dimension, answer.model = service.embedder.dim, service.embedder.model_id
@@ -120,11 +124,17 @@ async def health(request: Request, engine: Engine) -> HealthResponse:
     "/health/ready",
     summary="Ask whether the service is ready",
     response_model=ReadyResponse,
-    responses={503: {"model": NotReadyBody, "description": "Not yet, or not any more."}},
+    responses={**host_refusal(), 503: {"model": NotReadyBody, "description": "Not yet, or not any more."}},
 )
-def ready(request: Request, engine: Engine) -> ReadyResponse | Response:
+async def ready(request: Request, engine: Engine) -> ReadyResponse | Response:
     """Tell whether searches are answered now, and from all that is stored."""
-    state = ReadyResponse.of(engine.readiness(), load_failed=service_of(request).load_failed.is_set())
+    readiness = await asyncio.to_thread(engine.readiness)
+    failed = service_of(request).load_failed.is_set()
+    state = ReadyResponse.of(readiness, load_failed=failed, tells_all=await _tells_all(request))
     if not state.ready:
         return error_response(request.scope["state"], 503, "not_ready", state.model_dump())
     return state
+
+
+async def _tells_all(request: Request) -> bool:
+    return service_of(request).door.admits_admin(await sent_key(request), address_of(request))

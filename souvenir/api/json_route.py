@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 
-from souvenir.api.caller import authenticate, require_key, sent_key, service_of
+from souvenir.api.caller import GUARDS, admit, scope_of, sent_key
 
 _ANY = TypeAdapter[Any](Any)
 
@@ -36,12 +36,13 @@ class JsonRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        guarded = any(dependency.call is authenticate for dependency in self.dependant.dependencies)
+        needed = next((GUARDS[one.call] for one in self.dependant.dependencies if one.call in GUARDS), None)
 
         async def handle_json(request: Request) -> Response:
-            if guarded:
+            if needed is not None:
                 # The dependency does this too, but FastAPI asks it only after the body was read.
-                require_key(service_of(request).settings, await sent_key(request))
+                caller = admit(request, await sent_key(request))
+                scope_of(request, caller, needed, request.headers.get("X-Namespace"))
             return await handle(JsonRequest(request.scope, request.receive))
 
         return handle_json

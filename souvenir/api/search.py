@@ -16,13 +16,13 @@ routes = router("search")
 @routes.post("/search", summary="Search memories", responses=error_responses())
 def search(body: SearchRequest, scope: Reader, engine: Engine) -> SearchResponse:
     """Find the memories that answer a query best, by meaning and by words; all filters come before the choice."""
-    return SearchResponse.of(body, engine.search(scope, body.to_query()))
+    return SearchResponse.of(body, engine.search(scope, body.to_query(scope)))
 
 
 @routes.post("/search/explain", summary="Search, and explain every score", responses=error_responses())
 def explain_search(body: SearchRequest, scope: Admin, engine: Engine, request: Request) -> ExplainResponse:
     """Search like `/search`, and show what each arm found and what each score is made of."""
-    result = engine.search(scope, body.to_query(explain=True))
+    result = engine.search(scope, body.to_query(scope, explain=True))
     found = engine.get(scope, [item.memory_id for item in (*result.vector_candidates, *result.lexical_candidates)])
     return ExplainResponse.of(body, result, found, service_of(request).settings.search_fusion)
 
@@ -30,6 +30,6 @@ def explain_search(body: SearchRequest, scope: Admin, engine: Engine, request: R
 @routes.post("/search/batch", summary="Run many searches", responses=error_responses())
 def search_batch(body: SearchBatchRequest, scope: Reader, engine: Engine) -> SearchBatchResponse:
     """Run up to 200 searches in one request."""
-    found = engine.search_many(scope, [query.to_query() for query in body.queries])
+    found = engine.search_many(scope, [query.to_query(scope) for query in body.queries])
     results = [SearchResponse.of(query, result) for query, result in zip(body.queries, found, strict=True)]
     return SearchBatchResponse(results=results, count=len(results))

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from souvenir.api.fields import (
     Clean,
     EndMoment,
     Moment,
     OptionalSource,
-    Source,
+    SourcePath,
+    source_path,
     without_trailing_slash,
 )
 from souvenir.api.metadata import MetadataFilter
 from souvenir.api.records import RECORD_EXAMPLE, MemoryRecord, record_fields
+from souvenir.errors import SourceForbidden
 from souvenir.moments import utc_now
-from souvenir.types import Filters, Hit, SearchQuery, SearchResult, SourceFilter, SourceMatch, Weights
+from souvenir.sources import is_visible
+from souvenir.types import Filters, Hit, Scope, SearchQuery, SearchResult, SourceFilter, SourceMatch, Weights
 
-
-def _path(path: str) -> str:
-    stripped = without_trailing_slash(path)
-    if not stripped:
-        raise ValueError("a source path must name something before its slash")
-    return stripped
-
-
-SourcePath = Annotated[Source, AfterValidator(_path)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -77,10 +71,14 @@ class SearchRequest(BaseModel):
         if self.source_prefix and self.source_prefixes:
             raise ValueError("source_prefix and source_prefixes exclude each other")
         if self.source_prefix and self.source_boundary:
-            _path(self.source_prefix)
+            source_path(self.source_prefix)
         return self
 
-    def to_query(self, *, explain: bool = False) -> SearchQuery:
+    def to_query(self, scope: Scope, *, explain: bool = False) -> SearchQuery:
+        """:raises SourceForbidden: If one of `source_prefixes` lies outside of what the scope may see."""
+        for path in self.source_prefixes or ():
+            if not is_visible(path, scope.sources):
+                raise SourceForbidden(path, may_not="read")
         return SearchQuery(
             text=self.query,
             top_k=self.k,

@@ -8,6 +8,9 @@ from threading import Event, Thread
 import structlog
 
 from memory_engine import MemoryEngine
+from souvenir.access.attempts import FailedAttempts
+from souvenir.access.door import Door
+from souvenir.access.keys import ApiKeys
 from souvenir.api.counters import RequestCounters
 from souvenir.api.long_work import LongWork
 from souvenir.embedding.factory import embedder_of
@@ -34,6 +37,8 @@ class Service:
     jobs: Jobs
     long_work: LongWork
     own_model: LoadableEmbedder | None
+    keys: ApiKeys
+    door: Door
     loading: Thread | None = None
     load_failed: Event = field(default_factory=Event)
 
@@ -54,7 +59,10 @@ class Service:
             queue_max=settings.job_queue_max,
             retention_days=settings.job_retention_days,
         )
-        service = cls(settings, embedder, engine, counters, deduplication, jobs, LongWork(jobs), own_model)
+        env_key = "" if settings.api_key is None else settings.api_key.get_secret_value()
+        keys = ApiKeys(engine, has_env_key=bool(env_key))
+        door = Door(env_key, keys, FailedAttempts(limit=settings.auth_rate_limit))
+        service = cls(settings, embedder, engine, counters, deduplication, jobs, LongWork(jobs), own_model, keys, door)
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
         service.loading.start()
         return service
@@ -64,6 +72,7 @@ class Service:
         self.jobs.close()
         if self.loading is not None:
             self.loading.join(LOADING_TIMEOUT_S)
+        self.keys.close()
         self.engine.close()
         if self.own_model is not None:
             self.own_model.close()

@@ -5,12 +5,13 @@ Rows are dense; removing one moves the last into its place, as in the other arra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from souvenir.moments import to_us
+from souvenir.sources import is_visible, lies_in
 from souvenir.types import Filters, OwnerChanged, Passage, SourceFilter, SourceMatch
 
 _MIN_CAPACITY = 64
@@ -21,7 +22,7 @@ def source_matches(source: str, wanted: SourceFilter) -> bool:
         case SourceMatch.PREFIX:
             return source.startswith(wanted.pattern)
         case SourceMatch.PATH:
-            return source == wanted.pattern or source.startswith(wanted.pattern + "/")
+            return lies_in(source, wanted.pattern)
         case SourceMatch.SUBSTRING:
             return wanted.pattern in source
 
@@ -144,6 +145,10 @@ class PassageAttributes:
         for row in np.flatnonzero(self.owners == change.owner_id):
             self.change(int(row), change.source, to_us(change.occurred_at), change.archived)
 
+    def visible(self, paths: tuple[str, ...] | None) -> NDArray[np.bool_] | None:
+        """Which rows somebody sees who may see these paths, shape (n,); None if all."""
+        return None if paths is None else self._with_source(lambda name: is_visible(name, paths))
+
     def allowed(self, filters: Filters, owner_ids: NDArray[np.int64] | None) -> NDArray[np.bool_] | None:
         """Which rows satisfy the filters, shape (n,); None if all do.
 
@@ -152,9 +157,11 @@ class PassageAttributes:
         masks: list[NDArray[np.bool_]] = []
         if not filters.include_archived and self._archived_count:
             masks.append(~self.archived)
+        visible = self.visible(filters.visible)
+        if visible is not None:
+            masks.append(visible)
         if filters.sources:
-            chosen = [any(source_matches(name, wanted) for wanted in filters.sources) for name in self._source_names]
-            masks.append(np.array(chosen, dtype=np.bool_)[self._sources[: self._size]])
+            masks.append(self._with_source(lambda name: any(source_matches(name, one) for one in filters.sources)))
         if filters.since is not None:
             masks.append(self.occurred >= to_us(filters.since))
         if filters.until is not None:
@@ -162,6 +169,11 @@ class PassageAttributes:
         if owner_ids is not None:
             masks.append(np.isin(self.owners, owner_ids))
         return np.logical_and.reduce(masks) if masks else None
+
+    def _with_source(self, wanted: Callable[[str], bool]) -> NDArray[np.bool_]:
+        """Which rows have a source that is wanted, shape (n,)."""
+        chosen = np.array([wanted(name) for name in self._source_names], dtype=np.bool_)
+        return chosen[self._sources[: self._size]]
 
     def _columns(self) -> tuple[NDArray[np.generic], ...]:
         return self._ids, self._owners, self._sources, self._occurred, self._archived, self._profiles

@@ -62,7 +62,7 @@ class Candidates:
 
     :param terms: The query's terms in each candidate, if the probe asked to explain; else empty.
     :param complete: No allowed passage was left out by the cut.
-    :param excluded: Passages that the filters kept from the arms.
+    :param excluded: Passages that the filters kept from the arms, of those that the scope may see.
     """
 
     rows: NDArray[np.int64]
@@ -148,7 +148,7 @@ class NamespaceIndex:
                 found.append(self.vectors.search(probe.vector - centre, probe.candidate_count, allowed))
             rows = _union(found, len(self))
             dense, similarity = self._cosines(rows, probe.vector, centre)
-            reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
+            visible, reachable = self._count(self.attributes.visible(probe.filters.visible)), self._count(allowed)
             return Candidates(
                 rows=rows,
                 passage_ids=self.attributes.ids[rows],
@@ -161,8 +161,11 @@ class NamespaceIndex:
                 terms=tuple(map(tuple, self.lexical.explain(query.terms, rows.tolist()))) if probe.explain else (),
                 repairs=query.repairs,
                 complete=all(len(part) < probe.candidate_count for part in found) or len(rows) == reachable,
-                excluded=len(self) - reachable,
+                excluded=visible - reachable,
             )
+
+    def _count(self, mask: NDArray[np.bool_] | None) -> int:
+        return len(self) if mask is None else int(np.count_nonzero(mask))
 
     def _lexical(self, probe: Probe, allowed: NDArray[np.bool_] | None) -> tuple[RepairedQuery, NDArray[np.float32]]:
         if not probe.words:

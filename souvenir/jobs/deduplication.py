@@ -95,7 +95,7 @@ class Deduplication:
 
     def _next_source(self, scope: Scope, after: str | None) -> str | None:
         with self._engine.namespace(scope) as (connection, namespace):
-            return None if namespace is None else rows.next_source(connection, namespace.id, after)
+            return None if namespace is None else rows.next_source(connection, namespace, after)
 
     def _compare(
         self, scope: Scope, source: str, threshold: float, progress: Progress, state: _State, total: int

@@ -11,6 +11,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from souvenir.store.reads import Namespace, visible_condition
 from souvenir.store.rows import ids_parameter
 from souvenir.types import FloatVector
 
@@ -34,11 +35,12 @@ class Candidates:
     dim: int
 
 
-def next_source(connection: apsw.Connection, namespace_id: int, after: str | None) -> str | None:
-    """The first source in order, or the first after one."""
+def next_source(connection: apsw.Connection, namespace: Namespace, after: str | None) -> str | None:
+    """The first visible source in order, or the first after one."""
+    visible, parameters = visible_condition(namespace.sources)
     row = connection.execute(
-        "SELECT min(source) FROM memories WHERE namespace_id = ? AND (? IS NULL OR source > ?)",
-        (namespace_id, after, after),
+        f"SELECT min(source) FROM memories WHERE namespace_id = ? AND (? IS NULL OR source > ?) AND {visible}",
+        (namespace.id, after, after, *parameters),
     ).get
     return None if row is None else str(row)
 

@@ -1,4 +1,8 @@
-"""Every read of memories and passages. Each function takes a connection inside a read transaction."""
+"""Every read of memories and passages. Each function takes a connection inside a read transaction.
+
+What is read for a caller is read of a `Namespace`, which says what of it the caller may see: no function here tells
+anything of a memory outside, not by its links either.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ import apsw
 import numpy as np
 
 from souvenir.moments import from_us
+from souvenir.sources import PARENT, SEPARATOR
 from souvenir.store.rows import MEMORY_COLUMNS, ids_parameter, link_of, memory_of, passage_of, same_json
 from souvenir.types import (
     FloatVector,
@@ -23,21 +28,30 @@ from souvenir.types import (
 )
 
 SUPERSEDES = "supersedes"
+MERGED_FROM = "source_memory_ids"
+"""The metadata key of a merged memory that holds the ids of those that it was merged from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
+    """A namespace as somebody sees it.
+
+    :param sources: The paths that they may see; None: all.
+    """
+
     id: int
     name: str
     created_at: datetime
     changed_at: datetime
+    sources: tuple[str, ...] | None = None
 
 
-def namespace_named(connection: apsw.Connection, name: str) -> Namespace | None:
+def namespace_named(connection: apsw.Connection, name: str, sources: tuple[str, ...] | None = None) -> Namespace | None:
+    """The namespace if it was ever written to, as somebody sees it who may see these sources."""
     row: Any = connection.execute(
         "SELECT id, name, created_at, changed_at FROM namespaces WHERE name = ?", (name,)
     ).fetchone()
-    return None if row is None else Namespace(row[0], row[1], from_us(row[2]), from_us(row[3]))
+    return None if row is None else Namespace(row[0], row[1], from_us(row[2]), from_us(row[3]), sources)
 
 
 def meta(connection: apsw.Connection, key: str) -> str | None:
@@ -57,8 +71,21 @@ def source_condition(source: SourceFilter) -> tuple[str, list[Any]]:
             return "instr(source, ?) > 0", [source.pattern]
 
 
-def _where(namespace_id: int, source: SourceFilter | None, pinned: bool | None) -> tuple[str, list[Any]]:
-    conditions, parameters = ["namespace_id = ?"], [namespace_id]
+def visible_condition(sources: tuple[str, ...] | None, column: str = "source") -> tuple[str, list[Any]]:
+    """SQL that is true where `souvenir.sources.is_visible` is, and its parameters."""
+    if sources is None:
+        return "1", []
+    of_each = [f"{column} = ? OR substr({column}, 1, length(?)) = ?"] * len(sources)
+    parameters = [value for path in sources for value in (path, path + SEPARATOR, path + SEPARATOR)]
+    climbs = f"instr('/' || {column} || '/', '/{PARENT}/')"
+    return f"({' OR '.join(of_each) or '0'}) AND {climbs} = 0", parameters
+
+
+def _where(
+    namespace: Namespace, source: SourceFilter | None = None, pinned: bool | None = None
+) -> tuple[str, list[Any]]:
+    visible, values = visible_condition(namespace.sources)
+    conditions, parameters = ["namespace_id = ?", visible], [namespace.id, *values]
     if source is not None:
         condition, values = source_condition(source)
         conditions.append(condition)
@@ -69,25 +96,60 @@ def _where(namespace_id: int, source: SourceFilter | None, pinned: bool | None) 
     return " AND ".join(conditions), parameters
 
 
-def memories(connection: apsw.Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Memory]:
-    """The memories of this namespace among `ids`, with their links, by id."""
+def memories(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> dict[int, Memory]:
+    """The visible memories of this namespace among `ids`, with their links, by id."""
+    return _shown(connection, namespace, as_stored(connection, namespace, ids))
+
+
+def as_stored(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> dict[int, Memory]:
+    """The same, without links and with all that their metadata holds: for writing them again, not for showing them."""
+    where, parameters = _where(namespace)
     rows = connection.execute(
-        f"SELECT {MEMORY_COLUMNS} FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND namespace_id = ?",
-        (ids_parameter(ids), namespace_id),
+        f"SELECT {MEMORY_COLUMNS} FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND {where}",
+        (ids_parameter(ids), *parameters),
     )
-    return with_links(connection, {row[0]: memory_of(row) for row in rows})
+    return {row[0]: memory_of(row) for row in rows}
 
 
-def with_links(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
+def _shown(connection: apsw.Connection, namespace: Namespace, found: dict[int, Memory]) -> dict[int, Memory]:
+    """The memories with their links, and without the ids of those outside that they were merged from."""
+    found = _with_links(connection, namespace, found)
+    if namespace.sources is None:
+        return found
+    merged = {id_: _merged_from(memory) for id_, memory in found.items() if MERGED_FROM in memory.metadata}
+    visible = visible_ids(connection, namespace, {one for ids in merged.values() for one in ids})
+    for id_, ids in merged.items():
+        metadata = {**found[id_].metadata, MERGED_FROM: [one for one in ids if one in visible]}
+        found[id_] = replace(found[id_], metadata=metadata)
+    return found
+
+
+def _merged_from(memory: Memory) -> list[int]:
+    ids = memory.metadata[MERGED_FROM]
+    return [one for one in ids if isinstance(one, int)] if isinstance(ids, list) else []
+
+
+def visible_ids(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> set[int]:
+    """Those of the ids that are visible memories of this namespace."""
+    where, parameters = _where(namespace)
+    rows = connection.execute(
+        f"SELECT id FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND {where}",
+        (ids_parameter(ids), *parameters),
+    )
+    return {row[0] for row in rows}
+
+
+def _with_links(connection: apsw.Connection, namespace: Namespace, found: dict[int, Memory]) -> dict[int, Memory]:
     """The same memories with what their links say: what they supersede, its text, and what superseded them.
 
-    A merged memory supersedes several and has no one previous text.
+    A merged memory supersedes several and has no one previous text. Links with memories outside are left out.
     """
     ids = ids_parameter(found)
+    visible, parameters = visible_condition(namespace.sources, "m.source")
     outgoing: list[Any] = connection.execute(
         "SELECT l.from_id, l.to_id, l.type, l.created_at, m.text FROM links l JOIN memories m ON m.id = l.to_id "
-        "WHERE l.from_id IN (SELECT value FROM json_each(?)) ORDER BY l.from_id, l.to_id",
-        (ids,),
+        f"WHERE l.from_id IN (SELECT value FROM json_each(?)) AND {visible} ORDER BY l.from_id, l.to_id",
+        (ids, *parameters),
     ).fetchall()
     for *columns, text in outgoing:
         link = link_of(tuple(columns))
@@ -95,9 +157,9 @@ def with_links(connection: apsw.Connection, found: dict[int, Memory]) -> dict[in
         only = not memory.links
         found[link.from_id] = replace(memory, links=(*memory.links, link), previous_text=text if only else None)
     incoming: list[Any] = connection.execute(
-        "SELECT to_id, from_id FROM links "
-        "WHERE to_id IN (SELECT value FROM json_each(?)) AND type = ? ORDER BY from_id",
-        (ids, SUPERSEDES),
+        "SELECT l.to_id, l.from_id FROM links l JOIN memories m ON m.id = l.from_id "
+        f"WHERE l.to_id IN (SELECT value FROM json_each(?)) AND l.type = ? AND {visible} ORDER BY l.from_id",
+        (ids, SUPERSEDES, *parameters),
     ).fetchall()
     for to_id, from_id in incoming:
         found[to_id] = replace(found[to_id], superseded_by=from_id)
@@ -106,7 +168,7 @@ def with_links(connection: apsw.Connection, found: dict[int, Memory]) -> dict[in
 
 def list_memories(
     connection: apsw.Connection,
-    namespace_id: int,
+    namespace: Namespace,
     *,
     source: SourceFilter | None,
     pinned: bool | None,
@@ -114,34 +176,35 @@ def list_memories(
     limit: int,
 ) -> list[Memory]:
     """In the order in which they were stored, archived ones included."""
-    where, parameters = _where(namespace_id, source, pinned)
+    where, parameters = _where(namespace, source, pinned)
     rows = connection.execute(
         f"SELECT {MEMORY_COLUMNS} FROM memories WHERE {where} ORDER BY id LIMIT ? OFFSET ?",
         (*parameters, limit, offset),
     )
-    return list(with_links(connection, {row[0]: memory_of(row) for row in rows}).values())
+    return list(_shown(connection, namespace, {row[0]: memory_of(row) for row in rows}).values())
 
 
 def count_memories(
-    connection: apsw.Connection, namespace_id: int, *, source: SourceFilter | None = None, pinned: bool | None = None
+    connection: apsw.Connection, namespace: Namespace, *, source: SourceFilter | None = None, pinned: bool | None = None
 ) -> int:
-    where, parameters = _where(namespace_id, source, pinned)
+    where, parameters = _where(namespace, source, pinned)
     return int(connection.execute(f"SELECT count(*) FROM memories WHERE {where}", parameters).get)
 
 
-def count_passages(connection: apsw.Connection, namespace_id: int) -> int:
-    return int(connection.execute("SELECT count(*) FROM passages WHERE namespace_id = ?", (namespace_id,)).get)
+def count_passages(connection: apsw.Connection, namespace: Namespace) -> int:
+    where, parameters = _where(namespace)
+    return int(connection.execute(f"SELECT count(*) FROM passages WHERE {where}", parameters).get)
 
 
 def memory_ids(
-    connection: apsw.Connection, namespace_id: int, *, source: SourceFilter | None = None, pinned: bool | None = None
+    connection: apsw.Connection, namespace: Namespace, *, source: SourceFilter | None = None, pinned: bool | None = None
 ) -> list[int]:
-    where, parameters = _where(namespace_id, source, pinned)
+    where, parameters = _where(namespace, source, pinned)
     return [row[0] for row in connection.execute(f"SELECT id FROM memories WHERE {where} ORDER BY id", parameters)]
 
 
 def keyed_memory_id(connection: apsw.Connection, namespace_id: int, source: str, key: str) -> int | None:
-    """The living memory that (source, key) names."""
+    """The living memory that (source, key) names, for a caller who may write to the source."""
     row = connection.execute(
         "SELECT id FROM memories WHERE namespace_id = ? AND source = ? AND key = ? AND archived = 0",
         (namespace_id, source, key),
@@ -149,10 +212,10 @@ def keyed_memory_id(connection: apsw.Connection, namespace_id: int, source: str,
     return None if row is None else int(row[0])
 
 
-def owners_with_metadata(connection: apsw.Connection, namespace_id: int, wanted: JsonObject) -> list[int]:
+def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, wanted: JsonObject) -> list[int]:
     """Ids of the memories whose metadata holds every wanted key with an equal JSON value."""
-    conditions: list[str] = ["namespace_id = ?"]
-    parameters: list[Any] = [namespace_id]
+    where, parameters = _where(namespace)
+    conditions = [where]
     nested = {key: value for key, value in wanted.items() if isinstance(value, Mapping | list)}
     for key, value in wanted.items():
         # SQL compares nested values as text, which depends on the order of keys: it only finds candidates for them.

@@ -14,8 +14,9 @@ from typing import Any
 import apsw
 import numpy as np
 
-from souvenir.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryNotFound, MemoryPinned
-from souvenir.moments import to_us
+from souvenir.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryNotFound, MemoryPinned, SourceForbidden
+from souvenir.moments import from_us, to_us
+from souvenir.sources import is_visible
 from souvenir.store import reads
 from souvenir.store.rows import history_state, ids_parameter, to_json
 from souvenir.types import (
@@ -49,7 +50,7 @@ class IndexUpdate:
 @dataclass(slots=True)
 class Transaction:
     connection: apsw.Connection
-    namespace_id: int
+    namespace: reads.Namespace
     scope: Scope
     model_id: str
     now: datetime
@@ -59,12 +60,18 @@ class Transaction:
     def begin(cls, connection: apsw.Connection, scope: Scope, model_id: str, now: datetime) -> Transaction:
         """Start a write to the scope's namespace, which is made if it is new."""
         now_us = to_us(now)
-        row = connection.execute(
+        row: Any = connection.execute(
             "INSERT INTO namespaces (name, created_at, changed_at) VALUES (?, ?, ?) "
-            "ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id",
+            "ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id, created_at, changed_at",
             (scope.namespace, now_us, now_us),
-        ).get
-        return cls(connection, int(row), scope, model_id, now)
+        ).fetchone()
+        id_, created_at, changed_at = row
+        namespace = reads.Namespace(id_, scope.namespace, from_us(created_at), from_us(changed_at), scope.sources)
+        return cls(connection, namespace, scope, model_id, now)
+
+    @property
+    def namespace_id(self) -> int:
+        return self.namespace.id
 
     def finish(self) -> IndexUpdate:
         """Number the write, so that an index snapshot knows whether it is of this state."""
@@ -75,8 +82,8 @@ class Transaction:
         return IndexUpdate(self.namespace_id, int(change_seq), tuple(self.changes))
 
     def memory(self, memory_id: int) -> Memory:
-        """:raises MemoryNotFound: If this namespace has no such memory."""
-        found = reads.memories(self.connection, self.namespace_id, [memory_id])
+        """:raises MemoryNotFound: If this namespace has no such memory, or the scope may not see it."""
+        found = reads.memories(self.connection, self.namespace, [memory_id])
         if memory_id not in found:
             raise MemoryNotFound(memory_id)
         return found[memory_id]
@@ -100,7 +107,11 @@ class Transaction:
         return memory
 
     def insert(self, draft: MemoryDraft, passages: Sequence[PreparedPassage], *, action: str = "add") -> Memory:
-        """:raises KeyTaken: If a living memory has the draft's key."""
+        """:raises SourceForbidden: If the scope may not write to the draft's source.
+
+        :raises KeyTaken: If a living memory has the draft's key.
+        """
+        require_writable(self.scope, draft.source)
         if draft.key is not None:
             self._require_free_key(draft.source, draft.key, but=None)
         now_us = to_us(self.now)
@@ -139,9 +150,10 @@ class Transaction:
     def update(self, memory_id: int, patch: MemoryPatch, passages: Sequence[PreparedPassage]) -> Memory:
         """Apply a patch; `passages` are those of the new text, and empty if the text stays.
 
+        :raises SourceForbidden: If the scope may not write to the new source.
         :raises KeyTaken: If the memory would come to share its (source, key) with another living one.
         """
-        before = self.memory(memory_id)
+        before = self._stored(memory_id)
         after = replace(
             before,
             text=before.text if patch.text is None else patch.text,
@@ -154,15 +166,18 @@ class Transaction:
         return self._write(before, after, passages, action="update")
 
     def archive(self, memory: Memory, *, action: str = "archive") -> Memory:
-        return self._write(memory, replace(memory, archived=True), (), action=action)
+        before = self._stored(memory.id)
+        return self._write(before, replace(before, archived=True), (), action=action)
 
     def upsert(self, draft: MemoryDraft, passages: Sequence[PreparedPassage]) -> UpsertOutcome:
         """Change the living memory that has the draft's (source, key), or store a new one.
 
         :raises InvalidRequest: If the draft has no key.
+        :raises SourceForbidden: If the scope may not write to its source.
         """
         if draft.key is None:
             raise InvalidRequest("An upsert names its memory by source and key; give a key")
+        require_writable(self.scope, draft.source)
         held = reads.keyed_memory_id(self.connection, self.namespace_id, draft.source, draft.key)
         if held is None:
             return UpsertOutcome(self.insert(draft, passages).id, created=True)
@@ -180,7 +195,7 @@ class Transaction:
         self, draft: MemoryDraft, passages: Sequence[PreparedPassage], blocker: Memory, similarity: float
     ) -> AddOutcome:
         """Supersede the memory that an add collided with, if it still stands and is not pinned."""
-        now = reads.memories(self.connection, self.namespace_id, [blocker.id]).get(blocker.id)
+        now = reads.memories(self.connection, self.namespace, [blocker.id]).get(blocker.id)
         if now is None or now.archived:
             return AddOutcome(AddAction.ADDED, self.insert(draft, passages).id)
         if now.pinned:
@@ -195,9 +210,13 @@ class Transaction:
         )
 
     def delete(self, memory_ids: Sequence[int]) -> None:
-        """Remove memories with their passages, vectors and links, and empty what history remembers of them."""
-        self._delete_passages(memory_ids)
-        ids = ids_parameter(memory_ids)
+        """Remove memories with their passages, vectors and links, and empty what history remembers of them.
+
+        Ids that the scope cannot see are left alone.
+        """
+        found = sorted(reads.visible_ids(self.connection, self.namespace, memory_ids))
+        self._delete_passages(found)
+        ids = ids_parameter(found)
         self.connection.execute("DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))", (ids,))
         self.connection.execute(
             "UPDATE history SET before = NULL, after = NULL WHERE memory_id IN (SELECT value FROM json_each(?))", (ids,)
@@ -208,7 +227,15 @@ class Transaction:
             (self.namespace_id, self.scope.actor, to_us(self.now), ids),
         )
 
+    def _stored(self, memory_id: int) -> Memory:
+        """What is to be changed, whole: a caller that does not see all of its metadata must not take the rest away."""
+        found = reads.as_stored(self.connection, self.namespace, [memory_id])
+        if memory_id not in found:
+            raise MemoryNotFound(memory_id)
+        return found[memory_id]
+
     def _write(self, before: Memory, after: Memory, passages: Sequence[PreparedPassage], *, action: str) -> Memory:
+        require_writable(self.scope, after.source)
         if after.key is not None and not after.archived:
             self._require_free_key(after.source, after.key, but=after.id)
         after = replace(after, updated_at=self.now)
@@ -304,6 +331,12 @@ class Transaction:
                 history_state(after),
             ),
         )
+
+
+def require_writable(scope: Scope, source: str) -> None:
+    """:raises SourceForbidden: If the scope may not write to the source."""
+    if not is_visible(source, scope.sources):
+        raise SourceForbidden(source)
 
 
 def _filtered_by(memory: Memory) -> tuple[str, datetime, bool]:

@@ -18,6 +18,8 @@ from souvenir.settings import Settings
 from tests.fake_embedder import FakeEmbedder
 
 KEY = "k-4f9c2a7d6b1e"
+BASE_URL = "http://localhost"
+"""The service listens on loopback, where it answers to such names only."""
 
 Add = Callable[..., int]
 Start = Callable[..., TestClient]
@@ -41,7 +43,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         def start_app(change: Callable[[FastAPI], Any] = lambda _: None, **values: Any) -> TestClient:
             app = create_app(Settings(**{"data_dir": tmp_path / "data", **values}), FakeEmbedder())
             change(app)
-            return running.enter_context(TestClient(app))
+            return running.enter_context(TestClient(app, base_url=BASE_URL))
 
         yield start_app
 
@@ -50,7 +52,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def shared_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """An open service for requests that change nothing, or that nobody reads back."""
     data_dir = tmp_path_factory.mktemp("shared")
-    with TestClient(create_app(Settings(data_dir=data_dir), FakeEmbedder())) as client:
+    with TestClient(
+        create_app(Settings(data_dir=data_dir, auth_rate_limit=10**6), FakeEmbedder()), base_url=BASE_URL
+    ) as client:
         yield client
 
 

@@ -11,9 +11,11 @@ from pydantic import SecretStr
 from starlette.testclient import TestClient
 
 from app import create_app
-from souvenir.api.caller import OPEN_PATHS, authenticate
+from souvenir.api.caller import GUARDS, OPEN_PATHS
+from souvenir.api.json_route import JsonRoute
 from souvenir.settings import Settings
-from tests.api.conftest import KEY, Start
+from souvenir.types import Role
+from tests.api.conftest import BASE_URL, KEY, Start
 from tests.api.operations import OPERATIONS, Operation, described, routes_of
 from tests.fake_embedder import FakeEmbedder
 
@@ -23,12 +25,14 @@ GUARDED = [operation for operation in OPERATIONS if operation.template not in OP
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     data_dir: Path = tmp_path_factory.mktemp("guarded")
-    with TestClient(create_app(Settings(data_dir=data_dir, api_key=SecretStr(KEY)), FakeEmbedder())) as client:
+    settings = Settings(data_dir=data_dir, api_key=SecretStr(KEY), auth_rate_limit=10**6)
+    with TestClient(create_app(settings, FakeEmbedder()), base_url=BASE_URL) as client:
         yield client
 
 
-def declares_authentication(dependant: Dependant) -> bool:
-    return dependant.call is authenticate or any(map(declares_authentication, dependant.dependencies))
+def guards_of(dependant: Dependant) -> list[Role]:
+    """The roles that a route asks for; it must say so itself, since a guard deeper down is asked after the body."""
+    return [GUARDS[dependency.call] for dependency in dependant.dependencies if dependency.call in GUARDS]
 
 
 def send(client: TestClient, operation: Operation, headers: dict[str, str]) -> int:
@@ -38,11 +42,12 @@ def send(client: TestClient, operation: Operation, headers: dict[str, str]) -> i
     return response.status_code
 
 
-def test_every_route_declares_the_authentication_or_is_open():
+def test_every_route_declares_one_guard_or_is_open():
     routes = routes_of(described())
-    assert len(routes) > 30
-    unguarded = {route.path for route in routes if not declares_authentication(route.dependant)}
-    assert unguarded == OPEN_PATHS
+    assert len(routes) > 40
+    assert {route.path for route in routes if not guards_of(route.dependant)} == OPEN_PATHS
+    assert {route.path for route in routes if len(guards_of(route.dependant)) > 1} == set()
+    assert {route.path for route in routes if not isinstance(route, JsonRoute)} <= OPEN_PATHS
 
 
 @pytest.mark.parametrize("operation", GUARDED, ids=str)

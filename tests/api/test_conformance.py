@@ -1,6 +1,7 @@
-"""Requests that nobody thought of: schemathesis makes them from the description, in this process.
+"""Requests that nobody thought of, by keys of every role: schemathesis makes them from the description.
 
-Its pytest plugin is not used: it reaches into parts of pytest that have changed. Hypothesis drives its strategies.
+They run in this process. Its pytest plugin is not used: it reaches into parts of pytest that have changed. Hypothesis
+drives its strategies.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
+from pydantic import SecretStr
 from schemathesis.checks import not_a_server_error
 from schemathesis.python.asgi import shutdown_lifespans
 from schemathesis.specs.openapi.checks import (
@@ -22,24 +24,38 @@ from schemathesis.specs.openapi.checks import (
 
 from app import create_app
 from souvenir.settings import Settings
+from souvenir.types import Role
+from tests.api.conftest import KEY
 from tests.api.operations import DOCUMENT, OPERATIONS, Operation
 from tests.fake_embedder import FakeEmbedder
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 SCHEMA = schemathesis.openapi.from_dict(copy.deepcopy(DOCUMENT))
-BOUNDED = settings(
-    max_examples=10, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
+EXAMPLES = {Role.ADMIN: 10, Role.READ_WRITE: 5, Role.READ_ONLY: 5}
+KEYS: dict[Role, str] = {Role.ADMIN: KEY}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    SCHEMA.app = create_app(Settings(data_dir=tmp_path_factory.mktemp("conformance")), FakeEmbedder())
+    folder = tmp_path_factory.mktemp("conformance")
+    SCHEMA.app = create_app(
+        Settings(data_dir=folder, api_key=SecretStr(KEY), allowed_hosts=("testserver",)), FakeEmbedder()
+    )
+    for role in (Role.READ_ONLY, Role.READ_WRITE):
+        KEYS[role] = made_key(role)
     yield
     shutdown_lifespans()
 
 
+def made_key(role: Role) -> str:
+    body: Any = {"name": role.value, "role": role.value, "prefixes": ["claude-code", "team"]}
+    case = SCHEMA["/api/keys"]["POST"].Case(body=body, media_type="application/json")
+    made: str = case.call(headers={"X-API-Key": KEY}).json()["key"]
+    return made
+
+
+@pytest.mark.parametrize("role", Role, ids=str)
 @pytest.mark.parametrize(
     ("operation", "mode"),
     [
@@ -50,12 +66,19 @@ def _application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         if mode.is_positive or operation.body is not None or operation.description.get("parameters")
     ],
 )
-def test_no_request_is_a_fault_and_every_answer_is_as_described(operation: Operation, mode):
+def test_no_request_is_a_fault_and_every_answer_is_as_described(operation: Operation, mode, role: Role):
     cases = SCHEMA[operation.template][operation.method].as_strategy(generation_mode=mode)
 
-    @BOUNDED
+    @settings(
+        max_examples=EXAMPLES[role],
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(case=cases)
     def send(case: schemathesis.Case[Any]) -> None:
-        case.call_and_validate(checks=CHECKS)
+        response = case.call_and_validate(checks=CHECKS, headers={"X-API-Key": KEYS[role]})
+        assert response.status_code not in {401, 421}
 
     send()

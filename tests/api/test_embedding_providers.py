@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from app import create_app
 from souvenir.settings import Settings
+from tests.api.conftest import BASE_URL
 from tests.vendor_server import DIM, VendorServer
 
 MODEL_ID = f"openai/their-model/{DIM}"
@@ -41,7 +42,8 @@ def serve(vendor: VendorServer, tmp_path: Path) -> Iterator[Serve]:
                 "embed_base_url": f"{vendor.url}/v1",
                 "embed_rest_s": 0,
             }
-            return running.enter_context(TestClient(create_app(Settings(**{**settings, **values}))))
+            app = create_app(Settings(**{**settings, **values}))
+            return running.enter_context(TestClient(app, base_url=BASE_URL))
 
         yield start
 
@@ -95,7 +97,8 @@ def test_ollama_serves_under_the_settings_of_other_systems(vendor, monkeypatch, 
     monkeypatch.setenv("MEMORY_EMBEDDING_BACKEND", "ollama")
     monkeypatch.setenv("MEMORY_EMBEDDING_MODEL", "their-model")
     monkeypatch.setenv("OLLAMA_BASE_URL", vendor.url)
-    with TestClient(create_app(Settings(data_dir=tmp_path / "data", embed_dim=DIM))) as client:
+    app = create_app(Settings(data_dir=tmp_path / "data", embed_dim=DIM))
+    with TestClient(app, base_url=BASE_URL) as client:
         assert add(client, "kept").status_code == 200
         assert client.get("/stats").json()["model"] == f"ollama/their-model/{DIM}"
     assert vendor.batches == [["kept"]]

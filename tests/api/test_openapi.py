@@ -28,6 +28,8 @@ WIRE = {
     *("POST /memory/archive-batch", "POST /memory/is-novel", "POST /memory/deduplicate"),
     *("GET /jobs", "GET /jobs/{job_id}", "POST /jobs/{job_id}/cancel"),
     *("GET /backups", "POST /backup", "POST /restore"),
+    *("GET /api/keys", "POST /api/keys", "GET /api/keys/me"),
+    *("PATCH /api/keys/{key_id}", "DELETE /api/keys/{key_id}", "POST /api/keys/{key_id}/rotate"),
     *("GET /snapshots", "POST /snapshots", "POST /snapshots/{name}/restore"),
 }
 
@@ -56,7 +58,7 @@ def test_an_operation_has_a_summary_one_sentence_a_response_model_and_examples(o
 
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.template not in OPEN_PATHS], ids=str)
 def test_an_operation_says_how_it_fails_and_which_key_it_takes(operation):
-    assert {"401", "413", "422", "429", "500", "503"} <= set(operation.description["responses"])
+    assert {"401", "403", "413", "421", "422", "429", "500", "503"} <= set(operation.description["responses"])
     assert [list(scheme) for scheme in operation.description["security"]] == [["APIKeyHeader"], ["HTTPBearer"]]
     assert "X-Namespace" in {parameter["name"] for parameter in operation.description["parameters"]}
 

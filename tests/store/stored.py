@@ -39,7 +39,7 @@ def texts_of(database: Database) -> list[str]:
         namespace = reads.namespace_named(connection, DEFAULT_NAMESPACE)
         if namespace is None:
             return []
-        held = reads.list_memories(connection, namespace.id, source=None, pinned=None, offset=0, limit=100_000)
+        held = reads.list_memories(connection, namespace, source=None, pinned=None, offset=0, limit=100_000)
         return [memory.text for memory in held]
 
 

@@ -170,6 +170,8 @@ def test_a_memory_is_read_with_the_fields_that_it_was_written_with(database: Dat
     draft = MemoryDraft("text", "s", {"é": [1, None]}, key="k", document_at=NOW - timedelta(days=400), pinned=True)
     written = write(database, lambda tx: tx.insert(draft, passages("text")))
     with database.read() as connection:
-        found = reads.memories(connection, 1, [written.id])[written.id]
+        namespace = reads.namespace_named(connection, "default")
+        assert namespace is not None
+        found = reads.memories(connection, namespace, [written.id])[written.id]
     assert found == replace(written, metadata={"é": [1, None]})
     assert found.occurred_at == draft.document_at

@@ -1,0 +1,271 @@
+"""The API keys: made, changed, replaced, revoked, and looked up without asking the database.
+
+A key is `mem_` and 32 hexadecimal digits. It is shown once, when it is made; what is kept is its SHA-256, which is as
+good as the key is random. Lookups read a map in memory, which is read anew after every change and before the change is
+answered, so a revoked key stops at once. A restore carries the keys over, so the map stays true across it.
+
+Invariant: nobody can lock everybody out. While the service has no API_KEY, an admin key is the first to be made, and
+the last one cannot be revoked or made less.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from threading import Lock
+
+import apsw
+
+from memory_engine import MemoryEngine
+from souvenir.engine.maintenance import Maintenance
+from souvenir.errors import Conflict, KeyNotFound, KeyNotUsable, NothingToDo, Overloaded, Unavailable
+from souvenir.moments import utc_now
+from souvenir.store import keys as rows
+from souvenir.store.keys import ApiKey, Usage
+from souvenir.types import DEFAULT_NAMESPACE, Role, Scope
+
+KEY_BEGIN = "mem_"
+SHOWN_CHARS = 8
+"""Of a key, kept for people to tell it from others; 16 of its 128 bits."""
+
+USAGE_INTERVAL_S = 60.0
+"""How often use is written down: a kill forgets the use of this time, and nothing else."""
+
+PRINCIPAL_PATTERN = r"^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$"
+_SLUG = re.compile(PRINCIPAL_PATTERN)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDraft:
+    """A key that somebody asks for."""
+
+    name: str
+    role: Role
+    prefixes: tuple[str, ...] = ()
+    namespace: str | None = None
+    principal_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPatch:
+    """A change of some fields; `None` leaves a field as it is."""
+
+    name: str | None = None
+    role: Role | None = None
+    prefixes: tuple[str, ...] | None = None
+    namespace: str | None = None
+    principal_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key and its secret, which nobody can read a second time."""
+
+    key: ApiKey
+    secret: str
+
+
+class ApiKeys:
+    """Safe to use from any thread.
+
+    :param has_env_key: Whether API_KEY is set, which always lets an admin in.
+    """
+
+    def __init__(self, engine: MemoryEngine, *, has_env_key: bool) -> None:
+        self._engine = engine
+        self._has_env_key = has_env_key
+        self._reloading = Lock()
+        self._living: Mapping[str, ApiKey] = {}
+        self._any_made = False
+        self._using = Lock()
+        self._used: dict[str, Usage] = {}
+        self._reload()
+        self._maintenance = Maintenance(self.write_usage, interval_s=USAGE_INTERVAL_S)
+        self._maintenance.start()
+
+    def close(self) -> None:
+        """Write down what was used; the engine must still be open. If it cannot, that use is forgotten."""
+        self._maintenance.close()
+        with suppress(Overloaded, Unavailable):
+            self.write_usage()
+
+    @property
+    def any_made(self) -> bool:
+        """Whether there ever was a key, revoked ones included."""
+        return self._any_made
+
+    def holder_of(self, secret: bytes) -> ApiKey | None:
+        """The key that this is the secret of, if it was not revoked."""
+        return self._living.get(_hash(secret))
+
+    def use(self, key: ApiKey) -> None:
+        """Count a request."""
+        with self._using:
+            before = self._used.get(key.id)
+            self._used[key.id] = Usage(1 if before is None else before.count + 1, utc_now())
+
+    def write_usage(self) -> None:
+        """Write down what was counted since the last time."""
+        with self._using:
+            used, self._used = self._used, {}
+        if used:
+            self._engine.write_rows(lambda connection: rows.add_usage(connection, used))
+
+    def all(self) -> Sequence[ApiKey]:
+        """Oldest first, revoked ones included, with their use until now."""
+        with self._engine.namespace(Scope()) as (connection, _):
+            stored = rows.all_keys(connection)
+        with self._using:
+            used = dict(self._used)
+        return [_with_use(key, used.get(key.id)) for key in stored]
+
+    def create(self, draft: KeyDraft) -> NewKey:
+        """:raises KeyNotUsable: If an admin's prefixes or namespace are given, or another's prefixes are not.
+
+        :raises Conflict: If nobody could make a further key.
+        """
+        _require_usable(draft.role, draft.prefixes, draft.namespace)
+        secret = _new_secret()
+        key = ApiKey(
+            id=str(uuid.uuid4()),
+            name=draft.name,
+            principal_id=draft.principal_id or (draft.name if _SLUG.fullmatch(draft.name) else None),
+            key_hash=_hash(secret.encode()),
+            key_prefix=secret[:SHOWN_CHARS],
+            role=draft.role,
+            namespace=_namespace_of(draft.role, draft.namespace),
+            prefixes=draft.prefixes,
+            created_at=utc_now(),
+        )
+
+        def work(connection: apsw.Connection) -> ApiKey:
+            if key.role is not Role.ADMIN:
+                self._require_admin_beside(connection, key.id, "Make an admin key first")
+            rows.put(connection, key)
+            return key
+
+        return NewKey(self._change(work), secret)
+
+    def update(self, key_id: str, patch: KeyPatch) -> ApiKey:
+        """Change some fields. A key that becomes an admin loses its prefixes and its namespace.
+
+        :raises NothingToDo: If the patch changes nothing.
+        :raises KeyNotFound: If there is no such key, or it was revoked.
+        :raises KeyNotUsable: If the key could not have been made like this.
+        :raises Conflict: If nobody could make a further key.
+        """
+        if patch == KeyPatch():
+            raise NothingToDo("Nothing to update; give name, role, prefixes, namespace or principal_id")
+
+        def work(connection: apsw.Connection) -> ApiKey:
+            before = _living(connection, key_id)
+            after = _patched(before, patch)
+            if before.role is Role.ADMIN and after.role is not Role.ADMIN:
+                self._require_admin_beside(connection, key_id, "Make another admin key first")
+            rows.put(connection, after)
+            return after
+
+        return self._change(work)
+
+    def rotate(self, key_id: str) -> NewKey:
+        """A new secret for the same key; the old one stops at once.
+
+        :raises KeyNotFound: If there is no such key, or it was revoked.
+        """
+        secret = _new_secret()
+
+        def work(connection: apsw.Connection) -> ApiKey:
+            before = _living(connection, key_id)
+            after = replace(before, key_hash=_hash(secret.encode()), key_prefix=secret[:SHOWN_CHARS])
+            rows.put(connection, after)
+            return after
+
+        return NewKey(self._change(work), secret)
+
+    def revoke(self, key_id: str) -> None:
+        """Let a key stop for good, at once.
+
+        :raises KeyNotFound: If there is no such key, or it was revoked already.
+        :raises Conflict: If nobody could make a further key.
+        """
+
+        def work(connection: apsw.Connection) -> ApiKey:
+            before = _living(connection, key_id)
+            if before.role is Role.ADMIN:
+                self._require_admin_beside(connection, key_id, "Make another admin key first")
+            after = replace(before, revoked_at=utc_now())
+            rows.put(connection, after)
+            return after
+
+        self._change(work)
+
+    def _change(self, work: Callable[[apsw.Connection], ApiKey]) -> ApiKey:
+        changed = self._engine.write_rows(work)
+        self._reload()
+        return changed
+
+    def _reload(self) -> None:
+        """Under a lock, so that of two changes at once the map ends as the later one left the table."""
+        with self._reloading:
+            with self._engine.namespace(Scope()) as (connection, _):
+                stored = rows.all_keys(connection)
+            self._living = {key.key_hash: key for key in stored if key.revoked_at is None}
+            self._any_made = bool(stored)
+
+    def _require_admin_beside(self, connection: apsw.Connection, key_id: str, advice: str) -> None:
+        if not self._has_env_key and not rows.other_admin_lives(connection, key_id):
+            raise Conflict(f"{advice}, or set API_KEY: otherwise nobody could manage keys any more")
+
+
+def _hash(secret: bytes) -> str:
+    return hashlib.sha256(secret).hexdigest()
+
+
+def _new_secret() -> str:
+    return KEY_BEGIN + secrets.token_hex(16)
+
+
+def _with_use(key: ApiKey, usage: Usage | None) -> ApiKey:
+    if usage is None:
+        return key
+    return replace(key, usage_count=key.usage_count + usage.count, last_used_at=usage.last_used_at)
+
+
+def _living(connection: apsw.Connection, key_id: str) -> ApiKey:
+    key = rows.living_key(connection, key_id)
+    if key is None:
+        raise KeyNotFound(key_id)
+    return key
+
+
+def _namespace_of(role: Role, namespace: str | None) -> str | None:
+    return None if role is Role.ADMIN else namespace or DEFAULT_NAMESPACE
+
+
+def _require_usable(role: Role, prefixes: Sequence[str] | None, namespace: str | None) -> None:
+    if role is Role.ADMIN and (prefixes or namespace):
+        raise KeyNotUsable("An admin key sees every namespace and source; leave prefixes and namespace out")
+    if role is not Role.ADMIN and not prefixes:
+        raise KeyNotUsable(f"A {role} key needs prefixes: the source paths that it may see")
+
+
+def _patched(before: ApiKey, patch: KeyPatch) -> ApiKey:
+    role = patch.role or before.role
+    if role is Role.ADMIN:
+        _require_usable(role, patch.prefixes, patch.namespace)
+    prefixes = before.prefixes if patch.prefixes is None else patch.prefixes
+    if role is not Role.ADMIN:
+        _require_usable(role, prefixes, None)
+    return replace(
+        before,
+        name=patch.name or before.name,
+        principal_id=patch.principal_id or before.principal_id,
+        role=role,
+        prefixes=() if role is Role.ADMIN else prefixes,
+        namespace=_namespace_of(role, patch.namespace or before.namespace),
+    )
