@@ -24,10 +24,12 @@ from souvenir.engine.indexes import new_registry
 from souvenir.engine.maintenance import Maintenance
 from souvenir.engine.preparation import prepare
 from souvenir.engine.recall import Recall
+from souvenir.engine.vitals import Vitals, vitals_of
 from souvenir.errors import NothingToDo, Overloaded, ServiceClosing
 from souvenir.index.analyser import Analyser
 from souvenir.index.registry import IndexRegistry
 from souvenir.moments import utc_now
+from souvenir.observation.instruments import Instruments, Stage
 from souvenir.search.duplicates import same_words
 from souvenir.settings import Settings
 from souvenir.store import reads
@@ -77,8 +79,9 @@ log = structlog.get_logger(__name__)
 class MemoryEngine:
     """Open with `MemoryEngine.open`; safe to call from any thread; raises the errors of `souvenir.errors`."""
 
-    def __init__(self, settings: Settings, embedder: Embedder, database: Database) -> None:
+    def __init__(self, settings: Settings, embedder: Embedder, database: Database, instruments: Instruments) -> None:
         self._settings = settings
+        self._instruments = instruments
         self._embedder = embedder
         self._database = database
         self._analyser = Analyser(settings.analyser_language)
@@ -90,11 +93,12 @@ class MemoryEngine:
         self._maintenance.start()
 
     @classmethod
-    def open(cls, settings: Settings, embedder: Embedder) -> MemoryEngine:
+    def open(cls, settings: Settings, embedder: Embedder, instruments: Instruments | None = None) -> MemoryEngine:
         """:raises StoreUnusable: If the data folder must not be opened; the sentence says what to do."""
-        database = Database.open(settings, embedder.model_id)
+        chosen = instruments or Instruments()
+        database = Database.open(settings, embedder.model_id, chosen)
         try:
-            return cls(settings, embedder, database)
+            return cls(settings, embedder, database, chosen)
         except BaseException:
             database.close()
             raise
@@ -326,10 +330,11 @@ class MemoryEngine:
             self._analyser,
             self._settings.search_fusion,
             self._search_slots,
+            self._instruments,
         )
         query = replace(query, filters=_visible_to(scope, query.filters))
         found = recall.find(query, owner_ids, query.now or utc_now())
-        with self._database.read() as connection:
+        with self._instruments.stage(Stage.SEARCH_READ), self._database.read() as connection:
             return found.result(reads.memories(connection, namespace, found.owner_ids))
 
     def search_many(self, scope: Scope, queries: Sequence[SearchQuery]) -> Sequence[SearchResult]:
@@ -360,6 +365,10 @@ class MemoryEngine:
         ready = self._embedder.ready and self._warm
         indexed = self._registry.get(namespace.id).owner_count() if ready and namespace is not None else 0
         return Readiness(ready, "ready" if ready else "starting", indexed, stored)
+
+    def vitals(self) -> Vitals:
+        """What it all takes, over every namespace."""
+        return vitals_of(self._database, self._registry)
 
     # --- keeping -----------------------------------------------------------------------------------------------
 
@@ -399,7 +408,8 @@ class MemoryEngine:
 
     def prepare(self, texts: Sequence[str]) -> Sequence[Sequence[PreparedPassage]]:
         """The passages of each text, analysed and embedded, for a `write`."""
-        return prepare(texts, self._embedder, self._analyser)
+        with self._instruments.stage(Stage.WRITE_PREPARE):
+            return prepare(texts, self._embedder, self._analyser)
 
     def write(self, scope: Scope, work: Callable[[Transaction], T]) -> T:
         """Run `work` in one durable transaction; the indexes know it when this returns."""

@@ -24,6 +24,7 @@ from souvenir.embedding.session import EncoderSession
 from souvenir.embedding.specs import DEFAULT_MODELS
 from souvenir.embedding.tokens import ModelTokenizer, TokenIds
 from souvenir.errors import EmbeddingUnavailable, ServiceClosing
+from souvenir.observation.instruments import Instruments
 from souvenir.settings import EmbedProvider
 from souvenir.types import FloatVector
 
@@ -43,6 +44,7 @@ class OnnxEmbedder:
     :param query_cache_size: Query vectors kept, the least recently used are dropped; 0 keeps none.
     :param cache_dir: Where Hugging Face models are kept; None takes the client's own place (`HF_HOME`).
     :param max_waiting_texts: Texts that may wait for the model; further requests raise `Overloaded`.
+    :param instruments: Where its queue and its query cache are seen.
     """
 
     def __init__(
@@ -54,13 +56,15 @@ class OnnxEmbedder:
         query_cache_size: int = 1024,
         cache_dir: Path | None = None,
         max_waiting_texts: int = MAX_WAITING_TEXTS,
+        instruments: Instruments | None = None,
     ) -> None:
         self._model = model
         self._revision = revision
         self._threads = threads
         self._cache_dir = cache_dir
         self._max_waiting_texts = max_waiting_texts
-        self._queries = QueryVectors(query_cache_size)
+        self._instruments = instruments or Instruments()
+        self._queries = QueryVectors(query_cache_size, self._instruments)
         self._loading = RLock()
         self._loaded: tuple[Batcher[TokenIds], int] | None = None
         self._failure: tuple[float, EmbeddingUnavailable] | None = None
@@ -182,6 +186,7 @@ class OnnxEmbedder:
         warm_up = self._tokenizer.documents([WARM_UP_TEXT])
         session = EncoderSession(self._files, self._threads)
         batcher = Batcher(session.encode, max_waiting=self._max_waiting_texts)
+        self._instruments.watch_queue("embedding", lambda: batcher.waiting, capacity=self._max_waiting_texts)
         try:
             return batcher, batcher.submit(warm_up, Kind.DOCUMENT).result().shape[1]
         except EmbeddingUnavailable:

@@ -10,6 +10,7 @@ import pytest
 
 from onnx_embedder import OnnxEmbedder
 from souvenir.errors import InvalidRequest, ServiceClosing
+from souvenir.observation.instruments import Instruments
 from souvenir.types import Embedder
 
 TEXTS = [
@@ -109,13 +110,20 @@ def test_a_query_gets_the_vector_of_the_same_document_and_nobody_can_change_it(e
 
 
 def test_the_last_queries_are_remembered_and_the_least_recently_used_is_forgotten():
-    small = OnnxEmbedder(threads=1, query_cache_size=2)
+    instruments = Instruments()
+    small = OnnxEmbedder(threads=1, query_cache_size=2, instruments=instruments)
     first = small.embed_query("first")
     second = small.embed_query("second")
     assert small.embed_query("first") is first
     small.embed_query("third")
     assert small.embed_query("first") is first
     assert small.embed_query("second") is not second
+    lookups = {
+        result: instruments.registry.get_sample_value("souvenir_query_cache_lookups_total", {"result": result})
+        for result in ("hit", "miss")
+    }
+    assert lookups == {"hit": 2, "miss": 4}
+    assert instruments.registry.get_sample_value("souvenir_queue_depth", {"queue": "embedding"}) == 0
     small.close()
 
 

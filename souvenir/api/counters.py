@@ -1,10 +1,15 @@
-"""What is counted of requests, in memory that does not grow with their number. Safe to use from any thread."""
+"""What is counted of requests, in memory that does not grow with their number. Safe to use from any thread.
+
+Counted once and shown twice: as JSON by `souvenir.api.figures`, for Prometheus by `souvenir.api.exposition`.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections import deque
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -14,6 +19,9 @@ from souvenir.moments import utc_now
 LATENCIES_KEPT = 512
 """Of each route, the newest; the 95th percentile is theirs."""
 
+
+LATENCY_BUCKETS_MS = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000)
+"""Upper bounds of the histogram of latencies; what took longer is in one bucket more."""
 
 SAMPLES_KEPT = 60
 """Of totals, over all namespaces."""
@@ -29,40 +37,80 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class RouteFigures:
-    """A request is an error if its status is 400 or above."""
+class RouteName:
+    """`template` is the route's path with its parameters unfilled, so there are only so many names."""
 
-    count: int
+    method: str
+    template: str
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.template}"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFigures:
+    """A request is an error if its status is 400 or above.
+
+    :param by_class: Requests by the class of their status, such as `2xx`.
+    :param in_bucket: Requests by their latency's place among `LATENCY_BUCKETS_MS`, one more than there are bounds.
+    """
+
+    by_class: Mapping[str, int]
+    in_bucket: Sequence[int]
     error_count: int
-    mean_ms: float
+    total_ms: float
     p95_ms: float
     max_ms: float
     last_status: int
 
+    @property
+    def count(self) -> int:
+        return sum(self.in_bucket)
+
+    @property
+    def mean_ms(self) -> float:
+        return self.total_ms / self.count
+
 
 @dataclass(slots=True)
 class _Route:
-    count: int = 0
+    by_class: Counter[str] = field(default_factory=Counter)
+    in_bucket: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BUCKETS_MS) + 1))
     error_count: int = 0
     total_ms: float = 0.0
     max_ms: float = 0.0
     last_status: int = 0
     latencies_ms: deque[float] = field(default_factory=lambda: deque(maxlen=LATENCIES_KEPT))
 
+    def add(self, status: int, duration_ms: float) -> None:
+        self.by_class[f"{status // 100}xx"] += 1
+        self.in_bucket[bisect_left(LATENCY_BUCKETS_MS, duration_ms)] += 1
+        self.error_count += status >= 400
+        self.total_ms += duration_ms
+        self.max_ms = max(self.max_ms, duration_ms)
+        self.last_status = status
+        self.latencies_ms.append(duration_ms)
+
     def figures(self) -> RouteFigures:
         ordered = sorted(self.latencies_ms)
-        p95_ms = ordered[math.ceil(0.95 * len(ordered)) - 1]
         return RouteFigures(
-            self.count, self.error_count, self.total_ms / self.count, p95_ms, self.max_ms, self.last_status
+            by_class=dict(self.by_class),
+            in_bucket=tuple(self.in_bucket),
+            error_count=self.error_count,
+            total_ms=self.total_ms,
+            p95_ms=ordered[math.ceil(0.95 * len(ordered)) - 1],
+            max_ms=self.max_ms,
+            last_status=self.last_status,
         )
 
 
 class RequestCounters:
-    """Counts requests by route; a route is named by its method and template, so there are only so many."""
+    """Counts requests by route, and errors by their code."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._routes: dict[str, _Route] = {}
+        self._routes: dict[RouteName, _Route] = {}
+        self._errors: Counter[str] = Counter()
         self._samples: deque[Sample] = deque(maxlen=SAMPLES_KEPT)
         self._active = 0
         self._started = time.monotonic()
@@ -80,21 +128,23 @@ class RequestCounters:
         with self._lock:
             self._active += 1
 
-    def finish(self, route: str, status: int, duration_ms: float) -> None:
+    def finish(self, route: RouteName, status: int, duration_ms: float, error_code: str | None) -> None:
+        """:param error_code: Of the answer's error body, if it has one."""
         with self._lock:
             self._active -= 1
-            counted = self._routes.setdefault(route, _Route())
-            counted.count += 1
-            counted.error_count += status >= 400
-            counted.total_ms += duration_ms
-            counted.max_ms = max(counted.max_ms, duration_ms)
-            counted.last_status = status
-            counted.latencies_ms.append(duration_ms)
+            self._routes.setdefault(route, _Route()).add(status, duration_ms)
+            if error_code is not None:
+                self._errors[error_code] += 1
 
-    def figures(self) -> dict[str, RouteFigures]:
+    def figures(self) -> dict[RouteName, RouteFigures]:
         """By route, in the order of their first request."""
         with self._lock:
             return {name: route.figures() for name, route in self._routes.items()}
+
+    def errors(self) -> dict[str, int]:
+        """Requests by the code of the error that they were answered with."""
+        with self._lock:
+            return dict(self._errors)
 
     def sample(self, namespace: str, total: int) -> list[Sample]:
         """Note how many memories a namespace holds; returns its samples, oldest first, at least this one."""

@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fastapi import Request
+from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from souvenir.api.caller import Admin, Engine, service_of
 from souvenir.api.counters import SAMPLES_KEPT, RequestCounters, RouteFigures, Sample
 from souvenir.api.errors import error_responses
+from souvenir.api.exposition import EXPOSITION_TYPES, exposition
 from souvenir.api.fields import wire_time
 from souvenir.api.json_route import router
-from souvenir.types import Stats
+from souvenir.api.service import Service
+from souvenir.types import Scope, Stats
 
 routes = router("figures")
 
@@ -26,6 +28,11 @@ NOT_YET: dict[str, Any] = {
     "promotion": {"promoted_count": 0},
 }
 """Parts of the metrics that clients read and that nothing here does yet."""
+
+EXPOSITION: dict[str, Any] = {
+    "schema": {"type": "string"},
+    "example": "# HELP souvenir_memories Memories stored.\n# TYPE souvenir_memories gauge\nsouvenir_memories 1204\n",
+}
 
 
 class StatsResponse(BaseModel):
@@ -170,19 +177,37 @@ def stats(scope: Admin, engine: Engine) -> StatsResponse:
     return StatsResponse.of(engine.stats(scope))
 
 
-@routes.get("/metrics", summary="Get metrics", responses=error_responses())
-def metrics(scope: Admin, engine: Engine, request: Request) -> MetricsResponse:
-    """Get what the process was asked since it started, and what it takes."""
-    counters = service_of(request).counters
-    total = engine.count(scope)
+@routes.get(
+    "/metrics",
+    summary="Get metrics",
+    response_model=MetricsResponse,
+    responses={**error_responses(), 200: {"content": dict.fromkeys(EXPOSITION_TYPES, EXPOSITION)}},
+)
+def metrics(scope: Admin, request: Request) -> MetricsResponse | Response:
+    """Get what the process was asked and what it takes, as Prometheus reads it or, if `Accept` names it, as JSON."""
+    service, accept = service_of(request), request.headers.get("Accept", "")
+    if _asks_for_json(accept):
+        return _metrics_of(service, scope)
+    text, content_type = exposition(service.instruments, accept)
+    return Response(text, media_type=content_type)
+
+
+def _metrics_of(service: Service, scope: Scope) -> MetricsResponse:
+    counters = service.counters
+    total = service.engine.count(scope)
     trend = _trend(counters.sample(scope.namespace, total))
     return MetricsResponse(
         uptime_sec=round(counters.uptime_s, 1),
         requests=_request_metrics(counters),
-        routes={name: RouteMetrics.of(figures) for name, figures in counters.figures().items()},
+        routes={str(route): RouteMetrics.of(figures) for route, figures in counters.figures().items()},
         memory=MemoryMetrics(current_total=total, trend=trend, process=_process_memory()),
         **NOT_YET,
     )
+
+
+def _asks_for_json(accept: str) -> bool:
+    """Whether JSON is named. What takes anything gets the text, as Prometheus and browsers do."""
+    return any(part.partition(";")[0].strip().lower() == "application/json" for part in accept.split(","))
 
 
 def _request_metrics(counters: RequestCounters) -> RequestMetrics:

@@ -14,7 +14,7 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from souvenir.api.counters import RequestCounters
+from souvenir.api.counters import RequestCounters, RouteName
 from souvenir.api.errors import error_response
 
 REQUEST_ID_HEADER = "X-Request-ID"
@@ -68,7 +68,7 @@ class RequestObserver:
         status = status or CLIENT_LEFT
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
         template = getattr(scope.get("route"), "path", UNMATCHED)
-        self._counters.finish(f"{method} {template}", status, duration_ms)
+        self._counters.finish(RouteName(method, template), status, duration_ms, scope["state"].get("error_code"))
         fields: dict[str, Any] = {"method": method, "route": template, "status": status}
         fields["duration_ms"] = round(duration_ms, 2)
         for name in ("namespace", "error_code"):

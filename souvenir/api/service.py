@@ -12,10 +12,12 @@ from souvenir.access.attempts import FailedAttempts
 from souvenir.access.door import Door
 from souvenir.access.keys import ApiKeys
 from souvenir.api.counters import RequestCounters
+from souvenir.api.exposition import add_collectors
 from souvenir.api.long_work import LongWork
 from souvenir.embedding.factory import embedder_of
 from souvenir.jobs.deduplication import Deduplication
 from souvenir.jobs.worker import Jobs
+from souvenir.observation.instruments import Instruments
 from souvenir.settings import Settings
 from souvenir.types import Embedder, LoadableEmbedder
 
@@ -33,6 +35,7 @@ class Service:
     embedder: Embedder
     engine: MemoryEngine
     counters: RequestCounters
+    instruments: Instruments
     deduplication: Deduplication
     jobs: Jobs
     long_work: LongWork
@@ -49,9 +52,10 @@ class Service:
         :raises StoreUnusable: If the data folder must not be opened.
         """
         own_model: LoadableEmbedder | None = None
+        instruments = Instruments()
         if embedder is None:
-            embedder = own_model = embedder_of(settings)
-        engine = MemoryEngine.open(settings, embedder)
+            embedder = own_model = embedder_of(settings, instruments=instruments)
+        engine = MemoryEngine.open(settings, embedder, instruments)
         deduplication = Deduplication(engine)
         jobs = Jobs(
             engine,
@@ -59,10 +63,15 @@ class Service:
             queue_max=settings.job_queue_max,
             retention_days=settings.job_retention_days,
         )
+        instruments.watch_queue("jobs", lambda: jobs.waiting, capacity=settings.job_queue_max)
+        add_collectors(instruments, counters, engine, embedder)
+        long_work = LongWork(jobs)
         env_key = "" if settings.api_key is None else settings.api_key.get_secret_value()
         keys = ApiKeys(engine, has_env_key=bool(env_key))
         door = Door(env_key, keys, FailedAttempts(limit=settings.auth_rate_limit))
-        service = cls(settings, embedder, engine, counters, deduplication, jobs, LongWork(jobs), own_model, keys, door)
+        service = cls(
+            settings, embedder, engine, counters, instruments, deduplication, jobs, long_work, own_model, keys, door
+        )
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
         service.loading.start()
         return service

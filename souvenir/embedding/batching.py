@@ -133,12 +133,18 @@ class Batcher(Generic[Row]):
         with self._changed:
             if self._closed:
                 raise ServiceClosing
-            waiting = sum(other.waiting for lane in self._lanes.values() for other in lane)
+            waiting = self._waiting()
             if waiting > self._max_waiting:
                 raise Overloaded(f"{waiting} texts wait for the embedding model; try again later", retry_after_s=2)
             self._lanes[kind].append(request)
             self._changed.notify_all()
         return request.done
+
+    @property
+    def waiting(self) -> int:
+        """Texts that no run has taken yet."""
+        with self._changed:
+            return self._waiting()
 
     def close(self) -> None:
         """Fail the requests that still wait, let the batches that run end, and stop the workers."""
@@ -150,6 +156,9 @@ class Batcher(Generic[Row]):
             request.fail(ServiceClosing())
         for worker in self._workers:
             worker.join()
+
+    def _waiting(self) -> int:
+        return sum(request.waiting for lane in self._lanes.values() for request in lane)
 
     def _work(self) -> None:
         while taken := self._next_batch():

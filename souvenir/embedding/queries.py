@@ -8,6 +8,7 @@ from threading import Lock
 
 import numpy as np
 
+from souvenir.observation.instruments import Instruments
 from souvenir.types import FloatVector
 
 
@@ -17,8 +18,9 @@ class QueryVectors:
     :param size: Vectors kept, the least recently used are dropped; 0 keeps none.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, instruments: Instruments) -> None:
         self._size = size
+        self._instruments = instruments
         self._vectors: OrderedDict[str, FloatVector] = OrderedDict()
         self._lock = Lock()
 
@@ -27,7 +29,9 @@ class QueryVectors:
 
         :param windows: Embeds the query, if it is not known: the vectors (n, dim) of its windows.
         """
-        if (known := self._known(text)) is not None:
+        known = self._known(text)
+        self._instruments.looked_up_query(hit=known is not None)
+        if known is not None:
             return known
         vector = mean_direction(windows())
         vector.setflags(write=False)

@@ -21,6 +21,7 @@ from souvenir.embedding.queries import QueryVectors
 from souvenir.embedding.specs import ModelSpec
 from souvenir.embedding.tokens import not_unicode
 from souvenir.errors import InvalidRequest, ServiceClosing
+from souvenir.observation.instruments import Instruments
 from souvenir.types import FloatVector
 
 if TYPE_CHECKING:
@@ -47,18 +48,27 @@ class RemoteEmbedder:
 
     :param batch_size: Texts of one request to the provider.
     :param concurrency: Requests to the provider at once.
+    :param instruments: Where its queue and its query cache are seen.
     :raises InvalidRequest: If it is not known how many numbers the model's vectors have.
     """
 
     def __init__(
-        self, spec: ModelSpec, endpoint: Endpoint, *, batch_size: int, concurrency: int, query_cache_size: int
+        self,
+        spec: ModelSpec,
+        endpoint: Endpoint,
+        *,
+        batch_size: int,
+        concurrency: int,
+        query_cache_size: int,
+        instruments: Instruments | None = None,
     ) -> None:
         self._spec = spec
         self._endpoint = endpoint
         self._batch_size = batch_size
         self._concurrency = concurrency
         self._known = known_model(spec.model)
-        self._queries = QueryVectors(query_cache_size)
+        self._instruments = instruments or Instruments()
+        self._queries = QueryVectors(query_cache_size, self._instruments)
         self._loading = RLock()
         self._loaded: tuple[Batcher[bytes], Vendor] | None = None
         self._closed = False
@@ -140,6 +150,7 @@ class RemoteEmbedder:
                 batcher = Batcher(
                     vendor.encode, max_waiting=MAX_WAITING_TEXTS, fits=self._fits, workers=self._concurrency
                 )
+                self._instruments.watch_queue("embedding", lambda: batcher.waiting, capacity=MAX_WAITING_TEXTS)
                 self._loaded = batcher, vendor
             return self._loaded[0]
 

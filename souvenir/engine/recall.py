@@ -20,6 +20,7 @@ from souvenir.errors import Overloaded, SearchUnavailable
 from souvenir.index.analyser import Analyser
 from souvenir.index.namespace import Candidates, NamespaceIndex, Probe
 from souvenir.moments import to_us
+from souvenir.observation.instruments import Instruments, Stage
 from souvenir.search.profiles import LEGIBLE_SHARE
 from souvenir.search.ranking import Evidence, Ranked, rank_by_similarity, rank_owners
 from souvenir.types import (
@@ -112,13 +113,20 @@ class Recall:
     """
 
     def __init__(
-        self, index: NamespaceIndex, embedder: Embedder, analyser: Analyser, fusion: Fusion, slots: Semaphore
+        self,
+        index: NamespaceIndex,
+        embedder: Embedder,
+        analyser: Analyser,
+        fusion: Fusion,
+        slots: Semaphore,
+        instruments: Instruments,
     ) -> None:
         self._index = index
         self._embedder = embedder
         self._analyser = analyser
         self._fusion = fusion
         self._slots = slots
+        self._instruments = instruments
 
     def find(self, query: SearchQuery, owner_ids: Sequence[int] | None, now: datetime) -> Found:
         """Rank the namespace's owners for a query.
@@ -127,9 +135,11 @@ class Recall:
         :raises SearchUnavailable: If no arm can run.
         :raises Overloaded: If too many searches go before this one.
         """
-        probe = self._probe(query, owner_ids)
-        if not self._slots.acquire(timeout=SLOT_WAIT_S):
-            raise Overloaded("Too many searches are waiting; try again in a moment")
+        with self._instruments.stage(Stage.SEARCH_EMBED):
+            probe = self._probe(query, owner_ids)
+        with self._instruments.stage(Stage.SEARCH_WAIT):
+            if not self._slots.acquire(timeout=SLOT_WAIT_S):
+                raise Overloaded("Too many searches are waiting; try again in a moment")
         try:
             return self._find(query, probe, now)
         finally:
@@ -139,10 +149,15 @@ class Recall:
         known = _try(VECTOR, lambda: self._embedder.known_share(query.text)) if probe.vector is not None else None
         legible = known is None or known >= LEGIBLE_SHARE
         while True:
-            candidates, probe = self._candidates(probe)
-            ranked = self._rank(query, candidates, now, with_vector=probe.vector is not None, legible=legible)
+            with self._instruments.stage(Stage.SEARCH_INDEX):
+                candidates, probe = self._candidates(probe)
+            with self._instruments.stage(Stage.SEARCH_RANK):
+                ranked = self._rank(query, candidates, now, with_vector=probe.vector is not None, legible=legible)
             if len(ranked) >= query.top_k or candidates.complete:
-                return Found(query, candidates, ranked, self._degraded(query, probe))
+                degraded = self._degraded(query, probe)
+                for arm in degraded:
+                    self._instruments.degraded(arm)
+                return Found(query, candidates, ranked, degraded)
             probe = replace(probe, candidate_count=4 * probe.candidate_count)
 
     def _probe(self, query: SearchQuery, owner_ids: Sequence[int] | None) -> Probe:

@@ -123,6 +123,12 @@ class Jobs:
         with self._engine.namespace(scope) as (connection, _):
             return rows.page(connection, chosen, limit=limit, offset=offset)
 
+    @property
+    def waiting(self) -> int:
+        """Jobs of all namespaces that have not begun."""
+        with self._engine.namespace(Scope()) as (connection, _):
+            return rows.count_queued(connection)
+
     def cancel(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
         """End a job that waits at once, and one that has begun at its next checkpoint.
 

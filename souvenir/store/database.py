@@ -19,6 +19,7 @@ import apsw
 from souvenir.errors import BackupDamaged, ServiceClosing, StoreUnusable, Unavailable
 from souvenir.files import sync
 from souvenir.locks import ReadersWriterLock
+from souvenir.observation.instruments import Instruments
 from souvenir.settings import Settings
 from souvenir.store import reads
 from souvenir.store.backups import Backup, Backups
@@ -37,8 +38,9 @@ MODEL = "model_id"
 class Database:
     """Open with `Database.open`; every method is safe to call from any thread."""
 
-    def __init__(self, settings: Settings, model_id: str, lock_file: IO[str]) -> None:
+    def __init__(self, settings: Settings, model_id: str, lock_file: IO[str], instruments: Instruments) -> None:
         self._settings = settings
+        self._instruments = instruments
         self._path = settings.database_path
         self._lock_file = lock_file
         self._gate = ReadersWriterLock()
@@ -49,11 +51,11 @@ class Database:
         self._connect()
 
     @classmethod
-    def open(cls, settings: Settings, model_id: str) -> Database:
+    def open(cls, settings: Settings, model_id: str, instruments: Instruments | None = None) -> Database:
         """:raises StoreUnusable: With a sentence that says what to do, if it must not be opened."""
         lock_file = lock_folder(settings.data_dir)
         try:
-            return cls(settings, model_id, lock_file)
+            return cls(settings, model_id, lock_file, instruments or Instruments())
         except BaseException:
             lock_file.close()
             raise
@@ -69,7 +71,10 @@ class Database:
         except apsw.Error as error:
             raise StoreUnusable(f"{self._path} cannot be opened ({error}); {self._advice()}") from error
         self._writer = Writer(
-            connection, queue_max=self._settings.write_queue_max, timeout_s=self._settings.write_timeout_s
+            connection,
+            queue_max=self._settings.write_queue_max,
+            timeout_s=self._settings.write_timeout_s,
+            instruments=self._instruments,
         )
         self._readers = ReaderPool(self._path, READERS)
 
@@ -155,6 +160,12 @@ class Database:
     @property
     def writes_waiting(self) -> int:
         return self._writer.waiting
+
+    @property
+    def bytes_on_disk(self) -> tuple[int, int]:
+        """Of the database file, and of the write-ahead log beside it."""
+        main, log = self._path, self._path.with_name(self._path.name + "-wal")
+        return main.stat().st_size, log.stat().st_size if log.exists() else 0
 
     def back_up(self, *, reason: str, now: datetime) -> Backup:
         """Copy the database while reads and writes go on, then evict the oldest copies beyond the number kept."""

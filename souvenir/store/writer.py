@@ -7,9 +7,10 @@ gets an answer can read what was written.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import Empty, Full, Queue
 from typing import Any, TypeVar, cast
 
@@ -17,6 +18,7 @@ import apsw
 import structlog
 
 from souvenir.errors import Overloaded, ServiceClosing, SouvenirError, Unavailable
+from souvenir.observation.instruments import Instruments, Stage
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], Any]
@@ -32,6 +34,7 @@ class _Job:
     after_commit: Callable[[Any], None]
     future: Future[Any]
     alone: bool
+    submitted_s: float = field(default_factory=time.perf_counter)
 
 
 def _nothing(_: Any) -> None:
@@ -41,8 +44,12 @@ def _nothing(_: Any) -> None:
 class Writer:
     """Owns the write connection from construction until `close()` returns."""
 
-    def __init__(self, connection: apsw.Connection, *, queue_max: int, timeout_s: float) -> None:
+    def __init__(
+        self, connection: apsw.Connection, *, queue_max: int, timeout_s: float, instruments: Instruments | None = None
+    ) -> None:
         self._connection = connection
+        self._instruments = instruments or Instruments()
+        self._instruments.watch_queue("writer", lambda: self.waiting, capacity=queue_max)
         self._queue: Queue[_Job | None] = Queue(queue_max)
         self._timeout_s = timeout_s
         self._closing = False
@@ -121,11 +128,15 @@ class Writer:
         if not group:
             return
         done: list[tuple[_Job, Any]] = []
+        begun_s = time.perf_counter()
+        for job in group:
+            self._instruments.took(Stage.WRITE_WAIT, begun_s - job.submitted_s)
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            for job in group:
-                self._run_in_savepoint(job, done)
-            self._connection.execute("COMMIT")
+            with self._instruments.stage(Stage.WRITE_COMMIT):
+                self._connection.execute("BEGIN IMMEDIATE")
+                for job in group:
+                    self._run_in_savepoint(job, done)
+                self._connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 - every caller of the group raises it
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -153,7 +164,8 @@ class Writer:
     def _publish(self, job: _Job, result: Any) -> None:
         """The rows are durable: whatever the indexes say now, the write happened."""
         try:
-            job.after_commit(result)
+            with self._instruments.stage(Stage.WRITE_APPLY):
+                job.after_commit(result)
         except Exception:
             log.exception("index_update_failed")
         job.future.set_result(result)

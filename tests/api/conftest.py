@@ -20,6 +20,7 @@ from tests.fake_embedder import FakeEmbedder
 KEY = "k-4f9c2a7d6b1e"
 BASE_URL = "http://localhost"
 """The service listens on loopback, where it answers to such names only."""
+JSON = {"Accept": "application/json"}
 
 Add = Callable[..., int]
 Start = Callable[..., TestClient]

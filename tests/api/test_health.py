@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from souvenir.api import VERSION
-from tests.api.conftest import KEY, Add, Start
+from tests.api.conftest import JSON, KEY, Add, Start
 
 COUNTS = {"total_memories", "dimension", "model"}
 
@@ -73,7 +73,7 @@ def test_metrics_count_requests_by_route(client: TestClient, add: Add):
     client.get(f"/memory/{stored}")
     client.get("/memory/99")
     client.get("/nowhere/at/all")
-    body = client.get("/metrics").json()
+    body = client.get("/metrics", headers=JSON).json()
     route = body["routes"]["GET /memory/{memory_id}"]
     assert (route["count"], route["error_count"], route["error_rate_pct"]) == (2, 1, 50.0)
     assert route["last_status_code"] == 404
@@ -94,14 +94,14 @@ def test_metrics_name_no_more_routes_than_there_are(client: TestClient):
         client.get(f"/nowhere/{number}")
         client.request(f"METHOD{number}", "/search")
         client.get(f"/memory/{number}")
-    routes = client.get("/metrics").json()["routes"]
+    routes = client.get("/metrics", headers=JSON).json()["routes"]
     assert set(routes) == {"GET unmatched", "OTHER /search", "GET /memory/{memory_id}"}
 
 
 def test_the_trend_follows_the_number_of_memories(client: TestClient, add: Add):
-    client.get("/metrics")
+    client.get("/metrics", headers=JSON)
     add("red")
-    trend = client.get("/metrics").json()["memory"]["trend"]
+    trend = client.get("/metrics", headers=JSON).json()["memory"]["trend"]
     assert [sample["total"] for sample in trend["samples"]] == [0, 1]
     assert trend["delta"] == 1
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
+from tests.api.conftest import JSON
+
 A, B = {"X-Namespace": "agent a"}, {"X-Namespace": "agent-b"}
 
 
@@ -17,7 +19,7 @@ def test_nothing_of_one_namespace_shows_in_another(client: TestClient):
         assert client.get("/memories", headers=headers).json()["total"] == 0
         assert client.get("/memories/count", headers=headers).json() == {"count": 0}
         assert client.get("/stats", headers=headers).json()["total_memories"] == 0
-        assert client.get("/metrics", headers=headers).json()["memory"]["current_total"] == 0
+        assert client.get("/metrics", headers={**headers, **JSON}).json()["memory"]["current_total"] == 0
         for hybrid in (True, False):
             search = {"query": "red apple", "hybrid": hybrid}
             assert client.post("/search", json=search, headers=headers).json()["count"] == 0

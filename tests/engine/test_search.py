@@ -14,6 +14,7 @@ from souvenir.engine.recall import CANDIDATE_COUNT, Recall
 from souvenir.errors import SearchUnavailable
 from souvenir.index.analyser import Analyser, QueryWord
 from souvenir.index.namespace import NamespaceIndex
+from souvenir.observation.instruments import Instruments
 from souvenir.search.profiles import PROFILES
 from souvenir.settings import Settings
 from souvenir.types import Filters, Fusion, MemoryDraft, Profile, SearchQuery, SourceFilter, SourceMatch, Weights
@@ -205,7 +206,8 @@ class BrokenAnalyser(Analyser):
 
 
 def test_without_the_analyser_meaning_still_finds_and_without_both_nothing_is_claimed(embedder: BreakableEmbedder):
-    recall = Recall(NamespaceIndex(embedder.dim, CONSTANTS), embedder, BrokenAnalyser(), Fusion.SUM, Semaphore(1))
+    index = NamespaceIndex(embedder.dim, CONSTANTS)
+    recall = Recall(index, embedder, BrokenAnalyser(), Fusion.SUM, Semaphore(1), Instruments())
     found = recall.find(SearchQuery("violin"), None, NOW)
     assert found.result({}).degraded == ("lexical",)
     embedder.broken = True

@@ -1,0 +1,87 @@
+"""What one service measures of itself beside its requests: stages, queues, the query cache, degraded searches.
+
+One `Instruments` belongs to one service: nothing here is global, so two in a process do not share a number. Rooms get
+it when they are made and observe into it. Labels come from closed sets, never from what somebody sent or stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from enum import Enum
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+STAGE_BUCKETS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""From a lookup in a cache to a large import."""
+
+
+class Stage(Enum):
+    """A part of the way of a search or a write: (operation, stage)."""
+
+    SEARCH_EMBED = ("search", "embed")
+    SEARCH_WAIT = ("search", "wait")
+    SEARCH_INDEX = ("search", "index")
+    SEARCH_RANK = ("search", "rank")
+    SEARCH_READ = ("search", "read")
+    WRITE_PREPARE = ("write", "prepare")
+    WRITE_WAIT = ("write", "wait")
+    WRITE_COMMIT = ("write", "commit")
+    WRITE_APPLY = ("write", "apply")
+
+
+class Instruments:
+    """Safe to use from any thread. `registry` holds everything, for whoever shows it."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        stages = Histogram(
+            "souvenir_stage_duration_seconds",
+            "Time that one stage of a search or of a write took.",
+            ("operation", "stage"),
+            buckets=STAGE_BUCKETS_S,
+            registry=self.registry,
+        )
+        self._stages = {stage: stages.labels(*stage.value) for stage in Stage}
+        self._degraded = Counter(
+            "souvenir_degraded_searches",
+            "Searches that were answered without this arm, because it could not run.",
+            ("arm",),
+            registry=self.registry,
+        )
+        lookups = Counter(
+            "souvenir_query_cache_lookups",
+            "Queries whose vector was in the cache (hit) or had to be computed (miss).",
+            ("result",),
+            registry=self.registry,
+        )
+        self._cache_hits, self._cache_misses = lookups.labels("hit"), lookups.labels("miss")
+        self._depth = Gauge("souvenir_queue_depth", "What waits in a queue now.", ("queue",), registry=self.registry)
+        self._capacity = Gauge(
+            "souvenir_queue_capacity",
+            "What may wait in a queue before more is refused.",
+            ("queue",),
+            registry=self.registry,
+        )
+
+    def stage(self, stage: Stage) -> AbstractContextManager[object]:
+        """Times what runs inside, also when that fails."""
+        return self._stages[stage].time()
+
+    def took(self, stage: Stage, duration_s: float) -> None:
+        self._stages[stage].observe(duration_s)
+
+    def watch_queue(self, name: str, depth: Callable[[], int], *, capacity: int | None = None) -> None:
+        """Show a queue's depth from now on; one that was watched under this name is forgotten.
+
+        :param depth: Called whenever the figures are read, from any thread.
+        """
+        self._depth.labels(name).set_function(depth)
+        if capacity is not None:
+            self._capacity.labels(name).set(capacity)
+
+    def looked_up_query(self, *, hit: bool) -> None:
+        (self._cache_hits if hit else self._cache_misses).inc()
+
+    def degraded(self, arm: str) -> None:
+        self._degraded.labels(arm).inc()
