@@ -165,10 +165,14 @@ def check(settings: Settings) -> int:
 
 def restore(settings: Settings, name: str) -> int:
     """Put a backup in the place of the database, and print where the files that it replaced are."""
-    kept = restore_offline(settings, name)
+    done = restore_offline(settings, name)
     _say(f"Restored {name} to {settings.database_path}")
-    for path in kept:
+    for path in done.kept:
         _say(f"What was there before is kept as {path}")
+    if not done.keys_carried_over:
+        _say(
+            "The keys are those of the backup, since the present ones could not be read: revoke what you revoked since"
+        )
     return 0
 
 

@@ -89,6 +89,7 @@ class MemoryEngine:
         self._search_slots = Semaphore(os.cpu_count() or 1)
         self._maintenance = Maintenance(self._maintain, interval_s=settings.snapshot_interval_s)
         self._registry = self._new_registry()
+        self._to_tell_of_restores: list[Callable[[], None]] = []
         self._warm = False
         self._maintenance.start()
 
@@ -389,7 +390,14 @@ class MemoryEngine:
         :raises BackupNotFound: If there is no such backup.
         :raises BackupDamaged: If it cannot be used; nothing was changed.
         """
-        return self._database.restore(name, now=utc_now(), switched=self._replace_registry)
+        replaced = self._database.restore(name, now=utc_now(), switched=self._replace_registry)
+        for tell in self._to_tell_of_restores:
+            tell()
+        return replaced
+
+    def when_restored(self, tell: Callable[[], None]) -> None:
+        """Have `tell` called after every restore, by a room that keeps in memory what the database says."""
+        self._to_tell_of_restores.append(tell)
 
     def snapshot(self) -> None:
         """Write every changed index to disk, so that the next start is quick."""

@@ -2,7 +2,8 @@
 
 A key is `mem_` and 32 hexadecimal digits. It is shown once, when it is made; what is kept is its SHA-256, which is as
 good as the key is random. Lookups read a map in memory, which is read anew after every change and before the change is
-answered, so a revoked key stops at once. A restore carries the keys over, so the map stays true across it.
+answered, so a revoked key stops at once. A restore keeps the present keys; a service that never had one gets the
+backup's.
 
 Invariant: nobody can lock everybody out. While the service has no API_KEY, an admin key is the first to be made, and
 the last one cannot be revoked or made less.
@@ -85,6 +86,7 @@ class ApiKeys:
         self._using = Lock()
         self._used: dict[str, Usage] = {}
         self._reload()
+        engine.when_restored(self._reload)
         self._maintenance = Maintenance(self.write_usage, interval_s=USAGE_INTERVAL_S)
         self._maintenance.start()
 

@@ -24,7 +24,7 @@ from souvenir.settings import Settings
 from souvenir.store import reads
 from souvenir.store.backups import Backup, Backups
 from souvenir.store.connections import ReaderPool, open_reader, open_writer, require_sound
-from souvenir.store.restore import LINEAGE, lock_folder, raise_sequences, sequences, stage_backup
+from souvenir.store.restore import LINEAGE, carry_over, lock_folder, raise_sequences, sequences, stage_backup
 from souvenir.store.schema import migrate
 from souvenir.store.transaction import IndexUpdate, Transaction
 from souvenir.store.writer import Writer
@@ -186,7 +186,7 @@ class Database:
     def restore(self, name: str, *, now: datetime, switched: Callable[[], None]) -> Backup:
         """Put a backup in the place of the database, in one step; the present state is backed up first.
 
-        Ids given out since the backup are not given out again.
+        Ids given out since the backup are not given out again, and keys stay as they are now.
 
         :param switched: Called before anyone reads or writes the restored database.
         :return: The backup of the state that was replaced.
@@ -198,7 +198,7 @@ class Database:
             try:
                 self._require_same_model(restoring, name)
                 before = self._copy("pre_restore", now)
-                self._carry_sequences(restoring)
+                self._carry_over(restoring)
                 self._switch(restoring)
                 switched()
             finally:
@@ -212,12 +212,11 @@ class Database:
             if stored != self.model_id and reads.counts(connection).passages:
                 raise BackupDamaged(name, f"its vectors were made by {stored}, not by {self.model_id}")
 
-    def _carry_sequences(self, restoring: Path) -> None:
-        """Let the restored tables go on counting where the present ones stand."""
-        with self._readers.read() as present:
-            given_out = sequences(present)
-        with closing(apsw.Connection(str(restoring))) as connection:
-            raise_sequences(connection, given_out)
+    def _carry_over(self, restoring: Path) -> None:
+        """Keep the present keys, and let the restored tables go on counting where the present ones stand."""
+        with self._readers.read() as present, closing(apsw.Connection(str(restoring))) as restored:
+            raise_sequences(restored, sequences(present))
+            carry_over(present, restored)
         sync(restoring)
 
     def _switch(self, restoring: Path) -> None:

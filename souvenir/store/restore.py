@@ -7,6 +7,8 @@ import os
 import shutil
 import uuid
 from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,11 +20,15 @@ from souvenir.moments import utc_now
 from souvenir.settings import Settings
 from souvenir.store import jobs
 from souvenir.store.backups import Backups
-from souvenir.store.connections import require_sound
+from souvenir.store.connections import open_reader, require_sound
 from souvenir.store.schema import migrate, require_known
 
 LINEAGE = "lineage"
 """A random id of the database; a restored one gets a new one, so that index snapshots of the old are not taken."""
+
+
+CARRIED_OVER = ("api_keys", "audit_events")
+"""Tables that a restore leaves as they are now."""
 
 
 def lock_folder(data_dir: Path) -> IO[str]:
@@ -97,10 +103,49 @@ def raise_sequences(connection: apsw.Connection, least: Mapping[str, int]) -> No
             )
 
 
-def restore_offline(settings: Settings, name: str) -> list[Path]:
+def carry_over(present: apsw.Connection, restored: apsw.Connection) -> None:
+    """Put the present keys and audit events in the place of the restored ones, where there are any.
+
+    A restore takes memories back; it neither brings a revoked key back to life nor stops a new one, and what was done
+    since stays on record. A database that never had a key gets those of the backup: it is new.
+    """
+    with restored:
+        for table in CARRIED_OVER:
+            if not present.execute(f"SELECT EXISTS (SELECT 1 FROM {table})").get:
+                continue
+            columns = [column for (column,) in restored.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+            rows = present.execute(f"SELECT {', '.join(columns)} FROM {table}")
+            restored.execute(f"DELETE FROM {table}")
+            places = ", ".join("?" * len(columns))
+            restored.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
+
+
+def _carry_over_from(path: Path, staged: Path) -> bool:
+    """Carry over what a database that nobody has open holds; whether it could be read."""
+    try:
+        with closing(open_reader(path)) as present, closing(apsw.Connection(str(staged))) as restored:
+            carry_over(present, restored)
+    except apsw.Error:
+        return False
+    sync(staged)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineRestore:
+    """What a restore did beside restoring.
+
+    :param kept: The files that were replaced, under the names that they were kept by.
+    :param keys_carried_over: Whether the replaced database could be asked for its keys; else they are the backup's.
+    """
+
+    kept: list[Path]
+    keys_carried_over: bool
+
+
+def restore_offline(settings: Settings, name: str) -> OfflineRestore:
     """Put a verified backup in the place of a database that does not open, while no service runs on the folder.
 
-    :return: The files that were replaced, under the names that they were kept by.
     :raises BackupNotFound: If there is no such backup.
     :raises BackupDamaged: If it cannot be used; nothing was changed.
     """
@@ -109,6 +154,7 @@ def restore_offline(settings: Settings, name: str) -> list[Path]:
     with lock_folder(settings.data_dir):
         source = Backups(settings.backup_dir, keep=settings.max_backups).verify(name)
         staged = stage_backup(source, path, name, id_gap=OFFLINE_ID_GAP)
+        keys_carried_over = _carry_over_from(path, staged)
         mark = f".replaced-{uuid.uuid4().hex[:8]}"
         for suffix in ("-wal", "-shm", ""):
             old = path.with_name(path.name + suffix)
@@ -116,4 +162,4 @@ def restore_offline(settings: Settings, name: str) -> list[Path]:
                 kept.append(old.rename(old.with_name(old.name + mark)))
         os.replace(staged, path)
         sync(path.parent)
-    return kept
+    return OfflineRestore(kept, keys_carried_over)

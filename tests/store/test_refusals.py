@@ -95,7 +95,7 @@ def test_a_damaged_database_is_refused_with_the_command_that_restores_the_newest
     content = damage(path, how)
     message = refusal(open_database)
     assert f"`python app.py restore {name}`" in message
-    kept = restore_offline(settings, name)
+    kept = restore_offline(settings, name).kept
     assert content in [file.read_bytes() for file in kept]
     database = open_database()
     assert texts_of(database) == TEXTS

@@ -1,0 +1,210 @@
+"""Every route by every kind of caller: no key, a wrong one, each role, and paths inside, outside and beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from fastapi.routing import APIRoute
+from starlette.testclient import TestClient
+
+from souvenir.api.caller import GUARDS, OPEN_PATHS
+from souvenir.types import Role
+from tests.api.conftest import KEY, Start
+from tests.api.operations import OPERATIONS, Operation, described, routes_of
+
+ENV = {"X-API-Key": KEY}
+MARK = "zebraquartz"
+SEEDED = 14
+"""Memories with the ids that the examples name, in a source below the examples' paths."""
+
+INSIDE, OUTSIDE, BESIDE = ["claude-code", "team"], ["other"], ["claude-c", "claude-code/bill", "tea"]
+GUARDED = [operation for operation in OPERATIONS if operation.template not in OPEN_PATHS]
+RANK = {role: rank for rank, role in enumerate(Role)}
+
+
+def needed_roles() -> dict[str, Role]:
+    def needed(route: APIRoute) -> Role:
+        [role] = [GUARDS[one.call] for one in route.dependant.dependencies if one.call in GUARDS]
+        return role
+
+    routes = [route for route in routes_of(described()) if route.path not in OPEN_PATHS]
+    return {f"{method} {route.path}": needed(route) for route in routes for method in route.methods or ()}
+
+
+NEEDED = needed_roles()
+
+
+@pytest.fixture
+def seeded(start: Start) -> TestClient:
+    """A service whose memories all hold `MARK`, the ids 1 and up."""
+    client = start(api_key=KEY, auth_rate_limit=10**6)
+    memories = [{"text": f"{MARK} number {number}", "source": "claude-code/billing"} for number in range(SEEDED)]
+    added = client.post("/memory/add-batch", json={"memories": memories}, headers=ENV).json()
+    assert added["ids"] == list(range(1, SEEDED + 1))
+    return client
+
+
+def key_of(client: TestClient, role: Role, prefixes: list[str] | None = None) -> dict[str, str]:
+    body = {"name": "caller", "role": role.value, "prefixes": [] if role is Role.ADMIN else prefixes or INSIDE}
+    return {"X-API-Key": client.post("/api/keys", json=body, headers=ENV).json()["key"]}
+
+
+def send(client: TestClient, operation: Operation, headers: Mapping[str, str]) -> Any:
+    return client.request(
+        operation.method, operation.path, json=operation.body, params=operation.query, headers=dict(headers)
+    )
+
+
+def everything(client: TestClient) -> Any:
+    """What is stored, without what depends on the time of asking."""
+    memories = client.get("/memories?limit=5000", headers=ENV).json()["memories"]
+    return [{name: value for name, value in memory.items() if name != "confidence"} for memory in memories]
+
+
+@pytest.mark.parametrize("operation", GUARDED, ids=str)
+def test_a_route_answers_a_caller_whose_role_is_enough_and_nobody_else(seeded: TestClient, operation: Operation):
+    before, needed = everything(seeded), NEEDED[str(operation)]
+    assert send(seeded, operation, {}).status_code == 401
+    assert send(seeded, operation, {"X-API-Key": "mem_" + "0" * 32}).status_code == 401
+    callers = {role: key_of(seeded, role) for role in Role}
+    for role in Role:
+        if RANK[role] < RANK[needed]:
+            refused = send(seeded, operation, callers[role])
+            assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    for role in (Role.READ_ONLY, Role.READ_WRITE):
+        elsewhere = send(seeded, operation, {**callers[role], "X-Namespace": "elsewhere"})
+        assert (elsewhere.status_code, elsewhere.json()["code"]) == (403, "forbidden")
+    assert everything(seeded) == before
+    for role in Role:
+        if RANK[role] >= RANK[needed]:
+            assert send(seeded, operation, callers[role]).status_code in {200, 202, 400, 404, 409, 501}
+    assert send(seeded, operation, {**callers[Role.ADMIN], "X-Namespace": "elsewhere"}).status_code not in {401, 403}
+
+
+Check = Callable[[Any], bool]
+Expected = tuple[int, Check]
+
+
+def says(**expected: Any) -> Check:
+    return lambda answer: {name: answer.get(name) for name in expected} == expected
+
+
+def anything(answer: Any) -> bool:
+    return True
+
+
+MISSING = 404, says(code="memory_not_found")
+FORBIDDEN_SOURCE = 403, says(code="source_forbidden")
+
+SEEN_FROM_INSIDE: Mapping[str, Expected] = {
+    "GET /memory/{memory_id}": (200, says(id=1, text=f"{MARK} number 0")),
+    "POST /memory/get-batch": (200, says(count=1, missing_ids=[99])),
+    "GET /memories": (200, says(total=SEEDED)),
+    "GET /memories/count": (200, says(count=SEEDED)),
+    "POST /search": (200, says(count=3)),
+    "POST /search/batch": (200, lambda answer: [one["count"] for one in answer["results"]] == [5, 5]),
+    "POST /memory/is-novel": (200, lambda answer: answer["most_similar"] is not None),
+    "POST /memory/add": (200, says(action="added")),
+    "POST /memory/add-batch": (200, says(count=1)),
+    "POST /memory/upsert": (200, says(action="created")),
+    "POST /memory/upsert-batch": (200, says(created=1)),
+    "PATCH /memory/{memory_id}": (200, says(id=1)),
+    "POST /memory/{memory_id}/supersede": (200, says(old_id=1, previous_text=f"{MARK} number 0")),
+    "POST /memory/supersede": (200, says(old_id=12)),
+    "POST /memory/merge": (200, says(archived=[12, 13])),
+    "POST /memory/archive-batch": (200, says(archived_count=2)),
+    "DELETE /memory/{memory_id}": (200, says(deleted_id=1)),
+    "POST /memory/delete-batch": (200, says(deleted_ids=[12], missing_ids=[99])),
+    "POST /memory/delete-by-source": (200, says(count=SEEDED, would_delete=list(range(1, SEEDED + 1)))),
+    "POST /memory/delete-by-prefix": (200, says(count=SEEDED)),
+    "DELETE /memories": (200, says(count=0)),
+}
+
+SEEN_FROM_OUTSIDE: Mapping[str, Expected] = {
+    "GET /memory/{memory_id}": MISSING,
+    "POST /memory/get-batch": (200, says(count=0, memories=[], missing_ids=[12, 99])),
+    "GET /memories": (200, says(total=0, memories=[])),
+    "GET /memories/count": (200, says(count=0)),
+    "POST /search": (200, says(count=0, results=[])),
+    "POST /search/batch": (200, lambda answer: [one["count"] for one in answer["results"]] == [0, 0]),
+    "POST /memory/is-novel": (200, says(is_novel=True, most_similar=None)),
+    "POST /memory/add": FORBIDDEN_SOURCE,
+    "POST /memory/add-batch": FORBIDDEN_SOURCE,
+    "POST /memory/upsert": FORBIDDEN_SOURCE,
+    "POST /memory/upsert-batch": FORBIDDEN_SOURCE,
+    "PATCH /memory/{memory_id}": MISSING,
+    "POST /memory/{memory_id}/supersede": MISSING,
+    "POST /memory/supersede": MISSING,
+    "POST /memory/merge": MISSING,
+    "POST /memory/archive-batch": (200, says(archived_count=0)),
+    "DELETE /memory/{memory_id}": MISSING,
+    "POST /memory/delete-batch": (200, says(deleted_count=0, deleted_ids=[], missing_ids=[12, 99])),
+    "POST /memory/delete-by-source": (200, says(count=0, would_delete=[])),
+    "POST /memory/delete-by-prefix": (200, says(count=0, would_delete=[])),
+    "DELETE /memories": (200, says(count=0)),
+}
+
+FOR_WRITERS = [operation for operation in GUARDED if NEEDED[str(operation)] is not Role.ADMIN]
+
+
+@pytest.mark.parametrize("operation", [one for one in FOR_WRITERS if str(one) in SEEN_FROM_INSIDE], ids=str)
+def test_a_key_for_the_path_can_do_what_the_route_does(seeded: TestClient, operation: Operation):
+    status, fits = SEEN_FROM_INSIDE[str(operation)]
+    answer = send(seeded, operation, key_of(seeded, Role.READ_WRITE))
+    assert answer.status_code == status, answer.text
+    assert fits(answer.json()), answer.text
+
+
+@pytest.mark.parametrize("prefixes", [OUTSIDE, BESIDE], ids=["outside", "beside"])
+@pytest.mark.parametrize("operation", FOR_WRITERS, ids=str)
+def test_a_key_for_another_path_sees_and_changes_nothing(seeded: TestClient, operation: Operation, prefixes: list[str]):
+    before = everything(seeded)
+    answer = send(seeded, operation, key_of(seeded, Role.READ_WRITE, prefixes))
+    status, fits = SEEN_FROM_OUTSIDE.get(str(operation), (answer.status_code, anything))
+    assert answer.status_code == status < 500, answer.text
+    assert fits(answer.json()), answer.text
+    assert MARK not in answer.text
+    assert everything(seeded) == before
+
+
+def test_the_two_tables_are_of_the_same_routes():
+    assert SEEN_FROM_INSIDE.keys() == SEEN_FROM_OUTSIDE.keys() <= {str(operation) for operation in FOR_WRITERS}
+
+
+def test_paths_that_a_search_names_must_be_the_keys_own(seeded: TestClient):
+    key = key_of(seeded, Role.READ_ONLY, ["claude-code/billing"])
+    own = "claude-code/billing"
+    for path, code in ((own, None), (f"{own}/deep", None), ("claude-code", "source_forbidden")):
+        body = {"query": MARK, "source_prefixes": [path]}
+        for route, sent in (("/search", body), ("/search/batch", {"queries": [body]})):
+            assert seeded.post(route, json=sent, headers=key).json().get("code") == code
+
+
+def test_a_key_with_prefixes_is_told_which_memories_a_bulk_delete_took(seeded: TestClient):
+    key = key_of(seeded, Role.READ_WRITE)
+    body = {"source_prefix": "claude", "skip_snapshot": True}
+    answer = seeded.post("/memory/delete-by-prefix", json=body, headers=key)
+    ids = list(range(1, SEEDED + 1))
+    assert answer.json() == {"success": True, "deleted_count": SEEDED, "deleted_ids": ids, "missing_ids": []}
+
+
+def test_a_refused_request_makes_no_namespace(seeded: TestClient):
+    body = {"name": "n", "role": "read-write", "prefixes": ["a"], "namespace": "unborn"}
+    key = {"X-API-Key": seeded.post("/api/keys", json=body, headers=ENV).json()["key"]}
+    for source in ("b", "a/../b", "ab"):
+        refused = seeded.post("/memory/add", json={"text": "t", "source": source}, headers=key)
+        assert refused.json()["code"] == "source_forbidden"
+    assert seeded.get("/stats", headers={**ENV, "X-Namespace": "unborn"}).json()["created_at"] is None
+    assert seeded.post("/memory/add", json={"text": "t", "source": "a"}, headers=key).status_code == 200
+    assert seeded.get("/memories/count", headers={**key, "X-Namespace": "unborn"}).json() == {"count": 1}
+    assert seeded.get("/memories/count", headers={**key, "X-Namespace": "default"}).status_code == 403
+
+
+@pytest.mark.parametrize("body", [b"{", b"[" * 1000])
+def test_who_may_not_is_refused_before_the_body_is_read(seeded: TestClient, body: bytes):
+    reader = key_of(seeded, Role.READ_ONLY)
+    for headers in (reader, {**reader, "X-Namespace": "elsewhere"}):
+        refused = seeded.post("/memory/add", content=body, headers={**headers, "Content-Type": "application/json"})
+        assert refused.status_code == 403
