@@ -25,6 +25,7 @@ from starlette.middleware.cors import CORSMiddleware
 from memory_engine import MemoryEngine
 from souvenir.api import (
     VERSION,
+    audit,
     backups,
     deletes,
     docs,
@@ -51,7 +52,7 @@ from souvenir.settings import Settings
 from souvenir.store.restore import restore_offline
 from souvenir.types import Embedder
 
-ROUTES = (health, search, writes, replacing, reads, deletes, duplicates, jobs, backups, keys, figures, docs)
+ROUTES = (health, search, writes, replacing, reads, deletes, duplicates, jobs, backups, keys, audit, figures, docs)
 
 DESCRIPTION = (
     "A memory service for agents: it finds what was said by meaning and by words, and loses nothing that it "

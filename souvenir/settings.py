@@ -84,6 +84,11 @@ class Settings(BaseSettings):
         default=(),
         description="Origins whose pages may call the service from a browser, separated by commas; `*` for all.",
     )
+    audit_retention_days: int = Field(
+        default=90,
+        ge=1,
+        description="Days that acts of admins and denied requests stay in the audit; changes stay with their memories.",
+    )
     log_level: LogLevel = Field(default=LogLevel.INFO, description="Least severe level that is logged.")
     log_format: LogFormat = Field(
         default=LogFormat.TEXT, description="`json` for one JSON object a line, `text` for people."

@@ -26,7 +26,9 @@ from memory_engine import MemoryEngine
 from souvenir.engine.maintenance import Maintenance
 from souvenir.errors import Conflict, KeyNotFound, KeyNotUsable, NothingToDo, Overloaded, Unavailable
 from souvenir.moments import utc_now
+from souvenir.store import audit
 from souvenir.store import keys as rows
+from souvenir.store.audit import AuditEvent
 from souvenir.store.keys import ApiKey, Usage
 from souvenir.types import DEFAULT_NAMESPACE, Role, Scope
 
@@ -126,7 +128,7 @@ class ApiKeys:
             used = dict(self._used)
         return [_with_use(key, used.get(key.id)) for key in stored]
 
-    def create(self, draft: KeyDraft) -> NewKey:
+    def create(self, draft: KeyDraft, *, by: Scope) -> NewKey:
         """:raises KeyNotUsable: If an admin's prefixes or namespace are given, or another's prefixes are not.
 
         :raises Conflict: If nobody could make a further key.
@@ -151,9 +153,9 @@ class ApiKeys:
             rows.put(connection, key)
             return key
 
-        return NewKey(self._change(work), secret)
+        return NewKey(self._change(work, "key.create", by), secret)
 
-    def update(self, key_id: str, patch: KeyPatch) -> ApiKey:
+    def update(self, key_id: str, patch: KeyPatch, *, by: Scope) -> ApiKey:
         """Change some fields. A key that becomes an admin loses its prefixes and its namespace.
 
         :raises NothingToDo: If the patch changes nothing.
@@ -172,9 +174,9 @@ class ApiKeys:
             rows.put(connection, after)
             return after
 
-        return self._change(work)
+        return self._change(work, "key.update", by)
 
-    def rotate(self, key_id: str) -> NewKey:
+    def rotate(self, key_id: str, *, by: Scope) -> NewKey:
         """A new secret for the same key; the old one stops at once.
 
         :raises KeyNotFound: If there is no such key, or it was revoked.
@@ -187,9 +189,9 @@ class ApiKeys:
             rows.put(connection, after)
             return after
 
-        return NewKey(self._change(work), secret)
+        return NewKey(self._change(work, "key.rotate", by), secret)
 
-    def revoke(self, key_id: str) -> None:
+    def revoke(self, key_id: str, *, by: Scope) -> None:
         """Let a key stop for good, at once.
 
         :raises KeyNotFound: If there is no such key, or it was revoked already.
@@ -204,10 +206,17 @@ class ApiKeys:
             rows.put(connection, after)
             return after
 
-        self._change(work)
+        self._change(work, "key.revoke", by)
 
-    def _change(self, work: Callable[[apsw.Connection], ApiKey]) -> ApiKey:
-        changed = self._engine.write_rows(work)
+    def _change(self, work: Callable[[apsw.Connection], ApiKey], action: str, by: Scope) -> ApiKey:
+        """Do it and write down who did, in one transaction."""
+
+        def audited(connection: apsw.Connection) -> ApiKey:
+            key = work(connection)
+            audit.record(connection, [AuditEvent(utc_now(), action, by.actor, resource_id=key.id)])
+            return key
+
+        changed = self._engine.write_rows(audited)
         self._reload()
         return changed
 

@@ -8,13 +8,18 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.caller import Admin, Engine, Writer
+from souvenir.api.caller import Admin, Engine, RunningService, Writer
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import Clean, wire_time
 from souvenir.api.json_route import router
+from souvenir.api.service import Service
 from souvenir.store.backups import Backup
+from souvenir.types import Scope
 
 routes = router("backup")
+
+BACKED_UP, RESTORED = "backup.create", "backup.restore"
+"""What the audit calls it."""
 
 _NAME = "manual_20250402_093000"
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=200), Clean]
@@ -169,23 +174,24 @@ def list_backups(scope: Admin, engine: Engine) -> BackupsResponse:
 @routes.post("/backup", summary="Make a backup", responses=error_responses())
 def back_up(
     scope: Admin,
-    engine: Engine,
+    service: RunningService,
     body: BackupRequest | None = None,
     prefix: Annotated[_Prefix | None, Query(description="As in the body; `manual` without both.")] = None,
 ) -> BackupResponse:
     """Copy the whole database while reads and writes go on."""
-    backup = engine.back_up(reason=prefix or (body.prefix if body else None) or "manual")
+    backup = service.engine.back_up(reason=prefix or (body.prefix if body else None) or "manual")
+    service.audit.act(scope, BACKED_UP, backup.name)
     return BackupResponse(success=True, backup_path=f"backups/{backup.name}", message=f"Backup {backup.name} created")
 
 
 @routes.post("/restore", summary="Restore a backup", responses=error_responses(404))
-def restore(body: RestoreRequest, scope: Admin, engine: Engine) -> RestoreResponse:
+def restore(body: RestoreRequest, scope: Admin, service: RunningService) -> RestoreResponse:
     """Go back to a backup in one step; what is there now is backed up first, and stays if the restore fails."""
-    replaced = engine.restore(body.backup_name)
+    replaced = _restore(service, scope, body.backup_name)
     return RestoreResponse(
         success=True,
         restored_from=body.backup_name,
-        total_memories=engine.count(scope),
+        total_memories=service.engine.count(scope),
         message=f"Restored {body.backup_name}; what was there before is {replaced.name}",
     )
 
@@ -198,15 +204,24 @@ def list_snapshots(scope: Admin, engine: Engine) -> SnapshotsResponse:
 
 
 @routes.post("/snapshots", summary="Make a snapshot", responses=error_responses())
-def make_snapshot(scope: Writer, engine: Engine) -> SnapshotResponse:
+def make_snapshot(scope: Writer, service: RunningService) -> SnapshotResponse:
     """Make a backup, as clients do before they delete much."""
-    return SnapshotResponse(snapshot=engine.back_up(reason="snapshot").name)
+    backup = service.engine.back_up(reason="snapshot")
+    service.audit.act(scope, BACKED_UP, backup.name)
+    return SnapshotResponse(snapshot=backup.name)
 
 
 @routes.post("/snapshots/{name}/restore", summary="Restore a snapshot", responses=error_responses(404))
 def restore_snapshot(
-    name: Annotated[_Name, Path(description="The name of a snapshot or backup.")], scope: Admin, engine: Engine
+    name: Annotated[_Name, Path(description="The name of a snapshot or backup.")], scope: Admin, service: RunningService
 ) -> SnapshotRestoreResponse:
     """Restore a backup by its name in the path."""
-    engine.restore(name)
+    _restore(service, scope, name)
     return SnapshotRestoreResponse(success=True, restored=name)
+
+
+def _restore(service: Service, scope: Scope, name: str) -> Backup:
+    """Restore and write that down, in the database that is there then."""
+    replaced = service.engine.restore(name)
+    service.audit.act(scope, RESTORED, name, f"what was there before is {replaced.name}")
+    return replaced

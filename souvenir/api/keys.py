@@ -186,7 +186,7 @@ def own_key(scope: Reader, request: Request) -> OwnKeyResponse:
 @routes.post("/api/keys", summary="Make a key", responses=error_responses(400, 409))
 def create_key(body: CreateKeyRequest, scope: Admin, request: Request) -> NewKeyResponse:
     """Make a key, of which the first must be an admin's: from then on no request is answered without one."""
-    return NewKeyResponse.of(service_of(request).keys.create(body.draft()))
+    return NewKeyResponse.of(service_of(request).keys.create(body.draft(), by=scope))
 
 
 @routes.get("/api/keys", summary="List keys", responses=error_responses())
@@ -199,19 +199,19 @@ def list_keys(scope: Admin, request: Request) -> KeysResponse:
 @routes.patch("/api/keys/{key_id}", summary="Change a key", responses=error_responses(400, 404, 409))
 def update_key(key_id: _KeyId, body: UpdateKeyRequest, scope: Admin, request: Request) -> UpdateKeyResponse:
     """Change what a key may do, from the next request on."""
-    return UpdateKeyResponse(success=True, id=service_of(request).keys.update(key_id, body.patch()).id)
+    return UpdateKeyResponse(success=True, id=service_of(request).keys.update(key_id, body.patch(), by=scope).id)
 
 
 @routes.post("/api/keys/{key_id}/rotate", summary="Replace a key's secret", responses=error_responses(404))
 def rotate_key(key_id: _KeyId, scope: Admin, request: Request) -> NewKeyResponse:
     """Get a new secret for the same key; the old one stops at once."""
-    return NewKeyResponse.of(service_of(request).keys.rotate(key_id))
+    return NewKeyResponse.of(service_of(request).keys.rotate(key_id, by=scope))
 
 
 @routes.delete("/api/keys/{key_id}", summary="Revoke a key", responses=error_responses(404, 409))
 def revoke_key(key_id: _KeyId, scope: Admin, request: Request) -> RevokeKeyResponse:
     """Let a key stop at once and for good."""
-    service_of(request).keys.revoke(key_id)
+    service_of(request).keys.revoke(key_id, by=scope)
     return RevokeKeyResponse(id=key_id, revoked=True)
 
 

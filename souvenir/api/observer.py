@@ -14,8 +14,12 @@ import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from souvenir.access.audit import Denial
+from souvenir.access.door import Caller
 from souvenir.api.counters import RequestCounters, RouteName
 from souvenir.api.errors import error_response
+from souvenir.api.service import Service
+from souvenir.errors import TooManyAttempts
 
 REQUEST_ID_HEADER = "X-Request-ID"
 UNMATCHED = "unmatched"
@@ -23,6 +27,7 @@ CLIENT_LEFT = 499
 """Logged for a request that ended without an answer."""
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:+/=-]{1,100}")
+_DENIED = frozenset({401, 403})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 log = structlog.get_logger(__name__)
@@ -68,13 +73,25 @@ class RequestObserver:
         status = status or CLIENT_LEFT
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
         template = getattr(scope.get("route"), "path", UNMATCHED)
-        self._counters.finish(RouteName(method, template), status, duration_ms, scope["state"].get("error_code"))
+        code = scope["state"].get("error_code")
+        self._counters.finish(RouteName(method, template), status, duration_ms, code)
+        if status in _DENIED or code == TooManyAttempts.code:
+            _note_denial(scope, method, template, status, str(code))
         fields: dict[str, Any] = {"method": method, "route": template, "status": status}
         fields["duration_ms"] = round(duration_ms, 2)
         for name in ("namespace", "error_code"):
             if name in scope["state"]:
                 fields[name] = scope["state"][name]
         log.log(40 if status >= 500 else 20, "request", **fields)
+
+
+def _note_denial(scope: Scope, method: str, template: str, status: int, code: str) -> None:
+    """Tell the audit. Not who the request says that it is, unless it was let in as that."""
+    state, client = scope["state"], scope.get("client")
+    caller: Caller | None = state.get("caller")
+    actor, address = caller.actor if caller else "unknown", client[0] if client else "unknown"
+    service: Service = scope["app"].state.service
+    service.audit.deny(Denial(actor, state.get("namespace"), method, template, status, address, code))
 
 
 def _request_id(scope: Scope) -> str:

@@ -9,6 +9,7 @@ import structlog
 
 from memory_engine import MemoryEngine
 from souvenir.access.attempts import FailedAttempts
+from souvenir.access.audit import AuditLog
 from souvenir.access.door import Door
 from souvenir.access.keys import ApiKeys
 from souvenir.api.counters import RequestCounters
@@ -42,6 +43,7 @@ class Service:
     own_model: LoadableEmbedder | None
     keys: ApiKeys
     door: Door
+    audit: AuditLog
     loading: Thread | None = None
     load_failed: Event = field(default_factory=Event)
 
@@ -65,12 +67,22 @@ class Service:
         )
         instruments.watch_queue("jobs", lambda: jobs.waiting, capacity=settings.job_queue_max)
         add_collectors(instruments, counters, engine, embedder)
-        long_work = LongWork(jobs)
         env_key = "" if settings.api_key is None else settings.api_key.get_secret_value()
         keys = ApiKeys(engine, has_env_key=bool(env_key))
         door = Door(env_key, keys, FailedAttempts(limit=settings.auth_rate_limit))
         service = cls(
-            settings, embedder, engine, counters, instruments, deduplication, jobs, long_work, own_model, keys, door
+            settings,
+            embedder,
+            engine,
+            counters,
+            instruments,
+            deduplication,
+            jobs,
+            LongWork(jobs),
+            own_model,
+            keys,
+            door,
+            AuditLog(engine, retention_days=settings.audit_retention_days),
         )
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
         service.loading.start()
@@ -82,6 +94,7 @@ class Service:
         if self.loading is not None:
             self.loading.join(LOADING_TIMEOUT_S)
         self.keys.close()
+        self.audit.close()
         self.engine.close()
         if self.own_model is not None:
             self.own_model.close()

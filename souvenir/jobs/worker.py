@@ -26,7 +26,9 @@ from souvenir.errors import (
 )
 from souvenir.jobs.running import JobCancelled, JobHandler, JobInterrupted, RunningJob
 from souvenir.moments import utc_now
+from souvenir.store import audit
 from souvenir.store import jobs as rows
+from souvenir.store.audit import AuditEvent
 from souvenir.store.jobs import Job, JobFilter, JobStatus
 from souvenir.store.rows import to_json
 from souvenir.types import JsonObject, Scope
@@ -141,6 +143,8 @@ class Jobs:
             if job.finished:
                 raise Conflict(f"Job {job_id!r} is {job.status} already; there is nothing to cancel")
             rows.request_cancel(connection, job_id, utc_now())
+            event = AuditEvent(utc_now(), "job.cancel", scope.actor, scope.namespace, job_id)
+            audit.record(connection, [event])
             return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
 
         return self._tell_end(self._engine.write_rows(work))

@@ -44,7 +44,8 @@ CREATE TABLE import_ids (
     PRIMARY KEY (job_id, old_id)
 ) STRICT, WITHOUT ROWID;
 
--- What was asked for and is no change of a memory (those are in history): denied requests, and what admins did.
+-- What was asked for and is no change of a memory (those are in history): denied requests, and what admins did. A row
+-- stands for `count` equal requests.
 CREATE TABLE audit_events (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     at          INTEGER NOT NULL,
@@ -55,6 +56,8 @@ CREATE TABLE audit_events (
     method      TEXT,
     route       TEXT,
     status      INTEGER,
+    address     TEXT,
+    count       INTEGER NOT NULL DEFAULT 1,
     detail      TEXT
 ) STRICT;
 CREATE INDEX audit_events_by_time ON audit_events (at);
