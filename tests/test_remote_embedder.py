@@ -101,7 +101,10 @@ def test_what_the_model_is_called_and_holds_is_known_without_the_network(values,
         ({"embed_provider": "openai", "embed_api_key": "k\u00e9y"}, "holds signs that no key has"),
         ({"embed_provider": "openai", "embed_api_key": KEY, "embed_model": "other"}, "say it in EMBED_DIM"),
         ({"embed_provider": "openai", "embed_api_key": KEY, "embed_dim": 1537}, "1536 numbers at most"),
-        ({"embed_provider": "ollama", "ollama_base_url": "localhost:11434"}, "see EMBED_BASE_URL or OLLAMA_BASE_URL"),
+        ({"embed_provider": "ollama", "ollama_base_url": "localhost:11434"}, "OLLAMA_BASE_URL is no address"),
+        ({"embed_provider": "openai", "embed_base_url": "http://"}, "EMBED_BASE_URL is no address"),
+        ({"embed_provider": "openai", "embed_base_url": "http://[gpu/v1"}, "EMBED_BASE_URL is no address"),
+        ({"embed_provider": "openai", "embed_base_url": "http://gpu:80000/v1"}, "EMBED_BASE_URL is no address"),
     ],
 )
 def test_settings_that_do_not_suffice_are_named(values, sentence):

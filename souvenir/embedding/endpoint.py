@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from souvenir.embedding.specs import ModelSpec
 from souvenir.errors import InvalidRequest
@@ -51,10 +52,19 @@ def _vendors_own(settings: Settings, provider: EmbedProvider) -> tuple[str, str 
 
 def _checked_url(base_url: str, provider: EmbedProvider) -> str:
     url = base_url.rstrip("/")
-    if not url.startswith(("http://", "https://")):
+    if not _is_web_address(url):
         name = "EMBED_BASE_URL or OLLAMA_BASE_URL" if provider is EmbedProvider.OLLAMA else "EMBED_BASE_URL"
-        raise InvalidRequest(f"The address of the embedding provider has to begin with http:// or https://: see {name}")
+        raise InvalidRequest(f"{name} is no address such as http://gpu:8000/v1; correct it")
     return f"{url}/v1" if provider is EmbedProvider.OLLAMA and not url.endswith("/v1") else url
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        # Reading a port checks it.
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
 
 
 def _checked_key(api_key: str | None, base_url: str) -> str | None:
