@@ -119,7 +119,7 @@ class OnnxEmbedder:
         return self._tokenizer.offsets(text)
 
     def known_share(self, text: str) -> float:
-        """The share of the content tokens that the model knows, in [0, 1]; needs the tokenizer only."""
+        """The share of the content tokens that are words to the model, in [0, 1]; needs the tokenizer only."""
         return self._tokenizer.known_share(text)
 
     # --- life --------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class Embedder(Protocol):
         """Character spans of the content tokens, in order."""
 
     def known_share(self, text: str) -> float:
-        """The share of the content tokens that the model has in its vocabulary, in [0, 1]; 1 for a text of none."""
+        """The share of the content tokens that the model can make something of, in [0, 1]; 1 for a text of none."""
 
 
 class LoadableEmbedder(Embedder, Protocol):

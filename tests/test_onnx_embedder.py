@@ -89,8 +89,18 @@ def test_token_offsets_are_character_spans_without_special_tokens(embedder, text
     assert [text[start:end] for start, end in embedder.token_offsets(text)] == tokens
 
 
-@pytest.mark.parametrize(("text", "share"), [("a known text", 1.0), ("", 1.0), ("fly 网 😀", 1 / 3)])
-def test_the_known_share_is_that_of_the_tokens_in_the_vocabulary(embedder, text, share):
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("a known text", 1.0),
+        ("", 1.0),
+        ("fly 网 😀", 1 / 3),
+        ("hydrochlorothiazide, fesetival, Donaudampfschifffahrtsgesellschaft on 2023-05-08", 1.0),
+        ("c6849b025d71be491a608102d500a386", 0.0),
+        ("who saw 0x8007045D", 2 / 9),
+    ],
+)
+def test_the_known_share_is_that_of_the_tokens_that_are_words_to_the_model(embedder, text, share):
     assert embedder.known_share(text) == pytest.approx(share)
 
 

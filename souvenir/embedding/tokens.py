@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 
 from tokenizers import Encoding, Tokenizer
 
@@ -11,6 +11,11 @@ from souvenir.embedding.model_files import ModelFiles
 from souvenir.errors import EmbeddingUnavailable, InvalidRequest
 
 TokenIds = Sequence[int]
+
+IDENTIFIER_PIECES = 4
+"""A word of Latin letters and digits, a digit among them, in at least so many pieces is a name for one thing (a hash, a
+serial or telephone number) and not a word that the model has learned. None of the English questions of
+docs/benchmarks.md has one; dates, years and versions have fewer pieces."""
 
 
 class ModelTokenizer:
@@ -42,9 +47,18 @@ class ModelTokenizer:
         return self._encode(text).offsets
 
     def known_share(self, text: str) -> float:
-        """The share of the content tokens that the vocabulary holds; 1 for a text of none, or without such a token."""
-        ids = self._encode(text).ids
-        return 1.0 - sum(token == self._unknown_id for token in ids) / max(1, len(ids))
+        """The share of the content tokens that the model can make something of; 1 for a text of none.
+
+        Not those that the vocabulary lacks, nor the pieces of an identifier.
+        """
+        encoding = self._encode(text)
+        ids = encoding.ids
+        known = sum(
+            sum(ids[place] != self._unknown_id for place in places)
+            for places in _words(encoding)
+            if not _is_identifier(text[encoding.offsets[places[0]][0] : encoding.offsets[places[-1]][1]], len(places))
+        )
+        return known / len(ids) if ids else 1.0
 
     def documents(self, texts: Sequence[str]) -> list[TokenIds]:
         """:raises InvalidRequest: If a text has more than `max_tokens` tokens."""
@@ -80,6 +94,17 @@ class ModelTokenizer:
             return self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
         except TypeError as error:
             raise not_unicode() from error
+
+
+def _words(encoding: Encoding) -> Iterator[Sequence[int]]:
+    """The places of each word's tokens."""
+    word_ids = encoding.word_ids
+    for _, places in groupby(range(len(word_ids)), key=word_ids.__getitem__):
+        yield list(places)
+
+
+def _is_identifier(word: str, pieces: int) -> bool:
+    return pieces >= IDENTIFIER_PIECES and word.isascii() and any(sign.isdigit() for sign in word)
 
 
 def not_unicode() -> InvalidRequest:

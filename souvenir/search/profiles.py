@@ -18,7 +18,8 @@ FACT_MAX_TOKENS = 60
 
 LEGIBLE_SHARE = 0.5
 """A question of whose tokens the embedding model knows fewer than this share is ranked by its words alone: what the
-model makes of the rest is noise (English model, Chinese questions: recall@10 .957 with it, .978 without)."""
+model makes of the rest is noise (English model, Chinese questions: recall@10 .957 with it, .978 without; of the answers
+to 6,000 random identifiers, 39 were not among the first three with it, none without)."""
 
 
 @dataclass(frozen=True, slots=True)
