@@ -15,7 +15,7 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --pytho
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench bench-load bench-retrieval durability model lock clean FORCE
+.PHONY: help setup run test lint format bench bench-load bench-overload bench-retrieval durability model lock clean FORCE
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -55,6 +55,9 @@ bench: $(STAMP) ## Measure the engine beside the baselines; ARGS goes to benchma
 
 bench-load: $(STAMP) ## Measure the service with eight searchers and a writer; ARGS goes to benchmarks.load
 	@$(PY) -m benchmarks.load $(ARGS)
+
+bench-overload: $(STAMP) ## Ask the service for five times what it can do; ARGS goes to benchmarks.overload
+	@$(PY) -m benchmarks.overload $(ARGS)
 
 bench-retrieval: $(STAMP) ## Measure what search finds, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Say where the sets are: make bench-retrieval DATA=folder" >&2; exit 1)

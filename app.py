@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-import uvicorn
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
 from pydantic import ValidationError
 from starlette.middleware import Middleware
@@ -40,12 +40,14 @@ from souvenir.api import (
     writes,
 )
 from souvenir.api.body_limit import BodyLimit
+from souvenir.api.connections import ConnectionLimit, ServerConfig, serve_until_told
 from souvenir.api.counters import RequestCounters
 from souvenir.api.errors import add_error_handlers
 from souvenir.api.host_check import HostCheck, allowed_names
 from souvenir.api.logs import configure_logging
 from souvenir.api.observer import REQUEST_ID_HEADER, RequestObserver
 from souvenir.api.service import Service
+from souvenir.api.shedding import Shedding
 from souvenir.embedding.factory import embedder_of
 from souvenir.errors import SouvenirError
 from souvenir.settings import Settings
@@ -58,12 +60,6 @@ DESCRIPTION = (
     "A memory service for agents: it finds what was said by meaning and by words, and loses nothing that it "
     "acknowledged. Send the key as `X-API-Key` or `Authorization: Bearer KEY`, and name a namespace with `X-Namespace`."
 )
-
-KEEP_ALIVE_S = 15
-"""An idle connection is closed after this; longer than clients pause between calls, shorter than proxies wait."""
-
-SHUTDOWN_S = 20
-"""Requests may take this long to finish once the service is told to stop; below the 30 s that containers get."""
 
 
 def create_app(settings: Settings | None = None, embedder: Embedder | None = None) -> FastAPI:
@@ -82,6 +78,8 @@ def _build_app(settings: Settings, counters: RequestCounters, open_service: Call
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         configure_logging(settings.log_level, settings.log_format)
         app.state.service = await asyncio.to_thread(open_service)
+        # No request that was let in waits for a thread.
+        current_default_thread_limiter().total_tokens = app.state.service.admission.threads
         try:
             yield
         finally:
@@ -107,7 +105,10 @@ def _build_app(settings: Settings, counters: RequestCounters, open_service: Call
 
 def _middleware(settings: Settings, counters: RequestCounters) -> list[Middleware]:
     """Outermost first."""
-    chosen = [Middleware(RequestObserver, counters=counters)]
+    chosen = [
+        Middleware(RequestObserver, counters=counters),
+        Middleware(ConnectionLimit, max_connections=settings.max_connections),
+    ]
     names = allowed_names(settings)
     if names is not None:
         chosen.append(Middleware(HostCheck, names=names))
@@ -132,21 +133,9 @@ def serve(settings: Settings) -> int:
     configure_logging(settings.log_level, settings.log_format)
     counters = RequestCounters()
     service = Service.open(settings, counters)
-    uvicorn.run(
-        _build_app(settings, counters, lambda: service),
-        host=settings.host,
-        port=settings.port,
-        http="httptools",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        proxy_headers=bool(settings.trusted_proxies),
-        forwarded_allow_ips=list(settings.trusted_proxies),
-        server_header=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=SHUTDOWN_S,
-    )
+    app = _build_app(settings, counters, lambda: service)
+    shed = Shedding(app.routes, service.admission, counters)
+    serve_until_told(ServerConfig(app, settings, shed=shed, on_stop=service.refuse_what_waits))
     return 0
 
 

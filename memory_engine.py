@@ -24,6 +24,7 @@ from souvenir.engine.indexes import new_registry
 from souvenir.engine.maintenance import Maintenance
 from souvenir.engine.preparation import prepare
 from souvenir.engine.recall import Recall
+from souvenir.engine.schedule import back_up_if_due
 from souvenir.engine.vitals import Vitals, vitals_of
 from souvenir.errors import NothingToDo, Overloaded, ServiceClosing
 from souvenir.index.analyser import Analyser
@@ -466,10 +467,11 @@ class MemoryEngine:
         self._registry = self._new_registry()
 
     def _maintain(self) -> None:
-        """Drop what is over the memory budget, and write the indexes that changed much."""
+        """Drop what is over the memory budget, write the indexes that changed much, make a backup that is due."""
         if self._registry.over_budget:
             self._database.between_writes(self._registry.shrink)
         self._database.between_writes(lambda: self._registry.write_snapshots(all_changed=False))
+        back_up_if_due(self._database, self._settings)
 
 
 def _visible_to(scope: Scope, filters: Filters = ANY) -> Filters:

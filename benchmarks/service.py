@@ -38,6 +38,10 @@ class Service:
         self.log_path = data_dir.parent / f"{data_dir.name}.log"
 
     @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    @property
     def pid(self) -> int:
         return self._running().pid
 
@@ -60,9 +64,9 @@ class Service:
         """SIGKILL: no handler, no flush, no goodbye."""
         self._end(signal.SIGKILL)
 
-    def stop(self) -> None:
-        """SIGTERM: what an orderly stop sends."""
-        self._end(signal.SIGTERM)
+    def stop(self) -> int:
+        """SIGTERM: what an orderly stop sends. Returns the status that it ended with."""
+        return self._end(signal.SIGTERM)
 
     def check(self) -> list[str]:
         """What `python app.py check` finds in the folder while no service runs on it."""
@@ -95,11 +99,12 @@ class Service:
         finally:
             client.close()
 
-    def _end(self, with_signal: signal.Signals) -> None:
+    def _end(self, with_signal: signal.Signals) -> int:
         process = self._running()
         process.send_signal(with_signal)
-        process.wait(timeout=START_TIMEOUT_S)
+        status = process.wait(timeout=START_TIMEOUT_S)
         self._process = None
+        return status
 
 
 class Client:

@@ -17,6 +17,7 @@
     |  +- MemoryPinned               409  memory_pinned
     |  +- MemoryArchived             409  memory_archived
     |  +- KeyTaken                   409  key_taken
+    +- BodyTooSlow                   408  body_too_slow
     +- PayloadTooLarge               413  payload_too_large
     +- Overloaded                    429  overloaded          carries retry_after_s
     |  +- TooManyAttempts            429  too_many_attempts   wrong keys from one address
@@ -25,7 +26,8 @@
        +- SearchUnavailable          503  search_unavailable
        +- JobFailed                  503  job_failed          its sentence is the job's
        +- DeadlineExceeded           503  deadline_exceeded   carries retry_after_s
-       +- ServiceClosing             503  service_closing
+       +- ServiceClosing             503  service_closing     carries retry_after_s
+       +- TooManyConnections         503  too_many_connections  carries retry_after_s
        +- StoreUnusable              503  store_unusable      the service refuses to start
           +- BackupDamaged           503  backup_damaged      the present store is left as it was
 
@@ -158,6 +160,15 @@ class KeyTaken(Conflict):
         self.memory_id = memory_id
 
 
+class BodyTooSlow(SouvenirError):
+    code = "body_too_slow"
+    status = 408
+
+    def __init__(self, min_bytes_per_s: int) -> None:
+        super().__init__(f"The request body came too slowly; send at least {min_bytes_per_s} bytes a second")
+        self.min_bytes_per_s = min_bytes_per_s
+
+
 class PayloadTooLarge(SouvenirError):
     code = "payload_too_large"
     status = 413
@@ -216,9 +227,20 @@ class DeadlineExceeded(Unavailable):
 
 class ServiceClosing(Unavailable):
     code = "service_closing"
+    retry_after_s = 5
+    """A restart takes about that long."""
 
     def __init__(self) -> None:
         super().__init__("The service is shutting down; try again when it is back")
+
+
+class TooManyConnections(Unavailable):
+    code = "too_many_connections"
+    retry_after_s = 1
+
+    def __init__(self, max_connections: int) -> None:
+        super().__init__(f"More than {max_connections} connections are open; close some, and try again in a moment")
+        self.max_connections = max_connections
 
 
 class StoreUnusable(Unavailable):

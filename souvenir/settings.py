@@ -158,6 +158,9 @@ class Settings(BaseSettings):
     max_backups: int = Field(
         default=10, ge=1, description="Backups kept; the oldest beyond that are removed, never the newest."
     )
+    backup_interval_hours: float = Field(
+        default=24.0, ge=0, description="Hours from one scheduled backup to the next; 0 makes none."
+    )
     index_memory_mb: int = Field(
         default=2048,
         ge=1,
@@ -176,6 +179,32 @@ class Settings(BaseSettings):
     )
     max_body_bytes: int = Field(
         default=32 * 1024 * 1024, ge=1024, description="Largest request body, in bytes (413 above)."
+    )
+
+    request_timeout_s: float = Field(
+        default=60.0, gt=0, description="Seconds from a request's arrival after which it is answered 503."
+    )
+    queue_wait_s: float = Field(
+        default=2.0,
+        gt=0,
+        description="Seconds that a request may wait for its turn; one that would wait half as long is refused.",
+    )
+    max_searches: int = Field(default=0, ge=0, description="Searches worked on at once; 0 takes two a core.")
+    max_writes: int = Field(default=0, ge=0, description="Writes worked on at once; 0 takes four a core.")
+    max_reads: int = Field(
+        default=0, ge=0, description="Other reads worked on at once; 0 takes two a core, at least 8."
+    )
+    max_long: int = Field(
+        default=6, ge=1, description="Long requests worked on at once: backups, exports, deletions by source."
+    )
+    max_connections: int = Field(
+        default=512, ge=1, description="Open connections; on further ones only health is answered (503)."
+    )
+    stall_timeout_s: float = Field(
+        default=20.0, gt=0, description="Seconds after which a client that neither sends nor takes anything is cut off."
+    )
+    body_memory_mb: int = Field(
+        default=128, ge=1, description="Memory for request bodies that are being worked on, in MiB (429 above)."
     )
 
     @field_validator("embed_provider", mode="before")

@@ -32,7 +32,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "souvenir.sources",
         }
     ),
-    frozenset({"souvenir.settings", "souvenir.observation"}),
+    frozenset({"souvenir.deadlines", "souvenir.settings", "souvenir.observation"}),
     frozenset({"souvenir.store", "souvenir.index", "souvenir.search", "souvenir.privacy"}),
     frozenset({"souvenir.engine", "souvenir.embedding"}),
     frozenset({"onnx_embedder", "llm_provider", "memory_engine"}),
@@ -49,7 +49,7 @@ FORBIDDEN = frozenset(
     {"tests", "benchmarks", "scripts", "torch", "transformers", "sentence_transformers", "spacy", "pickle", "sqlite3"}
 )
 # Not requirements of our own, but part of what FastAPI promises.
-COMES_WITH_FASTAPI = frozenset({"pydantic", "starlette"})
+COMES_WITH_FASTAPI = frozenset({"anyio", "pydantic", "starlette"})
 
 TELEMETRY_OFF = "ORT_DISABLE_TELEMETRY"
 

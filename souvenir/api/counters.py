@@ -128,6 +128,11 @@ class RequestCounters:
         with self._lock:
             self._active += 1
 
+    def refuse(self, route: RouteName, status: int, error_code: str) -> None:
+        """Count a request that was answered before it began."""
+        self.begin()
+        self.finish(route, status, 0.0, error_code)
+
     def finish(self, route: RouteName, status: int, duration_ms: float, error_code: str | None) -> None:
         """:param error_code: Of the answer's error body, if it has one."""
         with self._lock:

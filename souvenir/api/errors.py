@@ -14,7 +14,15 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from souvenir.errors import HostNotAllowed, Overloaded, PayloadTooLarge, SouvenirError, Unauthorized
+from souvenir.errors import (
+    DeadlineExceeded,
+    HostNotAllowed,
+    Overloaded,
+    PayloadTooLarge,
+    ServiceClosing,
+    SouvenirError,
+    Unauthorized,
+)
 
 MAX_ECHO_CHARS = 200
 """Of a rejected value; enough to recognise it."""
@@ -79,6 +87,7 @@ _DESCRIPTIONS: Mapping[int, str] = {
     403: "The key may not do this: its role is too low, or it names a namespace or a source outside of its reach.",
     404: "What is named does not exist in this namespace.",
     409: "What stands against it has to be changed first: a pin, the archive, a key that is taken, the last admin key.",
+    408: "The body came too slowly.",
     413: "The body is larger than MAX_BODY_BYTES.",
     422: "Fields that cannot be used.",
     421: "The service is not known by the name in the Host header.",
@@ -86,7 +95,7 @@ _DESCRIPTIONS: Mapping[int, str] = {
     500: "A fault of the service; the log holds its cause under the request id.",
     503: "The service cannot do this now: it starts, closes, or has lost a part.",
 }
-_ALWAYS = (401, 403, 413, 421, 422, 429, 500, 503)
+_ALWAYS = (401, 403, 408, 413, 421, 422, 429, 500, 503)
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -121,7 +130,7 @@ def _answer(request: Request, status: int, code: str, detail: Any, headers: Mapp
 
 async def _on_own_error(request: Request, error: SouvenirError) -> JSONResponse:
     headers: dict[str, str] = {}
-    if isinstance(error, Overloaded):
+    if isinstance(error, Overloaded | DeadlineExceeded | ServiceClosing):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, Unauthorized):
         headers["WWW-Authenticate"] = "Bearer"

@@ -1,4 +1,7 @@
-"""A route whose body is read strictly as JSON and from callers with a key only, and whose answer holds what was set."""
+"""A route whose body is read strictly as JSON and from callers with a key only, and whose answer holds what was set.
+
+It is worked on when it is its turn among the requests of its cost (`souvenir.api.admission`).
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,14 @@ from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 
-from souvenir.api.caller import GUARDS, admit, scope_of, sent_key
+from souvenir.api.admission import cost_of
+from souvenir.api.caller import GUARDS, admit, scope_of, sent_key, service_of
+from souvenir.api.intake import HeldRequest, answer
 
 _ANY = TypeAdapter[Any](Any)
 
 
-class JsonRequest(Request):
+class JsonRequest(HeldRequest):
     async def json(self) -> Any:
         """The body. A lone surrogate, bytes that are not UTF-8 and nesting without end are no JSON.
 
@@ -36,6 +41,7 @@ class JsonRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        cost, holds_body = cost_of(self.name), self.body_field is not None
         needed = next((GUARDS[one.call] for one in self.dependant.dependencies if one.call in GUARDS), None)
 
         async def handle_json(request: Request) -> Response:
@@ -43,7 +49,15 @@ class JsonRoute(APIRoute):
                 # The dependency does this too, but FastAPI asks it only after the body was read.
                 caller = admit(request, await sent_key(request))
                 scope_of(request, caller, needed, request.headers.get("X-Namespace"))
-            return await handle(JsonRequest(request.scope, request.receive))
+            return await in_turn(JsonRequest(request.scope, request.receive))
+
+        async def in_turn(request: JsonRequest) -> Response:
+            service = service_of(request)
+            lane = service.admission.lane(cost)
+            if lane is None:
+                return await handle(request)
+            timeout_s = service.settings.request_timeout_s
+            return await answer(request, handle, lane, service.bodies, holds_body=holds_body, timeout_s=timeout_s)
 
         return handle_json
 

@@ -44,7 +44,7 @@ class RequestObserver:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         state = scope.setdefault("state", {})
-        state["request_id"] = _request_id(scope)
+        state["request_id"] = request_id_of(scope)
         status = 0
 
         async def observed_send(message: Message) -> None:
@@ -94,7 +94,7 @@ def _note_denial(scope: Scope, method: str, template: str, status: int, code: st
     service.audit.deny(Denial(actor, state.get("namespace"), method, template, status, address, code))
 
 
-def _request_id(scope: Scope) -> str:
+def request_id_of(scope: Scope) -> str:
     """The caller's own id if it is one that a header and a log line can hold, else a new one."""
     given = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
     return given if _SANE_ID.fullmatch(given) else uuid.uuid4().hex

@@ -12,6 +12,8 @@ from souvenir.access.attempts import FailedAttempts
 from souvenir.access.audit import AuditLog
 from souvenir.access.door import Door
 from souvenir.access.keys import ApiKeys
+from souvenir.api.admission import Admission
+from souvenir.api.bodies import BodyMemory
 from souvenir.api.counters import RequestCounters
 from souvenir.api.exposition import add_collectors
 from souvenir.api.long_work import LongWork
@@ -44,6 +46,8 @@ class Service:
     keys: ApiKeys
     door: Door
     audit: AuditLog
+    admission: Admission
+    bodies: BodyMemory
     loading: Thread | None = None
     load_failed: Event = field(default_factory=Event)
 
@@ -83,10 +87,17 @@ class Service:
             keys,
             door,
             AuditLog(engine, retention_days=settings.audit_retention_days),
+            Admission(settings),
+            BodyMemory(settings.body_memory_mb * 1024 * 1024),
         )
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
         service.loading.start()
         return service
+
+    def refuse_what_waits(self) -> None:
+        """The service was told to stop: what is at work goes on, the rest is refused. On the event loop only."""
+        self.admission.close()
+        self.bodies.close()
 
     def close(self) -> None:
         """Finish what was acknowledged. Nothing may be asked of the engine any more."""

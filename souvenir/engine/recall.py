@@ -16,6 +16,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
+from souvenir.deadlines import time_left
 from souvenir.errors import Overloaded, SearchUnavailable
 from souvenir.index.analyser import Analyser
 from souvenir.index.namespace import Candidates, NamespaceIndex, Probe
@@ -134,11 +135,12 @@ class Recall:
         :param owner_ids: The owners that may be found, if filters outside of the index chose them.
         :raises SearchUnavailable: If no arm can run.
         :raises Overloaded: If too many searches go before this one.
+        :raises DeadlineExceeded: If nobody waits for it any more.
         """
         with self._instruments.stage(Stage.SEARCH_EMBED):
             probe = self._probe(query, owner_ids)
         with self._instruments.stage(Stage.SEARCH_WAIT):
-            if not self._slots.acquire(timeout=SLOT_WAIT_S):
+            if not self._slots.acquire(timeout=time_left(SLOT_WAIT_S)):
                 raise Overloaded("Too many searches are waiting; try again in a moment")
         try:
             return self._find(query, probe, now)

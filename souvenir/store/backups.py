@@ -25,7 +25,9 @@ from souvenir.store.schema import schema_version
 DATABASE_FILE = "souvenir.db"
 MANIFEST_FILE = "manifest.json"
 MAX_REASON_LENGTH = 50
-AUTOMATIC = frozenset({"pre_delete", "pre_deduplicate", "pre_restore", "snapshot"})
+SCHEDULED = "scheduled"
+
+AUTOMATIC = frozenset({"pre_delete", "pre_deduplicate", "pre_restore", "snapshot", SCHEDULED})
 """Reasons of backups that nobody named: the service's own, and the snapshots that clients make before bulk deletes."""
 
 

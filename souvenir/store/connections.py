@@ -14,6 +14,7 @@ from queue import Empty, LifoQueue
 import apsw
 import structlog
 
+from souvenir.deadlines import time_left
 from souvenir.errors import Overloaded, ServiceClosing, StoreUnusable, Unavailable
 from souvenir.store.schema import require_known
 
@@ -72,12 +73,13 @@ class ReaderPool:
         """A connection inside one read transaction: every statement sees the same state.
 
         :raises Overloaded: If none became free in `READER_WAIT_S`.
+        :raises DeadlineExceeded: If nobody waits for it any more.
         :raises Unavailable: If the database cannot be read.
         """
         if self._closed:
             raise ServiceClosing
         try:
-            connection = self._idle.get(timeout=READER_WAIT_S)
+            connection = self._idle.get(timeout=time_left(READER_WAIT_S))
         except Empty:
             raise Overloaded("Too many reads are waiting for the database; try again in a moment") from None
         try:

@@ -54,6 +54,12 @@ def namespace_named(connection: apsw.Connection, name: str, sources: tuple[str, 
     return None if row is None else Namespace(row[0], row[1], from_us(row[2]), from_us(row[3]), sources)
 
 
+def first_and_last_write(connection: apsw.Connection) -> tuple[datetime, datetime] | None:
+    """When a namespace was first made and when one was last changed; None of a store that nobody wrote to."""
+    row: Any = connection.execute("SELECT min(created_at), max(changed_at) FROM namespaces").fetchone()
+    return None if row[0] is None else (from_us(row[0]), from_us(row[1]))
+
+
 def meta(connection: apsw.Connection, key: str) -> str | None:
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])

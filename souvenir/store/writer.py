@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import apsw
 import structlog
 
+from souvenir.deadlines import time_left
 from souvenir.errors import Overloaded, ServiceClosing, SouvenirError, Unavailable
 from souvenir.observation.instruments import Instruments, Stage
 
@@ -65,12 +66,14 @@ class Writer:
         """Run `work` in a transaction and return its result once it is durable and `after_commit(result)` has run.
 
         :raises Overloaded: If the queue is full, or the work did not begin in time; nothing was written.
+        :raises DeadlineExceeded: If nobody waits for it any more; nothing was written.
         :raises Unavailable: If the database refused; nothing was written.
         """
+        wait_s = time_left(self._timeout_s)
         job = _Job(work, after_commit, Future(), alone=False)
         self._submit(job)
         try:
-            return cast(T, job.future.result(self._timeout_s))
+            return cast(T, job.future.result(wait_s))
         except TimeoutError:
             if job.future.cancel():
                 raise Overloaded("The write waited too long for the database; try again in a moment") from None

@@ -14,6 +14,7 @@ from memory_engine import MemoryEngine
 from souvenir.engine.maintenance import Maintenance
 from souvenir.index import registry
 from souvenir.settings import Settings
+from souvenir.store.backups import SCHEDULED
 from souvenir.types import MemoryDraft, SearchQuery
 from tests.engine.conftest import OpenEngine
 from tests.engine.verbs import ANN, DEFAULT
@@ -106,3 +107,72 @@ def test_without_room_the_index_of_the_other_namespace_is_dropped_after_a_load(o
     assert engine.stats(ANN).index_bytes > 0
     assert engine.search(DEFAULT, SearchQuery("garden")).hits
     assert list(engine.check()) == []
+
+
+AN_INSTANT_H = 1e-9
+ALWAYS = {"snapshot_interval_s": 0.001, "backup_interval_hours": AN_INSTANT_H}
+
+
+def scheduled(engine: MemoryEngine) -> list[int]:
+    """Of the scheduled backups, newest first: how many memories they hold."""
+    return [backup.memories for backup in engine.backups() if backup.reason == SCHEDULED]
+
+
+def until_newest_is(engine: MemoryEngine, memories: int) -> None:
+    until(lambda: scheduled(engine)[:1] == [memories])
+
+
+def test_a_backup_is_made_when_it_is_due_and_only_of_what_changed(open_engine: OpenEngine):
+    engine = open_engine(**ALWAYS)
+    for count in (1, 2):
+        engine.add(DEFAULT, MemoryDraft(f"garden {count}", "notes"))
+        until_newest_is(engine, count)
+    Event().wait(0.05)  # some fifty turns
+    assert scheduled(engine) == [2, 1]
+
+
+def test_a_restart_does_not_repeat_a_scheduled_backup(open_engine: OpenEngine):
+    engine = open_engine(**ALWAYS)
+    engine.add(DEFAULT, MemoryDraft("garden", "notes"))
+    until(lambda: scheduled(engine) == [1])
+    engine.close()
+    engine = open_engine(snapshot_interval_s=0.001)
+    engine.add(DEFAULT, MemoryDraft("greenhouse", "notes"))
+    Event().wait(0.05)
+    assert scheduled(engine) == [1]
+
+
+def test_a_backup_that_was_due_before_the_start_is_made_after_it(open_engine: OpenEngine):
+    engine = open_engine(backup_interval_hours=AN_INSTANT_H)
+    engine.add(DEFAULT, MemoryDraft("garden", "notes"))
+    engine.close()
+    again = open_engine(**ALWAYS)
+    until(lambda: scheduled(again) == [1])
+
+
+@pytest.mark.parametrize("hours", [0, 24])
+def test_no_backup_is_made_before_its_time_or_when_there_shall_be_none(open_engine: OpenEngine, hours: float):
+    engine = open_engine(snapshot_interval_s=0.001, backup_interval_hours=hours)
+    engine.add(DEFAULT, MemoryDraft("garden", "notes"))
+    Event().wait(0.05)
+    assert scheduled(engine) == []
+
+
+def test_a_backup_that_fails_is_logged_and_tried_again(open_engine: OpenEngine, settings: Settings):
+    settings.backup_dir.parent.mkdir()
+    settings.backup_dir.touch()
+    with capture_logs() as logs:
+        engine = open_engine(**ALWAYS)
+        engine.add(DEFAULT, MemoryDraft("garden", "notes"))
+        until(lambda: any(line["event"] == "maintenance_failed" for line in logs))
+        settings.backup_dir.unlink()
+        until(lambda: scheduled(engine) == [1])
+
+
+def test_scheduled_backups_go_before_those_that_somebody_named(open_engine: OpenEngine):
+    engine = open_engine(max_backups=2, **ALWAYS)
+    engine.back_up(reason="manual")
+    for count in (1, 2, 3):
+        engine.add(DEFAULT, MemoryDraft(f"garden {count}", "notes"))
+        until_newest_is(engine, count)
+    until(lambda: [backup.reason for backup in engine.backups()] == [SCHEDULED, "manual"])

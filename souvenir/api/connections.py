@@ -1,0 +1,268 @@
+"""The server under the application: connections of slow, idle and too many clients, and the order of an orderly stop.
+
+uvicorn bounds neither how slowly a head or a body comes nor how slowly an answer is taken. Here a head has a size and a
+few seconds, and a peer that neither sends what it announced nor takes what it asked for is cut off, so that it costs a
+connection for a while and nothing else. Beyond MAX_CONNECTIONS a connection is answered once: health as always,
+everything else 503; far beyond, it is closed at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from socket import socket
+from typing import Any, cast
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from souvenir.api.errors import error_response
+from souvenir.errors import TooManyConnections
+from souvenir.settings import Settings
+
+HEAD_TIMEOUT_S = 10.0
+"""From a connection's or a request's first moment to the end of its head."""
+
+OVER_LIMIT_TIMEOUT_S = 2.0
+"""The same for a connection beyond the limit, so that its place is soon free for another question about health."""
+
+MAX_HEAD_BYTES = 64 * 1024
+
+DRAIN_TIMEOUT_S = 5.0
+"""What is left of a body is read for this long after its request was answered: a client that is cut off while it sends
+may never see the answer."""
+
+MIN_BYTES_PER_S = 1024
+"""An answer must be taken at this rate, over the time in which one that takes nothing is cut off."""
+
+SPARE_CONNECTIONS = 64
+"""Beyond the limit, for health and for refusals."""
+
+KEEP_ALIVE_S = 15
+"""An idle connection is closed after this; longer than clients pause between calls, shorter than proxies wait."""
+
+SHUTDOWN_S = 20
+"""Requests may take this long to finish once the service is told to stop; below the 30 s that containers get."""
+
+LOOK_EVERY_TICKS = 10
+"""uvicorn ticks ten times a second."""
+
+HEALTH_PATHS = frozenset({"/health", "/health/ready"})
+
+_OVER_LIMIT = "over_connection_limit"
+
+
+class ServerConfig(uvicorn.Config):
+    """How the application is served.
+
+    :param shed: The answer to a request of this method and path before it begins, if there is no room for it.
+    :param on_stop: Called on the event loop when a signal says stop, before anything is waited for.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        shed: Callable[[bytes, bytes], ASGIApp | None],
+        on_stop: Callable[[], None],
+    ) -> None:
+        super().__init__(
+            app,
+            host=settings.host,
+            port=settings.port,
+            http=Connection,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=SHUTDOWN_S,
+        )
+        self.max_connections = settings.max_connections
+        self.stall_timeout_s = settings.stall_timeout_s
+        self.shed = shed
+        self.on_stop = on_stop
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, which also looks after its connections and tells the application first that it stops."""
+
+    config: ServerConfig
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % LOOK_EVERY_TICKS == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.look(now)
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        self.config.on_stop()
+        await super().shutdown(sockets)
+
+
+def serve_until_told(config: ServerConfig) -> None:
+    """Run until a signal says stop; ends the process with uvicorn's status if the port cannot be had."""
+    server = Server(config)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        return
+    if not server.started:
+        sys.exit(uvicorn.config.STARTUP_FAILURE)
+
+
+@dataclass(slots=True)
+class _Mark:
+    """How much of the answers was not taken yet at a moment."""
+
+    at: float
+    untaken_bytes: int
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's HTTP/1.1, with a bound on every time that the peer decides."""
+
+    config: ServerConfig
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._application = self.app
+        self._over_limit = False
+        self._head_since: float | None = None
+        self._head_bytes = 0
+        self._body_open = False
+        self._received_at = self._answered_at = 0.0
+        self._mark: _Mark | None = None
+
+    # --- what uvicorn tells ------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._head_since = self._received_at = self.loop.time()
+        self._over_limit = len(self.connections) > self.config.max_connections
+        if len(self.connections) > self.config.max_connections + SPARE_CONNECTIONS:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._received_at = self.loop.time()
+        if not self._body_open:
+            self._head_since = self._head_since or self._received_at
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_since is None:
+            self._head_bytes = 0
+        elif self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "head_too_large", "The request's head is too large"
+            )
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._head_since is None:
+            self._head_since = self._received_at
+        if self._over_limit:
+            self.scope["state"][_OVER_LIMIT] = True
+
+    def on_headers_complete(self) -> None:
+        self._head_since, self._body_open = None, True
+        refusal = None if self._over_limit else self.config.shed(self.parser.get_method(), self.url)
+        self.app = self._application if refusal is None else cast(ASGI3Application, refusal)
+        super().on_headers_complete()
+        if self._over_limit:
+            self.cycle.keep_alive = False
+
+    def on_message_complete(self) -> None:
+        self._body_open = False
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self._answered_at = self.loop.time()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(HTTPStatus.BAD_REQUEST, "bad_request", msg)
+
+    # --- what is looked after ------------------------------------------------------------------------------------
+
+    def look(self, now: float) -> None:
+        """Cut the peer off if it has taken too long with what it does."""
+        if self._head_is_late(now):
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT, "head_too_slow", "The request's head came too slowly")
+        elif self._body_stalls(now) or self._answer_stalls(now):
+            self.transport.abort()
+
+    def _head_is_late(self, now: float) -> bool:
+        if self._head_since is None or self.transport.is_closing():
+            return False
+        # The head of the next request may come while the last one is worked on, and wait for it.
+        working = self.cycle is not None and not self.cycle.response_complete
+        return not working and now - self._head_since > (OVER_LIMIT_TIMEOUT_S if self._over_limit else HEAD_TIMEOUT_S)
+
+    def _body_stalls(self, now: float) -> bool:
+        if not self._body_open:
+            return False
+        if self.cycle.response_complete:
+            return now - self._answered_at > DRAIN_TIMEOUT_S
+        if self.flow.read_paused or self.cycle.waiting_for_100_continue:
+            self._received_at = now  # it is our turn
+        return now - self._received_at > self.config.stall_timeout_s
+
+    def _answer_stalls(self, now: float) -> bool:
+        untaken_bytes = self.transport.get_write_buffer_size()
+        answering = self.cycle is not None and not self.cycle.response_complete
+        if not untaken_bytes or (answering and not self.flow.write_paused):
+            self._mark = None
+        elif self._mark is None:
+            self._mark = _Mark(now, untaken_bytes)
+        elif now - self._mark.at > self.config.stall_timeout_s:
+            taken_bytes = self._mark.untaken_bytes - untaken_bytes
+            self._mark = _Mark(now, untaken_bytes)
+            return taken_bytes < MIN_BYTES_PER_S * self.config.stall_timeout_s
+        return False
+
+    def _refuse(self, status: HTTPStatus, code: str, detail: str) -> None:
+        """Answer what never became a request, in the one error body, and close."""
+        if self.transport.is_closing():
+            return
+        body = json.dumps({"detail": detail, "code": code, "request_id": ""}).encode()
+        head = (
+            f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode("ascii") + body)
+        self.transport.close()
+
+
+class ConnectionLimit:
+    """ASGI middleware: on a connection beyond the limit only health is answered."""
+
+    def __init__(self, app: ASGIApp, max_connections: int) -> None:
+        self._app = app
+        self._max_connections = max_connections
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("state", {}).get(_OVER_LIMIT) and scope["path"] not in HEALTH_PATHS:
+            error = TooManyConnections(self._max_connections)
+            scope["state"]["error_code"] = error.code
+            headers = {"Retry-After": str(error.retry_after_s)}
+            response = error_response(scope["state"], error.status, error.code, error.message, headers)
+            return await response(scope, receive, send)
+        return await self._app(scope, receive, send)

@@ -1,0 +1,222 @@
+"""How many requests are worked on at once: who is let in, who waits, who is refused, and what is held meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
+from starlette.testclient import TestClient
+
+from app import create_app
+from souvenir.api import admission
+from souvenir.api.admission import COSTS, CostClass, LaneFigures, Refusal
+from souvenir.api.caller import Reader
+from souvenir.api.json_route import JsonRoute, router
+from souvenir.api.service import Service
+from souvenir.settings import Settings
+from tests.api.busy import StoppableEmbedder, asking, until
+from tests.api.conftest import BASE_URL
+from tests.api.operations import described, routes_of
+from tests.api.test_errors import problem
+
+NEVER_S = 1000.0
+
+
+class Busy:
+    """A service with one place for searches and one for writes, and threads that ask it."""
+
+    def __init__(self, client: TestClient, service: Service, embedder: StoppableEmbedder, threads: ThreadPoolExecutor):
+        self.client, self.service, self.embedder = client, service, embedder
+        self._threads = threads
+
+    def search(self, query: str) -> Future[Any]:
+        """An answer to come. A query with the word `stop` takes its place until the model is let go."""
+        return self._threads.submit(self.client.post, "/search", json={"query": query})
+
+    def add(self, text: str) -> Future[Any]:
+        return self._threads.submit(self.client.post, "/memory/add", json={"text": text, "source": "s"})
+
+    def figures(self, cost: CostClass) -> LaneFigures:
+        return self.service.admission.figures()[cost]
+
+    def occupy_search(self) -> Future[Any]:
+        """A search that is at work and does not end by itself."""
+        answer = self.search("stop")
+        until(lambda: "stop" in self.embedder.begun)
+        return answer
+
+    def wait_for(self, cost: CostClass, *, waiting: int) -> None:
+        until(lambda: self.figures(cost).waiting == waiting)
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Iterator[Any]:
+    """Makes a `Busy` with these settings."""
+    with ExitStack() as running:
+
+        def make(*, routes: Any = None, **settings: Any) -> Busy:
+            embedder = StoppableEmbedder()
+            chosen = {"max_searches": 1, "max_writes": 1, "queue_wait_s": NEVER_S, **settings}
+            app: FastAPI = create_app(Settings(data_dir=tmp_path / "data", **chosen), embedder)
+            app.router.routes.extend(routes.routes if routes else [])
+            client = running.enter_context(TestClient(app, base_url=BASE_URL))
+            client.post("/memory/add", json={"text": "a first memory", "source": "s"}).raise_for_status()
+            return Busy(client, app.state.service, embedder, running.enter_context(asking(embedder)))
+
+        yield make
+
+
+def refused(response: httpx2.Response) -> tuple[int, str]:
+    """Status and code of an answer that says when to come back."""
+    assert int(response.headers["Retry-After"]) >= 1
+    return problem(response)
+
+
+def test_every_route_has_a_cost_and_every_cost_a_route():
+    assert {route.name for route in routes_of(described()) if isinstance(route, JsonRoute)} == set(COSTS)
+
+
+def test_a_route_whose_cost_nobody_named_cannot_be_made():
+    routes = router("test")
+    with pytest.raises(LookupError, match="nobody_named_me"):
+        routes.get("/x", name="nobody_named_me")(lambda: None)
+
+
+def test_a_request_that_finds_the_queue_full_is_refused_at_once_with_retry_after(busy, monkeypatch):
+    monkeypatch.setattr(admission, "WAITING_PER_PLACE", 2)
+    service = busy()
+    answers = [service.occupy_search(), service.search("second"), service.search("third")]
+    service.wait_for(CostClass.SEARCH, waiting=2)
+    assert refused(service.search("fourth").result()) == (429, "overloaded")
+    service.embedder.go.set()
+    assert [answer.result().status_code for answer in answers] == [200, 200, 200]
+    assert "fourth" not in service.embedder.begun
+    assert service.figures(CostClass.SEARCH).refused == {Refusal.FULL: 1}
+
+
+def test_those_who_wait_are_served_in_the_order_in_which_they_came(busy):
+    service = busy()
+    answers = [service.occupy_search()]
+    for place, query in enumerate(("one", "two", "three"), 1):
+        answers.append(service.search(query))
+        service.wait_for(CostClass.SEARCH, waiting=place)
+    service.embedder.go.set()
+    for answer in answers:
+        assert answer.result().status_code == 200
+    assert service.embedder.begun[-4:] == ["stop", "one", "two", "three"]
+
+
+def test_a_request_whose_turn_does_not_come_in_time_is_refused(busy):
+    service = busy(queue_wait_s=0.05)
+    first = service.occupy_search()
+    assert refused(service.search("second").result()) == (429, "overloaded")
+    service.embedder.go.set()
+    assert first.result().status_code == 200
+    assert service.search("third").result().status_code == 200
+    assert service.figures(CostClass.SEARCH).refused == {Refusal.WAITED: 1}
+
+
+def test_who_would_wait_too_long_is_refused_although_the_queue_has_room(busy):
+    service = busy(queue_wait_s=0.2)
+    first = service.search("stop and take a while")
+    until(lambda: service.figures(CostClass.SEARCH).at_work == 1)
+    assert refused(service.search("second").result())[0] == 429  # waited, so that the first one took longer than that
+    service.embedder.go.set()
+    assert first.result().status_code == 200
+    service.embedder.go.clear()
+    again = service.search("stop again")
+    until(lambda: service.figures(CostClass.SEARCH).at_work == 1)
+    assert refused(service.search("third").result())[0] == 429
+    service.embedder.go.set()
+    assert again.result().status_code == 200
+    assert service.figures(CostClass.SEARCH).refused == {Refusal.WAITED: 1, Refusal.FULL: 1}
+
+
+def test_health_reads_and_writes_are_answered_while_searches_wait(busy):
+    service = busy()
+    first = service.occupy_search()
+    second = service.search("second")
+    service.wait_for(CostClass.SEARCH, waiting=1)
+    for path in ("/health", "/health/ready", "/memory/1", "/memories/count", "/stats", "/metrics"):
+        assert service.client.get(path).status_code == 200, path
+    assert service.add("red apple").result().status_code == 200
+    assert not first.done()
+    service.embedder.go.set()
+    assert (first.result().status_code, second.result().status_code) == (200, 200)
+
+
+def test_a_request_that_takes_too_long_is_answered_and_keeps_its_place_until_it_is_done(busy):
+    service = busy(request_timeout_s=0.2)
+    assert refused(service.occupy_search().result()) == (503, "deadline_exceeded")
+    assert service.figures(CostClass.SEARCH).at_work == 1
+    service.embedder.go.set()
+    until(lambda: service.figures(CostClass.SEARCH).at_work == 0)
+    assert service.search("next").result().status_code == 200
+    assert service.figures(CostClass.SEARCH).refused == {Refusal.DEADLINE: 1}
+
+
+def test_a_batch_of_searches_that_nobody_waits_for_ends_before_its_last_search(busy):
+    service = busy(request_timeout_s=0.2)
+    queries = [{"query": "stop here"}, {"query": "never asked"}]
+    assert refused(service.client.post("/search/batch", json={"queries": queries})) == (503, "deadline_exceeded")
+    service.embedder.go.set()
+    until(lambda: service.figures(CostClass.LONG).at_work == 0)
+    assert service.embedder.begun[-1] == "stop here"
+
+
+def test_a_write_that_nobody_waits_for_any_more_is_not_begun(busy):
+    service = busy(request_timeout_s=0.2)
+    assert refused(service.add("stop this write").result()) == (503, "deadline_exceeded")
+    service.embedder.go.set()
+    until(lambda: service.figures(CostClass.WRITE).at_work == 0)
+    assert service.client.get("/memories/count").json() == {"count": 1}
+
+
+def test_bodies_that_fill_their_memory_are_refused_and_their_memory_comes_back(busy):
+    service = busy(body_memory_mb=1, max_writes=2)
+    first = service.add("stop " + "x" * 45_000)
+    big = {"memories": [{"text": "y" * 40_000, "source": "s"}] * 26}
+    until(lambda: service.service.bodies.held_bytes > 45_000)
+    assert refused(service.client.post("/memory/add-batch", json=big)) == (429, "overloaded")
+    service.embedder.go.set()
+    assert first.result().status_code == 200
+    assert service.service.bodies.held_bytes == 0
+    assert service.figures(CostClass.WRITE).refused == {Refusal.BODY_MEMORY: 1}
+
+
+def test_a_service_that_is_told_to_stop_finishes_what_runs_and_refuses_what_waits(busy):
+    service = busy()
+    first, second = service.occupy_search(), service.search("second")
+    service.wait_for(CostClass.SEARCH, waiting=1)
+    service.client.portal.call(service.service.refuse_what_waits)
+    assert refused(second.result()) == (503, "service_closing")
+    assert refused(service.search("third").result()) == (503, "service_closing")
+    assert service.client.get("/health").status_code == 200
+    service.embedder.go.set()
+    assert first.result().status_code == 200
+    assert service.figures(CostClass.SEARCH).refused == {Refusal.CLOSING: 2}
+
+
+def test_an_answer_that_is_streamed_keeps_its_place_until_it_was_taken(busy):
+    routes = router("test")
+    seen: list[int] = []
+
+    @routes.get("/streamed", name="back_up")
+    def streamed(scope: Reader) -> StreamingResponse:
+        def lines() -> Iterator[bytes]:
+            seen.append(service.figures(CostClass.LONG).at_work)
+            yield b"a line\n"
+
+        return StreamingResponse(lines())
+
+    service = busy(routes=routes)
+    assert service.client.get("/streamed").text == "a line\n"
+    assert seen == [1]
+    assert service.figures(CostClass.LONG).at_work == 0
