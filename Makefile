@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 ROUNDS ?= 200
+REQUESTS ?= 50000
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -15,7 +16,8 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --pytho
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench bench-load bench-overload bench-retrieval durability model lock clean FORCE
+.PHONY: help setup run test lint format bench bench-load bench-overload bench-retrieval isolation durability model lock \
+	clean FORCE
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -62,6 +64,9 @@ bench-overload: $(STAMP) ## Ask the service for five times what it can do; ARGS 
 bench-retrieval: $(STAMP) ## Measure what search finds, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Say where the sets are: make bench-retrieval DATA=folder" >&2; exit 1)
 	@$(PY) -m benchmarks.retrieval --data '$(DATA)' $(ARGS)
+
+isolation: $(STAMP) ## Let two keys with disjoint scopes try everything and count what they see of each other
+	@$(PY) -m benchmarks.isolation --requests $(REQUESTS) $(ARGS)
 
 durability: $(STAMP) ## Kill the service ROUNDS=200 times under load and count what it lost
 	@$(PY) -m benchmarks.durability --rounds $(ROUNDS) $(ARGS)

@@ -15,6 +15,9 @@ from souvenir.sources import is_visible, lies_in
 from souvenir.types import Filters, OwnerChanged, Passage, SourceFilter, SourceMatch
 
 _MIN_CAPACITY = 64
+_PATHS_KEPT = 64
+"""Lists of paths for which it is kept which source names lie in them."""
+_NO_NAMES = np.zeros(0, dtype=np.bool_)
 
 
 def source_matches(source: str, wanted: SourceFilter) -> bool:
@@ -42,6 +45,7 @@ class PassageAttributes:
         self._source_names: list[str] = []
         self._source_codes: dict[str, int] = {}
         self._archived_count = 0
+        self._seen_by: dict[tuple[str, ...], NDArray[np.bool_]] = {}
 
     def __len__(self) -> int:
         return self._size
@@ -147,7 +151,7 @@ class PassageAttributes:
 
     def visible(self, paths: tuple[str, ...] | None) -> NDArray[np.bool_] | None:
         """Which rows somebody sees who may see these paths, shape (n,); None if all."""
-        return None if paths is None else self._with_source(lambda name: is_visible(name, paths))
+        return None if paths is None else self._visible_names(paths)[self._sources[: self._size]]
 
     def allowed(self, filters: Filters, owner_ids: NDArray[np.int64] | None) -> NDArray[np.bool_] | None:
         """Which rows satisfy the filters, shape (n,); None if all do.
@@ -169,6 +173,16 @@ class PassageAttributes:
         if owner_ids is not None:
             masks.append(np.isin(self.owners, owner_ids))
         return np.logical_and.reduce(masks) if masks else None
+
+    def _visible_names(self, paths: tuple[str, ...]) -> NDArray[np.bool_]:
+        """Which source names lie in the paths; kept, since names are only ever added."""
+        known = self._seen_by.get(paths, _NO_NAMES)
+        if len(known) < len(self._source_names):
+            more = [is_visible(name, paths) for name in self._source_names[len(known) :]]
+            if len(self._seen_by) >= _PATHS_KEPT:
+                self._seen_by.clear()
+            known = self._seen_by[paths] = np.concatenate([known, np.array(more, dtype=np.bool_)])
+        return known
 
     def _with_source(self, wanted: Callable[[str], bool]) -> NDArray[np.bool_]:
         """Which rows have a source that is wanted, shape (n,)."""

@@ -60,6 +60,19 @@ class TermWeights:
     weights: NDArray[np.float32]
 
 
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The rows that statistics are taken over: all of them, or those that somebody sees, as if there were no others.
+
+    :param rows: Which, shape (n,); None: all.
+    :param average_length: Their mean number of terms (avdl); 0 without rows.
+    """
+
+    rows: NDArray[np.bool_] | None
+    count: int
+    average_length: float
+
+
 class RepairedQuery(NamedTuple):
     """The distinct terms to search for, and what was put in for which word: word as written -> known term."""
 
@@ -110,10 +123,17 @@ class LexicalIndex:
         counted = a_posting * self._posting_count + a_row * len(self) + a_term * len(self._terms)
         return int(counted) + self._trigrams.nbytes
 
-    def document_frequency(self, term: str) -> int:
-        """Number of rows that hold the term."""
+    def document_frequency(self, term: str, corpus: Corpus | None = None) -> int:
+        """Number of rows, of all or of the corpus, that hold the term."""
         term_id = self._term_ids.get(term)
-        return 0 if term_id is None else len(self._postings[term_id])
+        return 0 if term_id is None else self._df(term_id, corpus)
+
+    def corpus(self, rows: NDArray[np.bool_] | None = None) -> Corpus:
+        """The statistics of some rows, or of all; true until the index changes."""
+        if rows is None:
+            return Corpus(None, len(self), self.average_length)
+        lengths = np.frombuffer(self._lengths, np.uint32)[rows]
+        return Corpus(rows, len(lengths), float(lengths.mean(dtype=np.float64)) if len(lengths) else 0.0)
 
     def terms_of(self, row: int) -> dict[str, int]:
         """Term -> tf of a row, for comparison with what the text should give.
@@ -165,48 +185,54 @@ class LexicalIndex:
         if row != last:
             self._row_terms[row], self._lengths[row], self._profiles[row] = last_columns
 
-    def weigh(self, terms: Sequence[str]) -> Iterator[TermWeights]:
+    def weigh(self, terms: Sequence[str], corpus: Corpus | None = None) -> Iterator[TermWeights]:
         """The distinct known terms of a query with their BM25 evidence (Robertson and Zaragoza 2009, eq. 3.15).
 
         ``w_t(j) = tf (k1 + 1) / (tf + k1 (1 - b + b dl / avdl))`` with k1 and b of row j's profile, and
-        ``idf_t = ln(1 + (N - df + 0.5) / (df + 0.5))``, which is never negative. Terms of no row are left out.
+        ``idf_t = ln(1 + (N - df + 0.5) / (df + 0.5))``, which is never negative. N, df and avdl are the corpus's, but
+        rows outside of it are weighed too. Terms of no row of the corpus are left out.
         The arrays are the caller's own; the index must not change between the first term and the last.
         """
-        scale = 1.0 / self.average_length if self._total_length else 0.0
+        corpus = corpus or self.corpus()
+        scale = 1.0 / corpus.average_length if corpus.average_length else 0.0
         for term in dict.fromkeys(terms):
-            df = self.document_frequency(term)
+            df = self.document_frequency(term, corpus)
             if df:
                 rows, weights = self._weights(self._term_ids[term], scale)
-                yield TermWeights(term, self._idf(df), rows, weights)
+                yield TermWeights(term, _idf(df, corpus), rows, weights)
 
-    def score(self, terms: Sequence[str]) -> NDArray[np.float32]:
+    def score(self, terms: Sequence[str], corpus: Corpus | None = None) -> NDArray[np.float32]:
         """L(j) = sum_t idf_t w_t(j) / sum_t idf_t over the distinct known terms, for every row: shape (n,), float32.
 
-        The evidence is absolute: it is below the largest k1 + 1, and 0 where no term of the query stands.
+        The evidence is absolute: it is below the largest k1 + 1, and 0 where no term of the query stands. It means
+        something for rows of the corpus.
         """
         scores = np.zeros(len(self), np.float32)
         total_idf = 0.0
-        for term in self.weigh(terms):
+        for term in self.weigh(terms, corpus):
             scores[term.rows] += term.weights * np.float32(term.idf)
             total_idf += term.idf
         if total_idf:
             scores /= np.float32(total_idf)
         return scores
 
-    def explain(self, terms: Sequence[str], rows: Sequence[int]) -> list[list[TermMatch]]:
+    def explain(self, terms: Sequence[str], rows: Sequence[int], corpus: Corpus | None = None) -> list[list[TermMatch]]:
         """What `score` is made of, a list a row: all distinct known terms, those that the row lacks with weight 0.
 
         So ``sum(m.idf * m.weight) / sum(m.idf)`` over a row's list is its score.
 
         :raises IndexError: If there is no such row.
         """
-        known = [term for term in dict.fromkeys(terms) if self.document_frequency(term)]
+        corpus = corpus or self.corpus()
+        known = [term for term in dict.fromkeys(terms) if self.document_frequency(term, corpus)]
         for row in rows:
             self._check_row(row)
-        return [[self._match(term, row) for term in known] for row in rows]
+        return [[self._match(term, row, corpus) for term in known] for row in rows]
 
-    def repair(self, words: Sequence[QueryWord]) -> RepairedQuery:
+    def repair(self, words: Sequence[QueryWord], corpus: Corpus | None = None) -> RepairedQuery:
         """Replace each plain word whose term no row holds by the known term that is spelled most like it.
+
+        With a corpus, only the terms of its rows are known.
 
         Stems are compared with stems: first with two neighbouring letters swapped back, a slip that leaves few trigrams
         alone (measured: swaps cost 1.6 points of recall@10 instead of 5.4), then by trigrams
@@ -216,8 +242,8 @@ class LexicalIndex:
         terms: dict[str, None] = {}
         repairs: dict[str, str] = {}
         for word, term, kind in words:
-            unknown = kind is WordKind.PLAIN and not self.document_frequency(term)
-            neighbour = self._nearest(term) if unknown else None
+            unknown = kind is WordKind.PLAIN and not self.document_frequency(term, corpus)
+            neighbour = self._nearest(term, corpus) if unknown else None
             if neighbour is not None:
                 repairs[word] = neighbour
             terms[term if neighbour is None else neighbour] = None
@@ -286,8 +312,11 @@ class LexicalIndex:
         held = position < len(postings) and postings[position] >> _TF_BITS == row
         return postings[position] & MAX_TF if held else 0
 
-    def _idf(self, df: int) -> float:
-        return math.log1p((len(self) - df + 0.5) / (df + 0.5))
+    def _df(self, term_id: int, corpus: Corpus | None) -> int:
+        if corpus is None or corpus.rows is None:
+            return len(self._postings[term_id])
+        rows = np.frombuffer(self._postings[term_id], np.int64) >> _TF_BITS
+        return int(np.count_nonzero(corpus.rows[rows]))
 
     def _weights(self, term_id: int, scale: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Rows of a term and its w_t there; `scale` is 1 / avdl."""
@@ -297,21 +326,25 @@ class LexicalIndex:
         relative_lengths = np.frombuffer(self._lengths, np.uint32)[rows] * np.float32(scale)
         return rows, tf * gain / (tf + floor + slope * relative_lengths)
 
-    def _match(self, term: str, row: int) -> TermMatch:
+    def _match(self, term: str, row: int, corpus: Corpus) -> TermMatch:
         term_id = self._term_ids[term]
         tf = self._tf(term_id, row)
         weight = 0.0
         if tf:
             given = self._constants[Profile(self._profiles[row])]
-            norm = given.k1 * (1 - given.b + given.b * self._lengths[row] / self.average_length)
+            norm = given.k1 * (1 - given.b + given.b * self._lengths[row] / corpus.average_length)
             weight = tf * (given.k1 + 1) / (tf + norm)
-        return TermMatch(term, self._idf(len(self._postings[term_id])), tf, weight)
+        return TermMatch(term, _idf(self._df(term_id, corpus), corpus), tf, weight)
 
-    def _nearest(self, term: str) -> str | None:
+    def _nearest(self, term: str, corpus: Corpus | None) -> str | None:
         similar = [(self._term_ids[swapped], 1.0) for swapped in _unswapped(term) if swapped in self._term_ids]
-        similar = similar or self._trigrams.similar(term, LEAST_SIMILARITY)
-        ranked = [(-similarity, -len(self._postings[known]), self._terms[known]) for known, similarity in similar]
-        return min(ranked)[2] if ranked else None
+        return self._most_like(similar, corpus) or self._most_like(
+            self._trigrams.similar(term, LEAST_SIMILARITY), corpus
+        )
+
+    def _most_like(self, similar: Sequence[tuple[int, float]], corpus: Corpus | None) -> str | None:
+        ranked = [(-similarity, -self._df(known, corpus), self._terms[known]) for known, similarity in similar]
+        return min((one for one in ranked if one[1]), default=(0.0, 0, None))[2]
 
     def _load_postings(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         encoded, ends = arrays["term_bytes"].tobytes(), arrays["term_offsets"].tolist()
@@ -335,6 +368,10 @@ class LexicalIndex:
         raw = by_row.astype(np.uint32).tobytes()
         ends = offsets(np.bincount(posting_rows, minlength=len(lengths))) * 4
         self._row_terms = [raw[start:end] for start, end in pairwise(ends.tolist())]
+
+
+def _idf(df: int, corpus: Corpus) -> float:
+    return math.log1p((corpus.count - df + 0.5) / (df + 0.5))
 
 
 def _unswapped(term: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from souvenir.index.analyser import QueryWord
 from souvenir.index.attributes import PassageAttributes
-from souvenir.index.lexical import Bm25Constants, LexicalIndex, RepairedQuery
+from souvenir.index.lexical import Bm25Constants, Corpus, LexicalIndex, RepairedQuery
 from souvenir.index.vector import VectorIndex
 from souvenir.locks import ReadersWriterLock
 from souvenir.moments import to_us
@@ -37,6 +37,10 @@ CHANGES_PER_LOCK = 256
 
 NEAREST_PASSAGES = 32
 """Passages looked at for each passage of a new text when the nearest stored text is wanted."""
+
+
+MEANS_KEPT = 64
+"""Lists of paths for which the mean of what lies in them is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,11 @@ class Candidates:
 
 
 class NamespaceIndex:
-    """Search and update of one namespace. `change_seq` is the last write that it knows."""
+    """Search and update of one namespace. `change_seq` is the last write that it knows.
+
+    Who sees a part of it gets the answers that the part alone would give: the statistics are the part's too, since a
+    rare word's weight or a mean would tell of the rest.
+    """
 
     def __init__(
         self,
@@ -95,6 +103,8 @@ class NamespaceIndex:
         self.vectors = VectorIndex(dim) if vectors is None else vectors
         self.lexical = LexicalIndex(constants) if lexical is None else lexical
         self.attributes = PassageAttributes()
+        self._change = 0
+        self._means: dict[tuple[str, ...], tuple[int, FloatVector]] = {}
 
     def __len__(self) -> int:
         return len(self.attributes)
@@ -118,6 +128,7 @@ class NamespaceIndex:
         self.change_seq = max(self.change_seq, change_seq)
 
     def _apply(self, change: IndexChange) -> None:
+        self._change += 1
         match change:
             case PassageAdded(passage, vector, terms):
                 filtered_by = passage.source, to_us(passage.occurred_at), passage.archived
@@ -141,14 +152,17 @@ class NamespaceIndex:
         """Every passage that either arm ranks among its first `candidate_count`, under the filters, scored exactly."""
         with self.lock.read():
             allowed = self.attributes.allowed(probe.filters, probe.owner_ids)
-            query, lexical = self._lexical(probe, allowed)
+            visible = self.attributes.visible(probe.filters.visible)
+            corpus = self.lexical.corpus(visible)
+            query, lexical = self._lexical(probe, corpus, allowed)
             found = [_top(lexical, probe.candidate_count)]
-            centre = self.vectors.mean if probe.centred else np.zeros_like(self.vectors.mean)
+            mean = self._mean(probe.filters.visible, visible)
+            centre = mean if probe.centred else np.zeros_like(mean)
             if probe.vector is not None:
                 found.append(self.vectors.search(probe.vector - centre, probe.candidate_count, allowed))
             rows = _union(found, len(self))
             dense, similarity = self._cosines(rows, probe.vector, centre)
-            visible, reachable = self._count(self.attributes.visible(probe.filters.visible)), self._count(allowed)
+            reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
             return Candidates(
                 rows=rows,
                 passage_ids=self.attributes.ids[rows],
@@ -158,20 +172,38 @@ class NamespaceIndex:
                 similarity=similarity,
                 profiles=self.attributes.profiles[rows],
                 occurred_us=self.attributes.occurred[rows],
-                terms=tuple(map(tuple, self.lexical.explain(query.terms, rows.tolist()))) if probe.explain else (),
+                terms=tuple(map(tuple, self.lexical.explain(query.terms, rows.tolist(), corpus)))
+                if probe.explain
+                else (),
                 repairs=query.repairs,
                 complete=all(len(part) < probe.candidate_count for part in found) or len(rows) == reachable,
-                excluded=visible - reachable,
+                excluded=corpus.count - reachable,
             )
 
-    def _count(self, mask: NDArray[np.bool_] | None) -> int:
-        return len(self) if mask is None else int(np.count_nonzero(mask))
+    def _terms(
+        self, query: RepairedQuery, rows: NDArray[np.int64], corpus: Corpus
+    ) -> tuple[tuple[TermMatch, ...], ...]:
+        return tuple(map(tuple, self.lexical.explain(query.terms, rows.tolist(), corpus)))
 
-    def _lexical(self, probe: Probe, allowed: NDArray[np.bool_] | None) -> tuple[RepairedQuery, NDArray[np.float32]]:
+    def _mean(self, paths: tuple[str, ...] | None, visible: NDArray[np.bool_] | None) -> FloatVector:
+        """The mean vector of what somebody sees; of a part it is kept until the index changes."""
+        if paths is None or visible is None:
+            return self.vectors.mean
+        change, mean = self._means.get(paths, (-1, self.vectors.mean))
+        if change != self._change:
+            mean = self.vectors.mean_of(visible)
+            if len(self._means) >= MEANS_KEPT:
+                self._means.clear()
+            self._means[paths] = self._change, mean
+        return mean
+
+    def _lexical(
+        self, probe: Probe, corpus: Corpus, allowed: NDArray[np.bool_] | None
+    ) -> tuple[RepairedQuery, NDArray[np.float32]]:
         if not probe.words:
             return RepairedQuery((), {}), np.zeros(len(self), dtype=np.float32)
-        query = self.lexical.repair(probe.words)
-        scores = self.lexical.score(query.terms)
+        query = self.lexical.repair(probe.words, corpus)
+        scores = self.lexical.score(query.terms, corpus)
         if allowed is not None:
             scores[~allowed] = 0
         return query, scores

@@ -20,6 +20,9 @@ from souvenir.types import FloatVector
 MEAN_PRIOR_ROWS = 32
 """Rows at the origin that the mean is taken with, so that centring fades out in a namespace of a few texts."""
 
+MEAN_BLOCK_ROWS = 8_192
+"""Rows copied at once for a mean of some of them: some megabytes."""
+
 GATHER_SHARE = 0.1
 """Below this share of allowed rows it is cheaper to copy them out than to let FAISS skip the rest."""
 
@@ -49,6 +52,14 @@ class VectorIndex:
     def mean(self) -> FloatVector:
         """The mean vector (dim,), drawn towards the origin by `MEAN_PRIOR_ROWS`."""
         return np.asarray(self._sum / (len(self) + MEAN_PRIOR_ROWS), dtype=np.float32)
+
+    def mean_of(self, rows: NDArray[np.bool_]) -> FloatVector:
+        """The same of the rows chosen by a mask (n,), as if there were no others."""
+        chosen = np.flatnonzero(rows)
+        total = np.zeros(self._dim, dtype=np.float64)
+        for start in range(0, len(chosen), MEAN_BLOCK_ROWS):
+            total += self.rows(chosen[start : start + MEAN_BLOCK_ROWS]).sum(axis=0, dtype=np.float64)
+        return np.asarray(total / (len(chosen) + MEAN_PRIOR_ROWS), dtype=np.float32)
 
     def extend(self, vectors: FloatVector) -> None:
         """Append rows (n, dim)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from memory_engine import MemoryEngine
@@ -20,6 +22,7 @@ from souvenir.types import (
     SourceFilter,
     SourceMatch,
 )
+from tests.engine.conftest import OpenEngine
 from tests.engine.verbs import add, memory, stored, texts
 
 ADMIN = Scope(actor="admin")
@@ -197,3 +200,48 @@ def mentions(memories: object, ids: set[int]) -> bool:
         named |= {one.id, *(link.to_id for link in one.links), *one.metadata.get("source_memory_ids", [])}
         named |= {one.superseded_by} if one.superseded_by else set()
     return bool(named & ids)
+
+
+WORDS = (
+    "amber birch cedar delta ember fjord grove harbor island jasper kettle lagoon meadow nectar orchid pebble".split()
+)
+ONLY_THEIRS = "quartz raven saddle timber umbra velvet willow yonder".split()
+
+
+def test_what_a_scope_finds_and_how_it_is_scored_does_not_depend_on_what_others_store(
+    open_engine: OpenEngine, tmp_path
+):
+    """Not by rare words, lengths, means, repaired words or neighbours: the same as if the others were not there."""
+    dice = random.Random(7)
+    shared, alone = open_engine(), open_engine(data_dir=tmp_path / "alone")
+    for number in range(120):
+        text = " ".join(dice.choices(WORDS, k=dice.randint(2, 30)))
+        add(shared, text, f"proj/a/{number % 5}", scope=OURS)
+        add(alone, text, f"proj/a/{number % 5}", scope=OURS)
+        theirs = " ".join(dice.choices(WORDS + ONLY_THEIRS, k=dice.randint(2, 30)))
+        gone = [add(shared, theirs, "proj/ab", scope=THEIRS) for _ in range(2)]
+        shared.delete(THEIRS, dice.choice(gone))
+    queries = [" ".join(dice.choices(WORDS + ONLY_THEIRS, k=dice.randint(1, 4))) for _ in range(60)]
+    queries += ["ambre", "qartz", "velvt lagon", "cdear timbr"]
+    for query in queries:
+        for hybrid in (True, False):
+            assert found_in(shared, query, hybrid) == found_in(alone, query, hybrid)
+        one, other = shared.nearest(OURS, query), alone.nearest(OURS, query)
+        assert one is not None
+        assert other is not None
+        assert (one[0].text, round(one[1], 5)) == (other[0].text, round(other[1], 5))
+
+
+def found_in(engine: MemoryEngine, query: str, hybrid: bool) -> object:
+    result = engine.search(OURS, SearchQuery(query, top_k=8, hybrid=hybrid, explain=True))
+    hits = [
+        (
+            hit.memory.text,
+            hit.memory.source,
+            [round(value, 4) for value in (hit.score, hit.parts.lexical, hit.parts.dense, hit.parts.similarity)],
+            [(term.term, term.tf, round(term.idf, 4), round(term.weight, 4)) for term in hit.parts.terms],
+        )
+        for hit in result.hits
+    ]
+    arms = [[round(one.score, 4) for one in arm] for arm in (result.vector_candidates, result.lexical_candidates)]
+    return hits, arms, result.candidates_considered, result.filtered_by_source, result.repairs

@@ -1,0 +1,71 @@
+"""Two keys with disjoint scopes ask random things of every route, and see nothing of each other."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from starlette.testclient import TestClient
+
+from benchmarks.isolation.player import Player, Send, leaks_by_history
+from benchmarks.isolation.requests import Party, Pool, Request
+from tests.api.conftest import KEY, Start
+from tests.api.operations import DOCUMENT
+
+ENV = {"X-API-Key": KEY}
+PARTIES = (Party("a", "proj/a", "zqa"), Party("ab", "proj/ab", "zqb"))
+TURNS, REQUESTS_A_TURN = 30, 25
+
+
+def sending(client: TestClient, key: str) -> Send:
+    def send(request: Request) -> tuple[int, str]:
+        headers = {"X-API-Key": key, "Content-Type": request.content_type}
+        response = client.request(request.method, request.path, content=request.body, headers=headers)
+        return response.status_code, response.text
+
+    return send
+
+
+def players_of(client: TestClient, keys: list[str]) -> list[Player]:
+    pool = Pool({party.name: [] for party in PARTIES}, {party.name: [] for party in PARTIES})
+    pairs = zip((PARTIES, PARTIES[::-1]), keys, strict=True)
+    return [
+        Player(DOCUMENT, me, other, pool, sending(client, key), random.Random(me.name)) for (me, other), key in pairs
+    ]
+
+
+def take_turns(players: list[Player], turns: int) -> None:
+    for _ in range(turns):
+        for player in players:
+            player.play(REQUESTS_A_TURN)
+
+
+def test_two_keys_with_disjoint_scopes_see_nothing_of_each_other(start: Start, tmp_path: Path):
+    client = start(api_key=KEY)
+    bodies = [{"name": party.name, "role": "read-write", "prefixes": [party.prefix]} for party in PARTIES]
+    made = [client.post("/api/keys", json=body, headers=ENV).json() for body in bodies]
+    players = players_of(client, [key["key"] for key in made])
+    take_turns(players, TURNS)
+    client.__exit__(None, None, None)
+    leaks = [leak for player in players for leak in player.findings.leaks]
+    leaks += leaks_by_history(tmp_path / "data" / "souvenir.db", players, [key["id"] for key in made])
+    assert leaks == []
+    for player in players:
+        assert len(player.findings.ids_seen) > 100
+        assert player.findings.counts_checked > 100
+        assert player.findings.answered["POST /search"] > 0
+
+
+def test_a_caller_who_sees_all_would_be_noticed(start: Start, tmp_path: Path):
+    """Otherwise the test above could not fail."""
+    client = start(api_key=KEY, auth_rate_limit=10**6)
+    bodies = [{"name": party.name, "role": "read-write", "prefixes": ["proj"]} for party in PARTIES]
+    made = [client.post("/api/keys", json=body, headers=ENV).json() for body in bodies]
+    players = players_of(client, [key["key"] for key in made])
+    take_turns(players, 3)
+    client.__exit__(None, None, None)
+    for player in players:
+        assert any("shows the text" in leak for leak in player.findings.leaks)
+        assert any("listed" in leak for leak in player.findings.leaks)
+    by_history = leaks_by_history(tmp_path / "data" / "souvenir.db", players, [key["id"] for key in made])
+    assert any("shows the id" in leak for leak in by_history)
