@@ -1,12 +1,14 @@
 # The whole service in one image: no network, no key and no second server at run time.
 
 FROM python:3.11-slim-bookworm AS builder
+# requirements-otel.txt adds what sends traces.
+ARG REQUIREMENTS=requirements.txt
 WORKDIR /build
-COPY requirements.txt .
+COPY requirements.txt requirements-otel.txt ./
 # pip stays outside of the environment, so that the image has none.
 RUN python -m venv --without-pip /opt/venv \
  && python -m pip --python /opt/venv/bin/python install --quiet --no-cache-dir --no-compile \
-      --only-binary :all: --require-hashes -r requirements.txt
+      --only-binary :all: --require-hashes -r "$REQUIREMENTS"
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends binutils >/dev/null \
  && rm -rf /var/lib/apt/lists/*

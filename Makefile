@@ -76,6 +76,7 @@ model: $(STAMP) ## Build models/ from the official weights; ARGS goes to scripts
 
 lock: $(STAMP) ## Write requirements*.txt from pyproject.toml; UPGRADE=1 takes the newest versions
 	@$(COMPILE) pyproject.toml --output-file requirements.txt
+	@$(COMPILE) pyproject.toml --extra otel --constraint requirements.txt --output-file requirements-otel.txt
 	@$(COMPILE) pyproject.toml --group dev --constraint requirements.txt --output-file requirements-dev.txt
 
 clean: ## Remove .venv and caches; data stays

@@ -48,6 +48,7 @@ from souvenir.api.logs import configure_logging
 from souvenir.api.observer import REQUEST_ID_HEADER, RequestObserver
 from souvenir.api.service import Service
 from souvenir.api.shedding import Shedding
+from souvenir.api.traces import RequestTraces
 from souvenir.embedding.factory import embedder_of
 from souvenir.errors import SouvenirError
 from souvenir.settings import Settings
@@ -94,6 +95,7 @@ def _build_app(settings: Settings, counters: RequestCounters, open_service: Call
         # Clients refuse redirects.
         redirect_slashes=False,
         middleware=_middleware(settings, counters),
+        # FastAPI's own would note paths and query strings; ours (souvenir.observation.tracing) does not.
         telemetry={"auto_configure": False, "tracing": False, "metrics": False, "logs": False},
     )
     add_error_handlers(app)
@@ -106,6 +108,7 @@ def _build_app(settings: Settings, counters: RequestCounters, open_service: Call
 def _middleware(settings: Settings, counters: RequestCounters) -> list[Middleware]:
     """Outermost first."""
     chosen = [
+        Middleware(RequestTraces),
         Middleware(RequestObserver, counters=counters),
         Middleware(ConnectionLimit, max_connections=settings.max_connections),
     ]

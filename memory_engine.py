@@ -31,6 +31,7 @@ from souvenir.index.analyser import Analyser
 from souvenir.index.registry import IndexRegistry
 from souvenir.moments import utc_now
 from souvenir.observation.instruments import Instruments, Stage
+from souvenir.observation.tracing import MemoryOperation, traced
 from souvenir.search.duplicates import same_words
 from souvenir.settings import Settings
 from souvenir.store import reads
@@ -83,6 +84,7 @@ class MemoryEngine:
     def __init__(self, settings: Settings, embedder: Embedder, database: Database, instruments: Instruments) -> None:
         self._settings = settings
         self._instruments = instruments
+        self.tracing = instruments.tracing
         self._embedder = embedder
         self._database = database
         self._analyser = Analyser(settings.analyser_language)
@@ -122,6 +124,7 @@ class MemoryEngine:
 
     # --- writing -----------------------------------------------------------------------------------------------
 
+    @traced(MemoryOperation.CREATE)
     def add(self, scope: Scope, draft: MemoryDraft, *, on_duplicate: OnDuplicate | None = None) -> AddOutcome:
         """Store one memory, unless `on_duplicate` says otherwise of a text that is nearly there already."""
         require_writable(scope, draft.source)
@@ -139,6 +142,7 @@ class MemoryEngine:
                 return AddOutcome(AddAction.SKIPPED, None, blocker, similarity, reason)
             return self.write(scope, lambda tx: tx.replace_blocker(draft, passages, blocker, similarity))
 
+    @traced(MemoryOperation.CREATE)
     def add_batch(self, scope: Scope, drafts: Sequence[MemoryDraft], *, deduplicate: bool = False) -> list[int]:
         """Store all of them in one transaction; with `deduplicate`, those that are not nearly there already.
 
@@ -159,6 +163,7 @@ class MemoryEngine:
                     fresh.append((draft, passages))
             return self._insert_all(scope, fresh)
 
+    @traced(MemoryOperation.UPSERT)
     def upsert(self, scope: Scope, drafts: Sequence[MemoryDraft]) -> list[UpsertOutcome]:
         """Store each draft, or change the memory that has its (source, key), all in one transaction.
 
@@ -173,6 +178,7 @@ class MemoryEngine:
 
         return self.write(scope, work)
 
+    @traced(MemoryOperation.UPDATE)
     def patch(self, scope: Scope, memory_id: int, patch: MemoryPatch) -> Memory:
         """Change some fields of a memory.
 
@@ -183,6 +189,7 @@ class MemoryEngine:
         passages = [] if patch.text is None else self.prepare([patch.text])[0]
         return self.write(scope, lambda tx: tx.memory(tx.update(memory_id, patch, passages).id))
 
+    @traced(MemoryOperation.UPDATE)
     def supersede(
         self,
         scope: Scope,
@@ -209,6 +216,7 @@ class MemoryEngine:
 
         return self.write(scope, work)
 
+    @traced(MemoryOperation.UPDATE)
     def merge(self, scope: Scope, ids: Sequence[int], *, text: str, source: str) -> MergeOutcome:
         """Store one text in the place of several memories, which are archived and linked.
 
@@ -232,6 +240,7 @@ class MemoryEngine:
 
         return self.write(scope, work)
 
+    @traced(MemoryOperation.UPDATE)
     def archive(self, scope: Scope, ids: Sequence[int]) -> int:
         """Archive those of the memories that exist and are not archived; returns how many that were."""
 
@@ -241,6 +250,7 @@ class MemoryEngine:
 
         return self.write(scope, work)
 
+    @traced(MemoryOperation.DELETE)
     def delete(self, scope: Scope, memory_id: int, *, force: bool = False) -> Memory:
         """Forget one memory for good.
 
@@ -258,6 +268,7 @@ class MemoryEngine:
 
         return self.write(scope, work)
 
+    @traced(MemoryOperation.DELETE)
     def delete_many(self, scope: Scope, ids: Sequence[int]) -> DeleteOutcome:
         """Forget those that exist and are not pinned, in one transaction."""
 
@@ -271,6 +282,7 @@ class MemoryEngine:
 
         return self.write(scope, work)
 
+    @traced(MemoryOperation.DELETE, records=lambda outcome: len(outcome.deleted_ids))
     def delete_by_source(self, scope: Scope, source: SourceFilter, *, back_up: bool = True) -> DeleteOutcome:
         """Forget every unpinned memory of the matching sources; a backup is made first."""
         if not self.matching(scope, source):
@@ -316,6 +328,7 @@ class MemoryEngine:
         """The living memory most similar to a text, and the cosine between them."""
         return self._nearest(scope, self.prepare([text])[0])
 
+    @traced(MemoryOperation.SEARCH, records=lambda result: len(result.hits))
     def search(self, scope: Scope, query: SearchQuery) -> SearchResult:
         """The memories that answer a query best. An arm that cannot run is named in the result, not silently left out.
 

@@ -3,7 +3,7 @@
     python -m benchmarks.sizing                        0, 10,000 and 100,000 memories: some minutes
     python -m benchmarks.sizing --sizes 0 1000
 
-The texts are synthetic (some 31 words, 200 characters, one passage each) and their vectors are handed out while the
+The texts are synthetic (some 31 words, 170 characters, one passage each) and their vectors are handed out while the
 folder is filled; the service is started on it anew, with the real model, and searched before it is asked.
 """
 
@@ -35,7 +35,6 @@ class Footprint:
 
     memories: int
     text_mb: float
-    start_s: float
     resident_mb: float
     index_mb: float
     database_mb: float
@@ -44,7 +43,7 @@ class Footprint:
 
     def row(self) -> list[str]:
         megabytes = (self.text_mb, self.resident_mb, self.index_mb, self.database_mb, self.snapshot_mb, self.backup_mb)
-        return [f"{self.memories:,}", *(f"{value:.0f}" for value in megabytes), f"{self.start_s:.1f}"]
+        return [f"{self.memories:,}", *(f"{value:.0f}" for value in megabytes)]
 
 
 def footprint(size: int, folder: Path) -> Footprint:
@@ -57,7 +56,7 @@ def footprint(size: int, folder: Path) -> Footprint:
     ours.engine.close()
     progress(f"{size} memories: stored")
     service = Service(settings.data_dir)
-    start_s = service.start()
+    service.start()
     try:
         client = service.client()
         for query in corpus.queries:
@@ -69,7 +68,6 @@ def footprint(size: int, folder: Path) -> Footprint:
     return Footprint(
         memories=int(figures["souvenir_memories"]),
         text_mb=sum(len(text.encode()) for text in texts) / MIB,
-        start_s=start_s,
         resident_mb=figures["process_resident_memory_bytes"] / MIB,
         index_mb=figures["souvenir_index_bytes"] / MIB,
         database_mb=settings.database_path.stat().st_size / MIB,
@@ -97,8 +95,8 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="souvenir-sizing-") as folder:
         found = [footprint(size, Path(folder)) for size in sorted(arguments.sizes)]
-    header = ("memories", "texts", "resident", "index", "database", "snapshot", "backup", "start in s")
-    print("\nMiB, but for the first and the last column:\n\n" + table(header, [one.row() for one in found]))
+    header = ("memories", "texts", "resident", "index", "database", "snapshot", "backup")
+    print("\nIn MiB:\n\n" + table(header, [one.row() for one in found]))
     print(f"\n{write_results('sizing', {'footprints': [asdict(one) for one in found]})}")
     return 0
 

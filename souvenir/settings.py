@@ -89,6 +89,11 @@ class Settings(BaseSettings):
         ge=1,
         description="Days that acts of admins and denied requests stay in the audit; changes stay with their memories.",
     )
+    otel_exporter_otlp_endpoint: str | None = Field(
+        default=None,
+        description="Address of an OpenTelemetry collector (OTLP over HTTP, without `/v1/traces`) that gets traces; "
+        "they hold no text. Needs the packages of requirements-otel.txt; unset sends nothing.",
+    )
     log_level: LogLevel = Field(default=LogLevel.INFO, description="Least severe level that is logged.")
     log_format: LogFormat = Field(
         default=LogFormat.TEXT, description="`json` for one JSON object a line, `text` for people."

@@ -190,9 +190,10 @@ def test_no_file_is_longer_than_the_house_allows():
 
 
 def requirements_of_pyproject(group: str | None = None) -> list[Requirement]:
-    """The run-time requirements, or those of a dependency group."""
+    """The run-time requirements, or those of an extra or a dependency group."""
     content = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    lines = content["dependency-groups"][group] if group else content["project"]["dependencies"]
+    further = {**content["project"]["optional-dependencies"], **content["dependency-groups"]}
+    lines = further[group] if group else content["project"]["dependencies"]
     return [Requirement(line) for line in lines]
 
 
@@ -207,7 +208,13 @@ def pins_of(lock: str) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize(
     ("lock", "group"),
-    [("requirements.txt", None), ("requirements-dev.txt", None), ("requirements-dev.txt", "dev")],
+    [
+        ("requirements.txt", None),
+        ("requirements-otel.txt", None),
+        ("requirements-otel.txt", "otel"),
+        ("requirements-dev.txt", None),
+        ("requirements-dev.txt", "dev"),
+    ],
 )
 def test_every_requirement_is_pinned_with_a_hash_at_a_version_that_it_allows(lock, group):
     pins = pins_of(lock)
@@ -220,12 +227,13 @@ def test_every_requirement_is_pinned_with_a_hash_at_a_version_that_it_allows(loc
     assert unmet == [], "make lock"
 
 
-def test_tests_run_with_the_versions_that_the_image_holds():
-    image, development = pins_of("requirements.txt"), pins_of("requirements-dev.txt")
+@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-otel.txt"])
+def test_tests_run_with_the_versions_that_the_image_holds(lock):
+    image, development = pins_of(lock), pins_of("requirements-dev.txt")
     assert {name: development.get(name) for name in image} == image
 
 
-@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-otel.txt", "requirements-dev.txt"])
 def test_a_lock_names_no_registry_and_pins_everything_with_hashes(lock):
     text = (ROOT / lock).read_text(encoding="utf-8")
     assert "://" not in text

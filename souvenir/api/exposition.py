@@ -6,7 +6,7 @@ sets, so that the number of series does not grow with what is stored or asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from prometheus_client import ProcessCollector
 from prometheus_client.core import (
@@ -21,6 +21,8 @@ from prometheus_client.registry import Collector
 
 from memory_engine import MemoryEngine
 from souvenir.api import VERSION
+from souvenir.api.admission import Admission
+from souvenir.api.bodies import BodyMemory
 from souvenir.api.counters import LATENCY_BUCKETS_MS, RequestCounters
 from souvenir.observation.instruments import Instruments
 from souvenir.types import Embedder
@@ -83,11 +85,39 @@ class StoreCollector(Collector):
             yield _gauge("souvenir_newest_backup_timestamp_seconds", "When the newest backup was made.", made_at)
 
 
-def add_collectors(
-    instruments: Instruments, counters: RequestCounters, engine: MemoryEngine, embedder: Embedder
-) -> None:
+class AdmissionCollector(Collector):
+    """What is at work, what waits for that, and what was refused."""
+
+    def __init__(self, admission: Admission, bodies: BodyMemory) -> None:
+        self._admission = admission
+        self._bodies = bodies
+
+    def collect(self) -> Iterator[Metric]:
+        gauges = {
+            name: GaugeMetricFamily(f"souvenir_admission_{name}", meaning, labels=("class",))
+            for name, meaning in (
+                ("at_work", "Requests of a cost class that are worked on."),
+                ("places", "Requests of a cost class that may be worked on at once."),
+                ("waiting", "Requests of a cost class that wait for a place."),
+                ("waiting_max", "Requests of a cost class that may wait."),
+            )
+        }
+        refused = CounterMetricFamily(
+            "souvenir_admission_refused", "Requests of a cost class that were refused.", labels=("class", "reason")
+        )
+        for cost, figures in self._admission.figures().items():
+            for name, gauge in gauges.items():
+                gauge.add_metric((cost,), getattr(figures, name))
+            for reason, count in figures.refused.items():
+                refused.add_metric((cost, reason), count)
+        yield from gauges.values()
+        yield refused
+        yield _gauge("souvenir_body_bytes", "Memory that the bodies of requests take.", self._bodies.held_bytes)
+
+
+def add_collectors(instruments: Instruments, collectors: Iterable[Collector]) -> None:
     """Let the registry show the whole service."""
-    for collector in (RequestCollector(counters), StoreCollector(engine, embedder)):
+    for collector in collectors:
         instruments.registry.register(collector)
     ProcessCollector(registry=instruments.registry)
 

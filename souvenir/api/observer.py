@@ -71,8 +71,7 @@ class RequestObserver:
 
     def _finish(self, scope: Scope, status: int, duration_ms: float) -> None:
         status = status or CLIENT_LEFT
-        method = scope["method"] if scope["method"] in _METHODS else "OTHER"
-        template = getattr(scope.get("route"), "path", UNMATCHED)
+        method, template = method_of(scope), template_of(scope)
         code = scope["state"].get("error_code")
         self._counters.finish(RouteName(method, template), status, duration_ms, code)
         if status in _DENIED or code == TooManyAttempts.code:
@@ -83,6 +82,17 @@ class RequestObserver:
             if name in scope["state"]:
                 fields[name] = scope["state"][name]
         log.log(40 if status >= 500 else 20, "request", **fields)
+
+
+def method_of(scope: Scope) -> str:
+    """One of a closed set."""
+    return scope["method"] if scope["method"] in _METHODS else "OTHER"
+
+
+def template_of(scope: Scope) -> str:
+    """The template of the route that the request came to, once it is over."""
+    template: str = getattr(scope.get("route"), "path", UNMATCHED)
+    return template
 
 
 def _note_denial(scope: Scope, method: str, template: str, status: int, code: str) -> None:

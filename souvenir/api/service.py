@@ -12,15 +12,17 @@ from souvenir.access.attempts import FailedAttempts
 from souvenir.access.audit import AuditLog
 from souvenir.access.door import Door
 from souvenir.access.keys import ApiKeys
+from souvenir.api import VERSION
 from souvenir.api.admission import Admission
 from souvenir.api.bodies import BodyMemory
 from souvenir.api.counters import RequestCounters
-from souvenir.api.exposition import add_collectors
+from souvenir.api.exposition import AdmissionCollector, RequestCollector, StoreCollector, add_collectors
 from souvenir.api.long_work import LongWork
 from souvenir.embedding.factory import embedder_of
 from souvenir.jobs.deduplication import Deduplication
 from souvenir.jobs.worker import Jobs
 from souvenir.observation.instruments import Instruments
+from souvenir.observation.tracing import Tracing
 from souvenir.settings import Settings
 from souvenir.types import Embedder, LoadableEmbedder
 
@@ -58,7 +60,7 @@ class Service:
         :raises StoreUnusable: If the data folder must not be opened.
         """
         own_model: LoadableEmbedder | None = None
-        instruments = Instruments()
+        instruments = Instruments(Tracing.to(settings.otel_exporter_otlp_endpoint, VERSION))
         if embedder is None:
             embedder = own_model = embedder_of(settings, instruments=instruments)
         engine = MemoryEngine.open(settings, embedder, instruments)
@@ -70,7 +72,9 @@ class Service:
             retention_days=settings.job_retention_days,
         )
         instruments.watch_queue("jobs", lambda: jobs.waiting, capacity=settings.job_queue_max)
-        add_collectors(instruments, counters, engine, embedder)
+        admission, bodies = Admission(settings), BodyMemory(settings.body_memory_mb * 1024 * 1024)
+        shown = RequestCollector(counters), StoreCollector(engine, embedder), AdmissionCollector(admission, bodies)
+        add_collectors(instruments, shown)
         env_key = "" if settings.api_key is None else settings.api_key.get_secret_value()
         keys = ApiKeys(engine, has_env_key=bool(env_key))
         door = Door(env_key, keys, FailedAttempts(limit=settings.auth_rate_limit))
@@ -87,8 +91,8 @@ class Service:
             keys,
             door,
             AuditLog(engine, retention_days=settings.audit_retention_days),
-            Admission(settings),
-            BodyMemory(settings.body_memory_mb * 1024 * 1024),
+            admission,
+            bodies,
         )
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
         service.loading.start()
@@ -109,6 +113,7 @@ class Service:
         self.engine.close()
         if self.own_model is not None:
             self.own_model.close()
+        self.instruments.tracing.close()
 
     def _load(self) -> None:
         try:

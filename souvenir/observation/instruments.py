@@ -12,6 +12,8 @@ from enum import Enum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from souvenir.observation.tracing import Tracing
+
 STAGE_BUCKETS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """From a lookup in a cache to a large import."""
 
@@ -31,9 +33,10 @@ class Stage(Enum):
 
 
 class Instruments:
-    """Safe to use from any thread. `registry` holds everything, for whoever shows it."""
+    """Safe to use from any thread. `registry` holds every figure, for whoever shows it."""
 
-    def __init__(self) -> None:
+    def __init__(self, tracing: Tracing | None = None) -> None:
+        self.tracing = tracing or Tracing()
         self.registry = CollectorRegistry()
         stages = Histogram(
             "souvenir_stage_duration_seconds",

@@ -12,6 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from starlette.testclient import TestClient
 
+from souvenir.api.admission import Refusal
 from tests.api.conftest import KEY, Add, Start
 
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
@@ -98,6 +99,17 @@ def test_the_store_is_measured_when_it_is_asked(client: TestClient, add: Add):
     for name in ("index_bytes", "database_bytes", "wal_bytes", "newest_backup_timestamp_seconds"):
         assert value(samples, f"souvenir_{name}") > 0, name
     assert value(samples, "process_resident_memory_bytes") > 1_000_000
+
+
+def test_places_and_refusals_are_shown_by_cost_class(start: Start):
+    client = start(max_searches=3)
+    samples = scraped(client)
+    assert value(samples, "souvenir_admission_places", **{"class": "search"}) == 3
+    for name in ("at_work", "waiting"):
+        assert value(samples, f"souvenir_admission_{name}", **{"class": "search"}) == 0
+    client.app.state.service.admission.lane("search").count(Refusal.FULL)  # type: ignore[attr-defined]
+    labels = {"class": "search", "reason": "full"}
+    assert value(scraped(client), "souvenir_admission_refused_total", **labels) == 1
 
 
 def test_a_queue_shows_its_depth_and_what_it_takes(start: Start):
