@@ -190,12 +190,14 @@ class Settings(BaseSettings):
         default=60.0, gt=0, description="Seconds from a request's arrival after which it is answered 503."
     )
     queue_wait_s: float = Field(
-        default=2.0,
+        default=1.0,
         gt=0,
-        description="Seconds that a request may wait for its turn; one that would wait half as long is refused.",
+        description="Seconds that a request may be expected to wait for its turn; else it is refused at once (429).",
     )
-    max_searches: int = Field(default=0, ge=0, description="Searches worked on at once; 0 takes two a core.")
-    max_writes: int = Field(default=0, ge=0, description="Writes worked on at once; 0 takes four a core.")
+    max_searches: int = Field(
+        default=0, ge=0, description="Searches worked on at once; 0 takes two a core, more where another server embeds."
+    )
+    max_writes: int = Field(default=0, ge=0, description="Writes worked on at once; 0 takes as many as for searches.")
     max_reads: int = Field(
         default=0, ge=0, description="Other reads worked on at once; 0 takes two a core, at least 8."
     )

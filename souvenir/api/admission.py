@@ -20,10 +20,17 @@ from enum import StrEnum
 from time import monotonic
 
 from souvenir.errors import Overloaded, ServiceClosing, SouvenirError
-from souvenir.settings import Settings
+from souvenir.settings import EmbedProvider, Settings
 
 WAITING_PER_PLACE = 16
 """Requests that may wait for each place at work, however quick they are."""
+
+PATIENCE = 4
+"""A request may wait so many times as long as it was expected to at most: who was let in should be served, also when
+the machine is slow for a moment."""
+
+REMOTE_PLACES_PER_CORE = 16
+"""Where another server embeds, a place waits for it most of its time and uses no core."""
 
 RETRY_AFTER_MAX_S = 60
 
@@ -136,7 +143,7 @@ class LaneFigures:
 class Lane:
     """The places of one class and the queue before them.
 
-    :param wait_s: The longest that a request waits; one that would probably wait half as long is refused at once.
+    :param wait_s: A request that would probably wait longer is refused at once.
     """
 
     def __init__(self, cost: CostClass, places: int, wait_s: float) -> None:
@@ -213,7 +220,7 @@ class Lane:
         if self._at_work < self._places or self._closed:
             return None
         expected_s = (len(self._waiting) + 1) * self._service_s / self._places
-        if len(self._waiting) < self._waiting_max and expected_s <= self._wait_s / 2:
+        if len(self._waiting) < self._waiting_max and expected_s <= self._wait_s:
             return None
         self.count(Refusal.FULL)
         return self._overloaded(expected_s)
@@ -224,7 +231,7 @@ class Lane:
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
-        timer = loop.call_later(self._wait_s, self._give_up, turn)
+        timer = loop.call_later(PATIENCE * self._wait_s, self._give_up, turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -267,14 +274,15 @@ class Admission:
 
     def __init__(self, settings: Settings) -> None:
         cores = os.cpu_count() or 1
+        embedding = (2 if settings.embed_provider is EmbedProvider.ONNX else REMOTE_PLACES_PER_CORE) * cores
         places = {
             CostClass.LIGHT: settings.max_reads or max(8, 2 * cores),
-            CostClass.SEARCH: settings.max_searches or 2 * cores,
-            CostClass.WRITE: settings.max_writes or 4 * cores,
+            CostClass.SEARCH: settings.max_searches or embedding,
+            CostClass.WRITE: settings.max_writes or embedding,
             CostClass.LONG: settings.max_long,
         }
         # A long one takes many seconds, so that nobody could wait for it in less.
-        waits = {CostClass.LONG: settings.request_timeout_s / 2}
+        waits = {CostClass.LONG: settings.request_timeout_s / (2 * PATIENCE)}
         self.threads = sum(places.values()) + SPARE_THREADS
         self._lanes = {
             cost: Lane(cost, number, waits.get(cost, settings.queue_wait_s)) for cost, number in places.items()

@@ -16,11 +16,11 @@ from starlette.testclient import TestClient
 
 from app import create_app
 from souvenir.api import admission
-from souvenir.api.admission import COSTS, CostClass, LaneFigures, Refusal
+from souvenir.api.admission import COSTS, Admission, CostClass, LaneFigures, Refusal
 from souvenir.api.caller import Reader
 from souvenir.api.json_route import JsonRoute, router
 from souvenir.api.service import Service
-from souvenir.settings import Settings
+from souvenir.settings import EmbedProvider, Settings
 from tests.api.busy import StoppableEmbedder, asking, until
 from tests.api.conftest import BASE_URL
 from tests.api.operations import described, routes_of
@@ -114,7 +114,7 @@ def test_those_who_wait_are_served_in_the_order_in_which_they_came(busy):
 
 
 def test_a_request_whose_turn_does_not_come_in_time_is_refused(busy):
-    service = busy(queue_wait_s=0.05)
+    service = busy(queue_wait_s=0.02)
     first = service.occupy_search()
     assert refused(service.search("second").result()) == (429, "overloaded")
     service.embedder.go.set()
@@ -124,7 +124,7 @@ def test_a_request_whose_turn_does_not_come_in_time_is_refused(busy):
 
 
 def test_who_would_wait_too_long_is_refused_although_the_queue_has_room(busy):
-    service = busy(queue_wait_s=0.2)
+    service = busy(queue_wait_s=0.05)
     first = service.search("stop and take a while")
     until(lambda: service.figures(CostClass.SEARCH).at_work == 1)
     assert refused(service.search("second").result())[0] == 429  # waited, so that the first one took longer than that
@@ -220,3 +220,9 @@ def test_an_answer_that_is_streamed_keeps_its_place_until_it_was_taken(busy):
     assert service.client.get("/streamed").text == "a line\n"
     assert seen == [1]
     assert service.figures(CostClass.LONG).at_work == 0
+
+
+def test_a_service_whose_vectors_come_from_another_server_works_on_more_requests_at_once():
+    here = Admission(Settings()).figures()[CostClass.SEARCH]
+    remote = Admission(Settings(embed_provider=EmbedProvider.OLLAMA)).figures()[CostClass.SEARCH]
+    assert remote.places == 8 * here.places
