@@ -145,9 +145,13 @@ class PassageAttributes:
             self._source_names.append(source)
         return code
 
-    def change_owner(self, change: OwnerChanged) -> None:
-        for row in np.flatnonzero(self.owners == change.owner_id):
-            self.change(int(row), change.source, to_us(change.occurred_at), change.archived)
+    def change_owner(self, change: OwnerChanged) -> bool:
+        """Whether the owner went to another source."""
+        rows = np.flatnonzero(self.owners == change.owner_id).tolist()
+        moved = any(self.source_of(row) != change.source for row in rows)
+        for row in rows:
+            self.change(row, change.source, to_us(change.occurred_at), change.archived)
+        return moved
 
     def visible(self, paths: tuple[str, ...] | None) -> NDArray[np.bool_] | None:
         """Which rows somebody sees who may see these paths, shape (n,); None if all."""

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from souvenir.index.analyser import QueryWord
 from souvenir.index.attributes import PassageAttributes
 from souvenir.index.lexical import Bm25Constants, Corpus, LexicalIndex, RepairedQuery
-from souvenir.index.vector import VectorIndex
+from souvenir.index.vector import VectorIndex, drawn_mean
 from souvenir.locks import ReadersWriterLock
 from souvenir.moments import to_us
+from souvenir.sources import is_visible
 from souvenir.types import (
     Filters,
     FloatVector,
@@ -39,8 +40,16 @@ NEAREST_PASSAGES = 32
 """Passages looked at for each passage of a new text when the nearest stored text is wanted."""
 
 
-MEANS_KEPT = 64
-"""Lists of paths for which the mean of what lies in them is kept."""
+PARTS_KEPT = 64
+"""Lists of paths for which the sum of what lies in them is kept."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """The sum (dim,) of the vectors that somebody sees, and how many they are."""
+
+    total: NDArray[np.float64]
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +112,7 @@ class NamespaceIndex:
         self.vectors = VectorIndex(dim) if vectors is None else vectors
         self.lexical = LexicalIndex(constants) if lexical is None else lexical
         self.attributes = PassageAttributes()
-        self._change = 0
-        self._means: dict[tuple[str, ...], tuple[int, FloatVector]] = {}
+        self._parts: dict[tuple[str, ...], _Part] = {}
 
     def __len__(self) -> int:
         return len(self.attributes)
@@ -128,7 +136,6 @@ class NamespaceIndex:
         self.change_seq = max(self.change_seq, change_seq)
 
     def _apply(self, change: IndexChange) -> None:
-        self._change += 1
         match change:
             case PassageAdded(passage, vector, terms):
                 filtered_by = passage.source, to_us(passage.occurred_at), passage.archived
@@ -137,16 +144,20 @@ class NamespaceIndex:
                     self.vectors.extend(vector[None, :])
                     self.lexical.add(terms, passage.profile)
                     self.attributes.append(passage.id, passage.owner_id, passage.profile, *filtered_by)
+                    self._count_in_parts(passage.source, vector, 1)
                 else:  # an earlier write of its owner may have been told again
+                    self._parts.clear()
                     self.attributes.change(row, *filtered_by)
             case PassageRemoved(passage_id):
                 row = self.attributes.row_of(passage_id)
                 if row is not None:
+                    self._count_in_parts(self.attributes.source_of(row), self.vectors.rows(np.array([row]))[0], -1)
                     self.vectors.remove(row)
                     self.lexical.remove(row)
                     self.attributes.remove(row)
             case OwnerChanged():
-                self.attributes.change_owner(change)
+                if self.attributes.change_owner(change):
+                    self._parts.clear()
 
     def search(self, probe: Probe) -> Candidates:
         """Every passage that either arm ranks among its first `candidate_count`, under the filters, scored exactly."""
@@ -186,16 +197,21 @@ class NamespaceIndex:
         return tuple(map(tuple, self.lexical.explain(query.terms, rows.tolist(), corpus)))
 
     def _mean(self, paths: tuple[str, ...] | None, visible: NDArray[np.bool_] | None) -> FloatVector:
-        """The mean vector of what somebody sees; of a part it is kept until the index changes."""
+        """The mean vector of what somebody sees."""
         if paths is None or visible is None:
             return self.vectors.mean
-        change, mean = self._means.get(paths, (-1, self.vectors.mean))
-        if change != self._change:
-            mean = self.vectors.mean_of(visible)
-            if len(self._means) >= MEANS_KEPT:
-                self._means.clear()
-            self._means[paths] = self._change, mean
-        return mean
+        part = self._parts.get(paths)
+        if part is None:
+            if len(self._parts) >= PARTS_KEPT:
+                self._parts.clear()
+            part = self._parts[paths] = _Part(self.vectors.sum_of(visible), int(np.count_nonzero(visible)))
+        return drawn_mean(part.total, part.count)
+
+    def _count_in_parts(self, source: str, vector: FloatVector, sign: int) -> None:
+        for paths, part in self._parts.items():
+            if is_visible(source, paths):
+                part.total += sign * vector.astype(np.float64)
+                part.count += sign
 
     def _lexical(
         self, probe: Probe, corpus: Corpus, allowed: NDArray[np.bool_] | None

@@ -20,8 +20,8 @@ from souvenir.types import FloatVector
 MEAN_PRIOR_ROWS = 32
 """Rows at the origin that the mean is taken with, so that centring fades out in a namespace of a few texts."""
 
-MEAN_BLOCK_ROWS = 8_192
-"""Rows copied at once for a mean of some of them: some megabytes."""
+SUM_BLOCK_ROWS = 8_192
+"""Rows copied at once for a sum of some of them: some megabytes."""
 
 GATHER_SHARE = 0.1
 """Below this share of allowed rows it is cheaper to copy them out than to let FAISS skip the rest."""
@@ -51,15 +51,15 @@ class VectorIndex:
     @property
     def mean(self) -> FloatVector:
         """The mean vector (dim,), drawn towards the origin by `MEAN_PRIOR_ROWS`."""
-        return np.asarray(self._sum / (len(self) + MEAN_PRIOR_ROWS), dtype=np.float32)
+        return drawn_mean(self._sum, len(self))
 
-    def mean_of(self, rows: NDArray[np.bool_]) -> FloatVector:
-        """The same of the rows chosen by a mask (n,), as if there were no others."""
+    def sum_of(self, rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """The sum (dim,) of the rows chosen by a mask (n,)."""
         chosen = np.flatnonzero(rows)
         total = np.zeros(self._dim, dtype=np.float64)
-        for start in range(0, len(chosen), MEAN_BLOCK_ROWS):
-            total += self.rows(chosen[start : start + MEAN_BLOCK_ROWS]).sum(axis=0, dtype=np.float64)
-        return np.asarray(total / (len(chosen) + MEAN_PRIOR_ROWS), dtype=np.float32)
+        for start in range(0, len(chosen), SUM_BLOCK_ROWS):
+            total += self.rows(chosen[start : start + SUM_BLOCK_ROWS]).sum(axis=0, dtype=np.float64)
+        return total
 
     def extend(self, vectors: FloatVector) -> None:
         """Append rows (n, dim)."""
@@ -138,6 +138,11 @@ class VectorIndex:
         if not isinstance(index, faiss.IndexFlat) or index.metric_type != faiss.METRIC_INNER_PRODUCT or index.d != dim:
             raise ValueError(f"{path.name} is not a flat inner-product index of {dim} dimensions")
         return cls(dim, index)
+
+
+def drawn_mean(total: NDArray[np.float64], count: int) -> FloatVector:
+    """The mean vector (dim,) of so many rows with this sum, drawn towards the origin by `MEAN_PRIOR_ROWS`."""
+    return np.asarray(total / (count + MEAN_PRIOR_ROWS), dtype=np.float32)
 
 
 def _code_index(dim: int) -> faiss.IndexScalarQuantizer:

@@ -79,7 +79,7 @@ def test_a_route_answers_a_caller_whose_role_is_enough_and_nobody_else(seeded: T
     assert everything(seeded) == before
     for role in Role:
         if RANK[role] >= RANK[needed]:
-            assert send(seeded, operation, callers[role]).status_code in {200, 202, 400, 404, 409, 501}
+            assert send(seeded, operation, callers[role]).status_code not in {401, 403, 429, 500}
     assert send(seeded, operation, {**callers[Role.ADMIN], "X-Namespace": "elsewhere"}).status_code not in {401, 403}
 
 

@@ -216,23 +216,36 @@ def test_what_a_scope_finds_and_how_it_is_scored_does_not_depend_on_what_others_
     shared, alone = open_engine(), open_engine(data_dir=tmp_path / "alone")
     for number in range(120):
         text = " ".join(dice.choices(WORDS, k=dice.randint(2, 30)))
-        add(shared, text, f"proj/a/{number % 5}", scope=OURS)
-        add(alone, text, f"proj/a/{number % 5}", scope=OURS)
+        mine = [add(engine, text, f"proj/a/{number % 5}", scope=OURS) for engine in (shared, alone)]
         theirs = " ".join(dice.choices(WORDS + ONLY_THEIRS, k=dice.randint(2, 30)))
-        gone = [add(shared, theirs, "proj/ab", scope=THEIRS) for _ in range(2)]
-        shared.delete(THEIRS, dice.choice(gone))
+        ids = [add(shared, theirs, "proj/ab", scope=THEIRS) for _ in range(3)]
+        shared.delete(THEIRS, ids.pop())
+        shared.archive(THEIRS, [ids.pop()])
+        for engine, id_ in zip((shared, alone), mine, strict=True):
+            match number % 12:
+                case 3:
+                    engine.delete(OURS, id_)
+                case 5:
+                    engine.archive(OURS, [id_])
+                case 7:
+                    engine.patch(OURS, id_, MemoryPatch(text=f"{text} amber"))
+                case 9:
+                    engine.patch(ADMIN, id_, MemoryPatch(source="proj/a/9"))
+                case 11:  # it leaves the scope
+                    engine.patch(ADMIN, id_, MemoryPatch(source="elsewhere"))
+        assert found_in(shared, theirs, hybrid=True) == found_in(alone, theirs, hybrid=True)
     queries = [" ".join(dice.choices(WORDS + ONLY_THEIRS, k=dice.randint(1, 4))) for _ in range(60)]
     queries += ["ambre", "qartz", "velvt lagon", "cdear timbr"]
     for query in queries:
         for hybrid in (True, False):
-            assert found_in(shared, query, hybrid) == found_in(alone, query, hybrid)
+            assert found_in(shared, query, hybrid=hybrid) == found_in(alone, query, hybrid=hybrid)
         one, other = shared.nearest(OURS, query), alone.nearest(OURS, query)
         assert one is not None
         assert other is not None
         assert (one[0].text, round(one[1], 5)) == (other[0].text, round(other[1], 5))
 
 
-def found_in(engine: MemoryEngine, query: str, hybrid: bool) -> object:
+def found_in(engine: MemoryEngine, query: str, *, hybrid: bool) -> object:
     result = engine.search(OURS, SearchQuery(query, top_k=8, hybrid=hybrid, explain=True))
     hits = [
         (
