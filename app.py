@@ -34,6 +34,7 @@ from souvenir.api import (
     health,
     jobs,
     keys,
+    maintenance,
     reads,
     replacing,
     search,
@@ -49,13 +50,28 @@ from souvenir.api.observer import REQUEST_ID_HEADER, RequestObserver
 from souvenir.api.service import Service
 from souvenir.api.shedding import Shedding
 from souvenir.api.traces import RequestTraces
-from souvenir.embedding.factory import embedder_of
 from souvenir.errors import SouvenirError
+from souvenir.reembedding.choice import MakeEmbedder, chosen_model
 from souvenir.settings import Settings
 from souvenir.store.restore import restore_offline
 from souvenir.types import Embedder
 
-ROUTES = (health, search, writes, replacing, reads, deletes, duplicates, jobs, backups, keys, audit, figures, docs)
+ROUTES = (
+    health,
+    search,
+    writes,
+    replacing,
+    reads,
+    deletes,
+    duplicates,
+    jobs,
+    backups,
+    keys,
+    audit,
+    maintenance,
+    figures,
+    docs,
+)
 
 DESCRIPTION = (
     "A memory service for agents: it finds what was said by meaning and by words, and loses nothing that it "
@@ -63,15 +79,18 @@ DESCRIPTION = (
 )
 
 
-def create_app(settings: Settings | None = None, embedder: Embedder | None = None) -> FastAPI:
+def create_app(
+    settings: Settings | None = None, embedder: Embedder | None = None, make_embedder: MakeEmbedder | None = None
+) -> FastAPI:
     """The application. It opens its store when it starts, not before.
 
     :param settings: Read from the environment if not given.
-    :param embedder: The model that the settings name if not given.
+    :param embedder: The model that made the vectors, or else the one that the settings name, if not given.
+    :param make_embedder: Makes the embedder of another model; the factory does if not given.
     """
     chosen = settings or Settings()
     counters = RequestCounters()
-    return _build_app(chosen, counters, lambda: Service.open(chosen, counters, embedder))
+    return _build_app(chosen, counters, lambda: Service.open(chosen, counters, embedder, make_embedder))
 
 
 def _build_app(settings: Settings, counters: RequestCounters, open_service: Callable[[], Service]) -> FastAPI:
@@ -144,7 +163,7 @@ def serve(settings: Settings) -> int:
 
 def check(settings: Settings) -> int:
     """Print every disagreement that the engine finds."""
-    engine = MemoryEngine.open(settings, embedder_of(settings))
+    engine = MemoryEngine.open(settings, chosen_model(settings)[0])
     try:
         engine.warm_up()
         problems = engine.check()

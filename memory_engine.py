@@ -16,19 +16,15 @@ from threading import Lock, Semaphore
 from typing import TypeVar
 
 import apsw
-import numpy as np
 import structlog
 
-from souvenir.engine.checking import disagreements
-from souvenir.engine.indexes import new_registry
 from souvenir.engine.maintenance import Maintenance
-from souvenir.engine.preparation import prepare
+from souvenir.engine.models import Models, Serving
 from souvenir.engine.recall import Recall
 from souvenir.engine.schedule import back_up_if_due
 from souvenir.engine.vitals import Vitals, vitals_of
 from souvenir.errors import NothingToDo, Overloaded, ServiceClosing
 from souvenir.index.analyser import Analyser
-from souvenir.index.registry import IndexRegistry
 from souvenir.moments import utc_now
 from souvenir.observation.instruments import Instruments, Stage
 from souvenir.observation.tracing import MemoryOperation, traced
@@ -38,7 +34,7 @@ from souvenir.store import reads
 from souvenir.store.backups import Backup
 from souvenir.store.database import Database
 from souvenir.store.reads import SUPERSEDES
-from souvenir.store.transaction import IndexUpdate, Transaction, require_writable
+from souvenir.store.transaction import Transaction, require_writable
 from souvenir.types import (
     AddAction,
     AddOutcome,
@@ -85,22 +81,31 @@ class MemoryEngine:
         self._settings = settings
         self._instruments = instruments
         self.tracing = instruments.tracing
-        self._embedder = embedder
         self._database = database
         self._analyser = Analyser(settings.analyser_language)
         self._duplicate_locks = [Lock() for _ in range(_DUPLICATE_LOCKS)]
         self._search_slots = Semaphore(os.cpu_count() or 1)
         self._maintenance = Maintenance(self._maintain, interval_s=settings.snapshot_interval_s)
-        self._registry = self._new_registry()
+        self.models = Models(settings, embedder, self._analyser, database, on_load=self._maintenance.ask)
         self._to_tell_of_restores: list[Callable[[], None]] = []
         self._warm = False
         self._maintenance.start()
 
     @classmethod
-    def open(cls, settings: Settings, embedder: Embedder, instruments: Instruments | None = None) -> MemoryEngine:
-        """:raises StoreUnusable: If the data folder must not be opened; the sentence says what to do."""
+    def open(
+        cls,
+        settings: Settings,
+        embedder: Embedder,
+        instruments: Instruments | None = None,
+        *,
+        model_spec: str | None = None,
+    ) -> MemoryEngine:
+        """:param model_spec: What the embedder is made from again; noted beside the vectors.
+
+        :raises StoreUnusable: If the data folder must not be opened; the sentence says what to do.
+        """
         chosen = instruments or Instruments()
-        database = Database.open(settings, embedder.model_id, chosen)
+        database = Database.open(settings, embedder.model_id, chosen, model_spec=model_spec)
         try:
             return cls(settings, embedder, database, chosen)
         except BaseException:
@@ -119,7 +124,7 @@ class MemoryEngine:
         with self.namespace(Scope()) as (_, namespace):
             pass
         if namespace is not None:
-            self._registry.get(namespace.id)
+            self.models.serving.registry.get(namespace.id)
         self._warm = True
 
     # --- writing -----------------------------------------------------------------------------------------------
@@ -334,14 +339,17 @@ class MemoryEngine:
 
         :raises SearchUnavailable: If no arm can run.
         """
+        return self.models.using(lambda serving: self._search(serving, scope, query))
+
+    def _search(self, serving: Serving, scope: Scope, query: SearchQuery) -> SearchResult:
         with self.namespace(scope) as (connection, namespace):
             if namespace is None:
                 return SearchResult(query.text, ())
             wanted = query.filters.metadata
             owner_ids = reads.owners_with_metadata(connection, namespace, wanted) if wanted else None
         recall = Recall(
-            self._registry.get(namespace.id),
-            self._embedder,
+            serving.registry.get(namespace.id),
+            serving.embedder,
             self._analyser,
             self._settings.search_fusion,
             self._search_slots,
@@ -361,12 +369,13 @@ class MemoryEngine:
             memories = 0 if namespace is None else reads.count_memories(connection, namespace)
             passages = 0 if namespace is None else reads.count_passages(connection, namespace)
         whole = namespace if scope.sources is None else None
-        index = None if whole is None else self._registry.loaded().get(whole.id)
+        serving = self.models.serving
+        index = None if whole is None else serving.registry.loaded().get(whole.id)
         return Stats(
             memories=memories,
             passages=passages,
-            dim=self._embedder.dim,
-            model_id=self._embedder.model_id,
+            dim=serving.embedder.dim,
+            model_id=serving.embedder.model_id,
             created_at=None if whole is None else whole.created_at,
             changed_at=None if whole is None else whole.changed_at,
             index_bytes=0 if index is None else index.nbytes,
@@ -377,13 +386,14 @@ class MemoryEngine:
         """Whether searches of the default namespace are answered now, and from all that it holds."""
         with self.namespace(Scope()) as (connection, namespace):
             stored = 0 if namespace is None else reads.count_memories(connection, namespace)
-        ready = self._embedder.ready and self._warm
-        indexed = self._registry.get(namespace.id).owner_count() if ready and namespace is not None else 0
+        serving = self.models.serving
+        ready = serving.embedder.ready and self._warm
+        indexed = serving.registry.get(namespace.id).owner_count() if ready and namespace is not None else 0
         return Readiness(ready, "ready" if ready else "starting", indexed, stored)
 
     def vitals(self) -> Vitals:
         """What it all takes, over every namespace."""
-        return vitals_of(self._database, self._registry)
+        return vitals_of(self._database, self.models.serving.registry)
 
     # --- keeping -----------------------------------------------------------------------------------------------
 
@@ -404,7 +414,7 @@ class MemoryEngine:
         :raises BackupNotFound: If there is no such backup.
         :raises BackupDamaged: If it cannot be used; nothing was changed.
         """
-        replaced = self._database.restore(name, now=utc_now(), switched=self._replace_registry)
+        replaced = self._database.restore(name, now=utc_now(), switched=self.models.restored)
         for tell in self._to_tell_of_restores:
             tell()
         return replaced
@@ -415,14 +425,14 @@ class MemoryEngine:
 
     def snapshot(self) -> None:
         """Write every changed index to disk, so that the next start is quick."""
-        self._database.between_writes(lambda: self._registry.write_snapshots(all_changed=True))
+        self._database.between_writes(lambda: self.models.serving.registry.write_snapshots(all_changed=True))
 
     def check(self) -> Sequence[str]:
         """Compare the database with itself and with every loaded index, row by row; one sentence a disagreement."""
 
         def work() -> Sequence[str]:
             with self._database.reader() as connection:
-                return disagreements(connection, self._registry.loaded(), self._analyser.terms)
+                return self.models.disagreements(connection)
 
         return self._database.between_writes(work)
 
@@ -431,11 +441,14 @@ class MemoryEngine:
     def prepare(self, texts: Sequence[str]) -> Sequence[Sequence[PreparedPassage]]:
         """The passages of each text, analysed and embedded, for a `write`."""
         with self._instruments.stage(Stage.WRITE_PREPARE):
-            return prepare(texts, self._embedder, self._analyser)
+            return self.models.prepare(texts)
 
     def write(self, scope: Scope, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in one durable transaction; the indexes know it when this returns."""
-        return self._database.write(scope, utc_now(), work, self._apply)
+        """Run `work` in one durable transaction; the indexes know it when this returns.
+
+        `work` may run twice, its first transaction being undone: if another model took over since it was prepared.
+        """
+        return self.models.write(scope, utc_now(), work)
 
     def write_rows(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work`, which touches no memory, in one durable transaction."""
@@ -449,9 +462,6 @@ class MemoryEngine:
 
     # --- inside ------------------------------------------------------------------------------------------------
 
-    def _apply(self, update: IndexUpdate) -> None:
-        self._registry.apply(update.namespace_id, update.changes, update.change_seq)
-
     def _insert_all(self, scope: Scope, prepared: Sequence[tuple[MemoryDraft, Sequence[PreparedPassage]]]) -> list[int]:
         return self.write(scope, lambda tx: [tx.insert(draft, passages).id for draft, passages in prepared])
 
@@ -459,8 +469,12 @@ class MemoryEngine:
         with self.namespace(scope) as (_, namespace):
             if namespace is None:
                 return None
-        vectors = np.stack([passage.vector for passage in passages])
-        found = self._registry.get(namespace.id).nearest(vectors, filters=_visible_to(scope))
+        namespace_id = namespace.id
+        found = self.models.using(
+            lambda serving: serving.registry.get(namespace_id).nearest(
+                serving.vectors_of(passages), filters=_visible_to(scope)
+            )
+        )
         if found is None:
             return None
         memory = self.get(scope, [found[0]]).get(found[0])
@@ -470,20 +484,9 @@ class MemoryEngine:
         """Held from the check to the write, so that of two equal texts that come at once only one is new."""
         return self._duplicate_locks[hash(scope.namespace) % _DUPLICATE_LOCKS]
 
-    def _new_registry(self) -> IndexRegistry:
-        return new_registry(
-            self._settings, self._embedder, self._analyser, self._database, on_load=self._maintenance.ask
-        )
-
-    def _replace_registry(self) -> None:
-        """The indexes of the database that was replaced are no longer true of anything."""
-        self._registry = self._new_registry()
-
     def _maintain(self) -> None:
         """Drop what is over the memory budget, write the indexes that changed much, make a backup that is due."""
-        if self._registry.over_budget:
-            self._database.between_writes(self._registry.shrink)
-        self._database.between_writes(lambda: self._registry.write_snapshots(all_changed=False))
+        self.models.tidy_indexes()
         back_up_if_due(self._database, self._settings)
 
 

@@ -25,6 +25,7 @@ TAGS = {
     "delete": "Forgetting",
     "duplicates": "Duplicates",
     "jobs": "Jobs",
+    "maintenance": "Maintenance",
     "backup": "Backups",
     "figures": "Figures",
     "health": "Health",

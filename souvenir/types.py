@@ -310,12 +310,26 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class PreparedPassage:
-    """A passage that has no id yet: analysed and embedded, outside of every lock."""
+    """A passage that has no id yet: analysed and embedded, outside of every lock.
+
+    :param model_id: Of the model that made `vector`.
+    :param next_vector: The id and the vector of a model that is about to take over.
+    """
 
     text: str
     profile: Profile
     vector: FloatVector
     terms: Sequence[str]
+    model_id: str
+    next_vector: tuple[str, FloatVector] | None = None
+
+    def vector_by(self, model_id: str) -> FloatVector | None:
+        """The vector that this model made, if it made one."""
+        if model_id == self.model_id:
+            return self.vector
+        if self.next_vector is not None and self.next_vector[0] == model_id:
+            return self.next_vector[1]
+        return None
 
 
 @dataclass(frozen=True, slots=True)

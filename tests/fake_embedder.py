@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from souvenir.embedding.specs import ModelSpec
 from souvenir.types import FloatVector
 
 _WORD = re.compile(r"\w+")
@@ -22,6 +23,7 @@ class FakeEmbedder:
     dim = 256
     ready = True
     max_tokens = 128
+    seed = 0
 
     def embed_documents(self, texts: Sequence[str]) -> FloatVector:
         return np.array([self._vector(text) for text in texts], dtype=np.float32).reshape(len(texts), self.dim)
@@ -35,10 +37,21 @@ class FakeEmbedder:
     def known_share(self, text: str) -> float:
         return 1.0
 
+    def load(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
     def _vector(self, text: str) -> FloatVector:
         vector = np.zeros(self.dim, dtype=np.float32)
         for word in _WORD.findall(text.casefold()):
-            vector[zlib.crc32(word.encode()) % self.dim] += 1.0
+            vector[zlib.crc32(word.encode(), self.seed) % self.dim] += 1.0
         if not vector.any():
             vector[0] = 1.0
         return vector / np.float32(np.linalg.norm(vector))
+
+
+def fake_of(spec: ModelSpec) -> FakeEmbedder:
+    """Stands in the place of every model."""
+    return FakeEmbedder()

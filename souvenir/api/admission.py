@@ -91,6 +91,8 @@ COSTS: Mapping[str, CostClass] = {
     "delete_memories": _LONG,
     "is_novel": _SEARCH,
     "deduplicate": _LONG,
+    "reembed": _LONG,
+    "reload_embedder": _LONG,
     "read_audit": _LIGHT,
     "purge_audit": _LONG,
     "list_jobs": _LIGHT,

@@ -25,7 +25,6 @@ from souvenir.api.admission import Admission
 from souvenir.api.bodies import BodyMemory
 from souvenir.api.counters import LATENCY_BUCKETS_MS, RequestCounters
 from souvenir.observation.instruments import Instruments
-from souvenir.types import Embedder
 
 EXPOSITION_TYPES = ("text/plain", "application/openmetrics-text")
 
@@ -60,18 +59,18 @@ class RequestCollector(Collector):
 class StoreCollector(Collector):
     """What the store takes and holds when the figures are read."""
 
-    def __init__(self, engine: MemoryEngine, embedder: Embedder) -> None:
+    def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
-        self._embedder = embedder
 
     def collect(self) -> Iterator[Metric]:
+        embedder = self._engine.models.serving.embedder
         vitals = self._engine.vitals()
         yield InfoMetricFamily(
             "souvenir_build",
             "The release, and the model that made the vectors.",
-            {"version": VERSION, "model": self._embedder.model_id},
+            {"version": VERSION, "model": embedder.model_id},
         )
-        yield _gauge("souvenir_ready", "1 when the model is loaded.", int(self._embedder.ready))
+        yield _gauge("souvenir_ready", "1 when the model is loaded.", int(embedder.ready))
         yield _gauge("souvenir_memories", "Memories stored.", vitals.memories)
         yield _gauge("souvenir_namespaces", "Namespaces that were ever written to.", vitals.namespaces)
         yield _gauge("souvenir_indexes_loaded", "Namespaces whose index is in memory.", vitals.loaded_indexes)

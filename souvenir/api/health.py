@@ -112,11 +112,11 @@ class NotReadyBody(BaseModel):
 async def health(request: Request, engine: Engine) -> HealthResponse:
     """Answer at once, whatever else is being done."""
     answer = HealthResponse(status="ok", service="memories", version=VERSION)
-    service = service_of(request)
     if await _tells_all(request):
         # Not on one of the threads that all routes share, where it would queue behind searches.
         answer.total_memories = await asyncio.to_thread(engine.count, Scope())
-        answer.dimension, answer.model = service.embedder.dim, service.embedder.model_id
+        embedder = engine.models.serving.embedder
+        answer.dimension, answer.model = embedder.dim, embedder.model_id
     return answer
 
 
@@ -129,7 +129,7 @@ async def health(request: Request, engine: Engine) -> HealthResponse:
 async def ready(request: Request, engine: Engine) -> ReadyResponse | Response:
     """Tell whether searches are answered now, and from all that is stored."""
     readiness = await asyncio.to_thread(engine.readiness)
-    failed = service_of(request).load_failed.is_set()
+    failed = service_of(request).model.load_failed.is_set()
     state = ReadyResponse.of(readiness, load_failed=failed, tells_all=await _tells_all(request))
     if not state.ready:
         return error_response(request.scope["state"], 503, "not_ready", state.model_dump())

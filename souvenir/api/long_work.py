@@ -9,6 +9,7 @@ from fastapi import Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from souvenir.deadlines import time_left
 from souvenir.errors import Conflict, JobFailed
 from souvenir.jobs.worker import Jobs
 from souvenir.store.jobs import Job, JobStatus
@@ -16,6 +17,9 @@ from souvenir.types import JsonObject, Scope
 
 MAX_WAITING = 4
 """Requests that may wait for jobs at once; each holds one of the threads that all requests share."""
+
+ANSWER_S = 1.0
+"""Kept back of a request's time for the answer that the job goes on."""
 
 WaitS = Annotated[
     float,
@@ -71,7 +75,7 @@ class LongWork:
         job = self._jobs.submit(kind, scope, parameters, job_id=job_id)
         if self._waiting.acquire(blocking=False):
             try:
-                job = self._jobs.wait(job.id, wait_s)
+                job = self._jobs.wait(job.id, time_left(wait_s + ANSWER_S) - ANSWER_S)
             finally:
                 self._waiting.release()
         return _result_of(job)

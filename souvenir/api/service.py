@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from threading import Event, Thread
+from dataclasses import dataclass
+from functools import partial
+from threading import Thread
 
 import structlog
 
@@ -19,11 +20,16 @@ from souvenir.api.counters import RequestCounters
 from souvenir.api.exposition import AdmissionCollector, RequestCollector, StoreCollector, add_collectors
 from souvenir.api.long_work import LongWork
 from souvenir.embedding.factory import embedder_of
+from souvenir.embedding.specs import ModelSpec
 from souvenir.jobs.deduplication import Deduplication
 from souvenir.jobs.worker import Jobs
 from souvenir.observation.instruments import Instruments
 from souvenir.observation.tracing import Tracing
+from souvenir.reembedding.choice import MakeEmbedder, chosen_model
+from souvenir.reembedding.job import Reembedding
+from souvenir.reembedding.owner import ModelOwner
 from souvenir.settings import Settings
+from souvenir.store.rows import to_json
 from souvenir.types import Embedder, LoadableEmbedder
 
 LOADING_TIMEOUT_S = 30.0
@@ -37,62 +43,73 @@ class Service:
     """Open with `Service.open`. It answers at once; the model and the first index are loaded meanwhile."""
 
     settings: Settings
-    embedder: Embedder
     engine: MemoryEngine
     counters: RequestCounters
     instruments: Instruments
     deduplication: Deduplication
     jobs: Jobs
     long_work: LongWork
-    own_model: LoadableEmbedder | None
     keys: ApiKeys
     door: Door
     audit: AuditLog
     admission: Admission
     bodies: BodyMemory
+    model: ModelOwner
+    reembedding: Reembedding
     loading: Thread | None = None
-    load_failed: Event = field(default_factory=Event)
 
     @classmethod
-    def open(cls, settings: Settings, counters: RequestCounters, embedder: Embedder | None = None) -> Service:
-        """:param embedder: One that the caller loads and closes; without it, the settings' model is.
+    def open(
+        cls,
+        settings: Settings,
+        counters: RequestCounters,
+        embedder: Embedder | None = None,
+        make_embedder: MakeEmbedder | None = None,
+    ) -> Service:
+        """:param embedder: One that the caller loads and closes; without it, the store's or else the settings' model.
 
+        :param make_embedder: Makes the embedder of a spec; without it, the factory does.
         :raises StoreUnusable: If the data folder must not be opened.
         """
-        own_model: LoadableEmbedder | None = None
         instruments = Instruments(Tracing.to(settings.otel_exporter_otlp_endpoint, VERSION))
+        make = make_embedder or partial(embedder_of, settings, instruments=instruments)
+        own: LoadableEmbedder | None = None
+        spec: str | None = None
         if embedder is None:
-            embedder = own_model = embedder_of(settings, instruments=instruments)
-        engine = MemoryEngine.open(settings, embedder, instruments)
+            embedder, chosen = chosen_model(settings, make)
+            own, spec = embedder, to_json(chosen.to_json())
+        engine = MemoryEngine.open(settings, embedder, instruments, model_spec=spec)
+        model = ModelOwner(engine, make, ModelSpec.of(settings), own)
         deduplication = Deduplication(engine)
+        reembedding = Reembedding(engine, make, model.adopt)
         jobs = Jobs(
             engine,
-            [deduplication],
+            [deduplication, reembedding],
             queue_max=settings.job_queue_max,
             retention_days=settings.job_retention_days,
         )
         instruments.watch_queue("jobs", lambda: jobs.waiting, capacity=settings.job_queue_max)
         admission, bodies = Admission(settings), BodyMemory(settings.body_memory_mb * 1024 * 1024)
-        shown = RequestCollector(counters), StoreCollector(engine, embedder), AdmissionCollector(admission, bodies)
+        shown = RequestCollector(counters), StoreCollector(engine), AdmissionCollector(admission, bodies)
         add_collectors(instruments, shown)
         env_key = "" if settings.api_key is None else settings.api_key.get_secret_value()
         keys = ApiKeys(engine, has_env_key=bool(env_key))
         door = Door(env_key, keys, FailedAttempts(limit=settings.auth_rate_limit))
         service = cls(
-            settings,
-            embedder,
-            engine,
-            counters,
-            instruments,
-            deduplication,
-            jobs,
-            LongWork(jobs),
-            own_model,
-            keys,
-            door,
-            AuditLog(engine, retention_days=settings.audit_retention_days),
-            admission,
-            bodies,
+            settings=settings,
+            engine=engine,
+            counters=counters,
+            instruments=instruments,
+            deduplication=deduplication,
+            jobs=jobs,
+            long_work=LongWork(jobs),
+            keys=keys,
+            door=door,
+            audit=AuditLog(engine, retention_days=settings.audit_retention_days),
+            admission=admission,
+            bodies=bodies,
+            model=model,
+            reembedding=reembedding,
         )
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
         service.loading.start()
@@ -111,17 +128,17 @@ class Service:
         self.keys.close()
         self.audit.close()
         self.engine.close()
-        if self.own_model is not None:
-            self.own_model.close()
+        self.model.close()
         self.instruments.tracing.close()
 
     def _load(self) -> None:
         try:
-            if self.own_model is not None:
-                self.own_model.load()
-            self.engine.warm_up()
+            self.model.load()
         except Exception:  # the boundary of a thread; /health/ready tells it
-            self.load_failed.set()
             log.exception("loading_failed")
+        try:
+            self.reembedding.clear_up()
+        except Exception:  # the boundary of a thread; tried again at the next start
+            log.exception("old_vectors_not_removed")
         # Also without a model: not every job needs the one that cannot be loaded.
         self.jobs.start()

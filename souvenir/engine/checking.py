@@ -11,15 +11,18 @@ from souvenir.store import check, reads
 
 
 def disagreements(
-    connection: apsw.Connection, indexes: Mapping[int, NamespaceIndex], analyse: Callable[[str], Sequence[str]]
+    connection: apsw.Connection,
+    model_id: str,
+    indexes: Mapping[int, NamespaceIndex],
+    analyse: Callable[[str], Sequence[str]],
 ) -> Sequence[str]:
     """One sentence each. Nothing may be written meanwhile.
 
-    :param indexes: The loaded indexes by their namespace's id.
+    :param indexes: The loaded indexes by their namespace's id, of the vectors of this model.
     """
     found = check.problems(connection)
     for namespace_id, index in indexes.items():
-        truth = reads.NamespaceView(connection, namespace_id)
+        truth = reads.NamespaceView(connection, namespace_id, model_id)
         problems = index.problems(truth.passages(None), analyse)
         found += [f"index of namespace {namespace_id}: {problem}" for problem in problems]
         if index.change_seq != truth.change_seq:

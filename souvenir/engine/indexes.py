@@ -27,7 +27,7 @@ def new_registry(
     @contextmanager
     def open_view(namespace_id: int) -> Iterator[reads.NamespaceView]:
         with database.read() as connection:
-            yield reads.NamespaceView(connection, namespace_id)
+            yield reads.NamespaceView(connection, namespace_id, embedder.model_id)
 
     constants = {profile: Bm25Constants(row.k1, row.b) for profile, row in PROFILES.items()}
     origin = Origin(

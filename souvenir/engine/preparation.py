@@ -4,20 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import structlog
+
+from souvenir.errors import SouvenirError
 from souvenir.index.analyser import Analyser
 from souvenir.search.passages import split_passages
 from souvenir.search.profiles import profile_of
-from souvenir.types import Embedder, PreparedPassage
+from souvenir.types import Embedder, FloatVector, PreparedPassage
+
+log = structlog.get_logger(__name__)
 
 
-def prepare(texts: Sequence[str], embedder: Embedder, analyser: Analyser) -> list[list[PreparedPassage]]:
+def prepare(
+    texts: Sequence[str], embedder: Embedder, analyser: Analyser, *, next_embedder: Embedder | None = None
+) -> list[list[PreparedPassage]]:
     """The passages of each text, at least one; all of them embedded in one call.
 
+    :param next_embedder: Embeds them too, if it can: the model that is about to take over.
     :raises EmbeddingUnavailable: If the model cannot run; nothing was stored.
     """
     cut = [split_passages(text, embedder.token_offsets, max_tokens=embedder.max_tokens) for text in texts]
-    vectors = iter(embedder.embed_documents([window for windows, _ in cut for window in windows]))
+    windows = [window for parts, _ in cut for window in parts]
+    vectors = iter(embedder.embed_documents(windows))
+    next_vectors = iter(_vectors_by(next_embedder, windows))
     return [
-        [PreparedPassage(window, profile_of(token_count), next(vectors), analyser.terms(window)) for window in windows]
-        for windows, token_count in cut
+        [
+            PreparedPassage(
+                window,
+                profile_of(token_count),
+                next(vectors),
+                analyser.terms(window),
+                embedder.model_id,
+                next(next_vectors, None),
+            )
+            for window in parts
+        ]
+        for parts, token_count in cut
     ]
+
+
+def _vectors_by(embedder: Embedder | None, windows: Sequence[str]) -> list[tuple[str, FloatVector]]:
+    """The vectors with the id of their model; none if it fails, since whoever changes the model makes up for it."""
+    if embedder is None:
+        return []
+    try:
+        return [(embedder.model_id, vector) for vector in vectors_of(windows, embedder)]
+    except SouvenirError as error:
+        log.warning("next_model_failed", model_id=embedder.model_id, reason=error.message)
+        return []
+
+
+def vectors_of(passages: Sequence[str], embedder: Embedder) -> FloatVector:
+    """Unit vectors (n, dim) of passages that another model's window may have cut.
+
+    One that does not fit in this one's is cut again, and gets the direction of the mean of its parts.
+    """
+    cut = [split_passages(text, embedder.token_offsets, max_tokens=embedder.max_tokens)[0] for text in passages]
+    vectors = embedder.embed_documents([window for windows in cut for window in windows])
+    if len(vectors) == len(passages):
+        return vectors
+    first = np.cumsum([0, *(len(windows) for windows in cut)])[:-1]
+    sums = np.add.reduceat(vectors, first, axis=0)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    means: FloatVector = np.divide(sums, lengths, out=sums, where=lengths > 0)
+    return means

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Event
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import apsw
 
@@ -46,6 +46,14 @@ class JobHandler(Protocol):
 
         :raises SouvenirError: If it cannot be done; the job keeps the sentence.
         """
+
+
+@runtime_checkable
+class UndoableHandler(JobHandler, Protocol):
+    """One that has to clear up when a job of its kind has failed or was cancelled."""
+
+    def undo(self, job: RunningJob) -> None:
+        """Take back what is half done; called before the job ends, and again if it was interrupted."""
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from souvenir.errors import (
     ServiceClosing,
     SouvenirError,
 )
-from souvenir.jobs.running import JobCancelled, JobHandler, JobInterrupted, RunningJob
+from souvenir.jobs.running import JobCancelled, JobHandler, JobInterrupted, RunningJob, UndoableHandler
 from souvenir.moments import utc_now
 from souvenir.store import audit
 from souvenir.store import jobs as rows
@@ -194,6 +194,8 @@ class Jobs:
         """Run a job to its end, unless the service closes first."""
         log.info("job_started", job_id=job.id, kind=job.kind)
         result, error, status = self._outcome(job)
+        if status is not JobStatus.COMPLETED:
+            self._undo(job)
 
         def end(connection: apsw.Connection) -> None:
             rows.finish(connection, job.id, status, utc_now(), result=result, error=error)
@@ -239,6 +241,23 @@ class Jobs:
                 log.warning("job_waits", job_id=job.id, kind=job.kind, reason=error.message, pause_s=pause_s)
             if self._closing.wait(pause_s):
                 raise JobInterrupted
+
+    def _undo(self, job: Job) -> None:
+        """Let the handler clear up.
+
+        :raises JobInterrupted: If the service closes first; the job then ends the same way at the next start.
+        """
+        handler = self._handlers.get(job.kind)
+        if not isinstance(handler, UndoableHandler):
+            return
+        try:
+            handler.undo(self._resumed(job))
+        except JobCancelled:  # a restore took the job away, and with it what it had done
+            return
+        except (JobInterrupted, ServiceClosing) as error:
+            raise JobInterrupted from error
+        except Exception:  # the boundary of a thread
+            log.exception("job_not_undone", job_id=job.id, kind=job.kind)
 
     def _handler(self, job: Job) -> JobHandler:
         if job.kind not in self._handlers:

@@ -22,13 +22,17 @@ _RULES = {
         "WHERE instr(m.text, p.text) = 0 AND p.text <> ''"
     ),
     "passage {} has no vector": (
-        "SELECT id FROM passages p WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage_id = p.id)"
+        "SELECT id FROM passages p WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage_id = p.id "
+        "AND v.model_id = (SELECT value FROM meta WHERE key = 'model_id'))"
     ),
     "passage {} has the vector of another model": (
-        "SELECT passage_id FROM vectors WHERE model_id <> (SELECT value FROM meta WHERE key = 'model_id')"
+        "SELECT passage_id FROM vectors WHERE model_id <> (SELECT value FROM meta WHERE key = 'model_id') AND "
+        "NOT EXISTS (SELECT 1 FROM jobs WHERE kind = 'reembed' AND status IN ('queued', 'running'))"
     ),
     "passage {} has a vector of another length": (
-        "SELECT passage_id FROM vectors WHERE length(vector) <> (SELECT max(length(vector)) FROM vectors)"
+        "SELECT passage_id FROM vectors v JOIN "
+        "(SELECT model_id, max(length(vector)) AS longest FROM vectors GROUP BY model_id) m USING (model_id) "
+        "WHERE length(vector) <> longest"
     ),
     "history of the deleted memory {} still holds text": (
         "SELECT memory_id FROM history h WHERE (before IS NOT NULL OR after IS NOT NULL) "

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TypeVar
 
 import apsw
@@ -21,41 +22,60 @@ from souvenir.files import sync
 from souvenir.locks import ReadersWriterLock
 from souvenir.observation.instruments import Instruments
 from souvenir.settings import Settings
-from souvenir.store import reads
+from souvenir.store import reads, vectors
 from souvenir.store.backups import Backup, Backups
 from souvenir.store.connections import ReaderPool, open_reader, open_writer, require_sound
 from souvenir.store.restore import LINEAGE, carry_over, lock_folder, raise_sequences, sequences, stage_backup
 from souvenir.store.schema import migrate
-from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.store.transaction import IndexUpdate, Transaction, VectorModels
+from souvenir.store.vectors import MODEL, MODEL_SPEC, OTHER_MODEL
 from souvenir.store.writer import Writer
-from souvenir.types import Scope
+from souvenir.types import FloatVector, Scope
 
 T = TypeVar("T")
 READERS = 4
-MODEL = "model_id"
 
 
 class Database:
     """Open with `Database.open`; every method is safe to call from any thread."""
 
-    def __init__(self, settings: Settings, model_id: str, lock_file: IO[str], instruments: Instruments) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        model_id: str,
+        lock_file: IO[str],
+        instruments: Instruments,
+        model_spec: str | None,
+    ) -> None:
         self._settings = settings
         self._instruments = instruments
         self._path = settings.database_path
         self._lock_file = lock_file
         self._gate = ReadersWriterLock()
         self.model_id = model_id
+        self.next_model_id: str | None = None
+        self._model_spec = model_spec
         self.backups = Backups(settings.backup_dir, keep=settings.max_backups)
         self._clear_leftovers()
         self._refuse_lost_database()
         self._connect()
 
     @classmethod
-    def open(cls, settings: Settings, model_id: str, instruments: Instruments | None = None) -> Database:
-        """:raises StoreUnusable: With a sentence that says what to do, if it must not be opened."""
+    def open(
+        cls,
+        settings: Settings,
+        model_id: str,
+        instruments: Instruments | None = None,
+        *,
+        model_spec: str | None = None,
+    ) -> Database:
+        """:param model_spec: What the model is made from again; noted beside its id.
+
+        :raises StoreUnusable: With a sentence that says what to do, if it must not be opened.
+        """
         lock_file = lock_folder(settings.data_dir)
         try:
-            return cls(settings, model_id, lock_file, instruments or Instruments())
+            return cls(settings, model_id, lock_file, instruments or Instruments(), model_spec)
         except BaseException:
             lock_file.close()
             raise
@@ -95,6 +115,8 @@ class Database:
                     "set EMBED_MODEL back, or DATA_DIR to a new folder"
                 )
             connection.execute("UPDATE meta SET value = ? WHERE key = ?", (self.model_id, MODEL))
+        if self._model_spec is not None:
+            vectors.note(connection, MODEL_SPEC, self._model_spec)
         self.lineage = str(reads.meta(connection, LINEAGE))
 
     def _refuse_lost_database(self) -> None:
@@ -136,21 +158,50 @@ class Database:
         now: datetime,
         work: Callable[[Transaction], T],
         apply: Callable[[IndexUpdate], None],
+        again: Mapping[tuple[str, str], FloatVector] = MappingProxyType({}),
     ) -> T:
-        """Run `work` in one durable transaction, hand its index changes to `apply`, return its result."""
+        """Run `work` in one durable transaction, hand its index changes to `apply`, return its result.
+
+        :param again: Vectors, by model and text, of passages that were prepared with another model.
+        :raises ModelChanged: If vectors of the present model are missing there too; nothing was written.
+        """
 
         def in_transaction(connection: apsw.Connection) -> tuple[T, IndexUpdate]:
-            transaction = Transaction.begin(connection, scope, self.model_id, now)
+            models = VectorModels(self.model_id, self.next_model_id, again)
+            transaction = Transaction.begin(connection, scope, models, now)
             result = work(transaction)
             return result, transaction.finish()
 
         with self._gate.read():
             return self._writer.write(in_transaction, lambda done: apply(done[1]))[0]
 
-    def write_rows(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work`, which changes nothing that an index knows, in one durable transaction."""
+    def write_rows(self, work: Callable[[apsw.Connection], T], apply: Callable[[T], None] = lambda _: None) -> T:
+        """Run `work`, which touches no memory, in one durable transaction; `apply` tells the indexes what it means."""
         with self._gate.read():
-            return self._writer.write(work)
+            return self._writer.write(work, apply)
+
+    def switch_model(
+        self, model_id: str, spec: str, ready: Callable[[apsw.Connection], bool], switched: Callable[[], None]
+    ) -> bool:
+        """Let another model's vectors be those that are searched, in one step, while nothing is read or written.
+
+        :param ready: Whether they are all there; may write, and raise to change nothing.
+        :param switched: Called before anyone reads or writes again.
+        """
+
+        def work(connection: apsw.Connection) -> bool:
+            if not ready(connection):
+                return False
+            for key, value in ((MODEL, model_id), (MODEL_SPEC, spec), (OTHER_MODEL, self.model_id)):
+                vectors.note(connection, key, value)
+            return True
+
+        with self._gate.write():
+            done = self._writer.write(work)
+            if done:
+                self.model_id, self._model_spec = model_id, spec
+                switched()
+        return done
 
     def between_writes(self, work: Callable[[], T]) -> T:
         """Run `work` on the writer thread while nothing is written."""
@@ -210,7 +261,11 @@ class Database:
         with closing(open_reader(restoring)) as connection:
             stored = reads.meta(connection, MODEL)
             if stored != self.model_id and reads.counts(connection).passages:
-                raise BackupDamaged(name, f"its vectors were made by {stored}, not by {self.model_id}")
+                raise BackupDamaged(
+                    name,
+                    f"its vectors were made by {stored}, not by {self.model_id}; to go back to that model too, stop "
+                    f"the service and run `python app.py restore {name}`",
+                )
 
     def _carry_over(self, restoring: Path) -> None:
         """Keep the present keys, and let the restored tables go on counting where the present ones stand."""

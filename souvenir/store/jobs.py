@@ -89,6 +89,13 @@ def count_queued(connection: apsw.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM jobs WHERE status = 'queued'").get)
 
 
+def has_unfinished(connection: apsw.Connection, kind: str) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM jobs WHERE kind = ? AND status IN ('queued', 'running') LIMIT 1", (kind,)
+    ).fetchone()
+    return row is not None
+
+
 def page(connection: apsw.Connection, chosen: JobFilter, *, limit: int, offset: int) -> tuple[list[Job], int]:
     """Newest first, and how many there are."""
     where, parameters = _where(chosen)

@@ -240,10 +240,11 @@ def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, want
 
 @dataclass(frozen=True, slots=True)
 class NamespaceView:
-    """One state of a namespace, for loading its index."""
+    """One state of a namespace, for loading its index of one model's vectors."""
 
     connection: apsw.Connection
     namespace_id: int
+    model_id: str
 
     @property
     def change_seq(self) -> int:
@@ -259,13 +260,13 @@ class NamespaceView:
         return rows
 
     def passages(self, ids: Iterable[int] | None) -> Iterator[tuple[Passage, FloatVector]]:
-        """Passages with their vectors (dim,), in id order; all of them, or those among `ids`."""
+        """Passages that the model has embedded, with their vectors (dim,), in id order; all, or those among `ids`."""
         chosen = "" if ids is None else "AND p.id IN (SELECT value FROM json_each(?))"
-        parameters: tuple[Any, ...] = (self.namespace_id,) if ids is None else (self.namespace_id, ids_parameter(ids))
+        parameters = [self.model_id, self.namespace_id, *([] if ids is None else [ids_parameter(ids)])]
         rows = self.connection.execute(
             "SELECT p.id, p.kind, p.owner_id, p.ordinal, p.text, p.profile, p.source, p.occurred_at, p.archived, "
-            f"v.vector FROM passages p JOIN vectors v ON v.passage_id = p.id WHERE p.namespace_id = ? {chosen} "
-            "ORDER BY p.id",
+            "v.vector FROM passages p JOIN vectors v ON v.passage_id = p.id AND v.model_id = ? "
+            f"WHERE p.namespace_id = ? {chosen} ORDER BY p.id",
             parameters,
         )
         for row in rows:

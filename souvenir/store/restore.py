@@ -18,7 +18,7 @@ from souvenir.errors import BackupDamaged, StoreUnusable
 from souvenir.files import sync
 from souvenir.moments import utc_now
 from souvenir.settings import Settings
-from souvenir.store import jobs
+from souvenir.store import jobs, vectors
 from souvenir.store.backups import Backups
 from souvenir.store.connections import open_reader, require_sound
 from souvenir.store.schema import migrate, require_known
@@ -56,7 +56,7 @@ OFFLINE_ID_GAP = 1_000_000
 def stage_backup(source: Path, path: Path, name: str, *, id_gap: int = 0) -> Path:
     """A checked copy of a backup's database beside `path`, at today's schema, with a lineage of its own.
 
-    Jobs that were unfinished in it are cancelled: nobody waits for them any more.
+    Jobs that were unfinished in it are cancelled, and vectors of a model that was to take over are removed.
 
     :param id_gap: How far to move every AUTOINCREMENT counter, so that no id is given out twice.
     :raises BackupDamaged: If it cannot be used.
@@ -71,6 +71,7 @@ def stage_backup(source: Path, path: Path, name: str, *, id_gap: int = 0) -> Pat
             migrate(connection)
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (LINEAGE, uuid.uuid4().hex))
             with connection:
+                vectors.remove_all_others(connection)
                 jobs.cancel_unfinished(connection, utc_now(), reason="a backup was restored")
             raise_sequences(connection, {table: seq + id_gap for table, seq in sequences(connection).items()})
         finally:

@@ -12,16 +12,16 @@ from datetime import datetime
 from typing import Any
 
 import apsw
-import numpy as np
 
 from souvenir.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryNotFound, MemoryPinned, SourceForbidden
 from souvenir.moments import from_us, to_us
 from souvenir.sources import is_visible
-from souvenir.store import reads
+from souvenir.store import reads, vectors
 from souvenir.store.rows import history_state, ids_parameter, to_json
 from souvenir.types import (
     AddAction,
     AddOutcome,
+    FloatVector,
     IndexChange,
     Memory,
     MemoryDraft,
@@ -40,11 +40,35 @@ from souvenir.types import (
 
 @dataclass(frozen=True, slots=True)
 class IndexUpdate:
-    """What one committed write means to its namespace's index, which then stands at `change_seq`."""
+    """What one committed write means to its namespace's index, which then stands at `change_seq`.
+
+    `next_changes` is the same for an index of the next model's vectors, without passages that it has not embedded.
+    """
 
     namespace_id: int
     change_seq: int
     changes: tuple[IndexChange, ...]
+    next_changes: tuple[IndexChange, ...]
+
+
+class ModelChanged(Exception):
+    """Texts of the write were embedded by a model that has been replaced since; nothing was written."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        super().__init__(f"{len(texts)} passages have no vector of the present model")
+        self.texts = texts
+
+
+@dataclass(frozen=True, slots=True)
+class VectorModels:
+    """The models whose vectors are stored.
+
+    :param again: Vectors of texts that were prepared with another model, by the id of theirs and their text.
+    """
+
+    present: str
+    following: str | None
+    again: Mapping[tuple[str, str], FloatVector]
 
 
 @dataclass(slots=True)
@@ -52,12 +76,14 @@ class Transaction:
     connection: apsw.Connection
     namespace: reads.Namespace
     scope: Scope
-    model_id: str
+    models: VectorModels
     now: datetime
     changes: list[IndexChange] = field(default_factory=list)
+    next_changes: list[IndexChange] = field(default_factory=list)
+    unembedded: list[str] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, connection: apsw.Connection, scope: Scope, model_id: str, now: datetime) -> Transaction:
+    def begin(cls, connection: apsw.Connection, scope: Scope, models: VectorModels, now: datetime) -> Transaction:
         """Start a write to the scope's namespace, which is made if it is new."""
         now_us = to_us(now)
         row: Any = connection.execute(
@@ -67,19 +93,24 @@ class Transaction:
         ).fetchone()
         id_, created_at, changed_at = row
         namespace = reads.Namespace(id_, scope.namespace, from_us(created_at), from_us(changed_at), scope.sources)
-        return cls(connection, namespace, scope, model_id, now)
+        return cls(connection, namespace, scope, models, now)
 
     @property
     def namespace_id(self) -> int:
         return self.namespace.id
 
     def finish(self) -> IndexUpdate:
-        """Number the write, so that an index snapshot knows whether it is of this state."""
+        """Number the write, so that an index snapshot knows whether it is of this state.
+
+        :raises ModelChanged: If vectors of the present model are missing.
+        """
+        if self.unembedded:
+            raise ModelChanged(self.unembedded)
         change_seq = self.connection.execute(
             "UPDATE namespaces SET change_seq = change_seq + 1, changed_at = ? WHERE id = ? RETURNING change_seq",
             (to_us(self.now), self.namespace_id),
         ).get
-        return IndexUpdate(self.namespace_id, int(change_seq), tuple(self.changes))
+        return IndexUpdate(self.namespace_id, int(change_seq), tuple(self.changes), tuple(self.next_changes))
 
     def memory(self, memory_id: int) -> Memory:
         """:raises MemoryNotFound: If this namespace has no such memory, or the scope may not see it."""
@@ -268,6 +299,10 @@ class Transaction:
 
     def _insert_passages(self, memory: Memory, passages: Sequence[PreparedPassage]) -> None:
         for ordinal, prepared in enumerate(passages):
+            vector = self._vector_of(prepared)
+            if vector is None:
+                self.unembedded.append(prepared.text)
+                continue
             row = (
                 self.namespace_id,
                 PassageKind.MEMORY.value,
@@ -284,10 +319,6 @@ class Transaction:
                 "archived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
                 row,
             ).get
-            self.connection.execute(
-                "INSERT INTO vectors (passage_id, model_id, vector) VALUES (?, ?, ?)",
-                (passage_id, self.model_id, prepared.vector.astype(np.float32, copy=False).tobytes()),
-            )
             passage = Passage(
                 id=int(passage_id),
                 kind=PassageKind.MEMORY,
@@ -299,23 +330,39 @@ class Transaction:
                 occurred_at=memory.occurred_at,
                 archived=memory.archived,
             )
-            self.changes.append(PassageAdded(passage, prepared.vector, prepared.terms))
+            self._insert_vectors(passage, vector, prepared)
+
+    def _vector_of(self, prepared: PreparedPassage) -> FloatVector | None:
+        vector = prepared.vector_by(self.models.present)
+        return self.models.again.get((self.models.present, prepared.text)) if vector is None else vector
+
+    def _insert_vectors(self, passage: Passage, vector: FloatVector, prepared: PreparedPassage) -> None:
+        """Of the present model, and of the next one if it has embedded the text already."""
+        vectors.add(self.connection, self.models.present, {passage.id: vector})
+        self.changes.append(PassageAdded(passage, vector, prepared.terms))
+        following = self.models.following
+        next_vector = None if following is None else prepared.vector_by(following)
+        if following is not None and next_vector is not None:
+            vectors.add(self.connection, following, {passage.id: next_vector})
+            self.next_changes.append(PassageAdded(passage, next_vector, prepared.terms))
 
     def _delete_passages(self, memory_ids: Sequence[int]) -> None:
         removed: list[Any] = self.connection.execute(
             "DELETE FROM passages WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) RETURNING id",
             (PassageKind.MEMORY.value, ids_parameter(memory_ids)),
         ).fetchall()
-        self.changes += [PassageRemoved(passage_id) for (passage_id,) in removed]
+        self._tell_both(*(PassageRemoved(passage_id) for (passage_id,) in removed))
 
     def _move_passages(self, memory: Memory) -> None:
         self.connection.execute(
             "UPDATE passages SET source = ?, occurred_at = ?, archived = ? WHERE kind = ? AND owner_id = ?",
             (memory.source, to_us(memory.occurred_at), memory.archived, PassageKind.MEMORY.value, memory.id),
         )
-        self.changes.append(
-            OwnerChanged(PassageKind.MEMORY, memory.id, memory.source, memory.occurred_at, memory.archived)
-        )
+        self._tell_both(OwnerChanged(PassageKind.MEMORY, memory.id, memory.source, memory.occurred_at, memory.archived))
+
+    def _tell_both(self, *changes: IndexChange) -> None:
+        self.changes += changes
+        self.next_changes += changes
 
     def _record(self, action: str, memory_id: int, *, before: Memory | None, after: Memory) -> None:
         self.connection.execute(

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from app import create_app
 from souvenir.settings import Settings
-from tests.fake_embedder import FakeEmbedder
+from tests.fake_embedder import FakeEmbedder, fake_of
 
 KEY = "k-4f9c2a7d6b1e"
 BASE_URL = "http://localhost"
@@ -42,7 +42,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as running:
 
         def start_app(change: Callable[[FastAPI], Any] = lambda _: None, **values: Any) -> TestClient:
-            app = create_app(Settings(**{"data_dir": tmp_path / "data", **values}), FakeEmbedder())
+            app = create_app(Settings(**{"data_dir": tmp_path / "data", **values}), FakeEmbedder(), fake_of)
             change(app)
             return running.enter_context(TestClient(app, base_url=BASE_URL))
 
@@ -54,7 +54,7 @@ def shared_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClie
     """An open service for requests that change nothing, or that nobody reads back."""
     data_dir = tmp_path_factory.mktemp("shared")
     with TestClient(
-        create_app(Settings(data_dir=data_dir, auth_rate_limit=10**6), FakeEmbedder()), base_url=BASE_URL
+        create_app(Settings(data_dir=data_dir, auth_rate_limit=10**6), FakeEmbedder(), fake_of), base_url=BASE_URL
     ) as client:
         yield client
 

@@ -17,7 +17,7 @@ from souvenir.settings import Settings
 from souvenir.types import Role
 from tests.api.conftest import BASE_URL, KEY, Start
 from tests.api.operations import OPERATIONS, Operation, described, routes_of
-from tests.fake_embedder import FakeEmbedder
+from tests.fake_embedder import FakeEmbedder, fake_of
 
 GUARDED = [operation for operation in OPERATIONS if operation.template not in OPEN_PATHS]
 
@@ -26,7 +26,7 @@ GUARDED = [operation for operation in OPERATIONS if operation.template not in OP
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     data_dir: Path = tmp_path_factory.mktemp("guarded")
     settings = Settings(data_dir=data_dir, api_key=SecretStr(KEY), auth_rate_limit=10**6)
-    with TestClient(create_app(settings, FakeEmbedder()), base_url=BASE_URL) as client:
+    with TestClient(create_app(settings, FakeEmbedder(), fake_of), base_url=BASE_URL) as client:
         yield client
 
 

@@ -27,7 +27,7 @@ from souvenir.settings import Settings
 from souvenir.types import Role
 from tests.api.conftest import KEY
 from tests.api.operations import DOCUMENT, OPERATIONS, Operation
-from tests.fake_embedder import FakeEmbedder
+from tests.fake_embedder import FakeEmbedder, fake_of
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
@@ -40,7 +40,7 @@ KEYS: dict[Role, str] = {Role.ADMIN: KEY}
 def _application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("conformance")
     SCHEMA.app = create_app(
-        Settings(data_dir=folder, api_key=SecretStr(KEY), allowed_hosts=("testserver",)), FakeEmbedder()
+        Settings(data_dir=folder, api_key=SecretStr(KEY), allowed_hosts=("testserver",)), FakeEmbedder(), fake_of
     )
     for role in (Role.READ_ONLY, Role.READ_WRITE):
         KEYS[role] = made_key(role)

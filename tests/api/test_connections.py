@@ -258,7 +258,7 @@ def test_what_finds_the_queue_full_is_refused_before_its_key_is_read_and_its_con
 ):
     monkeypatch.setattr(admission, "WAITING_PER_PLACE", 0)
     service = serve(max_searches=1, api_key="k-1")
-    embedder: Any = service.service.embedder
+    embedder: Any = service.service.engine.models.serving.embedder
     key = {"X-API-Key": "k-1"}
     with service.client() as client, closing(service.connect()) as first:
         client.post("/memory/add", json={"text": "red apple", "source": "s"}, headers=key).raise_for_status()
@@ -281,7 +281,7 @@ def test_what_finds_the_queue_full_is_refused_before_its_key_is_read_and_its_con
 
 def test_a_search_whose_client_left_while_it_waited_is_not_run(serve: Serve):
     service = serve(max_searches=1)
-    embedder: Any = service.service.embedder
+    embedder: Any = service.service.engine.models.serving.embedder
     with service.client() as client:
         client.post("/memory/add", json={"text": "red apple", "source": "s"}).raise_for_status()
     with closing(service.connect()) as first:

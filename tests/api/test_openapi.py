@@ -26,6 +26,7 @@ WIRE = {
     *("POST /memory/delete-by-source", "POST /memory/delete-by-prefix", "DELETE /memories"),
     *("POST /memory/{memory_id}/supersede", "POST /memory/supersede", "POST /memory/merge"),
     *("POST /memory/archive-batch", "POST /memory/is-novel", "POST /memory/deduplicate"),
+    *("POST /maintenance/reembed", "POST /maintenance/embedder/reload"),
     *("GET /jobs", "GET /jobs/{job_id}", "POST /jobs/{job_id}/cancel"),
     *("GET /backups", "POST /backup", "POST /restore"),
     *("GET /api/keys", "POST /api/keys", "GET /api/keys/me"),

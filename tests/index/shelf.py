@@ -71,7 +71,7 @@ class Shelf:
     @contextmanager
     def open_view(self, namespace_id: int) -> Iterator[PassageView]:
         with self.database.read() as connection:
-            yield reads.NamespaceView(connection, namespace_id)
+            yield reads.NamespaceView(connection, namespace_id, FakeEmbedder.model_id)
 
     def _apply(self, update: IndexUpdate) -> None:
         self.registry.apply(update.namespace_id, update.changes, update.change_seq)
@@ -113,7 +113,7 @@ class Shelf:
 
         def compare() -> list[str]:
             with self.database.reader() as connection:
-                truth = reads.NamespaceView(connection, namespace_id)
+                truth = reads.NamespaceView(connection, namespace_id, FakeEmbedder.model_id)
                 found = index.problems(truth.passages(None), Analyser().terms)
                 return found if index.change_seq == truth.change_seq else [*found, "it stands at another write"]
 

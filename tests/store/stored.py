@@ -25,7 +25,9 @@ def insert(
     database: Database, *texts: str, source: str = "notes", now: datetime = NOW, apply: Any = nothing
 ) -> list[int]:
     """Store all texts in one transaction."""
-    prepared = prepare(texts, FakeEmbedder(), Analyser())
+    embedder = FakeEmbedder()
+    embedder.model_id = database.model_id
+    prepared = prepare(texts, embedder, Analyser())
 
     def work(tx: Transaction) -> list[int]:
         return [tx.insert(MemoryDraft(text, source), part).id for text, part in zip(texts, prepared, strict=True)]

@@ -30,7 +30,7 @@ from souvenir.types import (
     SkipReason,
 )
 from tests.fake_embedder import FakeEmbedder
-from tests.store.stored import NOW, insert, nothing, problems, texts_of
+from tests.store.stored import MODEL_ID, NOW, insert, nothing, problems, texts_of
 
 T = TypeVar("T")
 
@@ -138,7 +138,7 @@ def test_vectors_come_back_as_they_were_stored(database: Database):
     with database.read() as connection:
         namespace = reads.namespace_named(connection, "default")
         assert namespace is not None
-        found = {p.text: vector for p, vector in reads.NamespaceView(connection, namespace.id).passages(None)}
+        found = {p.text: vector for p, vector in reads.NamespaceView(connection, namespace.id, MODEL_ID).passages(None)}
     for text, vector in found.items():
         assert vector.tolist() == passages(text)[0].vector.tolist()
     assert set(found) == {"first", "second of two"}

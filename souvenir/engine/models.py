@@ -1,0 +1,203 @@
+"""Which model makes and reads the vectors, and how another one takes its place while searches and writes go on.
+
+The present model and the indexes of its vectors are one value, changed in one step under the database's gate. Near the
+end of a change the next model stands beside it: texts are then embedded by both, and indexes of the next one's vectors
+follow every write, so that nothing has to be loaded or embedded while everybody waits.
+
+Invariant: a vector is stored under the id of the model that made it. A write that was prepared with a model which has
+been replaced meanwhile is embedded again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
+from typing import TypeVar
+
+import apsw
+import numpy as np
+
+from souvenir.engine.checking import disagreements
+from souvenir.engine.indexes import new_registry
+from souvenir.engine.preparation import prepare, vectors_of
+from souvenir.errors import SouvenirError
+from souvenir.index.analyser import Analyser
+from souvenir.index.registry import IndexRegistry
+from souvenir.settings import Settings
+from souvenir.store import vectors as rows
+from souvenir.store.database import Database
+from souvenir.store.transaction import IndexUpdate, ModelChanged, Transaction
+from souvenir.types import Embedder, FloatVector, Passage, PassageAdded, PreparedPassage, Scope
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A model and the indexes of its vectors."""
+
+    embedder: Embedder
+    registry: IndexRegistry
+
+    def vectors_of(self, passages: Sequence[PreparedPassage]) -> FloatVector:
+        """This model's vectors (n, dim) of passages that may have been prepared with the one before."""
+        found = [passage.vector_by(self.embedder.model_id) for passage in passages]
+        known = [vector for vector in found if vector is not None]
+        if len(known) == len(found):
+            return np.stack(known)
+        return vectors_of([passage.text for passage in passages], self.embedder)
+
+
+class Models:
+    """Safe to call from any thread. `expect`, `add_vectors`, `switch` and `dismiss` are one thread's at a time."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        embedder: Embedder,
+        analyser: Analyser,
+        database: Database,
+        *,
+        on_load: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._analyser = analyser
+        self._database = database
+        self._on_load = on_load
+        self._changing = Lock()
+        self._next: Serving | None = None
+        self.serving = self._serving(embedder)
+
+    def using(self, work: Callable[[Serving], T]) -> T:
+        """Run a read with the present model and indexes; once more if they were replaced meanwhile."""
+        while True:
+            serving = self.serving
+            try:
+                result = work(serving)
+            except Exception:
+                if serving is self.serving:
+                    raise
+            else:
+                if serving is self.serving:
+                    return result
+
+    def prepare(self, texts: Sequence[str]) -> Sequence[Sequence[PreparedPassage]]:
+        while True:
+            serving, following = self.serving, self._next
+            next_embedder = None if following is None else following.embedder
+            try:
+                return prepare(texts, serving.embedder, self._analyser, next_embedder=next_embedder)
+            except SouvenirError:
+                if serving is self.serving:
+                    raise
+
+    def write(self, scope: Scope, now: datetime, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in one durable transaction; the indexes know it when this returns.
+
+        `work` runs again, its first transaction being undone, if another model took over since its texts were embedded.
+        """
+        again: dict[tuple[str, str], FloatVector] = {}
+        while True:
+            try:
+                return self._database.write(scope, now, work, self._apply, again)
+            except ModelChanged as changed:
+                embedder = self.serving.embedder
+                for text, vector in zip(changed.texts, vectors_of(changed.texts, embedder), strict=True):
+                    again[embedder.model_id, text] = vector
+
+    def restored(self) -> None:
+        """The indexes of the database that was replaced are no longer true of anything."""
+        with self._changing:
+            self.dismiss()
+            self.serving = self._serving(self.serving.embedder)
+
+    def disagreements(self, connection: apsw.Connection) -> Sequence[str]:
+        """Of the database with itself, and of the loaded indexes with it. Nothing may be written meanwhile."""
+        serving = self.serving
+        return disagreements(connection, serving.embedder.model_id, serving.registry.loaded(), self._analyser.terms)
+
+    def tidy_indexes(self) -> None:
+        """Drop indexes that are over the memory budget, and write those that changed much."""
+        registry = self.serving.registry
+        if registry.over_budget:
+            self._database.between_writes(registry.shrink)
+        self._database.between_writes(lambda: registry.write_snapshots(all_changed=False))
+
+    # --- another model -----------------------------------------------------------------------------------------
+
+    def expect(self, embedder: Embedder) -> None:
+        """From now on texts are embedded by this model too; its indexes are loaded of what it has embedded by now."""
+        self._next = following = self._serving(embedder)
+        self._database.next_model_id = embedder.model_id
+        for namespace_id in self.serving.registry.loaded():
+            following.registry.get(namespace_id)
+
+    @property
+    def expecting(self) -> bool:
+        return self._next is not None
+
+    def dismiss(self) -> None:
+        """No other model is expected any more; what it has embedded stays where it is."""
+        self._database.next_model_id = None
+        self._next = None
+
+    def add_vectors(
+        self, model_id: str, vectors: Mapping[int, FloatVector], save: Callable[[apsw.Connection], None]
+    ) -> None:
+        """Store vectors of a model by passage id in one transaction with what `save` writes; its indexes follow."""
+
+        def work(connection: apsw.Connection) -> list[tuple[int, Passage]]:
+            save(connection)
+            rows.add(connection, model_id, vectors)
+            return rows.passages(connection, vectors) if self._next is not None else []
+
+        def apply(added: list[tuple[int, Passage]]) -> None:
+            following = self._next
+            if following is not None:
+                for namespace_id, passage in added:
+                    terms = self._analyser.terms(passage.text)
+                    change = PassageAdded(passage, vectors[passage.id], terms)
+                    following.registry.apply(namespace_id, [change], 0)
+
+        self._database.write_rows(work, apply)
+
+    def switch(self, spec: str, ready: Callable[[apsw.Connection], bool]) -> bool:
+        """Let the expected model take over in one step.
+
+        :param spec: What the model is made from at the next start.
+        :param ready: Whether nothing is missing; may write, and raise to change nothing. Nothing else is read or
+            written meanwhile.
+        :return: Whether it was ready.
+        """
+        following = self._next
+        if following is None:
+            return False
+
+        def switched() -> None:
+            with self._changing:
+                self.serving = following
+                self.dismiss()
+
+        return self._database.switch_model(following.embedder.model_id, spec, ready, switched)
+
+    def reload(self, embedder: Embedder) -> bool:
+        """Put an embedder of the present model in the place of the present one; False if it is of another model."""
+        with self._changing:
+            if embedder.model_id != self.serving.embedder.model_id:
+                return False
+            self.serving = replace(self.serving, embedder=embedder)
+            return True
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    def _serving(self, embedder: Embedder) -> Serving:
+        registry = new_registry(self._settings, embedder, self._analyser, self._database, on_load=self._on_load)
+        return Serving(embedder, registry)
+
+    def _apply(self, update: IndexUpdate) -> None:
+        self.serving.registry.apply(update.namespace_id, update.changes, update.change_seq)
+        following = self._next
+        if following is not None:
+            following.registry.apply(update.namespace_id, update.next_changes, update.change_seq)

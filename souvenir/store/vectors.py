@@ -1,0 +1,94 @@
+"""Vectors of a model that is to make all of them, or made them before: grown and removed in small parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import apsw
+import numpy as np
+
+from souvenir.store.rows import ids_parameter, passage_of
+from souvenir.types import FloatVector, Passage
+
+MODEL = "model_id"
+"""The key in `meta` of the model that made the vectors which are searched."""
+
+MODEL_SPEC = "model_spec"
+"""What that model is made from again, as JSON; nothing in a database that was never told."""
+
+OTHER_MODEL = "other_model_id"
+"""Another model that may have vectors too: the next one while they are made, the last one until they are removed."""
+
+
+def missing(connection: apsw.Connection, model_id: str, *, after: int, limit: int) -> list[tuple[int, str]]:
+    """The first passages behind an id that have no vector of a model: ids, in order, and texts."""
+    rows: list[Any] = connection.execute(
+        "SELECT id, text FROM passages p WHERE id > ? AND NOT EXISTS "
+        "(SELECT 1 FROM vectors v WHERE v.passage_id = p.id AND v.model_id = ?) ORDER BY id LIMIT ?",
+        (after, model_id, limit),
+    ).fetchall()
+    return [(id_, text) for id_, text in rows]
+
+
+def add(connection: apsw.Connection, model_id: str, vectors: Mapping[int, FloatVector]) -> None:
+    """Store vectors by the ids of their passages; those that are gone by now are left out."""
+    connection.executemany(
+        "INSERT OR IGNORE INTO vectors (passage_id, model_id, vector) SELECT id, ?, ? FROM passages WHERE id = ?",
+        [(model_id, as_bytes(vector), passage_id) for passage_id, vector in vectors.items()],
+    )
+
+
+def as_bytes(vector: FloatVector) -> bytes:
+    return vector.astype(np.float32, copy=False).tobytes()
+
+
+def passages(connection: apsw.Connection, ids: Iterable[int]) -> list[tuple[int, Passage]]:
+    """Those of the passages that exist, with the ids of their namespaces."""
+    rows: list[Any] = connection.execute(
+        "SELECT namespace_id, id, kind, owner_id, ordinal, text, profile, source, occurred_at, archived FROM passages "
+        "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (ids_parameter(ids),),
+    ).fetchall()
+    return [(namespace_id, passage_of(tuple(row))) for namespace_id, *row in rows]
+
+
+def count_passages(connection: apsw.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM passages").get)
+
+
+def remove_others(connection: apsw.Connection, *, after: int, limit: int) -> int | None:
+    """Remove some vectors, behind a passage's id, of models that are not searched; the last id, or None at the end."""
+    last = connection.execute(
+        "SELECT max(passage_id) FROM (SELECT DISTINCT passage_id FROM vectors WHERE passage_id > ? "
+        f"AND model_id <> ({_PRESENT}) ORDER BY passage_id LIMIT ?)",
+        (after, limit),
+    ).get
+    if last is not None:
+        connection.execute(
+            f"DELETE FROM vectors WHERE passage_id > ? AND passage_id <= ? AND model_id <> ({_PRESENT})", (after, last)
+        )
+    return None if last is None else int(last)
+
+
+_PRESENT = f"SELECT value FROM meta WHERE key = '{MODEL}'"
+
+
+def other_model(connection: apsw.Connection) -> str | None:
+    """The id of a model that may have vectors beside those of the present one."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (OTHER_MODEL,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def remove_all_others(connection: apsw.Connection) -> None:
+    """In a database that nobody uses yet."""
+    connection.execute(f"DELETE FROM vectors WHERE model_id <> ({_PRESENT})")
+    forget(connection, OTHER_MODEL)
+
+
+def note(connection: apsw.Connection, key: str, value: str) -> None:
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+
+def forget(connection: apsw.Connection, key: str) -> None:
+    connection.execute("DELETE FROM meta WHERE key = ?", (key,))

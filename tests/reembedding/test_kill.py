@@ -1,0 +1,65 @@
+"""A process that is killed while it changes its model has lost nothing, and serves the old model or the new one."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from signal import SIGKILL
+from threading import Timer
+
+import pytest
+
+from souvenir.jobs.worker import Jobs
+from souvenir.reembedding.job import Reembedding
+from souvenir.store.jobs import JobStatus
+from souvenir.types import Scope, SearchQuery
+from tests.jobs.handlers import PATIENCE_S
+from tests.reembedding.conftest import models_of_vectors
+from tests.reembedding.embedders import make_any
+from tests.reembedding.reembedding_process import opened
+
+ROOT = Path(__file__).resolve().parents[2]
+ROUNDS = 4
+
+
+def said_until_killed(data_dir: Path, number: int, lines: int) -> list[str]:
+    command = [sys.executable, "-m", "tests.reembedding.reembedding_process", str(data_dir), f"round{number}"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        hanging = Timer(PATIENCE_S, process.kill)
+        hanging.start()
+        try:
+            assert process.stdout is not None
+            said = [process.stdout.readline() for _ in range(lines)]
+            process.kill()
+            said += process.stdout.readlines()
+        finally:
+            hanging.cancel()
+            process.kill()
+    assert process.returncode == -SIGKILL
+    return [line.strip() for line in said if line.endswith("\n")]
+
+
+def test_a_change_that_is_killed_again_and_again_loses_nothing_and_ends(tmp_path: Path):
+    chance, answered = random.Random(8900), list[str]()
+    for number in range(ROUNDS):
+        answered += said_until_killed(tmp_path, number, chance.randrange(15, 80))
+        with closing(opened(tmp_path)) as engine:
+            engine.warm_up()
+            assert list(engine.check()) == []
+            assert set(answered) <= {memory.text for memory in engine.page(Scope(), offset=0, limit=10_000).memories}
+            found = engine.search(Scope(), SearchQuery(answered[-1], hybrid=False)).hits[0]
+            assert found.parts.similarity == pytest.approx(1.0, abs=1e-5)
+    with closing(opened(tmp_path)) as engine:
+        engine.warm_up()
+        handler = Reembedding(engine, make_any, lambda embedder: None)
+        with closing(Jobs(engine, [handler], queue_max=100, retention_days=1)) as jobs:
+            jobs.start()
+            found_jobs, total = jobs.list(Scope(), limit=100)
+            assert total == 6 * ROUNDS
+            ended = [jobs.wait(job.id, PATIENCE_S) for job in found_jobs]
+            assert {job.status for job in ended} == {JobStatus.COMPLETED}
+        assert models_of_vectors(engine) == {"fake@1": engine.stats(Scope()).passages}
+        assert list(engine.check()) == []
