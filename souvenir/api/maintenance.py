@@ -68,4 +68,6 @@ def reembed(
 @routes.post("/maintenance/embedder/reload", summary="Load the model again", responses=error_responses(409))
 def reload_embedder(scope: Admin, service: RunningService) -> ReloadResponse:
     """Load the embedding model again, and use it from now on if it is still the one that made the vectors."""
-    return ReloadResponse(success=True, model=service.model.reload())
+    model = service.model.reload()
+    service.audit.act(scope, "model.reload", model)
+    return ReloadResponse(success=True, model=model)

@@ -95,6 +95,7 @@ class Jobs:
         def work(connection: apsw.Connection) -> Job:
             if rows.count_queued(connection) >= self._queue_max:
                 raise Overloaded("Too many jobs are waiting; look at GET /jobs and try again later", retry_after_s=30)
+            _record(connection, scope, "job.submit", chosen, kind)
             return rows.insert(connection, chosen, kind, scope, parameters, utc_now())
 
         job = self._engine.write_rows(work)
@@ -143,8 +144,7 @@ class Jobs:
             if job.finished:
                 raise Conflict(f"Job {job_id!r} is {job.status} already; there is nothing to cancel")
             rows.request_cancel(connection, job_id, utc_now())
-            event = AuditEvent(utc_now(), "job.cancel", scope.actor, scope.namespace, job_id)
-            audit.record(connection, [event])
+            _record(connection, scope, "job.cancel", job_id, job.kind)
             return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
 
         return self._tell_end(self._engine.write_rows(work))
@@ -296,3 +296,8 @@ def _visible(job: Job | None, job_id: str, scope: Scope, *, all_actors: bool) ->
     if job is None or job.namespace != scope.namespace or not (own or all_actors):
         raise JobNotFound(job_id)
     return job
+
+
+def _record(connection: apsw.Connection, scope: Scope, action: str, job_id: str, kind: str) -> None:
+    event = AuditEvent(utc_now(), action, scope.actor, scope.namespace, job_id, detail=kind)
+    audit.record(connection, [event])

@@ -85,6 +85,13 @@ def test_backups_and_restores_are_acts_and_a_restore_does_not_take_them_back(cli
     assert actions(client, resource_id=name) == ["backup.restore", "backup.restore", "backup.create"]
 
 
+def test_long_work_is_an_act_of_who_asked_for_it(client: TestClient):
+    assert client.post("/maintenance/reembed").status_code == 200
+    [entry] = audited(client, action="job.submit")
+    assert (entry["actor"], entry["namespace"], entry["detail"]) == ("anonymous", "default", "reembed")
+    assert client.get(f"/jobs/{entry['resource_id']}").status_code == 200
+
+
 def test_what_was_done_to_a_key_is_an_act_of_who_did_it(start: Start):
     client = start(api_key=KEY)
     client.headers["X-API-Key"] = KEY

@@ -12,7 +12,9 @@ from souvenir.jobs import worker
 from souvenir.jobs.running import RunningJob
 from souvenir.jobs.worker import Jobs
 from souvenir.moments import to_us, utc_now
+from souvenir.store import audit
 from souvenir.store import jobs as rows
+from souvenir.store.audit import AuditFilter
 from souvenir.store.jobs import Job, JobStatus
 from souvenir.types import Scope
 from tests.jobs.conftest import OpenJobs
@@ -63,6 +65,16 @@ def test_a_job_that_was_interrupted_goes_on_where_it_stood(open_jobs: OpenJobs):
     assert ended(second, job).result == {"counted": 5}
     assert ended(second, waiting).result == {"counted": 1}
     assert told == [4, 5, 1]
+
+
+def test_who_asked_for_a_job_and_who_cancelled_it_is_written_down_with_it(open_jobs: OpenJobs, engine: MemoryEngine):
+    jobs = open_jobs(Counting(), start=False)
+    job = jobs.submit("counting", ANN, {"until": 1})
+    jobs.cancel(BEN, job.id, all_actors=True)
+    with engine.namespace(ANN) as (connection, _):
+        found = audit.page(connection, AuditFilter(resource_id=job.id), limit=9, offset=0)
+    acts = [(entry.event.action, entry.event.actor, entry.event.detail) for entry in found]
+    assert acts == [("job.cancel", "ben", "counting"), ("job.submit", "ann", "counting")]
 
 
 def test_a_job_that_waits_is_cancelled_at_once(open_jobs: OpenJobs):
