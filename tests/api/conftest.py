@@ -22,6 +22,8 @@ BASE_URL = "http://localhost"
 """The service listens on loopback, where it answers to such names only."""
 JSON = {"Accept": "application/json"}
 
+START_TIMEOUT_S = 60
+
 Add = Callable[..., int]
 Start = Callable[..., TestClient]
 
@@ -47,6 +49,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
             return running.enter_context(TestClient(app, base_url=BASE_URL))
 
         yield start_app
+
+
+def loaded(client: TestClient) -> TestClient:
+    """The same, once its first index is loaded: before that it says that it is starting."""
+    client.app.state.service.loading.join(START_TIMEOUT_S)  # type: ignore[attr-defined]
+    return client
 
 
 @pytest.fixture(scope="session")

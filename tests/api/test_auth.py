@@ -15,7 +15,7 @@ from souvenir.api.caller import GUARDS, OPEN_PATHS
 from souvenir.api.json_route import JsonRoute
 from souvenir.settings import Settings
 from souvenir.types import Role
-from tests.api.conftest import BASE_URL, KEY, Start
+from tests.api.conftest import BASE_URL, KEY, Start, loaded
 from tests.api.operations import OPERATIONS, Operation, described, routes_of
 from tests.fake_embedder import FakeEmbedder, fake_of
 
@@ -92,7 +92,7 @@ def test_a_refusal_says_what_the_reference_says_and_names_the_scheme(start: Star
 
 @pytest.mark.parametrize("path", sorted(OPEN_PATHS))
 def test_open_paths_need_no_key_and_ignore_a_wrong_one(start: Start, path):
-    client = start(api_key=KEY)
+    client = loaded(start(api_key=KEY))
     assert client.get(path).status_code == 200
     assert client.get(path, headers={"X-API-Key": "wrong"}).status_code == 200
 

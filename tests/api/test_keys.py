@@ -11,7 +11,7 @@ import apsw
 import pytest
 from starlette.testclient import TestClient
 
-from tests.api.conftest import KEY, Start
+from tests.api.conftest import KEY, Start, loaded
 
 ENV = {"X-API-Key": KEY}
 READER = {"name": "reader", "role": "read-only", "prefixes": ["proj/a"]}
@@ -31,7 +31,7 @@ def bearing(made: dict[str, Any]) -> dict[str, str]:
 
 @pytest.fixture
 def guarded(start: Start) -> TestClient:
-    return start(api_key=KEY)
+    return loaded(start(api_key=KEY))
 
 
 def listed(client: TestClient, key_id: str) -> dict[str, Any]:
