@@ -185,8 +185,7 @@ class OnnxEmbedder:
     def _started(self) -> tuple[Batcher[TokenIds], int]:
         warm_up = self._tokenizer.documents([WARM_UP_TEXT])
         session = EncoderSession(self._files, self._threads)
-        batcher = Batcher(session.encode, max_waiting=self._max_waiting_texts)
-        self._instruments.watch_queue("embedding", lambda: batcher.waiting, capacity=self._max_waiting_texts)
+        batcher = Batcher(session.encode, max_waiting=self._max_waiting_texts, instruments=self._instruments)
         try:
             return batcher, batcher.submit(warm_up, Kind.DOCUMENT).result().shape[1]
         except EmbeddingUnavailable:

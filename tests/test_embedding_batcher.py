@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from souvenir.embedding.batching import MAX_BATCH_TOKENS, QUERY_RUNS_PER_DOCUMENT_RUN, Batcher, Kind
 from souvenir.errors import EmbeddingUnavailable, Overloaded, ServiceClosing
+from souvenir.observation.instruments import Instruments
 
 
 class GatedEncoder:
@@ -171,3 +172,21 @@ def test_runs_at_once_of_one_request_that_fail_tell_its_caller_once(pair, encode
     with pytest.raises(EmbeddingUnavailable):
         failing.result(30)
     assert pair.submit([[5]], Kind.QUERY).result(30)[0, 0] == 5
+
+
+def test_texts_that_wait_are_seen_of_all_open_batchers_together_and_of_none_that_is_closed(encoder):
+    def seen() -> float | None:
+        return instruments.registry.get_sample_value("souvenir_queue_depth", {"queue": "embedding"})
+
+    instruments = Instruments()
+    one, other = (Batcher(encoder, max_waiting=50, instruments=instruments) for _ in range(2))
+    for batcher in (one, other):
+        batcher.submit([[0]], Kind.DOCUMENT)
+        assert encoder.started.acquire(timeout=30)
+        batcher.submit([[1], [2]], Kind.DOCUMENT)
+    assert seen() == 4
+    encoder.let_go()
+    one.close()
+    other.submit([[3]], Kind.QUERY).result(timeout=30)
+    other.close()
+    assert seen() == 0

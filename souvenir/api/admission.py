@@ -111,6 +111,7 @@ COSTS: Mapping[str, CostClass] = {
     "make_snapshot": _LONG,
     "restore_snapshot": _LONG,
     "stats": _LIGHT,
+    "usage": _LIGHT,
     "metrics": CostClass.HEALTH,
     "openapi": _LIGHT,
     "docs": _LIGHT,

@@ -6,9 +6,9 @@ import resource
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from souvenir.api.caller import Admin, Engine, service_of
@@ -169,6 +169,24 @@ class MetricsResponse(BaseModel):
     extract: dict[str, int] = Field(description="All 0: nothing is extracted yet.")
     embedder_reload: dict[str, int] = Field(description="All 0: the model stays loaded.")
     promotion: dict[str, int] = Field(description="All 0: nothing is promoted yet.")
+
+
+class UsageResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"enabled": False}]})
+
+    enabled: bool = Field(description="False: what clients do is not tracked; `/metrics` counts requests by route.")
+
+
+@routes.get("/usage", summary="Ask whether use is tracked", responses=error_responses())
+def usage(
+    scope: Admin,
+    period: Annotated[
+        str, Query(pattern="^(today|daily|7d|30d|all)$", description="Read by services that track use.")
+    ] = "7d",
+    session_id: Annotated[str, Query(max_length=200, description="The same.")] = "",
+) -> UsageResponse:
+    """Say that what clients do is not tracked."""
+    return UsageResponse(enabled=False)
 
 
 @routes.get("/stats", summary="Get statistics", responses=error_responses())

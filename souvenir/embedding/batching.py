@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from souvenir.errors import EmbeddingUnavailable, Overloaded, ServiceClosing, SouvenirError
+from souvenir.observation.instruments import Instruments
 from souvenir.types import FloatVector
 
 Row = TypeVar("Row", bound=Sized)
@@ -101,10 +102,17 @@ class Batcher(Generic[Row]):
 
     :param max_waiting: Texts that may wait; a request that comes when there are more is refused.
     :param workers: Runs at once; `encode` must be safe to call from so many threads.
+    :param instruments: Where the queue is seen until the batcher is closed.
     """
 
     def __init__(
-        self, encode: EncodeBatch[Row], *, max_waiting: int, fits: Fits = fits_one_run, workers: int = 1
+        self,
+        encode: EncodeBatch[Row],
+        *,
+        max_waiting: int,
+        fits: Fits = fits_one_run,
+        workers: int = 1,
+        instruments: Instruments | None = None,
     ) -> None:
         self._encode = encode
         self._max_waiting = max_waiting
@@ -120,6 +128,8 @@ class Batcher(Generic[Row]):
         ]
         for worker in self._workers:
             worker.start()
+        watched = instruments or Instruments()
+        self._forget_queue = watched.watch_queue("embedding", lambda: self.waiting, capacity=max_waiting)
 
     def submit(self, rows: Sequence[Row], kind: Kind) -> Future[FloatVector]:
         """Vectors (n, dim) of at least one row, in order, when they are done.
@@ -156,6 +166,7 @@ class Batcher(Generic[Row]):
             request.fail(ServiceClosing())
         for worker in self._workers:
             worker.join()
+        self._forget_queue()
 
     def _waiting(self) -> int:
         return sum(request.waiting for lane in self._lanes.values() for request in lane)

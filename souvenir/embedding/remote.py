@@ -148,9 +148,12 @@ class RemoteEmbedder:
                 shorten = self._spec.model.startswith(SHORTENABLE) and self.dim != self._known.dim
                 vendor = Vendor(self._endpoint, self._spec.model, self.dim, shorten=shorten)
                 batcher = Batcher(
-                    vendor.encode, max_waiting=MAX_WAITING_TEXTS, fits=self._fits, workers=self._concurrency
+                    vendor.encode,
+                    max_waiting=MAX_WAITING_TEXTS,
+                    fits=self._fits,
+                    workers=self._concurrency,
+                    instruments=self._instruments,
                 )
-                self._instruments.watch_queue("embedding", lambda: batcher.waiting, capacity=MAX_WAITING_TEXTS)
                 self._loaded = batcher, vendor
             return self._loaded[0]
 

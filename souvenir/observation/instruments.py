@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from enum import Enum
+from threading import Lock
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -59,6 +60,8 @@ class Instruments:
             registry=self.registry,
         )
         self._cache_hits, self._cache_misses = lookups.labels("hit"), lookups.labels("miss")
+        self._watching = Lock()
+        self._depths: dict[str, list[Callable[[], int]]] = {}
         self._depth = Gauge("souvenir_queue_depth", "What waits in a queue now.", ("queue",), registry=self.registry)
         self._capacity = Gauge(
             "souvenir_queue_capacity",
@@ -74,14 +77,23 @@ class Instruments:
     def took(self, stage: Stage, duration_s: float) -> None:
         self._stages[stage].observe(duration_s)
 
-    def watch_queue(self, name: str, depth: Callable[[], int], *, capacity: int | None = None) -> None:
-        """Show a queue's depth from now on; one that was watched under this name is forgotten.
+    def watch_queue(self, name: str, depth: Callable[[], int], *, capacity: int) -> Callable[[], None]:
+        """Show a queue's depth until the function that is returned is called; queues of one name are added up.
 
         :param depth: Called whenever the figures are read, from any thread.
         """
-        self._depth.labels(name).set_function(depth)
-        if capacity is not None:
-            self._capacity.labels(name).set(capacity)
+        with self._watching:
+            depths = self._depths.setdefault(name, [])
+            depths.append(depth)
+        self._depth.labels(name).set_function(lambda: sum(watched() for watched in tuple(depths)))
+        self._capacity.labels(name).set(capacity)
+
+        def forget() -> None:
+            with self._watching:
+                if depth in depths:
+                    depths.remove(depth)
+
+        return forget
 
     def looked_up_query(self, *, hit: bool) -> None:
         (self._cache_hits if hit else self._cache_misses).inc()

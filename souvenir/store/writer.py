@@ -50,8 +50,8 @@ class Writer:
     ) -> None:
         self._connection = connection
         self._instruments = instruments or Instruments()
-        self._instruments.watch_queue("writer", lambda: self.waiting, capacity=queue_max)
         self._queue: Queue[_Job | None] = Queue(queue_max)
+        self._forget_queue = self._instruments.watch_queue("writer", self._queue.qsize, capacity=queue_max)
         self._timeout_s = timeout_s
         self._closing = False
         self._submitting = threading.Lock()
@@ -93,6 +93,7 @@ class Writer:
         if first:
             self._queue.put(None)
         self._thread.join()
+        self._forget_queue()
 
     def _submit(self, job: _Job) -> None:
         with self._submitting:

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # The wire of the issue that this part implements.
 WIRE = {
     *("GET /health", "GET /health/ready", "GET /stats", "GET /metrics", "GET /audit", "POST /audit/purge"),
+    "GET /usage",
     *("POST /search", "POST /search/explain", "POST /search/batch"),
     *("POST /memory/add", "POST /memory/add-batch", "POST /memory/upsert", "POST /memory/upsert-batch"),
     *("PATCH /memory/{memory_id}", "GET /memory/{memory_id}", "POST /memory/get-batch"),
