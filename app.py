@@ -38,6 +38,7 @@ from souvenir.api import (
     reads,
     replacing,
     search,
+    transfer,
     writes,
 )
 from souvenir.api.body_limit import BodyLimit
@@ -57,20 +58,8 @@ from souvenir.store.restore import restore_offline
 from souvenir.types import Embedder
 
 ROUTES = (
-    health,
-    search,
-    writes,
-    replacing,
-    reads,
-    deletes,
-    duplicates,
-    jobs,
-    backups,
-    keys,
-    audit,
-    maintenance,
-    figures,
-    docs,
+    *(health, search, writes, replacing, reads, deletes, duplicates),
+    *(transfer, jobs, backups, keys, audit, maintenance, figures, docs),
 )
 
 DESCRIPTION = (
@@ -144,7 +133,8 @@ def _middleware(settings: Settings, counters: RequestCounters) -> list[Middlewar
                 expose_headers=[REQUEST_ID_HEADER, "Retry-After"],
             )
         )
-    return [*chosen, Middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)]
+    max_bytes_of = {transfer.IMPORT_PATH: settings.import_max_bytes}
+    return [*chosen, Middleware(BodyLimit, max_body_bytes=settings.max_body_bytes, max_bytes_of=max_bytes_of)]
 
 
 def serve(settings: Settings) -> int:

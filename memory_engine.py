@@ -33,7 +33,7 @@ from souvenir.settings import Settings
 from souvenir.store import reads
 from souvenir.store.backups import Backup
 from souvenir.store.database import Database
-from souvenir.store.reads import SUPERSEDES
+from souvenir.store.reads import MERGED_FROM, SUPERSEDES
 from souvenir.store.transaction import Transaction, require_writable
 from souvenir.types import (
     AddAction,
@@ -137,7 +137,7 @@ class MemoryEngine:
         if on_duplicate in (None, OnDuplicate.ADD):
             return AddOutcome(AddAction.ADDED, self.write(scope, lambda tx: tx.insert(draft, passages)).id)
         with self._duplicate_lock(scope):
-            found = self._nearest(scope, passages)
+            found = self.nearest_of(scope, passages)
             if found is None or found[1] < DUPLICATE_SIMILARITY:
                 return AddOutcome(AddAction.ADDED, self.write(scope, lambda tx: tx.insert(draft, passages)).id)
             blocker, similarity = found
@@ -163,7 +163,7 @@ class MemoryEngine:
         with self._duplicate_lock(scope):
             fresh: list[tuple[MemoryDraft, Sequence[PreparedPassage]]] = []
             for draft, passages in zip(drafts, prepared, strict=True):
-                found = self._nearest(scope, passages)
+                found = self.nearest_of(scope, passages)
                 if found is None or found[1] < DUPLICATE_SIMILARITY:
                     fresh.append((draft, passages))
             return self._insert_all(scope, fresh)
@@ -236,7 +236,7 @@ class MemoryEngine:
 
         def work(tx: Transaction) -> MergeOutcome:
             olds = [tx.living_memory(memory_id, hint="unpin it before merging it") for memory_id in chosen]
-            metadata = {"source_memory_ids": chosen}
+            metadata = {MERGED_FROM: chosen}
             merged = tx.insert(MemoryDraft(text, source, metadata), passages, action="merge")
             for old in olds:
                 tx.archive(old, action="merged")
@@ -331,7 +331,23 @@ class MemoryEngine:
 
     def nearest(self, scope: Scope, text: str) -> tuple[Memory, float] | None:
         """The living memory most similar to a text, and the cosine between them."""
-        return self._nearest(scope, self.prepare([text])[0])
+        return self.nearest_of(scope, self.prepare([text])[0])
+
+    def nearest_of(
+        self, scope: Scope, passages: Sequence[PreparedPassage], *, include_archived: bool = False
+    ) -> tuple[Memory, float] | None:
+        """The memory most similar to a prepared text, and the cosine between them."""
+        with self.namespace(scope) as (_, namespace):
+            if namespace is None:
+                return None
+        namespace_id, filters = namespace.id, _visible_to(scope, Filters(include_archived=include_archived))
+        found = self.models.using(
+            lambda serving: serving.registry.get(namespace_id).nearest(serving.vectors_of(passages), filters=filters)
+        )
+        if found is None:
+            return None
+        memory = self.get(scope, [found[0]]).get(found[0])
+        return None if memory is None else (memory, found[1])
 
     @traced(MemoryOperation.SEARCH, records=lambda result: len(result.hits))
     def search(self, scope: Scope, query: SearchQuery) -> SearchResult:
@@ -464,21 +480,6 @@ class MemoryEngine:
 
     def _insert_all(self, scope: Scope, prepared: Sequence[tuple[MemoryDraft, Sequence[PreparedPassage]]]) -> list[int]:
         return self.write(scope, lambda tx: [tx.insert(draft, passages).id for draft, passages in prepared])
-
-    def _nearest(self, scope: Scope, passages: Sequence[PreparedPassage]) -> tuple[Memory, float] | None:
-        with self.namespace(scope) as (_, namespace):
-            if namespace is None:
-                return None
-        namespace_id = namespace.id
-        found = self.models.using(
-            lambda serving: serving.registry.get(namespace_id).nearest(
-                serving.vectors_of(passages), filters=_visible_to(scope)
-            )
-        )
-        if found is None:
-            return None
-        memory = self.get(scope, [found[0]]).get(found[0])
-        return None if memory is None else (memory, found[1])
 
     def _duplicate_lock(self, scope: Scope) -> Lock:
         """Held from the check to the write, so that of two equal texts that come at once only one is new."""

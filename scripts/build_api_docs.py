@@ -24,6 +24,7 @@ TAGS = {
     "read": "Reading",
     "delete": "Forgetting",
     "duplicates": "Duplicates",
+    "transfer": "Moving data",
     "jobs": "Jobs",
     "maintenance": "Maintenance",
     "backup": "Backups",
@@ -37,7 +38,8 @@ INTRODUCTION = """\
 Made from the code by `python -m scripts.build_api_docs`; the service shows the same at `/docs` and `/openapi.json`.
 
 **Requests** are JSON (`Content-Type: application/json`) and so are all answers. Fields that a request does not know are
-ignored. Texts hold no NUL characters. A body may have `MAX_BODY_BYTES` (32 MiB unless set otherwise).
+ignored. Texts hold no NUL characters. A body may have `MAX_BODY_BYTES` (32 MiB unless set otherwise). Exports and
+imports are NDJSON, and an import may have `IMPORT_MAX_BYTES`.
 
 **Key.** If the setting `API_KEY` is set, every route needs it, as `X-API-Key: KEY` or `Authorization: Bearer KEY`;
 `/health`, `/health/ready`, `/docs` and `/openapi.json` are open. If it is not set, everyone who can connect may do
@@ -102,6 +104,11 @@ def _operation(document: Json, name: str, operation: Json) -> Iterator[str]:
 
 
 def _message(document: Json, title: str, message: Json) -> Iterator[str]:
+    if "application/json" not in message["content"]:
+        [(media_type, content)] = message["content"].items()
+        yield f"{title}: {media_type}. {message['description']}\n"
+        yield f"```json\n{content['example'].rstrip()}\n```\n"
+        return
     schema = message["content"]["application/json"]["schema"]
     example = _ordered(document, schema, _resolved(document, schema)["examples"][0])
     yield f"{title}: {_type(schema)}\n"

@@ -4,9 +4,11 @@
     +- InvalidRequest                422  invalid_request     a value that cannot be used
     |  +- NothingToDo                400  nothing_to_do       a request that asks for no change
     |  +- KeyNotUsable               400  key_not_usable      an API key whose role and reach do not fit
+    |  +- UnknownStrategy            400  unknown_strategy    of an import
     +- Unauthorized                  401  unauthorized
     +- Forbidden                     403  forbidden           the key may not do this
     |  +- SourceForbidden            403  source_forbidden    the key may not read or write this source
+    |  +- OutsideWorkspace           403  outside_workspace   a file that does not lie in WORKSPACE_DIR
     +- HostNotAllowed                421  host_not_allowed    the request is for a name that is not ours
     +- NotFound                      404
     |  +- MemoryNotFound             404  memory_not_found
@@ -66,6 +68,16 @@ class KeyNotUsable(InvalidRequest):
     status = 400
 
 
+class UnknownStrategy(InvalidRequest):
+    code = "unknown_strategy"
+    status = 400
+
+    def __init__(self, strategy: str, reason: str) -> None:
+        super().__init__(f"The import strategy {strategy!r} cannot be used: {reason}; send add or smart")
+        self.strategy = strategy
+        self.reason = reason
+
+
 class Unauthorized(SouvenirError):
     code = "unauthorized"
     status = 401
@@ -82,6 +94,14 @@ class SourceForbidden(Forbidden):
     def __init__(self, source: str, *, may_not: str = "write to") -> None:
         super().__init__(f"This key may not {may_not} the source {source!r}; GET /api/keys/me lists its prefixes")
         self.source = source
+
+
+class OutsideWorkspace(Forbidden):
+    code = "outside_workspace"
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__(f"{pattern!r} leads out of WORKSPACE_DIR; name files below it by relative paths without ..")
+        self.pattern = pattern
 
 
 class HostNotAllowed(SouvenirError):

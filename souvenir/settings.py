@@ -185,6 +185,15 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         default=32 * 1024 * 1024, ge=1024, description="Largest request body, in bytes (413 above)."
     )
+    import_max_bytes: int = Field(
+        default=2 * 1024**3,
+        ge=1024,
+        description="Largest body of an import, in bytes (413 above); it waits on disk in DATA_DIR, not in memory.",
+    )
+    workspace_dir: Path | None = Field(
+        default=None,
+        description="Folder whose Markdown files `POST /index/build` reads; unset, the route answers 409.",
+    )
 
     request_timeout_s: float = Field(
         default=60.0, gt=0, description="Seconds from a request's arrival after which it is answered 503."
@@ -233,6 +242,10 @@ class Settings(BaseSettings):
     @property
     def backup_dir(self) -> Path:
         return self.data_dir / "backups"
+
+    @property
+    def import_dir(self) -> Path:
+        return self.data_dir / "imports"
 
     @property
     def index_dir(self) -> Path:

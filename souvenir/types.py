@@ -185,6 +185,32 @@ class MemoryPatch:
     metadata: JsonObject | None = None
     pinned: bool | None = None
     archived: bool | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One change of a memory: who made it, when, and its fields before and after; None where they are forgotten."""
+
+    action: str
+    actor: str
+    at: datetime
+    before: JsonObject | None
+    after: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a memory was in the store that it comes from.
+
+    :param id: Kept if this database never gave it out, nor one above it; else a new one is given.
+    :param history: Stands in the place of a first entry of our own; None if it was not sent along.
+    """
+
+    created_at: datetime
+    updated_at: datetime
+    id: int | None = None
+    history: tuple[HistoryEntry, ...] | None = None
 
 
 class SourceMatch(StrEnum):

@@ -16,15 +16,16 @@ MAX_METADATA_BYTES = 64 * 1024
 
 CLIENTS = frozenset({"codex", "claude-code", "hook", "manual", "other"})
 
-FROM_THE_SERVICE = frozenset(
+OF_THE_RECORD = frozenset(
     {
-        # What the wire reserves.
         *("id", "text", "source", "timestamp", "created_at", "updated_at"),
-        *("author", "contributors", "source_memory_ids", "promotion"),
         # What a record says of its links, which metadata must not pretend.
         *("links", "supersedes", "superseded_by", "previous_text", "is_latest"),
     }
 )
+"""Names in a record that no metadata can have."""
+
+FROM_THE_SERVICE = OF_THE_RECORD | {"author", "contributors", "source_memory_ids", "promotion"}
 """Keys that a caller cannot set; dropped in silence, as clients send whole records back."""
 
 

@@ -19,6 +19,7 @@ from souvenir.api.bodies import BodyMemory
 from souvenir.api.counters import RequestCounters
 from souvenir.api.exposition import AdmissionCollector, RequestCollector, StoreCollector, add_collectors
 from souvenir.api.long_work import LongWork
+from souvenir.api.transfer_lines import ReadAs
 from souvenir.embedding.factory import embedder_of
 from souvenir.embedding.specs import ModelSpec
 from souvenir.jobs.deduplication import Deduplication
@@ -30,6 +31,7 @@ from souvenir.reembedding.job import Reembedding
 from souvenir.reembedding.owner import ModelOwner
 from souvenir.settings import Settings
 from souvenir.store.rows import to_json
+from souvenir.transfer.parts import TransferParts
 from souvenir.types import Embedder, LoadableEmbedder
 
 LOADING_TIMEOUT_S = 30.0
@@ -47,6 +49,7 @@ class Service:
     counters: RequestCounters
     instruments: Instruments
     deduplication: Deduplication
+    transfer: TransferParts
     jobs: Jobs
     long_work: LongWork
     keys: ApiKeys
@@ -82,11 +85,13 @@ class Service:
         model = ModelOwner(engine, make, ModelSpec.of(settings), own)
         deduplication = Deduplication(engine)
         reembedding = Reembedding(engine, make, model.adopt)
+        transfer = TransferParts.open(engine, settings, ReadAs())
         jobs = Jobs(
             engine,
-            [deduplication, reembedding],
+            [deduplication, reembedding, *transfer.handlers],
             queue_max=settings.job_queue_max,
             retention_days=settings.job_retention_days,
+            on_end=transfer.spools.sweep,
         )
         instruments.watch_queue("jobs", lambda: jobs.waiting, capacity=settings.job_queue_max)
         admission, bodies = Admission(settings), BodyMemory(settings.body_memory_mb * 1024 * 1024)
@@ -101,6 +106,7 @@ class Service:
             counters=counters,
             instruments=instruments,
             deduplication=deduplication,
+            transfer=transfer,
             jobs=jobs,
             long_work=LongWork(jobs),
             keys=keys,

@@ -47,13 +47,25 @@ WRITE_PAUSE_S = 1.0
 log = structlog.get_logger(__name__)
 
 
+def _nothing() -> None:
+    return None
+
+
 class Jobs:
     """Opened with the service. Jobs can be submitted and looked at before `start`, and run after it."""
 
     def __init__(
-        self, engine: MemoryEngine, handlers: Iterable[JobHandler], *, queue_max: int, retention_days: float
+        self,
+        engine: MemoryEngine,
+        handlers: Iterable[JobHandler],
+        *,
+        queue_max: int,
+        retention_days: float,
+        on_end: Callable[[], None] = _nothing,
     ) -> None:
+        """:param on_end: Called after jobs ended, to clear up what they left; also when they never began."""
         self._engine = engine
+        self._on_end = on_end
         self._handlers = {handler.kind: handler for handler in handlers}
         self._queue_max = queue_max
         self._retention_days = retention_days
@@ -170,6 +182,10 @@ class Jobs:
                     self._ended.wait(left)
 
     def _tell_end(self, job: T) -> T:
+        try:
+            self._on_end()
+        except Exception:  # what is left is cleared up at the next end, or the next start
+            log.exception("job_left_something")
         with self._ended:
             self._ends += 1
             self._ended.notify_all()

@@ -27,7 +27,9 @@ MANIFEST_FILE = "manifest.json"
 MAX_REASON_LENGTH = 50
 SCHEDULED = "scheduled"
 
-AUTOMATIC = frozenset({"pre_delete", "pre_deduplicate", "pre_restore", "snapshot", SCHEDULED})
+AUTOMATIC = frozenset(
+    {"pre_build", "pre_deduplicate", "pre_delete", "pre_import", "pre_restore", "snapshot", SCHEDULED}
+)
 """Reasons of backups that nobody named: the service's own, and the snapshots that clients make before bulk deletes."""
 
 

@@ -96,6 +96,11 @@ def has_unfinished(connection: apsw.Connection, kind: str) -> bool:
     return row is not None
 
 
+def unfinished_ids(connection: apsw.Connection) -> set[str]:
+    rows: Any = connection.execute("SELECT id FROM jobs WHERE status IN ('queued', 'running')")
+    return {job_id for (job_id,) in rows}
+
+
 def page(connection: apsw.Connection, chosen: JobFilter, *, limit: int, offset: int) -> tuple[list[Job], int]:
     """Newest first, and how many there are."""
     where, parameters = _where(chosen)

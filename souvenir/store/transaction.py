@@ -18,6 +18,7 @@ from souvenir.moments import from_us, to_us
 from souvenir.sources import is_visible
 from souvenir.store import reads, vectors
 from souvenir.store.rows import history_state, ids_parameter, to_json
+from souvenir.store.transfers import insert_history, kept_id
 from souvenir.types import (
     AddAction,
     AddOutcome,
@@ -26,6 +27,7 @@ from souvenir.types import (
     Memory,
     MemoryDraft,
     MemoryPatch,
+    Origin,
     OwnerChanged,
     Passage,
     PassageAdded,
@@ -137,27 +139,35 @@ class Transaction:
             raise MemoryArchived(memory_id, "supersede the memory that replaced it")
         return memory
 
-    def insert(self, draft: MemoryDraft, passages: Sequence[PreparedPassage], *, action: str = "add") -> Memory:
+    def insert(
+        self,
+        draft: MemoryDraft,
+        passages: Sequence[PreparedPassage],
+        *,
+        action: str = "add",
+        origin: Origin | None = None,
+    ) -> Memory:
         """:raises SourceForbidden: If the scope may not write to the draft's source.
 
-        :raises KeyTaken: If a living memory has the draft's key.
+        :raises KeyTaken: If a living memory has the draft's key, and the new one is to live too.
         """
         require_writable(self.scope, draft.source)
-        if draft.key is not None:
+        if draft.key is not None and not draft.archived:
             self._require_free_key(draft.source, draft.key, but=None)
-        now_us = to_us(self.now)
+        origin = origin or Origin(self.now, self.now)
         memory_id = self.connection.execute(
-            "INSERT INTO memories (namespace_id, text, source, key, metadata, document_at, created_at, updated_at, "
-            "pinned, archived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            "INSERT INTO memories (id, namespace_id, text, source, key, metadata, document_at, created_at, updated_at, "
+            "pinned, archived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             (
+                kept_id(self.connection, origin.id),
                 self.namespace_id,
                 draft.text,
                 draft.source,
                 draft.key,
                 to_json(dict(draft.metadata)),
                 None if draft.document_at is None else to_us(draft.document_at),
-                now_us,
-                now_us,
+                to_us(origin.created_at),
+                to_us(origin.updated_at),
                 draft.pinned,
                 draft.archived,
             ),
@@ -166,8 +176,8 @@ class Transaction:
             id=int(memory_id),
             text=draft.text,
             source=draft.source,
-            created_at=self.now,
-            updated_at=self.now,
+            created_at=origin.created_at,
+            updated_at=origin.updated_at,
             metadata=draft.metadata,
             key=draft.key,
             document_at=draft.document_at,
@@ -175,10 +185,15 @@ class Transaction:
             archived=draft.archived,
         )
         self._insert_passages(memory, passages)
-        self._record(action, memory.id, before=None, after=memory)
+        if origin.history is None:
+            self._record(action, memory.id, before=None, after=memory)
+        else:
+            insert_history(self.connection, self.namespace_id, memory.id, origin.history)
         return memory
 
-    def update(self, memory_id: int, patch: MemoryPatch, passages: Sequence[PreparedPassage]) -> Memory:
+    def update(
+        self, memory_id: int, patch: MemoryPatch, passages: Sequence[PreparedPassage], *, action: str = "update"
+    ) -> Memory:
         """Apply a patch; `passages` are those of the new text, and empty if the text stays.
 
         :raises SourceForbidden: If the scope may not write to the new source.
@@ -193,8 +208,9 @@ class Transaction:
             document_at=None if patch.remove_document_at else patch.document_at or before.document_at,
             pinned=before.pinned if patch.pinned is None else patch.pinned,
             archived=before.archived if patch.archived is None else patch.archived,
+            created_at=patch.created_at or before.created_at,
         )
-        return self._write(before, after, passages, action="update")
+        return self._write(before, after, passages, action=action)
 
     def archive(self, memory: Memory, *, action: str = "archive") -> Memory:
         before = self._stored(memory.id)
@@ -271,13 +287,14 @@ class Transaction:
             self._require_free_key(after.source, after.key, but=after.id)
         after = replace(after, updated_at=self.now)
         self.connection.execute(
-            "UPDATE memories SET text = ?, source = ?, metadata = ?, document_at = ?, updated_at = ?, pinned = ?, "
-            "archived = ? WHERE id = ?",
+            "UPDATE memories SET text = ?, source = ?, metadata = ?, document_at = ?, created_at = ?, updated_at = ?, "
+            "pinned = ?, archived = ? WHERE id = ?",
             (
                 after.text,
                 after.source,
                 to_json(dict(after.metadata)),
                 None if after.document_at is None else to_us(after.document_at),
+                to_us(after.created_at),
                 to_us(after.updated_at),
                 after.pinned,
                 after.archived,

@@ -64,7 +64,8 @@ class Model:
             raise KeyTaken(source, key, holder.id)
 
     def add(self, namespace: str, memory_id: int, draft: MemoryDraft, at: datetime) -> None:
-        self._require_free_key(namespace, draft.source, draft.key, but=None)
+        if not draft.archived:
+            self._require_free_key(namespace, draft.source, draft.key, but=None)
         self.held(namespace)[memory_id] = Memory(
             id=memory_id,
             text=draft.text,

@@ -36,11 +36,12 @@ CREATE TABLE jobs (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX jobs_by_time ON jobs (created_at);
 
--- Which memory an import stored for an id of its file, while it runs.
+-- Which memory stands for an id of an import's file, while it runs; `added` if it was not there before.
 CREATE TABLE import_ids (
     job_id TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
     old_id INTEGER NOT NULL,
     new_id INTEGER NOT NULL,
+    added  INTEGER NOT NULL CHECK (added IN (0, 1)),
     PRIMARY KEY (job_id, old_id)
 ) STRICT, WITHOUT ROWID;
 

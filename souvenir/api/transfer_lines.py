@@ -1,0 +1,208 @@
+"""The lines of exports and imports, as JSON: what is written, and what is read of our own files and of others'.
+
+Keys stand in a fixed order, so that equal stores make equal files. What a line of the reference service says in
+`custom_fields` of a memory's own fields is taken from there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, StringConstraints, ValidationError
+
+from souvenir.api.fields import Clean, Key, MemoryId, Moment, Source, Text, wire_time
+from souvenir.api.metadata import OF_THE_RECORD, Metadata, read_fields
+from souvenir.errors import InvalidRequest
+from souvenir.moments import from_us, to_us, utc_now
+from souvenir.store.reads import MERGED_FROM
+from souvenir.transfer.lines import ImportLine, LineLink
+from souvenir.types import HistoryEntry, JsonObject, Memory, MemoryDraft, Origin
+
+FORMAT_VERSION = "4.0.0"
+_MAJOR = int(FORMAT_VERSION.partition(".")[0])
+
+LINE_EXAMPLE = (
+    '{"text":"The billing service moves to Postgres 17 in May.","source":"claude-code/billing",'
+    '"created_at":"2025-04-02T09:30:00.000000+00:00","updated_at":"2025-04-02T09:30:00.000000+00:00",'
+    '"custom_fields":{"category":"decision"}}\n'
+)
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200), Clean]
+
+
+class WrittenAs:
+    """One export in this format; implements `ExportFormat`."""
+
+    def __init__(self, source: str | None, since: datetime | None, until: datetime | None) -> None:
+        self._source = source
+        self._since = since
+        self._until = until
+
+    def header(self, count: int) -> bytes:
+        said = {
+            "_header": True,
+            "exported_at": wire_time(utc_now()),
+            "source_filter": self._source,
+            "since": _wire_time(self._since),
+            "until": _wire_time(self._until),
+            "count": count,
+            "version": FORMAT_VERSION,
+        }
+        return _json_line(said)
+
+    def line(self, memory: Memory, history: Sequence[HistoryEntry] | None) -> bytes:
+        links = [{"to_id": it.to_id, "type": it.type, "created_at": wire_time(it.created_at)} for it in memory.links]
+        said = {
+            "text": memory.text,
+            "source": memory.source,
+            "created_at": wire_time(memory.created_at),
+            "updated_at": wire_time(memory.updated_at),
+            "custom_fields": dict(memory.metadata),
+            "id": memory.id,
+            "key": memory.key,
+            "document_at": _wire_time(memory.document_at),
+            "pinned": memory.pinned,
+            "archived": memory.archived,
+            "links": links,
+        }
+        if history is not None:
+            said["history"] = [_written(entry) for entry in history]
+        return _json_line(said)
+
+
+def _json_line(said: Mapping[str, Any]) -> bytes:
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _wire_time(at: datetime | None) -> str | None:
+    return None if at is None else wire_time(at)
+
+
+def _written(entry: HistoryEntry) -> dict[str, Any]:
+    before, after = (_written_state(state) for state in (entry.before, entry.after))
+    return {
+        "action": entry.action,
+        "actor": entry.actor,
+        "at": wire_time(entry.at),
+        "before": before,
+        "after": after,
+    }
+
+
+def _written_state(state: JsonObject | None) -> dict[str, Any] | None:
+    if state is None:
+        return None
+    at = state["document_at"]
+    return {**state, "document_at": None if at is None else wire_time(from_us(at))}
+
+
+class _Link(BaseModel):
+    to_id: MemoryId
+    type: Name
+    created_at: Moment
+
+
+class _HistoryState(BaseModel):
+    text: Text
+    source: Source
+    key: Key | None = None
+    metadata: Metadata = Field(default_factory=dict)
+    document_at: Moment | None = None
+    pinned: bool = False
+    archived: bool = False
+
+    def stored(self) -> JsonObject:
+        at = None if self.document_at is None else to_us(self.document_at)
+        return {**self.model_dump(), "metadata": _with_sources(self.metadata), "document_at": at}
+
+
+class _HistoryEntry(BaseModel):
+    action: Name
+    actor: Name
+    at: Moment
+    before: _HistoryState | None = None
+    after: _HistoryState | None = None
+
+    def entry(self) -> HistoryEntry:
+        before, after = (None if state is None else state.stored() for state in (self.before, self.after))
+        return HistoryEntry(self.action, self.actor, self.at, before, after)
+
+
+class _Line(BaseModel):
+    text: Text
+    source: Source
+    created_at: Moment | None = None
+    updated_at: Moment | None = None
+    custom_fields: Metadata | None = None
+    id: MemoryId | None = None
+    key: Key | None = None
+    document_at: Moment | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    links: list[_Link] = Field(default_factory=list)
+    history: list[_HistoryEntry] | None = None
+
+    def line(self) -> ImportLine:
+        metadata = {name: value for name, value in (self.custom_fields or {}).items() if name not in OF_THE_RECORD}
+        said = read_fields(metadata)
+        for name in ("document_at", "pinned", "archived", "entity_key"):
+            metadata.pop(name, None)
+        created_at = self.created_at or utc_now()
+        draft = MemoryDraft(
+            self.text,
+            self.source,
+            _with_sources(metadata, known=self.id is not None),
+            key=self.key or said.key,
+            document_at=self.document_at or said.document_at,
+            pinned=bool(said.pinned if self.pinned is None else self.pinned),
+            archived=bool(said.archived if self.archived is None else self.archived),
+        )
+        history = None if self.history is None else tuple(entry.entry() for entry in self.history)
+        origin = Origin(created_at, self.updated_at or created_at, self.id, history)
+        return ImportLine(draft, origin, tuple(LineLink(it.to_id, it.type, it.created_at) for it in self.links))
+
+
+class ReadAs:
+    """Reads imports; implements `ImportFormat`."""
+
+    def check_header(self, first_line: bytes) -> None:
+        header = _header(first_line)
+        major = str((header or {}).get("version", _MAJOR)).partition(".")[0]
+        if header is not None and not (major.isascii() and major.isdigit() and int(major) <= _MAJOR):
+            raise InvalidRequest(
+                f"The file is of version {header['version']} and this release reads versions up to {FORMAT_VERSION}; "
+                "import it with a newer release"
+            )
+
+    def read(self, line: bytes) -> ImportLine | None:
+        try:
+            return _Line.model_validate_json(line).line()
+        except ValidationError as error:
+            if _header(line) is not None:
+                return None
+            raise InvalidRequest(_sentence(error)) from error
+
+
+def _header(line: bytes) -> Mapping[str, Any] | None:
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return said if isinstance(said, dict) and said.get("_header") is True else None
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first fault, without the text that it is in."""
+    fault = error.errors(include_input=False, include_url=False)[0]
+    where = ".".join(map(str, fault["loc"]))
+    return f"{where}: {fault['msg']}" if where else str(fault["msg"])
+
+
+def _with_sources(metadata: Mapping[str, Any], *, known: bool = True) -> dict[str, Any]:
+    """Without what a merged memory was made of, if that is no list of ids, or nobody knows whose ids they are."""
+    named = metadata.get(MERGED_FROM)
+    ids = isinstance(named, list) and all(isinstance(id_, int) and not isinstance(id_, bool) for id_ in named)
+    return {name: value for name, value in metadata.items() if name != MERGED_FROM or (ids and known)}

@@ -1,0 +1,172 @@
+"""Exports: one state of the database, streamed without holding the database for a slow client.
+
+A thread reads the memories page by page in one read transaction and writes the lines to a file without a name, as fast
+as disk and database go; the answer is read from that file behind it. So the read transaction lasts as long as the
+reading takes, whatever the client does, and the file is gone with the answer or with the process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Condition, Semaphore, Thread
+from weakref import WeakSet, finalize
+
+import apsw
+import structlog
+
+from memory_engine import MemoryEngine
+from souvenir.errors import Overloaded, SouvenirError, Unavailable
+from souvenir.store import transfers
+from souvenir.store.reads import Namespace
+from souvenir.transfer.lines import ExportFormat
+from souvenir.types import Filters, Scope
+
+PAGE_SIZE = 200
+CHUNK_BYTES = 256 * 1024
+
+MAX_READING = 2
+"""Exports that read the database at once; it has few reading connections, and searches need them."""
+
+MAX_OPEN = 8
+"""Exports that may be under way at once, each with a file as large as its answer."""
+
+STALLED_S = 60.0
+"""That an answer waits for the next lines at most."""
+
+log = structlog.get_logger(__name__)
+
+
+class Exports:
+    """Makes the exports of one engine."""
+
+    def __init__(self, engine: MemoryEngine, directory: Path) -> None:
+        self._engine = engine
+        self._directory = directory
+        self._reading = Semaphore(MAX_READING)
+        self._open: WeakSet[_Export] = WeakSet()
+
+    def stream(self, scope: Scope, filters: Filters, written_as: ExportFormat, *, history: bool) -> Iterator[bytes]:
+        """The header with the exact count, then the memories that the scope may see, in the order of their ids.
+
+        :raises Overloaded: If too many exports run.
+        :raises Unavailable: If the database cannot be read, or the disk is full.
+        """
+        if len(self._open) >= MAX_OPEN or not self._reading.acquire(blocking=False):
+            raise Overloaded("Too many exports run; try again when one is done", retry_after_s=10)
+        try:
+            export = _Export(self._directory)
+            self._open.add(export)
+            lines = self._lines(scope, filters, written_as, history=history)
+            Thread(target=self._fill, args=(export, lines), name="souvenir-export", daemon=True).start()
+        except BaseException as error:
+            self._reading.release()
+            if isinstance(error, OSError):
+                raise Unavailable("The export could not be begun; look at the space in DATA_DIR") from error
+            raise
+        return export.chunks(first=export.next_chunk(0))
+
+    def _fill(self, export: _Export, lines: Generator[bytes]) -> None:
+        try:
+            with closing(lines):
+                export.fill(lines)
+        finally:
+            self._reading.release()
+
+    def _lines(self, scope: Scope, filters: Filters, written_as: ExportFormat, *, history: bool) -> Generator[bytes]:
+        with self._engine.namespace(scope) as (connection, namespace):
+            if namespace is None:
+                yield written_as.header(0)
+                return
+            yield written_as.header(transfers.count_selected(connection, namespace, filters))
+            yield from _memory_lines(connection, namespace, filters, written_as, history=history)
+
+
+def _memory_lines(
+    connection: apsw.Connection,
+    namespace: Namespace,
+    filters: Filters,
+    written_as: ExportFormat,
+    *,
+    history: bool,
+) -> Iterator[bytes]:
+    after_id = 0
+    while page := transfers.selected(connection, namespace, filters, after_id=after_id, limit=PAGE_SIZE):
+        entries = transfers.histories(connection, namespace, [memory.id for memory in page]) if history else {}
+        for memory in page:
+            yield written_as.line(memory, entries.get(memory.id))
+        after_id = page[-1].id
+
+
+class _Export:
+    """A file that one thread fills while another reads behind it. Gone when both have let go of it."""
+
+    def __init__(self, directory: Path) -> None:
+        with TemporaryFile(dir=directory) as file:
+            self._descriptor = os.dup(file.fileno())
+        finalize(self, os.close, self._descriptor)
+        self._changed = Condition()
+        self._written = 0
+        self._finished = False
+        self._abandoned = False
+        self._failure: SouvenirError | None = None
+
+    def fill(self, lines: Iterator[bytes]) -> None:
+        """Write the lines in large pieces; the first of them at once."""
+        failure: SouvenirError | None = None
+        try:
+            self._append(bytearray(next(lines)))
+            gathered = bytearray()
+            for line in lines:
+                gathered += line
+                if len(gathered) >= CHUNK_BYTES:
+                    self._append(gathered)
+                    gathered = bytearray()
+                if self._abandoned:
+                    break
+            self._append(gathered)
+        except SouvenirError as error:
+            failure = error
+        except OSError as error:
+            failure = Unavailable("The export could not be written to disk; look at the space in DATA_DIR")
+            failure.__cause__ = error
+        except Exception as error:  # the boundary of a thread; the reader raises it
+            log.exception("export_failed")
+            failure = Unavailable("The export failed; look at the service's log")
+            failure.__cause__ = error
+        with self._changed:
+            self._failure, self._finished = failure, True
+            self._changed.notify_all()
+
+    def _append(self, piece: bytearray) -> None:
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+        with self._changed:
+            self._written += len(piece)
+            self._changed.notify_all()
+
+    def next_chunk(self, offset: int) -> bytes:
+        """The bytes from there; empty after the last.
+
+        :raises SouvenirError: That which ended the export early.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._written > offset or self._finished, STALLED_S):
+                raise Unavailable("The export waited too long for the database; try again in a moment")
+            if self._failure is not None:
+                raise self._failure
+        return os.pread(self._descriptor, CHUNK_BYTES, offset)
+
+    def chunks(self, first: bytes) -> Iterator[bytes]:
+        try:
+            offset, chunk = 0, first
+            while chunk:
+                yield chunk
+                offset += len(chunk)
+                chunk = self.next_chunk(offset)
+        finally:
+            self._abandoned = True

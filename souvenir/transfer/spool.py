@@ -1,0 +1,186 @@
+"""Bodies of imports on disk, from their arrival until their job is over, so that no body is ever held in memory.
+
+A spool is a file `<job id>.ndjson`. While it arrives it has another ending, and it is on the disk, whole, before its
+job exists. It holds texts, so it never outlives its job: see `sweep`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import IO
+
+from memory_engine import MemoryEngine
+from souvenir.errors import Overloaded, PayloadTooLarge, Unavailable
+from souvenir.files import sync
+from souvenir.store.jobs import unfinished_ids
+from souvenir.types import Scope
+
+WRITE_BYTES = 1024 * 1024
+"""Gathered of a body before it goes to the file: the most of it that is in memory."""
+
+MAX_LINE_BYTES = 32 * 1024 * 1024
+"""The longest line: the largest memory takes some 0.3 MB, and as much again for every entry of its history."""
+
+MAX_HEADER_BYTES = 64 * 1024
+
+MAX_SPOOLS = 8
+"""Imports that may arrive or wait at once, each with up to IMPORT_MAX_BYTES on disk."""
+
+_WHOLE, _ARRIVING = ".ndjson", ".arriving"
+
+
+@dataclass(frozen=True, slots=True)
+class Spool:
+    """A body that arrived whole. `line_count` counts empty lines too."""
+
+    job_id: str
+    path: Path
+    line_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledLine:
+    """`number` counts from 1, `end` is the offset of the next line; `content` is None if the line is too long."""
+
+    number: int
+    size: int
+    end: int
+    content: bytes | None
+
+
+class Spools:
+    """The folder of spools."""
+
+    def __init__(self, engine: MemoryEngine, directory: Path, *, max_bytes: int) -> None:
+        self._engine = engine
+        self._directory = directory
+        self._max_bytes = max_bytes
+        self._lock = Lock()
+        self._mine: set[str] = set()
+
+    def path(self, job_id: str) -> Path:
+        return self._directory / f"{job_id}{_WHOLE}"
+
+    async def receive(self, body: AsyncIterator[bytes]) -> Spool:
+        """Write a body to disk as it arrives; nobody removes it until `until_submitted` is over.
+
+        :raises PayloadTooLarge: If it is larger than IMPORT_MAX_BYTES.
+        :raises Overloaded: If too many bodies are there already.
+        :raises Unavailable: If the disk does not take it.
+        """
+        job_id = await asyncio.to_thread(self._reserve)
+        try:
+            return await self._write(job_id, body)
+        except OSError as error:
+            await asyncio.to_thread(self._remove, job_id)
+            raise Unavailable("The import could not be written to disk; look at the space in DATA_DIR") from error
+        except BaseException:
+            await asyncio.to_thread(self._remove, job_id)
+            raise
+
+    async def _write(self, job_id: str, body: AsyncIterator[bytes]) -> Spool:
+        arriving = self.path(job_id).with_suffix(_ARRIVING)
+        received_bytes = line_feeds = 0
+        last = b""
+        with await asyncio.to_thread(arriving.open, "wb") as file:
+            gathered = bytearray()
+            async for chunk in body:
+                received_bytes += len(chunk)
+                if received_bytes > self._max_bytes:
+                    raise PayloadTooLarge(self._max_bytes)
+                gathered += chunk
+                if len(gathered) >= WRITE_BYTES:
+                    line_feeds += gathered.count(b"\n")
+                    last = bytes(gathered[-1:])
+                    await asyncio.to_thread(file.write, gathered)
+                    gathered = bytearray()
+            line_feeds += gathered.count(b"\n")
+            last = bytes(gathered[-1:]) or last
+            await asyncio.to_thread(file.write, gathered)
+        await asyncio.to_thread(self._finish, arriving, self.path(job_id))
+        return Spool(job_id, self.path(job_id), line_feeds + (last not in (b"", b"\n")))
+
+    def _reserve(self) -> str:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        job_id = uuid.uuid4().hex
+        with self._lock:
+            if len(self._mine | {path.stem for path in self._directory.iterdir()}) >= MAX_SPOOLS:
+                raise Overloaded(f"{MAX_SPOOLS} imports wait already; try again when one is done", retry_after_s=30)
+            self._mine.add(job_id)
+        return job_id
+
+    def _finish(self, arriving: Path, whole: Path) -> None:
+        sync(arriving)
+        arriving.rename(whole)
+        sync(self._directory)
+
+    @contextmanager
+    def until_submitted(self, job_id: str) -> Iterator[None]:
+        """In here its job is made; after it, the spool stays only if there is one that is unfinished."""
+        try:
+            yield
+        finally:
+            self._disown(job_id)
+            self.sweep()
+
+    def _disown(self, job_id: str) -> None:
+        with self._lock:
+            self._mine.discard(job_id)
+
+    def _remove(self, job_id: str) -> None:
+        self.path(job_id).with_suffix(_ARRIVING).unlink(missing_ok=True)
+        self.path(job_id).unlink(missing_ok=True)
+        self._disown(job_id)
+
+    def sweep(self) -> None:
+        """Remove every spool that is neither that of an unfinished job nor of a request that is under way."""
+        with self._lock:
+            # In this order: what gets a job meanwhile is still somebody's.
+            paths = list(self._directory.iterdir()) if self._directory.is_dir() else []
+            kept = {*self._mine, *self._unfinished()} if paths else set()
+            for path in paths:
+                if path.stem not in kept:
+                    path.unlink(missing_ok=True)
+
+    def _unfinished(self) -> set[str]:
+        with self._engine.namespace(Scope()) as (connection, _):
+            return unfinished_ids(connection)
+
+
+def first_line(path: Path) -> bytes:
+    """The first line that is not empty, as far as a header is long."""
+    with path.open("rb") as file:
+        while line := file.readline(MAX_HEADER_BYTES):
+            if line.strip():
+                return line
+    return b""
+
+
+def spooled_lines(path: Path, *, offset: int = 0, number: int = 0) -> Iterator[SpooledLine]:
+    """The lines of a file, without their line feeds, from an offset that comes after so many lines."""
+    with _opened(path) as file:
+        file.seek(offset)
+        while content := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            too_long = len(content) > MAX_LINE_BYTES
+            if too_long:
+                _skip_line(file, content)
+            yield SpooledLine(number, len(content), file.tell(), None if too_long else content.rstrip(b"\r\n"))
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise Unavailable("The file of this import is gone or cannot be read; send it again") from error
+
+
+def _skip_line(file: IO[bytes], content: bytes) -> None:
+    while content and not content.endswith(b"\n"):
+        content = file.readline(WRITE_BYTES)

@@ -1,0 +1,233 @@
+"""Exports and imports over HTTP: what is sent, who may, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from threading import Event
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from souvenir.transfer.importing import ImportHandler
+from tests.api.conftest import KEY, Add, Start
+from tests.transfer.stores import lines_of, ndjson
+
+PATIENCE_S = 30.0
+ENV = {"X-API-Key": KEY}
+AT = "2023-05-08T09:30:00.000000+00:00"
+
+
+class Unread:
+    """A body that must not be read."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        raise AssertionError("the body was read")
+
+
+def exported(client: TestClient, headers: dict[str, str] | None = None, **query: Any) -> list[dict[str, Any]]:
+    response = client.get("/export", params=query, headers=headers)
+    assert response.status_code == 200, response.text
+    assert response.headers["Content-Type"] == "application/x-ndjson"
+    return lines_of(response.content)
+
+
+def imported(client: TestClient, body: bytes, headers: dict[str, str] | None = None, **query: Any) -> dict[str, Any]:
+    response = client.post("/import", content=body, params=query, headers=headers)
+    assert response.status_code == 200, response.text
+    report: dict[str, Any] = response.json()
+    return report
+
+
+def test_an_export_has_the_header_and_the_fields_of_the_wire_in_a_fixed_order(client: TestClient, add: Add):
+    add("Ann plays the violin", "talk/ann", category="hobby", document_at="2023-01-02", entity_key="k")
+    [header, line] = exported(client, source="talk", since="2023-01-01", until="2023-01-02")
+    assert list(header) == ["_header", "exported_at", "source_filter", "since", "until", "count", "version"]
+    assert (header["_header"], header["count"], header["version"]) == (True, 1, "4.0.0")
+    assert (header["source_filter"], header["since"]) == ("talk", "2023-01-01T00:00:00.000000+00:00")
+    fields = ["text", "source", "created_at", "updated_at", "custom_fields"]
+    assert list(line) == [*fields, "id", "key", "document_at", "pinned", "archived", "links"]
+    record = client.get(f"/memory/{line['id']}").json()
+    assert {name: line[name] for name in fields[:4]} == {name: record[name] for name in fields[:4]}
+    assert (line["custom_fields"], line["key"]) == ({"category": "hobby"}, "k")
+
+
+def test_an_export_is_filtered_like_a_list_and_a_search(client: TestClient, add: Add):
+    for source, at in (("proj/a", "2023-01-01"), ("proj/ab", "2023-02-01"), ("proj/a/b", "2023-03-01")):
+        add(f"a text of {source}", source, document_at=at)
+
+    def sources(**query: Any) -> list[str]:
+        [header, *lines] = exported(client, **query)
+        assert header["count"] == len(lines)
+        return [line["source"] for line in lines]
+
+    assert sources(source="proj/a") == ["proj/a", "proj/ab", "proj/a/b"]
+    assert sources(source="proj/a", source_boundary=True) == ["proj/a", "proj/a/b"]
+    assert sources(since="2023-02-01", until="2023-02-01") == ["proj/ab"]
+    assert sources(source="nowhere") == []
+    assert client.get("/export", params={"since": "yesterday"}).status_code == 422
+
+
+def test_an_export_of_a_namespace_that_nobody_wrote_to_is_a_header(client: TestClient):
+    [header] = exported(client, {"X-Namespace": "nobody"})
+    assert header["count"] == 0
+
+
+def test_what_is_exported_can_be_imported_elsewhere(start: Start, client: TestClient, add: Add, tmp_path):
+    old = add("Ann plays the violin")
+    client.post(f"/memory/{old}/supersede", json={"text": "Ann plays the viola"})
+    add("日本の首都は東京です", "ü", pinned=True)
+    left = client.get("/export", params={"history": True}).content
+    other = start(data_dir=tmp_path / "other")
+    report = imported(other, left)
+    assert (report["imported"], report["links"], report["errors"]) == (3, 1, [])
+    assert report["backup"].startswith("pre_import_")
+    came = other.get("/export", params={"history": True}).content
+    assert came.partition(b"\n")[2] == left.partition(b"\n")[2]
+    found = other.post("/search", json={"query": "who plays the viola", "k": 1}).json()["results"]
+    assert [hit["text"] for hit in found] == ["Ann plays the viola"]
+
+
+def test_an_import_takes_a_remap_and_needs_no_backup(client: TestClient):
+    report = imported(
+        client, ndjson({"text": "x", "source": "old/a"}), no_backup=True, source_remap="old/=new/team", strategy="smart"
+    )
+    assert (report["imported"], report["backup"]) == (1, None)
+    assert [line["source"] for line in exported(client)[1:]] == ["new/team/a"]
+    assert client.get("/backups").json()["count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ({"strategy": "smart+extract"}, 400, "unknown_strategy"),
+        ({"strategy": "merge"}, 400, "unknown_strategy"),
+        ({"source_remap": "old"}, 422, "invalid_request"),
+        ({"source_remap": "=new"}, 422, "invalid_request"),
+        ({"source_remap": "old=/"}, 422, "invalid_request"),
+        ({"wait_s": 51}, 422, "invalid_request"),
+    ],
+)
+def test_an_import_that_cannot_be_done_is_refused_before_its_body_is_read(client: TestClient, query, status, code):
+    response = client.post("/import", content=Unread(), params=query)
+    assert (response.status_code, response.json()["code"]) == (status, code)
+
+
+def test_a_file_of_a_newer_format_is_refused_whole(client: TestClient):
+    newer = {"_header": True, "version": "5.1.0", "count": 1}
+    response = client.post("/import", content=ndjson(newer, {"text": "x", "source": "s"}))
+    assert response.status_code == 422
+    assert "5.1.0" in response.json()["detail"]
+    assert exported(client)[0]["count"] == 0
+    assert imported(client, ndjson({**newer, "version": "4.9.9"}, {"text": "x", "source": "s"}))["imported"] == 1
+
+
+def test_an_import_has_a_limit_of_its_own(start: Start, tmp_path):
+    client = start(max_body_bytes=2_000, import_max_bytes=20_000)
+    body = ndjson(*({"text": f"a text of number {number}", "source": "s"} for number in range(100)))
+    assert 2_000 < len(body) < 20_000
+    assert imported(client, body)["imported"] == 100
+    for content in (body * 5, iter([body] * 5)):
+        response = client.post("/import", content=content)
+        assert (response.status_code, response.json()["code"]) == (413, "payload_too_large")
+    assert client.post("/memory/add", json={"text": "x" * 3_000, "source": "s"}).status_code == 413
+    assert list((tmp_path / "data" / "imports").iterdir()) == []
+
+
+def test_an_import_that_takes_longer_is_a_job(client: TestClient, monkeypatch: pytest.MonkeyPatch):
+    let_go = Event()
+    run: Callable[..., Any] = ImportHandler.run
+
+    def held_run(*args: Any) -> Any:
+        assert let_go.wait(PATIENCE_S)
+        return run(*args)
+
+    monkeypatch.setattr(ImportHandler, "run", held_run)
+    response = client.post("/import", content=ndjson({"text": "x", "source": "s"}), params={"wait_s": 0})
+    assert response.status_code == 202
+    url = response.json()["result_url"]
+    assert client.get(url).json()["status"] in {"queued", "running"}
+    let_go.set()
+    service = client.app.state.service  # type: ignore[attr-defined]  # an application
+    service.jobs.wait(response.json()["job_id"], PATIENCE_S)
+    job = client.get(url).json()
+    assert (job["status"], job["done"], job["total"]) == ("completed", 1, 1)
+    assert job["result"]["imported"] == 1
+
+
+def test_too_many_exports_are_refused(start: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("souvenir.transfer.export.MAX_OPEN", 0)
+    response = start().get("/export")
+    assert response.status_code == 429
+    assert int(response.headers["Retry-After"]) > 0
+
+
+# --- scopes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def guarded(start: Start) -> TestClient:
+    """A service with memories of two projects, some of which were moved or merged from one into the other."""
+    client = start(api_key=KEY)
+    client.headers.update(ENV)
+    for text, source in (("mine", "proj/a"), ("a secret", "proj/ab"), ("moved", "proj/ab")):
+        assert client.post("/memory/add", json={"text": text, "source": source}).status_code == 200
+    client.patch("/memory/3", json={"text": "not a secret", "source": "proj/a/b"})
+    client.post("/memory/merge", json={"ids": [1, 2], "merged_text": "both", "source": "proj/a"})
+    return client
+
+
+def key_for(client: TestClient, role: str) -> dict[str, str]:
+    made = client.post("/api/keys", json={"name": role, "role": role, "prefixes": ["proj/a"]})
+    assert made.status_code == 200, made.text
+    return {"X-API-Key": made.json()["key"]}
+
+
+def test_a_key_exports_nothing_of_the_sources_outside_of_its_own(guarded: TestClient):
+    reader = key_for(guarded, "read-only")
+    [header, *lines] = exported(guarded, reader, history=True)
+    assert header["count"] == 3
+    assert [line["text"] for line in lines] == ["mine", "not a secret", "both"]
+    assert [link["to_id"] for link in lines[2]["links"]] == [1]
+    assert lines[2]["custom_fields"] == {"source_memory_ids": [1]}
+    assert [entry["before"] for entry in lines[1]["history"]] == [None, None]
+    assert [entry["after"] is None for entry in lines[1]["history"]] == [True, False]
+    assert [entry["after"]["metadata"] for entry in lines[2]["history"]] == [{"source_memory_ids": [1]}]
+    everything = json.dumps(lines)
+    assert "secret" not in everything.replace("not a secret", "")
+    assert "proj/ab" not in everything
+    assert exported(guarded, reader, source="proj/ab")[0]["count"] == 0
+
+
+def test_a_key_imports_into_its_own_sources_only(guarded: TestClient):
+    writer = key_for(guarded, "read-write")
+    state = {"text": "x", "source": "proj/ab", "metadata": {}}
+    history = [{"action": "add", "actor": "a", "at": AT, "before": None, "after": state}]
+    body = ndjson(
+        {"text": "one", "source": "proj/a/new"},
+        {"text": "two", "source": "proj/ab"},
+        {"text": "three", "source": "proj/a/../ab"},
+        {"text": "four", "source": "proj/a", "history": history},
+    )
+    for strategy in ("add", "smart"):
+        report = imported(guarded, body, writer, strategy=strategy)
+        assert [error["line"] for error in report["errors"]] == [2, 3, 4]
+        assert report["imported"] + report["skipped"] == 1
+    report = imported(guarded, ndjson({"text": "five", "source": "elsewhere"}), writer, source_remap="elsewhere=proj/a")
+    assert report["imported"] == 1
+    # What another scope holds is neither found nor changed, however near it is.
+    guarded.post("/memory/add", json={"text": "hidden from others", "source": "proj/ab"})
+    again = imported(guarded, ndjson({"text": "hidden from others", "source": "proj/a"}), writer, strategy="smart")
+    assert (again["imported"], again["skipped"]) == (1, 0)
+
+
+def test_a_reader_cannot_import_and_only_an_admin_builds(guarded: TestClient):
+    reader, writer = key_for(guarded, "read-only"), key_for(guarded, "read-write")
+    assert guarded.post("/import", content=b"", headers=reader).status_code == 403
+    assert guarded.post("/index/build", headers=writer).status_code == 403
+    assert guarded.post("/index/build").status_code == 409
+
+
+def test_a_body_of_somebody_without_a_key_is_not_read(start: Start):
+    assert start(api_key=KEY).post("/import", content=Unread()).status_code == 401

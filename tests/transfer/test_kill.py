@@ -1,0 +1,103 @@
+"""An import whose process is killed again and again stores each line once and makes each link once."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from signal import SIGKILL
+from threading import Timer
+from typing import Any
+
+import pytest
+
+from souvenir.transfer.importing import Strategy
+from tests.engine.verbs import add
+from tests.transfer.stores import PATIENCE_S, Store, lines_of, ndjson, open_store
+
+ROOT = Path(__file__).resolve().parents[2]
+ROUNDS = 3
+LINES = 800
+AT = "2023-05-08T09:30:00+00:00"
+
+
+def body() -> bytes:
+    """Every memory is linked to the one before; every hundredth line is bad. Ids begin below those that are taken."""
+    lines, words = [], random.Random(1)
+    for number in range(1, LINES + 1):
+        links = [{"to_id": number - 1, "type": "related_to", "created_at": AT}]
+        good = {
+            "text": " ".join(f"{words.getrandbits(40):x}" for _ in range(4)),
+            "source": "kill",
+            "created_at": AT,
+            "id": number,
+            "links": links,
+        }
+        lines.append(good if number % 100 else {"source": "kill"})
+    return ndjson(*lines)
+
+
+def writes_until_killed(data_dir: Path, writes: int) -> int:
+    """How many memories there were when the process was killed after about so many writes."""
+    command = [sys.executable, "-m", "tests.transfer.importing_process", str(data_dir)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        hanging = Timer(PATIENCE_S, process.kill)
+        hanging.start()
+        try:
+            assert process.stdout is not None
+            said = [process.stdout.readline() for _ in range(writes)]
+        finally:
+            hanging.cancel()
+            process.kill()
+    assert process.returncode == -SIGKILL
+    return int(said[-1])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "writes"), [(Strategy.ADD, range(2, 5)), (Strategy.SMART, range(80, 200))], ids=["add", "smart"]
+)
+def test_an_import_that_is_killed_again_and_again_loses_and_doubles_nothing(
+    tmp_path: Path, strategy: Strategy, writes: range
+):
+    expected, lines = uninterrupted(tmp_path / "expected", strategy)
+    chance, held = random.Random(8900), 1
+    with open_store(tmp_path / "killed", start=False) as store:
+        job_id = begin(store, strategy)
+    for _ in range(ROUNDS):
+        now_held = writes_until_killed(tmp_path / "killed", chance.choice(writes))
+        assert held < now_held <= LINES
+        held = now_held
+    with open_store(tmp_path / "killed", start=False) as store:
+        store.engine.warm_up()
+        store.jobs.start()
+        report = store.jobs.wait(job_id, PATIENCE_S).result
+        assert report is not None
+        assert {**report, "backup": None} == {**expected, "backup": None}
+        assert memory_lines(store) == lines
+        assert len(store.engine.backups()) == 1
+        assert list(store.engine.check()) == []
+        store.jobs.close()
+        assert list(store.spools.path(job_id).parent.iterdir()) == []
+
+
+def begin(store: Store, strategy: Strategy) -> str:
+    add(store.engine, "here before", "notes")
+    return store.submit(body(), strategy=strategy, back_up=True).id
+
+
+def memory_lines(store: Store) -> list[dict[str, Any]]:
+    """All but what was there before."""
+    return lines_of(store.export())[2:]
+
+
+def uninterrupted(data_dir: Path, strategy: Strategy) -> tuple[Mapping[str, Any], list[dict[str, Any]]]:
+    """The report and the memories of the same import when nobody kills it."""
+    with open_store(data_dir) as store:
+        report = store.jobs.wait(begin(store, strategy), PATIENCE_S).result
+        assert report is not None
+        assert report["imported"] + report["skipped"] + report["error_count"] == LINES
+        assert report["error_count"] == LINES // 100
+        assert report["links"] > LINES * 0.9
+        return report, memory_lines(store)
