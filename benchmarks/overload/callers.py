@@ -25,6 +25,7 @@ ADD_EVERY = 5
 SOURCE = "benchmark/overload"
 CONNECTIONS_MAX = 300
 ANSWER_TIMEOUT_S = 30.0
+IDLE_MAX_S = 8.0
 DRIP_INTERVAL_S = 1.0
 DRIP_HEAD = b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n"
 
@@ -117,10 +118,16 @@ def _post(path: str, body: Any) -> bytes:
 
 
 class _Line:
-    """A keep-alive connection."""
+    """A keep-alive connection, not to be used again after it was idle for as long as `fresh` says."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
+        self._used_at = time.perf_counter()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the service will not have closed it as idle."""
+        return time.perf_counter() - self._used_at < IDLE_MAX_S
 
     @classmethod
     async def open(cls, port: int) -> _Line:
@@ -129,6 +136,7 @@ class _Line:
     async def ask(self, request: bytes) -> tuple[int, dict[str, str], bytes]:
         """:raises OSError: If no whole answer comes. :raises EOFError: Likewise."""
         self._writer.write(request)
+        self._used_at = time.perf_counter()
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:-2])}
         return int(head[0].split(" ", 2)[1]), headers, await self._reader.readexactly(int(headers["content-length"]))
@@ -173,6 +181,8 @@ async def _open(load: Load, requests: Iterator[Request], answers: Answers) -> No
 
 
 async def _one(port: int, idle: list[_Line], request: Request, due: float, answers: Answers) -> None:
+    while idle and not idle[0].fresh:
+        idle.pop(0).close()
     try:
         line = idle.pop() if idle else await _Line.open(port)
     except OSError as error:
