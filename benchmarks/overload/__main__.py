@@ -78,7 +78,10 @@ def find_peak(service: Service, seconds: float, runs: dict[str, Run]) -> float:
 
 
 def measure(service: Service, seconds: float, peak_s: float) -> tuple[float, dict[str, Run], int]:
-    """The peak, all runs by what they are, and how many acknowledged adds are not there."""
+    """The peak, all runs by what they are, and how many acknowledged adds are not there.
+
+    The last run repeats one that came before the overload: what differs there is the machine.
+    """
     runs: dict[str, Run] = {}
     peak = find_peak(service, peak_s, runs)
     alone = Load(service.port, HONEST_S, seed=2, callers=HONEST_CALLERS)
@@ -91,6 +94,8 @@ def measure(service: Service, seconds: float, peak_s: float) -> tuple[float, dic
     over = Load(service.port, seconds, seed=4, rate=FACTOR * peak, drips=DRIPS)
     progress(f"{over.rate:.0f} requests a second for {seconds:.0f} s")
     runs["overload"] = play(service, over)
+    again = Load(service.port, peak_s, seed=5, callers=CALLERS[1])
+    runs[f"{CALLERS[1]} callers, afterwards"] = play(service, again)
     lost = sum(missing_adds(service.port, run.answers.acknowledged) for run in runs.values())
     return peak, runs, lost
 

@@ -17,6 +17,7 @@ from http import HTTPStatus
 from socket import socket
 from typing import Any, cast
 
+import structlog
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn._types import ASGI3Application
@@ -53,6 +54,8 @@ SHUTDOWN_S = 20
 
 LOOK_EVERY_TICKS = 10
 """uvicorn ticks ten times a second."""
+
+log = structlog.get_logger(__name__)
 
 HEALTH_PATHS = frozenset({"/health", "/health/ready"})
 
@@ -104,8 +107,16 @@ class Server(uvicorn.Server):
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Connection):
-                    connection.look(now)
+                    self._look_after(connection, now)
         return await super().on_tick(counter)
+
+    @staticmethod
+    def _look_after(connection: Connection, now: float) -> None:
+        try:
+            connection.look(now)
+        except Exception:  # the server's own loop: one connection must not end it
+            log.exception("connection_check_failed")
+            connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         self.config.on_stop()
@@ -217,7 +228,7 @@ class Connection(HttpToolsProtocol):
         return not working and now - self._head_since > (OVER_LIMIT_TIMEOUT_S if self._over_limit else HEAD_TIMEOUT_S)
 
     def _body_stalls(self, now: float) -> bool:
-        if not self._body_open:
+        if not self._body_open or self.cycle is None or self.transport.is_closing():
             return False
         if self.cycle.response_complete:
             return now - self._answered_at > DRAIN_TIMEOUT_S

@@ -142,6 +142,16 @@ def test_what_is_no_http_is_400_in_the_one_error_body(serve: Serve):
     assert (status, body["code"]) == (400, "bad_request")
 
 
+def test_a_target_that_is_no_url_is_400_and_the_service_goes_on(serve: Serve):
+    service = serve()
+    with closing(service.connect()) as peer:
+        peer.sendall(b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        status, _, body = answer_of(peer)
+    assert (status, body["code"]) == (400, "bad_request")
+    with service.client() as client:
+        assert client.get("/health").status_code == 200
+
+
 def test_a_body_that_comes_too_slowly_is_408_and_its_connection_ends(serve: Serve, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bodies, "GRACE_S", 0.2)
     monkeypatch.setattr(connections, "DRAIN_TIMEOUT_S", 0.2)
