@@ -70,6 +70,7 @@ def export_memories(
     history: Annotated[bool, Query(description="Add every change of each memory.")] = False,
 ) -> StreamingResponse:
     """Stream one state of the memories that the key may see, archived ones included, a line of JSON each."""
+    service.audit.act(scope, "export")
     sources = (source_filter(source, boundary=source_boundary),) if source else ()
     lines = WrittenAs(source or None, since, until)
     filters = Filters(sources=sources, since=since, until=until, include_archived=True)

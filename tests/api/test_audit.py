@@ -85,6 +85,15 @@ def test_backups_and_restores_are_acts_and_a_restore_does_not_take_them_back(cli
     assert actions(client, resource_id=name) == ["backup.restore", "backup.restore", "backup.create"]
 
 
+def test_an_export_is_an_act_and_an_import_is_long_work(client: TestClient, add: Add):
+    add("red")
+    exported = client.get("/export")
+    assert client.post("/import", content=exported.content).status_code == 200
+    assert [entry["detail"] for entry in audited(client, action="job.submit")] == ["import"]
+    [entry] = audited(client, action="export")
+    assert (entry["actor"], entry["namespace"]) == ("anonymous", "default")
+
+
 def test_long_work_is_an_act_of_who_asked_for_it(client: TestClient):
     assert client.post("/maintenance/reembed").status_code == 200
     [entry] = audited(client, action="job.submit")
