@@ -72,7 +72,10 @@ def mean_vectors(connection: apsw.Connection, ids: NDArray[np.int64], *, model_i
     sums = np.zeros((len(ids), dim), dtype=np.float32)
     owners = np.array([owner for owner, _ in rows], dtype=np.int64)
     vectors = np.frombuffer(b"".join(vector for _, vector in rows), dtype=np.float32).reshape(-1, dim)
-    np.add.at(sums, np.searchsorted(ids, owners), vectors)
+    found, first = np.unique(owners, return_index=True)
+    if len(found):
+        summed = vectors if len(found) == len(owners) else np.add.reduceat(vectors, first, axis=0)
+        sums[np.searchsorted(ids, found)] = summed
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     np.divide(sums, lengths, out=sums, where=lengths > 0)
     return sums
