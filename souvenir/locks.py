@@ -47,18 +47,32 @@ class ReadersWriterLock:
         self._readers_due -= 1
 
     @contextmanager
-    def write(self) -> Iterator[None]:
+    def write(self, timeout_s: float | None = None) -> Iterator[None]:
+        """:param timeout_s: Wait no longer, since readers that come wait too.
+
+        :raises TimeoutError: If readers did not let go of it in that time.
+        """
         with self._changed:
             self._writers_waiting += 1
-            while self._writing or self._readers or self._readers_due:
-                self._changed.wait()
+            free = self._changed.wait_for(self._is_free, timeout_s)
             self._writers_waiting -= 1
+            if not free:
+                if not self._writing:
+                    self._let_readers_in()
+                raise TimeoutError
             self._writing = True
         try:
             yield
         finally:
             with self._changed:
                 self._writing = False
-                self._writes += 1
-                self._readers_due = self._readers_waiting
-                self._changed.notify_all()
+                self._let_readers_in()
+
+    def _is_free(self) -> bool:
+        return not (self._writing or self._readers or self._readers_due)
+
+    def _let_readers_in(self) -> None:
+        """Those who wait for a writer have waited for one."""
+        self._writes += 1
+        self._readers_due = self._readers_waiting
+        self._changed.notify_all()

@@ -116,3 +116,62 @@ def test_a_reader_that_waits_gets_in_between_two_writes_of_one_thread():
         with lock.write():
             assert entered.is_set()
         future.result(PATIENCE_S)
+
+
+def test_a_writer_that_waits_no_longer_lets_those_in_who_waited_for_it():
+    lock, reading, over = ReadersWriterLock(), Event(), Event()
+
+    def read_long() -> None:
+        with lock.read():
+            reading.set()
+            assert over.wait(PATIENCE_S)
+
+    def try_to_write() -> None:
+        with pytest.raises(TimeoutError), lock.write(timeout_s=A_MOMENT_S):
+            pytest.fail("somebody reads")
+
+    def read() -> bool:
+        with lock.read():
+            return True
+
+    with ThreadPoolExecutor(12) as threads:
+        long = threads.submit(read_long)
+        assert reading.wait(PATIENCE_S)
+        for _ in range(3):
+            writers = [threads.submit(try_to_write) for _ in range(2)]
+            readers = [threads.submit(read) for _ in range(8)]
+            assert all(reader.result(PATIENCE_S) for reader in readers)
+            for writer in writers:
+                writer.result(PATIENCE_S)
+        over.set()
+        long.result(PATIENCE_S)
+    with lock.write(timeout_s=A_MOMENT_S):
+        pass
+
+
+def test_writers_that_give_up_leave_the_others_alone():
+    lock, inside, gave_up = ReadersWriterLock(), 0, 0
+    guard = Lock()
+    seen: list[int] = []
+
+    def write(number: int) -> None:
+        nonlocal inside, gave_up
+        try:
+            with lock.write(timeout_s=None if number % 2 else 0.0001):
+                inside += 1
+                seen.append(inside)
+                inside -= 1
+        except TimeoutError:
+            with guard:
+                gave_up += 1
+
+    def read(_: int) -> None:
+        with lock.read():
+            seen.append(inside + 1)
+
+    with ThreadPoolExecutor(8) as threads:
+        work = [threads.submit(read if number % 3 == 0 else write, number) for number in range(3000)]
+        for future in work:
+            future.result(PATIENCE_S)
+    assert set(seen) == {1}
+    assert len(seen) + gave_up == 3000

@@ -170,6 +170,7 @@ class Models:
         :param ready: Whether nothing is missing; may write, and raise to change nothing. Nothing else is read or
             written meanwhile.
         :return: Whether it was ready.
+        :raises TimeoutError: If a read takes too long to wait for; try again later.
         """
         following = self._next
         if following is None:

@@ -32,6 +32,9 @@ PASSAGES_AT_ONCE = 64
 
 REMOVED_AT_ONCE = 512
 
+SWITCH_PAUSE_S = 1.0
+"""Before the switch is tried again, if something is read for long."""
+
 PROBE = "Does this model embed?"
 
 log = structlog.get_logger(__name__)
@@ -181,7 +184,7 @@ class Reembedding:
         return after
 
     def _switch(self, job: RunningJob, embedder: Embedder, spec: ModelSpec, state: _State) -> _State | None:
-        """The state after the switch, or None if something was written meanwhile."""
+        """The state after the switch, or None if something was written meanwhile or is read for long."""
         after = replace(state, last=0, switched=True)
 
         def ready(connection: apsw.Connection) -> bool:
@@ -190,7 +193,13 @@ class Reembedding:
             _save(job, connection, after)
             return True
 
-        return after if self._engine.models.switch(to_json(spec.to_json()), ready) else None
+        try:
+            return after if self._engine.models.switch(to_json(spec.to_json()), ready) else None
+        except TimeoutError:
+            log.info("model_change_waits", reason="a long read is not over")
+            job.closing.wait(SWITCH_PAUSE_S)
+            job.checkpoint(done=state.embedded, total=state.total, state=asdict(state))
+            return None
 
     def _remove_old(self, job: RunningJob, state: _State) -> None:
         """It is too late to cancel now: that only ends the counting."""

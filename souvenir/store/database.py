@@ -34,6 +34,8 @@ from souvenir.types import FloatVector, Scope
 
 T = TypeVar("T")
 READERS = 4
+SWITCH_WAIT_S = 0.5
+"""That a change of the model waits, with everybody behind it, for the reads that run."""
 
 
 class Database:
@@ -187,6 +189,7 @@ class Database:
 
         :param ready: Whether they are all there; may write, and raise to change nothing.
         :param switched: Called before anyone reads or writes again.
+        :raises TimeoutError: If a long read, such as a backup, does not end soon; nobody is held up for longer.
         """
 
         def work(connection: apsw.Connection) -> bool:
@@ -196,7 +199,7 @@ class Database:
                 vectors.note(connection, key, value)
             return True
 
-        with self._gate.write():
+        with self._gate.write(timeout_s=SWITCH_WAIT_S):
             done = self._writer.write(work)
             if done:
                 self.model_id, self._model_spec = model_id, spec

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event, Thread
 
+import apsw
 import pytest
 
 from memory_engine import MemoryEngine
@@ -14,6 +15,7 @@ from souvenir.errors import BackupDamaged, EmbeddingUnavailable
 from souvenir.jobs import worker
 from souvenir.reembedding import job as reembedding
 from souvenir.settings import EmbedProvider
+from souvenir.store import database
 from souvenir.store.jobs import JobStatus
 from souvenir.types import MemoryDraft, MemoryPatch, Scope, SearchQuery
 from tests.fake_embedder import FakeEmbedder
@@ -150,6 +152,35 @@ def test_a_write_that_was_prepared_with_the_old_model_is_embedded_again(engine: 
     engine.write(DEFAULT, lambda tx: tx.insert(MemoryDraft(text, "s"), passages))
     hit = engine.search(DEFAULT, SearchQuery(text, hybrid=False)).hits[0]
     assert (hit.memory.text, round(hit.parts.similarity, 5)) == (text, 1.0)
+    assert models_of_vectors(engine) == {"other@1": 11}
+    assert list(engine.check()) == []
+
+
+def test_a_long_read_holds_the_switch_up_and_nobody_else(
+    engine: MemoryEngine, open_jobs: OpenJobs, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(database, "SWITCH_WAIT_S", 0.01)
+    monkeypatch.setattr(reembedding, "SWITCH_PAUSE_S", 0.01)
+    fill(engine, 10)
+    tried = Event()
+    switch = engine.models.switch
+
+    def counted(spec: str, ready: Callable[[apsw.Connection], bool]) -> bool:
+        try:
+            return switch(spec, ready)
+        except TimeoutError:
+            tried.set()
+            raise
+
+    monkeypatch.setattr(engine.models, "switch", counted)
+    with engine.namespace(DEFAULT):
+        jobs = open_jobs()
+        job = jobs.submit("reembed", DEFAULT, {"spec": OTHER.to_json()})
+        assert tried.wait(PATIENCE_S)
+        assert engine.search(DEFAULT, SearchQuery("red apple")).degraded == ()
+        engine.add(DEFAULT, MemoryDraft("red apple written meanwhile", "s"))
+        assert engine.stats(DEFAULT).model_id == "fake@1"
+    assert jobs.wait(job.id, PATIENCE_S).status is JobStatus.COMPLETED
     assert models_of_vectors(engine) == {"other@1": 11}
     assert list(engine.check()) == []
 
