@@ -42,8 +42,8 @@ def engine(settings: Settings) -> Iterator[MemoryEngine]:
 def open_jobs(engine: MemoryEngine) -> Iterator[OpenJobs]:
     with ExitStack() as opened:
 
-        def open_them(make: MakeEmbedder = make_any) -> Jobs:
-            handler = Reembedding(engine, make, adopt=lambda embedder: None)
+        def open_them(make: MakeEmbedder = make_any, adopt: Callable[[object], None] = lambda embedder: None) -> Jobs:
+            handler = Reembedding(engine, make, adopt)
             jobs = opened.enter_context(closing(Jobs(engine, [handler], queue_max=10, retention_days=1)))
             jobs.start()
             return jobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 
@@ -11,13 +12,15 @@ import pytest
 
 from memory_engine import MemoryEngine
 from souvenir.embedding.specs import ModelSpec
-from souvenir.errors import BackupDamaged, EmbeddingUnavailable
+from souvenir.errors import BackupDamaged, EmbeddingUnavailable, ServiceClosing
 from souvenir.jobs import worker
+from souvenir.jobs.worker import Jobs
 from souvenir.reembedding import job as reembedding
-from souvenir.settings import EmbedProvider
+from souvenir.reembedding.job import Reembedding
+from souvenir.settings import EmbedProvider, Settings
 from souvenir.store import database
 from souvenir.store.jobs import JobStatus
-from souvenir.types import MemoryDraft, MemoryPatch, Scope, SearchQuery
+from souvenir.types import FloatVector, MemoryDraft, MemoryPatch, Scope, SearchQuery
 from tests.fake_embedder import FakeEmbedder
 from tests.jobs.handlers import PATIENCE_S
 from tests.reembedding.conftest import (
@@ -30,7 +33,7 @@ from tests.reembedding.conftest import (
     fill,
     models_of_vectors,
 )
-from tests.reembedding.embedders import FAKE, OTHER, Held, NarrowEmbedder, OtherEmbedder
+from tests.reembedding.embedders import FAKE, OTHER, Held, NarrowEmbedder, OtherEmbedder, make_any
 
 ELSEWHERE = Scope("elsewhere")
 
@@ -260,11 +263,11 @@ def test_a_change_that_was_interrupted_goes_on(engine: MemoryEngine, open_jobs: 
     first = open_jobs(lambda spec: OtherEmbedder(held))
     job = first.submit("reembed", DEFAULT, {"spec": OTHER.to_json()})
     assert held.reached.wait(PATIENCE_S)
-    closing = Thread(target=first.close)
-    closing.start()
+    stopping = Thread(target=first.close)
+    stopping.start()
     assert first._closing.wait(PATIENCE_S)
     held.open.set()
-    closing.join()
+    stopping.join()
     assert list(engine.check()) == []
     assert models_of_vectors(engine) == {"fake@1": 40, "other@1": 8}
     second = open_jobs(lambda spec: OtherEmbedder(embedded.extend))
@@ -272,6 +275,73 @@ def test_a_change_that_was_interrupted_goes_on(engine: MemoryEngine, open_jobs: 
     assert len(embedded) == 1 + 32
     assert models_of_vectors(engine) == {"other@1": 40}
     assert list(engine.check()) == []
+
+
+def test_a_change_that_was_interrupted_after_the_switch_still_removes_the_old_vectors(
+    engine: MemoryEngine, open_jobs: OpenJobs
+):
+    fill(engine, 40)
+    adopted, closing_began = Event(), Event()
+
+    def adopt(embedder: object) -> None:
+        adopted.set()
+        assert closing_began.wait(PATIENCE_S)
+
+    first = open_jobs(adopt=adopt)
+    job = first.submit("reembed", DEFAULT, {"spec": OTHER.to_json()})
+    assert adopted.wait(PATIENCE_S)
+    stopping = Thread(target=first.close)
+    stopping.start()
+    assert first._closing.wait(PATIENCE_S)
+    closing_began.set()
+    stopping.join()
+    assert engine.stats(DEFAULT).model_id == "other@1"
+    assert models_of_vectors(engine) == {"fake@1": 40, "other@1": 40}
+    assert list(engine.check()) == []
+    second = open_jobs()
+    assert second.wait(job.id, PATIENCE_S).result == {"model": "other@1", "embedded": 40, "already_serving": False}
+    assert models_of_vectors(engine) == {"other@1": 40}
+    assert list(engine.check()) == []
+
+
+def test_a_write_that_comes_just_before_the_switch_is_not_left_out(
+    engine: MemoryEngine, open_jobs: OpenJobs, monkeypatch: pytest.MonkeyPatch
+):
+    fill(engine, 10)
+    text = "red apple written at the last moment"
+    [passages] = engine.prepare([text])
+    switch, late = engine.models.switch, list[int]()
+
+    def late_write(spec: str, ready: Callable[[apsw.Connection], bool]) -> bool:
+        if not late:
+            late.append(engine.write(DEFAULT, lambda tx: tx.insert(MemoryDraft(text, "s"), passages)).id)
+        return switch(spec, ready)
+
+    monkeypatch.setattr(engine.models, "switch", late_write)
+    jobs = open_jobs()
+    job = jobs.wait(jobs.submit("reembed", DEFAULT, {"spec": OTHER.to_json()}).id, PATIENCE_S)
+    assert job.status is JobStatus.COMPLETED
+    assert models_of_vectors(engine) == {"other@1": 11}
+    assert engine.search(DEFAULT, SearchQuery(text, hybrid=False)).hits[0].memory.id == late[0]
+    assert list(engine.check()) == []
+
+
+def test_a_search_whose_model_is_replaced_under_it_is_answered_by_the_new_one(settings: Settings):
+    class Replaced(FakeEmbedder):
+        """Is closed while it embeds a query."""
+
+        def embed_query(self, text: str) -> FloatVector:
+            job = jobs.submit("reembed", DEFAULT, {"spec": OTHER.to_json()})
+            assert jobs.wait(job.id, PATIENCE_S).status is JobStatus.COMPLETED
+            raise ServiceClosing
+
+    with closing(MemoryEngine.open(settings, Replaced())) as engine:
+        fill(engine, 10)
+        handler = Reembedding(engine, make_any, adopt=lambda embedder: None)
+        with closing(Jobs(engine, [handler], queue_max=10, retention_days=1)) as jobs:
+            jobs.start()
+            result = engine.search(DEFAULT, SearchQuery("red apple"))
+    assert (result.degraded, len(result.hits)) == ((), 5)
 
 
 def test_the_same_model_again_only_says_so(engine: MemoryEngine, reembed: Reembed):
