@@ -204,7 +204,7 @@ class Settings(BaseSettings):
         description="Seconds that a request may be expected to wait for its turn; else it is refused at once (429).",
     )
     max_searches: int = Field(
-        default=0, ge=0, description="Searches worked on at once; 0 takes two a core, more where another server embeds."
+        default=0, ge=0, description="Searches worked on at once; 0 takes one a core, more where another server embeds."
     )
     max_writes: int = Field(default=0, ge=0, description="Writes worked on at once; 0 takes as many as for searches.")
     max_reads: int = Field(
@@ -217,7 +217,10 @@ class Settings(BaseSettings):
         default=512, ge=1, description="Open connections; on further ones only health is answered (503)."
     )
     stall_timeout_s: float = Field(
-        default=20.0, gt=0, description="Seconds after which a client that neither sends nor takes anything is cut off."
+        default=20.0,
+        gt=0,
+        description="Seconds after which a client is cut off that sends neither a further 64 KiB of its body nor its "
+        "end, or takes nothing of its answer.",
     )
     body_memory_mb: int = Field(
         default=128, ge=1, description="Memory for request bodies that are being worked on, in MiB (429 above)."

@@ -280,7 +280,7 @@ class Admission:
 
     def __init__(self, settings: Settings) -> None:
         cores = os.cpu_count() or 1
-        embedding = (2 if settings.embed_provider is EmbedProvider.ONNX else REMOTE_PLACES_PER_CORE) * cores
+        embedding = (1 if settings.embed_provider is EmbedProvider.ONNX else REMOTE_PLACES_PER_CORE) * cores
         places = {
             CostClass.LIGHT: settings.max_reads or max(8, 2 * cores),
             CostClass.SEARCH: settings.max_searches or embedding,

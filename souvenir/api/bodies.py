@@ -10,11 +10,28 @@ from collections.abc import AsyncIterator
 
 from souvenir.errors import BodyTooSlow, Overloaded, ServiceClosing
 
-GRACE_S = 10.0
-"""A body may take this long however small it is."""
+WINDOW_BYTES = 64 * 1024
+"""So much more of a body, or its end, must come within each window: what came fast before buys no time to drip."""
 
-MIN_BYTES_PER_S = 4096
-"""And one second more for this many bytes: a phone at the edge of its network sends that much."""
+WINDOW_S = 16.0
+
+MIN_BYTES_PER_S = int(WINDOW_BYTES / WINDOW_S)
+"""What that comes to: a phone at the edge of its network sends it."""
+
+
+class BodyProgress:
+    """Counts a body as it comes, in windows of WINDOW_BYTES."""
+
+    def __init__(self) -> None:
+        self._window_bytes = 0
+
+    def came(self, size: int) -> bool:
+        """Whether these bytes fill the window; then the next one begins."""
+        self._window_bytes += size
+        if self._window_bytes < WINDOW_BYTES:
+            return False
+        self._window_bytes = 0
+        return True
 
 
 class BodyMemory:
@@ -33,8 +50,9 @@ class BodyMemory:
         :raises BodyTooSlow: If it comes too slowly.
         :raises ServiceClosing: If the service is told to stop before it is there.
         """
-        began = asyncio.get_running_loop().time()
-        limit = asyncio.timeout_at(began + GRACE_S)
+        loop = asyncio.get_running_loop()
+        limit = asyncio.timeout_at(loop.time() + WINDOW_S)
+        progress = BodyProgress()
         parts: list[bytes] = []
         size = 0
         self._arriving.add(limit)
@@ -44,7 +62,8 @@ class BodyMemory:
                     self._take(len(chunk))
                     size += len(chunk)
                     parts.append(chunk)
-                    limit.reschedule(began + GRACE_S + size / MIN_BYTES_PER_S)
+                    if progress.came(len(chunk)):
+                        limit.reschedule(loop.time() + WINDOW_S)
         except BaseException as error:
             self.release(size)
             if isinstance(error, TimeoutError):

@@ -24,6 +24,7 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from souvenir.api.bodies import BodyProgress
 from souvenir.api.errors import error_response
 from souvenir.errors import TooManyConnections
 from souvenir.settings import Settings
@@ -160,7 +161,8 @@ class Connection(HttpToolsProtocol):
         self._head_since: float | None = None
         self._head_bytes = 0
         self._body_open = False
-        self._received_at = self._answered_at = 0.0
+        self._received_at = self._answered_at = self._window_since = 0.0
+        self._progress = BodyProgress()
         self._mark: _Mark | None = None
 
     # --- what uvicorn tells ------------------------------------------------------------------------------------
@@ -194,11 +196,17 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._head_since, self._body_open = None, True
+        self._window_since, self._progress = self._received_at, BodyProgress()
         refusal = None if self._over_limit else self.config.shed(self.parser.get_method(), self.url)
         self.app = self._application if refusal is None else cast(ASGI3Application, refusal)
         super().on_headers_complete()
         if self._over_limit:
             self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        if self._progress.came(len(body)):
+            self._window_since = self._received_at
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._body_open = False
@@ -233,8 +241,8 @@ class Connection(HttpToolsProtocol):
         if self.cycle.response_complete:
             return now - self._answered_at > DRAIN_TIMEOUT_S
         if self.flow.read_paused or self.cycle.waiting_for_100_continue:
-            self._received_at = now  # it is our turn
-        return now - self._received_at > self.config.stall_timeout_s
+            self._window_since = now  # it is our turn
+        return now - self._window_since > self.config.stall_timeout_s
 
     def _answer_stalls(self, now: float) -> bool:
         untaken_bytes = self.transport.get_write_buffer_size()

@@ -2,7 +2,7 @@
 
 A request that is given up at its deadline is still worked on by its thread, which nobody can stop; its place and its
 body's memory are given back when that is through. An answer that is streamed keeps its place until it was taken. The
-deadline counts from the last piece of the body, so that an upload is bounded by its progress.
+deadline counts from the last WINDOW_BYTES of the body, so that an upload is bounded by its progress.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from souvenir.api.admission import Lane, Refusal, Turn
-from souvenir.api.bodies import BodyMemory
+from souvenir.api.bodies import BodyMemory, BodyProgress
 from souvenir.api.observer import CLIENT_LEFT
 from souvenir.deadlines import Deadline, deadline
 from souvenir.errors import BodyTooSlow, DeadlineExceeded, Overloaded, ServiceClosing, SouvenirError
@@ -43,13 +43,15 @@ class HeldRequest(Request):
         self.body_bytes = len(self._body)
 
     def renew_with_body(self, until: Deadline) -> None:
-        """Let the deadline count anew from every piece of the body that `handle` reads."""
-        receive = self._receive
+        """Let the deadline count anew from every window of the body that `handle` reads, and from its end."""
+        receive, progress = self._receive, BodyProgress()
 
         async def renewing() -> Message:
             message = await receive()
             if message["type"] == "http.request":
-                until.renew()
+                filled = progress.came(len(message.get("body", b"")))
+                if filled or not message.get("more_body", False):
+                    until.renew()
             return message
 
         self._receive = renewing

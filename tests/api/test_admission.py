@@ -225,4 +225,4 @@ def test_an_answer_that_is_streamed_keeps_its_place_until_it_was_taken(busy):
 def test_a_service_whose_vectors_come_from_another_server_works_on_more_requests_at_once():
     here = Admission(Settings()).figures()[CostClass.SEARCH]
     remote = Admission(Settings(embed_provider=EmbedProvider.OLLAMA)).figures()[CostClass.SEARCH]
-    assert remote.places == 8 * here.places
+    assert remote.places == 16 * here.places

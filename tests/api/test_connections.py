@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from tests.api.conftest import JSON
 
 Serve = Callable[..., "Served"]
 HEAD = b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+IMPORT_HEAD = b"POST /import HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n"
 
 
 class Served:
@@ -101,6 +103,25 @@ def received_from(peer: socket.socket) -> bytes:
     return received
 
 
+def drip(*peers: socket.socket) -> None:
+    """Send a byte at a time on each until the other side answered or ended them all."""
+    dripping = set(peers)
+
+    def all_ended() -> bool:
+        for peer in list(dripping):
+            ended = bool(select.select([peer], [], [], 0.02)[0])
+            if not ended:
+                try:
+                    peer.sendall(b" ")
+                except OSError:
+                    ended = True
+            if ended:
+                dripping.discard(peer)
+        return not dripping
+
+    until(all_ended)
+
+
 def answer_of(peer: socket.socket) -> tuple[int, dict[str, str], Any]:
     """Status, headers and parsed body of the one answer that comes before the connection ends."""
     head, _, content = received_from(peer).partition(b"\r\n\r\n")
@@ -153,7 +174,7 @@ def test_a_target_that_is_no_url_is_400_and_the_service_goes_on(serve: Serve):
 
 
 def test_a_body_that_comes_too_slowly_is_408_and_its_connection_ends(serve: Serve, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bodies, "GRACE_S", 0.2)
+    monkeypatch.setattr(bodies, "WINDOW_S", 0.2)
     monkeypatch.setattr(connections, "DRAIN_TIMEOUT_S", 0.2)
     service = serve()
     with closing(service.connect()) as peer:
@@ -163,6 +184,33 @@ def test_a_body_that_comes_too_slowly_is_408_and_its_connection_ends(serve: Serv
     assert body["request_id"] == headers["x-request-id"]
     until(lambda: service.open_connections == 0)
     assert service.service.bodies.held_bytes == 0
+
+
+def test_a_body_that_comes_fast_and_then_drips_gives_its_memory_back(serve: Serve, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bodies, "WINDOW_S", 0.4)
+    monkeypatch.setattr(connections, "DRAIN_TIMEOUT_S", 0.2)
+    service = serve()
+    with closing(service.connect()) as peer:
+        peer.sendall(HEAD + b"Content-Length: 2000000\r\n\r\n" + b" " * 1_000_000)
+        until(lambda: service.service.bodies.held_bytes >= 1_000_000)
+        drip(peer)
+        status, _, body = answer_of(peer)
+    assert (status, body["code"]) == (408, "body_too_slow")
+    assert service.service.bodies.held_bytes == 0
+
+
+def test_a_body_that_fills_each_window_may_take_longer_than_one(serve: Serve, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bodies, "WINDOW_S", 0.8)
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(6):
+            threading.Event().wait(0.2)
+            yield b" " * bodies.WINDOW_BYTES
+        yield b'{"query": "apple"}'
+
+    with serve(stall_timeout_s=0.8).client() as client:
+        response = client.post("/search", content=pieces(), headers={"Content-Type": "application/json"})
+    assert response.status_code == 200
 
 
 def test_an_upload_that_stalls_is_cut_off(serve: Serve):
@@ -194,11 +242,35 @@ def test_an_upload_that_goes_on_may_take_longer_than_the_deadline(serve: Serve):
 
     def pieces() -> Iterator[bytes]:
         for _ in range(6):
-            threading.Event().wait(0.1)
-            yield b"piece"
+            threading.Event().wait(0.2)
+            yield b"x" * bodies.WINDOW_BYTES
 
-    with serve(routes, request_timeout_s=0.4).client() as client:
-        assert client.post("/upload", content=pieces()).text == "30"
+    with serve(routes, request_timeout_s=0.8, stall_timeout_s=0.8).client() as client:
+        assert client.post("/upload", content=pieces()).text == str(6 * bodies.WINDOW_BYTES)
+
+
+def test_imports_that_drip_are_cut_off_and_others_get_their_places(serve: Serve):
+    service = serve(max_long=2, stall_timeout_s=0.4)
+    with ExitStack() as slow, service.client() as client:
+        peers = [slow.enter_context(closing(service.connect())) for _ in range(2)]
+        for peer in peers:
+            peer.sendall(IMPORT_HEAD + b" " * 2 * bodies.WINDOW_BYTES)
+        until(lambda: long_ones(service).at_work == 2)
+        drip(*peers)
+        until(lambda: long_ones(service).at_work == 0)
+        assert client.get("/export").status_code == 200
+        assert list(service.service.settings.import_dir.iterdir()) == []
+
+
+def test_an_import_that_drips_does_not_renew_its_deadline(serve: Serve, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(connections, "DRAIN_TIMEOUT_S", 0.2)
+    service = serve(request_timeout_s=0.4)
+    with closing(service.connect()) as peer:
+        peer.sendall(IMPORT_HEAD)
+        drip(peer)
+        status, _, body = answer_of(peer)
+    assert (status, body["code"]) == (503, "deadline_exceeded")
+    until(lambda: long_ones(service).at_work == 0)
 
 
 def test_an_answer_that_nobody_takes_is_cut_off(serve: Serve):
@@ -252,6 +324,10 @@ def test_twenty_slow_clients_do_not_keep_an_honest_one_out(serve: Serve):
         assert client.post("/memory/add", json={"text": "red apple", "source": "s"}).status_code == 200
         assert client.post("/search", json={"query": "apple"}).json()["results"][0]["text"] == "red apple"
         assert client.get("/memories/count").json() == {"count": 1}
+
+
+def long_ones(served: Served) -> LaneFigures:
+    return served.service.admission.figures()[CostClass.LONG]
 
 
 def searches(served: Served) -> LaneFigures:
