@@ -161,7 +161,9 @@ class Settings(BaseSettings):
     analyser_language: str = Field(default="english", description="Snowball language of the stemmer, in lower case.")
 
     max_backups: int = Field(
-        default=10, ge=1, description="Backups kept; the oldest beyond that are removed, never the newest."
+        default=10,
+        ge=1,
+        description="Backups kept of those that writers cause, and as many of all others; the oldest beyond go.",
     )
     backup_interval_hours: float = Field(
         default=24.0, ge=0, description="Hours from one scheduled backup to the next; 0 makes none."

@@ -61,19 +61,33 @@ class Door:
         :raises TooManyAttempts: If the address sent too many wrong ones of late; the key is not looked at then.
         :raises Unauthorized: If the key is wrong, or missing where one is needed.
         """
+        if sent:
+            self._attempts.require_few(address)
+        try:
+            caller = self.look_again(sent)
+        except Unauthorized:
+            if sent:
+                self._attempts.count(address)
+            raise
+        if caller.key is not None:
+            self._keys.use(caller.key)
+        return caller
+
+    def look_again(self, sent: bytes | None) -> Caller:
+        """Who asks now, of a request that was admitted a while ago: its key may have been changed or revoked since.
+
+        :raises Unauthorized: If it would not be admitted any more.
+        """
         if not sent:
             if self._env_key or self._keys.any_made:
                 raise Unauthorized("Invalid or missing API key")
             return Caller(ANONYMOUS, Role.ADMIN)
-        self._attempts.require_few(address)
         if self._env_key and hmac.compare_digest(sent, self._env_key):
             return Caller(ENV_KEY, Role.ADMIN)
         key = self._keys.holder_of(sent)
         if key is None:
-            self._attempts.count(address)
             raise Unauthorized("Invalid or missing API key")
-        self._keys.use(key)
-        return Caller(f"key:{key.id}", key.role, key)
+        return Caller(key.actor, key.role, key)
 
     def admits_admin(self, sent: bytes | None, address: str) -> bool:
         """Whether a request that is answered in any case may be answered in full."""

@@ -26,7 +26,7 @@ from memory_engine import MemoryEngine
 from souvenir.engine.maintenance import Maintenance
 from souvenir.errors import Conflict, KeyNotFound, KeyNotUsable, NothingToDo, Overloaded, Unavailable
 from souvenir.moments import utc_now
-from souvenir.store import audit
+from souvenir.store import audit, jobs
 from souvenir.store import keys as rows
 from souvenir.store.audit import AuditEvent
 from souvenir.store.keys import ApiKey, Usage
@@ -172,6 +172,8 @@ class ApiKeys:
             if before.role is Role.ADMIN and after.role is not Role.ADMIN:
                 self._require_admin_beside(connection, key_id, "Make another admin key first")
             rows.put(connection, after)
+            if (before.role, before.prefixes, before.namespace) != (after.role, after.prefixes, after.namespace):
+                jobs.request_cancel_of(connection, before.actor)
             return after
 
         return self._change(work, "key.update", by)
@@ -192,7 +194,7 @@ class ApiKeys:
         return NewKey(self._change(work, "key.rotate", by), secret)
 
     def revoke(self, key_id: str, *, by: Scope) -> None:
-        """Let a key stop for good, at once.
+        """Let a key stop for good, at once, and its jobs at their next step.
 
         :raises KeyNotFound: If there is no such key, or it was revoked already.
         :raises Conflict: If nobody could make a further key.
@@ -204,6 +206,7 @@ class ApiKeys:
                 self._require_admin_beside(connection, key_id, "Make another admin key first")
             after = replace(before, revoked_at=utc_now())
             rows.put(connection, after)
+            jobs.request_cancel_of(connection, before.actor)
             return after
 
         self._change(work, "key.revoke", by)

@@ -95,6 +95,15 @@ def admit(request: Request, sent: bytes | None) -> Caller:
     return caller_of(request)
 
 
+async def look_again(request: Request) -> Caller:
+    """Who asks now, after a request waited for its body or its turn.
+
+    :raises Unauthorized: If its key was revoked or replaced meanwhile.
+    """
+    caller = request.state.caller = service_of(request).door.look_again(await sent_key(request))
+    return caller
+
+
 def caller_of(request: Request) -> Caller:
     """Who asks, once they were admitted."""
     caller: Caller = request.state.caller

@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 
 from souvenir.api.admission import cost_of
-from souvenir.api.caller import GUARDS, admit, scope_of, sent_key, service_of
+from souvenir.api.caller import GUARDS, admit, look_again, scope_of, sent_key, service_of
 from souvenir.api.intake import HeldRequest, answer
 
 _ANY = TypeAdapter[Any](Any)
@@ -51,13 +51,19 @@ class JsonRoute(APIRoute):
                 scope_of(request, caller, needed, request.headers.get("X-Namespace"))
             return await in_turn(JsonRequest(request.scope, request.receive))
 
+        async def handle_as_of_now(request: Request) -> Response:
+            if needed is not None:
+                # Body and turn may have taken long, and keys are revoked at once.
+                await look_again(request)
+            return await handle(request)
+
         async def in_turn(request: JsonRequest) -> Response:
             service = service_of(request)
             lane = service.admission.lane(cost)
             if lane is None:
                 return await handle(request)
-            timeout_s = service.settings.request_timeout_s
-            return await answer(request, handle, lane, service.bodies, holds_body=holds_body, timeout_s=timeout_s)
+            timeout_s, bodies = service.settings.request_timeout_s, service.bodies
+            return await answer(request, handle_as_of_now, lane, bodies, holds_body=holds_body, timeout_s=timeout_s)
 
         return handle_json
 

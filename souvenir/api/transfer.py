@@ -8,7 +8,7 @@ from fastapi import Query, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from souvenir.api.caller import Admin, Reader, RunningService, Writer
+from souvenir.api.caller import Admin, Reader, RunningService, Writer, sent_key
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import EndMoment, Moment, OptionalSource
 from souvenir.api.json_route import router
@@ -27,7 +27,7 @@ from souvenir.api.transfer_models import (
 from souvenir.transfer.building import BuildHandler
 from souvenir.transfer.importing import ImportHandler, ImportOrder
 from souvenir.transfer.spool import Spool, first_line
-from souvenir.types import Filters, Scope
+from souvenir.types import Filters, Role, Scope
 
 routes = router("transfer")
 
@@ -98,11 +98,13 @@ async def import_memories(
     """Store the memories of a file with their times, keys and links; lines that cannot be stored are reported."""
     order = ImportOrder(strategy_named(strategy), remap_of(source_remap), back_up=not no_backup)
     spool = await service.transfer.spools.receive(request.stream())
-    return await run_in_threadpool(_import, service, scope, spool, order, wait_s)
+    return await run_in_threadpool(_import, service, scope, await sent_key(request), spool, order, wait_s)
 
 
-def _import(service: Service, scope: Scope, spool: Spool, order: ImportOrder, wait_s: float) -> Any:
+def _import(service: Service, scope: Scope, sent: bytes | None, spool: Spool, order: ImportOrder, wait_s: float) -> Any:
     with service.transfer.spools.until_submitted(spool.job_id):
+        # The body may have taken long, and keys are revoked at once.
+        scope = service.door.look_again(sent).scope(Role.READ_WRITE, scope.namespace)
         ReadAs().check_header(first_line(spool.path))
         parameters = order.parameters(spool)
         return service.long_work.run(ImportHandler.kind, scope, parameters, wait_s=wait_s, job_id=spool.job_id)

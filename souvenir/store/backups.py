@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -31,6 +31,11 @@ AUTOMATIC = frozenset(
     {"pre_build", "pre_deduplicate", "pre_delete", "pre_import", "pre_restore", "snapshot", SCHEDULED}
 )
 """Reasons of backups that nobody named: the service's own, and the snapshots that clients make before bulk deletes."""
+
+
+OF_WRITERS = frozenset({"pre_delete", "pre_import", "snapshot"})
+"""Reasons of backups that whoever may write can cause. They are counted by themselves, so that no writer pushes out
+what an operator or the schedule made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +111,24 @@ class Backups:
     def evict(self, *, but: Collection[str] = ()) -> list[str]:
         """Remove backups beyond the number kept: the oldest of those that the service made, then the oldest of all.
 
-        Never the newest, nor those named.
+        The number is kept of those that writers cause, and of all others. Never the newest of either, nor those named.
 
         A folder is hidden before it is emptied, so that none is ever half a backup.
         """
         with self._evicting:
             backups = self.all()
-            going = [backup for backup in backups[:0:-1] if backup.name not in but]
-            going.sort(key=lambda backup: backup.reason not in AUTOMATIC)
-            evicted = [backup.name for backup in going[: max(0, len(backups) - self._keep)]]
+            by_writers = [backup for backup in backups if backup.reason in OF_WRITERS]
+            others = [backup for backup in backups if backup.reason not in OF_WRITERS]
+            evicted = [name for kind in (by_writers, others) for name in self._beyond(kind, but)]
             for name in evicted:
                 shutil.rmtree((self._directory / name).rename(self._partial(f"{name}.evicted")))
         return evicted
+
+    def _beyond(self, backups: Sequence[Backup], but: Collection[str]) -> list[str]:
+        """:param backups: Of one kind, newest first."""
+        going = [backup for backup in backups[:0:-1] if backup.name not in but]
+        going.sort(key=lambda backup: backup.reason not in AUTOMATIC)
+        return [backup.name for backup in going[: max(0, len(backups) - self._keep)]]
 
     def clear_partial(self) -> None:
         """Remove what a crash left half written."""

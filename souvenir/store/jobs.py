@@ -164,6 +164,13 @@ def request_cancel(connection: apsw.Connection, job_id: str, now: datetime) -> N
     )
 
 
+def request_cancel_of(connection: apsw.Connection, actor: str) -> None:
+    """Tell every unfinished job of somebody to end; one that waits ends when its turn comes."""
+    connection.execute(
+        "UPDATE jobs SET cancel_requested = 1 WHERE actor = ? AND status IN ('queued', 'running')", (actor,)
+    )
+
+
 def requeue_running(connection: apsw.Connection) -> None:
     """At a start nothing runs: what did goes on from its last state."""
     connection.execute("UPDATE jobs SET status = 'queued' WHERE status = 'running'")

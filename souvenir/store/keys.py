@@ -41,6 +41,11 @@ class ApiKey:
     usage_count: int = 0
     revoked_at: datetime | None = None
 
+    @property
+    def actor(self) -> str:
+        """What history and jobs name as the one who acted with it."""
+        return f"key:{self.id}"
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:

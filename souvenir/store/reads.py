@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 import numpy as np
 
+from souvenir.errors import InvalidRequest
 from souvenir.moments import from_us
 from souvenir.sources import PARENT, SEPARATOR
 from souvenir.store.rows import MEMORY_COLUMNS, ids_parameter, link_of, memory_of, passage_of, same_json
@@ -219,7 +220,12 @@ def keyed_memory_id(connection: apsw.Connection, namespace_id: int, source: str,
 
 
 def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, wanted: JsonObject) -> list[int]:
-    """Ids of the memories whose metadata holds every wanted key with an equal JSON value."""
+    """Ids of the memories whose metadata holds every wanted key with an equal JSON value.
+
+    :raises InvalidRequest: If somebody who sees a part asks for ids that may be outside of it.
+    """
+    if namespace.sources is not None and MERGED_FROM in wanted:
+        raise InvalidRequest(f"This key cannot filter by {MERGED_FROM}; filter by other metadata")
     where, parameters = _where(namespace)
     conditions = [where]
     nested = {key: value for key, value in wanted.items() if isinstance(value, Mapping | list)}

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Self
 
 from memory_engine import MemoryEngine
-from souvenir.errors import Conflict, Forbidden, InvalidRequest
+from souvenir.errors import Conflict, Forbidden, InvalidRequest, KeyTaken
 from souvenir.jobs.running import RunningJob
 from souvenir.store import transfers
 from souvenir.store.reads import MERGED_FROM
@@ -228,6 +228,10 @@ class _Run:
                 continue
             try:
                 line = self._store_line(tx, state, entry.line, entry.passages, verdict)
+            except KeyTaken as error:
+                # The report outlives the memory, so it does not repeat the key.
+                state.add_error(entry.raw.number, f"Memory ID {error.memory_id} has the key already; change that one")
+                continue
             except (Conflict, Forbidden) as error:
                 # Raised before anything of the line was written.
                 state.add_error(entry.raw.number, error.message)
@@ -246,8 +250,11 @@ class _Run:
         verdict: Verdict,
     ) -> StoredLine:
         draft, origin = line.draft, line.origin
-        for source in [draft.source, *(state["source"] for state in _past(line))]:
-            require_writable(self._job.scope, source)
+        require_writable(self._job.scope, draft.source)
+        if self._job.scope.sources is not None:
+            if origin.history is not None:
+                raise Forbidden("A history names who did what, so only an admin's key may bring one; leave it out")
+            origin = replace(origin, id=None)
         match decide_in(tx, line, verdict) if self._smart else verdict:
             case Verdict(Decision.SKIP, int(memory_id)):
                 state.skipped += 1

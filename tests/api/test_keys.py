@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import apsw
 import pytest
 from starlette.testclient import TestClient
 
+from souvenir.types import Scope
 from tests.api.conftest import KEY, Start, loaded
 
 ENV = {"X-API-Key": KEY}
@@ -51,6 +53,20 @@ def test_a_key_is_random_shown_once_and_stored_as_its_hash_only(start: Start, tm
     files = b"".join(path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file())
     assert made["key"].encode() not in files
     assert made["id"].encode() in files
+
+
+def test_a_key_that_is_revoked_while_the_body_arrives_does_nothing_any_more(guarded: TestClient):
+    made = make(guarded, ADMIN, ENV)
+    service = guarded.app.state.service  # type: ignore[attr-defined]  # an application
+
+    def body() -> Iterator[bytes]:
+        yield b'{"name": "backdoor", '
+        service.keys.revoke(made["id"], by=Scope())
+        yield b'"role": "admin"}'
+
+    headers = {**bearing(made), "Content-Type": "application/json"}
+    assert guarded.post("/api/keys", content=body(), headers=headers).status_code == 401
+    assert "backdoor" not in guarded.get("/api/keys", headers=ENV).text
 
 
 def test_what_a_key_answers_of_itself(guarded: TestClient):

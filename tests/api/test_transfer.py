@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from souvenir.transfer.importing import ImportHandler
+from souvenir.types import Scope
 from tests.api.conftest import KEY, Add, Start
 from tests.transfer.stores import lines_of, ndjson
 
@@ -203,7 +204,7 @@ def test_a_key_exports_nothing_of_the_sources_outside_of_its_own(guarded: TestCl
 def test_a_key_imports_into_its_own_sources_only(guarded: TestClient):
     writer = key_for(guarded, "read-write")
     state = {"text": "x", "source": "proj/ab", "metadata": {}}
-    history = [{"action": "add", "actor": "a", "at": AT, "before": None, "after": state}]
+    history = [{"action": "add", "actor": "a", "at": AT, "before": None, "after": {**state, "source": "proj/a"}}]
     body = ndjson(
         {"text": "one", "source": "proj/a/new"},
         {"text": "two", "source": "proj/ab"},
@@ -220,6 +221,57 @@ def test_a_key_imports_into_its_own_sources_only(guarded: TestClient):
     guarded.post("/memory/add", json={"text": "hidden from others", "source": "proj/ab"})
     again = imported(guarded, ndjson({"text": "hidden from others", "source": "proj/a"}), writer, strategy="smart")
     assert (again["imported"], again["skipped"]) == (1, 0)
+
+
+def test_only_an_admin_brings_histories_which_name_others_and_keeps_ids(guarded: TestClient):
+    writer = key_for(guarded, "read-write")
+    forged = {"action": "delete", "actor": "key:of-an-admin", "at": AT}
+    lines = [{"text": "forged", "source": "proj/a", "history": entries} for entries in ([forged], [])]
+    report = imported(guarded, ndjson(*lines, {"text": "far", "source": "proj/a/far", "id": 4_000_000}), writer)
+    assert (report["imported"], [error["line"] for error in report["errors"]]) == (1, [1, 2])
+    assert "of-an-admin" not in guarded.get("/audit?limit=500").text
+    [line] = exported(guarded, writer, source="proj/a/far")[1:]
+    assert line["id"] < 4_000_000
+
+
+def test_the_jobs_of_a_key_end_when_it_is_revoked_or_narrowed(guarded: TestClient, monkeypatch: pytest.MonkeyPatch):
+    let_go = Event()
+    run: Callable[..., Any] = ImportHandler.run
+
+    def held_run(*args: Any) -> Any:
+        assert let_go.wait(PATIENCE_S)
+        return run(*args)
+
+    monkeypatch.setattr(ImportHandler, "run", held_run)
+    service = guarded.app.state.service  # type: ignore[attr-defined]  # an application
+    bodies = {name: ndjson({"text": f"of {name}", "source": f"proj/a/{name}"}) for name in ("one", "two", "three")}
+    jobs: dict[str, str] = {}
+    for name, body in bodies.items():
+        made = guarded.post("/api/keys", json={"name": name, "role": "read-write", "prefixes": ["proj/a"]}).json()
+        answer = guarded.post("/import?wait_s=0", content=body, headers={"X-API-Key": made["key"]})
+        jobs[name] = answer.json()["job_id"]
+        if name == "one":
+            assert guarded.delete(f"/api/keys/{made['id']}").status_code == 200
+        if name == "two":
+            assert guarded.patch(f"/api/keys/{made['id']}", json={"prefixes": ["proj/a/two"]}).status_code == 200
+    let_go.set()
+    ends = {name: service.jobs.wait(job_id, PATIENCE_S).status for name, job_id in jobs.items()}
+    assert ends == {"one": "cancelled", "two": "cancelled", "three": "completed"}
+    assert guarded.get("/memories/count", params={"source": "proj/a/one"}).json() == {"count": 0}
+
+
+def test_an_import_whose_key_is_revoked_while_its_body_arrives_is_refused(guarded: TestClient):
+    made = guarded.post("/api/keys", json={"name": "w", "role": "read-write", "prefixes": ["proj/a"]}).json()
+    service = guarded.app.state.service  # type: ignore[attr-defined]  # an application
+
+    def body() -> Iterator[bytes]:
+        yield ndjson({"text": "one", "source": "proj/a/late"})
+        service.keys.revoke(made["id"], by=Scope())
+
+    response = guarded.post("/import", content=body(), headers={"X-API-Key": made["key"]})
+    assert response.status_code == 401
+    assert guarded.get("/memories/count", params={"source": "proj/a/late"}).json() == {"count": 0}
+    assert guarded.get("/jobs").json()["total"] == 0
 
 
 def test_a_reader_cannot_import_and_only_an_admin_builds(guarded: TestClient):

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from memory_engine import MemoryEngine
-from souvenir.errors import KeyTaken, MemoryNotFound, SourceForbidden
+from souvenir.errors import InvalidRequest, KeyTaken, MemoryNotFound, SourceForbidden
 from souvenir.jobs.deduplication import Deduplication
 from souvenir.jobs.running import AtOnce
 from souvenir.types import (
@@ -170,6 +170,8 @@ def test_a_record_names_no_memory_outside(engine: MemoryEngine):
     assert (seen[followed].links, seen[followed].previous_text) == ((), None)
     assert (seen[moved].superseded_by, seen[mine].superseded_by) == (None, merged)
     assert not mentions(seen.values(), {theirs, taken, successor})
+    with pytest.raises(InvalidRequest, match="source_memory_ids"):
+        engine.search(OURS, SearchQuery("apples", filters=Filters(metadata={"source_memory_ids": [mine, theirs]})))
     assert memory(engine, merged, ADMIN).metadata["source_memory_ids"] == [theirs, mine]
     assert memory(engine, followed, ADMIN).previous_text == "secret pear"
 

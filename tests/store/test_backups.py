@@ -102,6 +102,13 @@ def test_the_newest_backups_are_kept_and_the_oldest_removed(open_database: OpenD
     assert sorted(path.name for path in settings.backup_dir.iterdir()) == made[2:]
 
 
+def test_backups_that_writers_cause_push_out_none_but_their_own(open_database: OpenDatabase):
+    database = open_database(max_backups=2)
+    reasons = ["manual", "scheduled", *("snapshot", "pre_import", "pre_delete") * 3]
+    made = [database.back_up(reason=reason, now=NOW + timedelta(hours=at)).name for at, reason in enumerate(reasons)]
+    assert sorted(names_of(database)) == sorted([*made[:2], *made[-2:]])
+
+
 def test_a_backup_just_made_is_kept_even_if_the_clock_went_back(open_database: OpenDatabase):
     database = open_database(max_backups=2)
     late = [database.back_up(reason="manual", now=NOW + timedelta(days=at)).name for at in (8, 9)]
@@ -385,5 +392,5 @@ def test_reads_and_writes_beside_a_restore_wait_for_it_and_never_fail(open_datab
 def test_the_backups_that_the_service_makes_go_before_those_that_somebody_named(open_database: OpenDatabase):
     database = open_database(max_backups=3)
     precious = database.back_up(reason="precious", now=NOW).name
-    automatic = [database.back_up(reason="pre_delete", now=NOW + timedelta(hours=hour)).name for hour in range(1, 6)]
+    automatic = [database.back_up(reason="pre_restore", now=NOW + timedelta(hours=hour)).name for hour in range(1, 6)]
     assert set(names_of(database)) == {precious, *automatic[-2:]}
