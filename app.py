@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import structlog
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
 from pydantic import ValidationError
@@ -45,7 +46,7 @@ from souvenir.api.body_limit import BodyLimit
 from souvenir.api.connections import ConnectionLimit, ServerConfig, serve_until_told
 from souvenir.api.counters import RequestCounters
 from souvenir.api.errors import add_error_handlers
-from souvenir.api.host_check import HostCheck, allowed_names
+from souvenir.api.host_check import HostCheck, _is_loopback, allowed_names
 from souvenir.api.logs import configure_logging
 from souvenir.api.observer import REQUEST_ID_HEADER, RequestObserver
 from souvenir.api.service import Service
@@ -56,6 +57,8 @@ from souvenir.reembedding.choice import MakeEmbedder, chosen_model
 from souvenir.settings import Settings
 from souvenir.store.restore import restore_offline
 from souvenir.types import Embedder
+
+log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, reads, deletes, duplicates),
@@ -87,6 +90,7 @@ def _build_app(settings: Settings, counters: RequestCounters, open_service: Call
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         configure_logging(settings.log_level, settings.log_format)
         app.state.service = await asyncio.to_thread(open_service)
+        _warn_if_open_to_a_network(settings, app.state.service)
         # No request that was let in waits for a thread.
         current_default_thread_limiter().total_tokens = app.state.service.admission.threads
         try:
@@ -111,6 +115,16 @@ def _build_app(settings: Settings, counters: RequestCounters, open_service: Call
         # Not include_router, which makes every route anew, for some 0.3 s of the first request.
         app.router.routes.extend(noun.routes.routes)
     return app
+
+
+def _warn_if_open_to_a_network(settings: Settings, service: Service) -> None:
+    if not (_is_loopback(settings.host) or settings.api_key or service.keys.any_made):
+        log.warning(
+            "open_to_everyone",
+            host=settings.host,
+            reason="everyone who can connect is admin: there is no API_KEY and no key was made",
+            action="set API_KEY, or make an admin key with POST /api/keys, or set HOST to 127.0.0.1",
+        )
 
 
 def _middleware(settings: Settings, counters: RequestCounters) -> list[Middleware]:

@@ -29,6 +29,8 @@ TAGS = {
     "maintenance": "Maintenance",
     "backup": "Backups",
     "figures": "Figures",
+    "keys": "Keys",
+    "audit": "Audit",
     "health": "Health",
 }
 
@@ -41,12 +43,15 @@ Made from the code by `python -m scripts.build_api_docs`; the service shows the 
 ignored. Texts hold no NUL characters. A body may have `MAX_BODY_BYTES` (32 MiB unless set otherwise). Exports and
 imports are NDJSON, and an import may have `IMPORT_MAX_BYTES`.
 
-**Key.** If the setting `API_KEY` is set, every route needs it, as `X-API-Key: KEY` or `Authorization: Bearer KEY`;
-`/health`, `/health/ready`, `/docs` and `/openapi.json` are open. If it is not set, everyone who can connect may do
-everything, but a request that carries a key is refused: its sender believes to talk to another service.
+**Key.** If the setting `API_KEY` is set, or once a key was made with `POST /api/keys`, every route needs a key, as
+`X-API-Key: KEY` or `Authorization: Bearer KEY`; `/health`, `/health/ready`, `/docs` and `/openapi.json` are open.
+`API_KEY` is an admin's; a key that was made has a role, source paths and a namespace, and what lies outside of them
+does not exist for it. Before there is either, everyone who can connect may do everything, but a request that carries a
+key is refused: its sender believes to talk to another service.
 
 **Namespace.** `X-Namespace: NAME` says which namespace a request is about (1 to 200 printable characters without `/`,
-in UTF-8); without it, `default`. Nothing of one namespace shows in another. Backups hold all of them.
+in UTF-8); without it, that of the key, else `default`. Nothing of one namespace shows in another. Backups hold all of
+them.
 
 **Times** are ISO-8601. In answers they are UTC with microseconds, such as `2025-04-02T09:30:00.000000+00:00`; in
 requests a time without an offset is UTC.
@@ -64,7 +69,11 @@ With 422 for fields that cannot be used, `detail` is a list with one entry a fie
 
 
 def api_page(document: Json) -> str:
-    """The page in Markdown: every operation with its examples, then every model once."""
+    """The page in Markdown: every operation with its examples, then every model once.
+
+    :raises ValueError: If an operation would be in no section.
+    """
+    _require_sections(document)
     parts = [INTRODUCTION, *_error_table(document)]
     for tag, title in TAGS.items():
         parts.append(f"\n## {title}")
@@ -76,6 +85,13 @@ def api_page(document: Json) -> str:
     for name, schema in document["components"]["schemas"].items():
         parts += _model(name, schema)
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _require_sections(document: Json) -> None:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            if not TAGS.keys() & operation.get("tags", ()):
+                raise ValueError(f"{method.upper()} {path} is in no section; give its tag a title in TAGS")
 
 
 def _error_table(document: Json) -> Iterator[str]:

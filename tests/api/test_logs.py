@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from app import create_app
 from souvenir.api.logs import configure_logging
-from souvenir.settings import LogFormat, LogLevel
-from tests.api.conftest import KEY, Start
+from souvenir.settings import LogFormat, LogLevel, Settings
+from tests.api.conftest import BASE_URL, KEY, Start
+from tests.fake_embedder import FakeEmbedder, fake_of
 
 CANARY = "canary"
 
@@ -120,6 +123,29 @@ def test_no_text_source_metadata_or_key_is_ever_logged(logged: Log, start: Start
     assert logged.text.count("request") >= 20
     assert CANARY not in logged.text
     assert KEY not in logged.text
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "souvenir.lan"])
+def test_a_service_without_keys_on_a_network_says_once_that_everyone_is_admin(logged: Log, start: Start, host: str):
+    start(host=host, log_format="json")
+    [line] = [line for line in logged.text.splitlines() if "open_to_everyone" in line]
+    warning = json.loads(line)
+    assert (warning["level"], warning["host"]) == ("warning", host)
+    assert "API_KEY" in warning["action"]
+
+
+@pytest.mark.parametrize("values", [{"host": "127.0.0.1"}, {"host": "localhost"}, {"host": "0.0.0.0", "api_key": KEY}])
+def test_a_service_on_this_machine_or_with_a_key_says_no_such_thing(logged: Log, start: Start, values: dict[str, Any]):
+    start(log_format="json", **values)
+    assert "open_to_everyone" not in logged.text
+
+
+def test_a_service_on_a_network_that_has_a_managed_key_says_no_such_thing(logged: Log, start: Start, tmp_path: Path):
+    settings = Settings(data_dir=tmp_path / "data")
+    with TestClient(create_app(settings, FakeEmbedder(), fake_of), base_url=BASE_URL) as before:
+        before.post("/api/keys", json={"name": "ana", "role": "admin"}).raise_for_status()
+    start(host="0.0.0.0")
+    assert "open_to_everyone" not in logged.text
 
 
 def test_messages_of_libraries_go_through_the_same_handler(logged: Log):

@@ -108,5 +108,17 @@ def test_the_page_needs_nothing_from_another_host(shared_client: TestClient):
     assert len(files) == 3
 
 
+def test_the_page_in_docs_has_every_operation_once():
+    shown = re.findall(r"^### `([A-Z]+ .+)`$", api_page(DOCUMENT), re.MULTILINE)
+    assert sorted(shown) == sorted(WIRE)
+
+
+def test_an_operation_whose_tag_has_no_section_is_refused():
+    untitled = {**DOCUMENT["paths"]["/audit"]["get"], "tags": ["untitled"]}
+    document = {**DOCUMENT, "paths": {**DOCUMENT["paths"], "/new": {"get": untitled}}}
+    with pytest.raises(ValueError, match="GET /new is in no section"):
+        api_page(document)
+
+
 def test_the_page_in_docs_is_current():
     assert API_PAGE.read_text(encoding="utf-8") == api_page(DOCUMENT), "python -m scripts.build_api_docs"
