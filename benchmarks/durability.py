@@ -6,6 +6,11 @@ every fifth round SIGTERM, so that index snapshots are written and later found s
 service died may have been carried out or not, a batch wholly or not at all, and nothing else may differ.
 
     python -m benchmarks.durability --rounds 200
+    python -m benchmarks.durability --rounds 50 --operate
+
+With `--operate` the writers hold a key of their own source, and an operator beside them imports files and changes the
+embedding model all the time, so that the kills fall into jobs: these must go on after the start, and every line be
+stored once.
 """
 
 from __future__ import annotations
@@ -21,9 +26,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.service import Client, Service, ServiceFailed
+from benchmarks.operating import Operated, Operator, compare_imports, second_model, settle_jobs
+from benchmarks.service import ROOT, Client, Service, ServiceFailed
 
 THREADS = 8
+SOURCE = "durability"
+DEFAULT_MODEL = ROOT / "models" / "all-MiniLM-L6-v2"
 OWNED_MAX = 150
 """Memories that one thread keeps: above it deletes more than it adds, so that every round takes about as long."""
 SEARCHED_PER_ROUND = 25
@@ -55,6 +63,8 @@ class Totals:
     lost: list[str] = field(default_factory=list)
     risen: list[str] = field(default_factory=list)
     unclean: list[str] = field(default_factory=list)
+    jobs: dict[str, int] = field(default_factory=dict)
+    jobs_resumed: dict[str, int] = field(default_factory=dict)
     _reported: set[str] = field(default_factory=set)
 
     def new_problems(self) -> list[str]:
@@ -67,16 +77,16 @@ class Totals:
 class Worker(threading.Thread):
     """Writes until the service dies or `stop` is set, and keeps its ledger."""
 
-    def __init__(self, port: int, ledger: Ledger, seed: int, stop: threading.Event) -> None:
+    def __init__(self, client: Client, ledger: Ledger, seed: int, stop: threading.Event) -> None:
         super().__init__(daemon=True)
-        self._port = port
+        self._client = client
         self._ledger = ledger
         self._random = random.Random(seed)
         self._stopping = stop
         self.failure: str | None = None
 
     def run(self) -> None:
-        client = Client(self._port)
+        client = self._client
         try:
             while not self._stopping.is_set():
                 self._step(client)
@@ -106,10 +116,10 @@ class Worker(threading.Thread):
         texts = [self._text() for _ in range(count)]
         self._ledger.doubtful_adds.append(texts)
         if count == 1:
-            answer = self._ok(*client.call("POST", "/memory/add", {"text": texts[0], "source": "durability"}))
+            answer = self._ok(*client.call("POST", "/memory/add", {"text": texts[0], "source": SOURCE}))
             ids = [answer["id"]]
         else:
-            memories = [{"text": text, "source": "durability"} for text in texts]
+            memories = [{"text": text, "source": SOURCE} for text in texts]
             ids = self._ok(*client.call("POST", "/memory/add-batch", {"memories": memories}))["ids"]
         self._ledger.doubtful_adds.remove(texts)
         self._ledger.texts.update(zip(ids, texts, strict=True))
@@ -135,9 +145,14 @@ class Worker(threading.Thread):
         return answer
 
 
-def write_until_death(service: Service, ledgers: list[Ledger], dice: random.Random, *, graceful: bool) -> None:
-    stop = threading.Event()
-    workers = [Worker(service.port, ledger, dice.getrandbits(64), stop) for ledger in ledgers]
+def write_until_death(run: Run, dice: random.Random, *, graceful: bool) -> None:
+    stop, service = threading.Event(), run.service
+    workers: list[Worker | Operator] = [
+        Worker(service.client(run.writer_key), ledger, dice.getrandbits(64), stop) for ledger in run.ledgers
+    ]
+    if run.operated is not None:
+        client = service.client(run.admin_key)
+        workers.append(Operator(client, run.operated, run.models, dice.getrandbits(64), stop))
     for worker in workers:
         worker.start()
     time.sleep(dice.uniform(0.05, 2.5))
@@ -153,10 +168,17 @@ def write_until_death(service: Service, ledgers: list[Ledger], dice: random.Rand
         raise ServiceFailed("; ".join(failures))
 
 
-def compare(client: Client, ledgers: list[Ledger], totals: Totals, dice: random.Random) -> None:
+def compare(
+    client: Client, ledgers: list[Ledger], operated: Operated | None, totals: Totals, dice: random.Random
+) -> None:
     """Hold what the service says against the ledgers, and settle what was in doubt."""
     stored = all_memories(client)
     surplus = set(stored)
+    if operated is not None:
+        lost, doubled, imported = compare_imports(operated, stored)
+        totals.lost += lost
+        totals.unclean += doubled
+        surplus -= imported
     for ledger in ledgers:
         totals.in_flight += len(ledger.doubtful) + len(ledger.doubtful_adds)
         for memory_id, text in ledger.texts.items():
@@ -231,25 +253,56 @@ def answered(client: Client, method: str, path: str, body: Any = None) -> Any:
     return answer
 
 
-def run(rounds: int, seed: int, data_dir: Path) -> Totals:
+@dataclass(slots=True)
+class Run:
+    """One service over one folder, and who writes to it."""
+
+    service: Service
+    ledgers: list[Ledger] = field(default_factory=lambda: [Ledger() for _ in range(THREADS)])
+    writer_key: str | None = None
+    admin_key: str | None = None
+    operated: Operated | None = None
+    models: list[str] = field(default_factory=list)
+
+    def operate(self, folder: Path) -> None:
+        """Make the keys, and a second model to change to."""
+        self.operated = Operated()
+        self.models = [str(DEFAULT_MODEL), str(second_model(DEFAULT_MODEL, folder / "second-model"))]
+        self.admin_key = self._new_key({"name": "operator", "role": "admin"})
+        self.writer_key = self._new_key({"name": "writers", "role": "read-write", "prefixes": [SOURCE]})
+
+    def _new_key(self, body: dict[str, Any]) -> str:
+        client = self.service.client(self.admin_key)
+        key = str(answered(client, "POST", "/api/keys", body)["key"])
+        client.close()
+        return key
+
+
+def run(rounds: int, seed: int, data_dir: Path, *, operate: bool = False) -> Totals:
     """Play the rounds over one data folder; see the module's docstring."""
     dice = random.Random(seed)
     totals = Totals()
-    ledgers = [Ledger() for _ in range(THREADS)]
-    service = Service(data_dir, SNAPSHOT_INTERVAL_S="0.3")
+    playing = Run(Service(data_dir, SNAPSHOT_INTERVAL_S="0.3"))
+    service = playing.service
     service.start()
+    if operate:
+        playing.operate(data_dir.parent)
     for number in range(1, rounds + 1):
-        graceful = number % 5 == 0
-        write_until_death(service, ledgers, dice, graceful=graceful)
+        write_until_death(playing, dice, graceful=number % 5 == 0)
         totals.unclean += service.check()
         service.start()
-        client = service.client()
-        compare(client, ledgers, totals, dice)
+        client = service.client(playing.admin_key)
+        if playing.operated is not None:
+            totals.unclean += settle_jobs(client, playing.operated, wait=number in (rounds, rounds // 2))
+        compare(client, playing.ledgers, playing.operated, totals, dice)
         client.close()
         totals.rounds = number
-        totals.acknowledged = sum(ledger.acknowledged for ledger in ledgers)
+        totals.acknowledged = sum(ledger.acknowledged for ledger in playing.ledgers)
         report_progress(totals, rounds)
     service.stop()
+    if playing.operated is not None:
+        totals.jobs = dict(playing.operated.completed)
+        totals.jobs_resumed = dict(playing.operated.resumed)
     return totals
 
 
@@ -266,12 +319,15 @@ def report_progress(totals: Totals, rounds: int) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--operate", action="store_true", help="with keys, imports and changes of the model beside")
     parser.add_argument("--seed", type=int, default=0, help="0 draws one")
     arguments = parser.parse_args()
     seed = arguments.seed or random.SystemRandom().getrandbits(32)
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        totals = run(arguments.rounds, seed, Path(folder) / "data")
+        totals = run(arguments.rounds, seed, Path(folder) / "data", operate=arguments.operate)
+    if arguments.operate:
+        print(f"jobs completed {totals.jobs}, of which were cut off and went on {totals.jobs_resumed}")
     clean = not (totals.lost or totals.risen or totals.unclean)
     print("clean" if clean else "NOT CLEAN")
     return 0 if clean else 1

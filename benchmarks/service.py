@@ -82,8 +82,8 @@ class Service:
             return []
         return [line for line in (done.stdout + done.stderr).splitlines() if line]
 
-    def client(self) -> Client:
-        return Client(self.port)
+    def client(self, key: str | None = None) -> Client:
+        return Client(self.port, key=key)
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -110,17 +110,25 @@ class Service:
 class Client:
     """One keep-alive connection; not for more than one thread."""
 
-    def __init__(self, port: int, timeout_s: float = 60.0) -> None:
+    def __init__(self, port: int, timeout_s: float = 60.0, key: str | None = None) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
+        self._headers = {} if key is None else {"X-API-Key": key}
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Status and parsed answer.
 
         :raises OSError: If no whole answer came; the request may or may not have been carried out.
         """
-        headers = {"Content-Type": "application/json"} if body is not None else {}
+        return self._send(method, path, None if body is None else json.dumps(body), "application/json")
+
+    def send_lines(self, path: str, lines: str) -> tuple[int, Any]:
+        """Post NDJSON; as `call`."""
+        return self._send("POST", path, lines.encode(), "application/x-ndjson")
+
+    def _send(self, method: str, path: str, body: str | bytes | None, content_type: str) -> tuple[int, Any]:
+        headers = self._headers | ({} if body is None else {"Content-Type": content_type})
         try:
-            self._connection.request(method, path, None if body is None else json.dumps(body), headers)
+            self._connection.request(method, path, body, headers)
             response = self._connection.getresponse()
             return response.status, json.loads(response.read())
         except (http.client.HTTPException, ValueError) as error:
