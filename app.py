@@ -46,7 +46,7 @@ from souvenir.api.body_limit import BodyLimit
 from souvenir.api.connections import ConnectionLimit, ServerConfig, serve_until_told
 from souvenir.api.counters import RequestCounters
 from souvenir.api.errors import add_error_handlers
-from souvenir.api.host_check import HostCheck, _is_loopback, allowed_names
+from souvenir.api.host_check import HostCheck, allowed_names, is_loopback
 from souvenir.api.logs import configure_logging
 from souvenir.api.observer import REQUEST_ID_HEADER, RequestObserver
 from souvenir.api.service import Service
@@ -118,7 +118,7 @@ def _build_app(settings: Settings, counters: RequestCounters, open_service: Call
 
 
 def _warn_if_open_to_a_network(settings: Settings, service: Service) -> None:
-    if not (_is_loopback(settings.host) or settings.api_key or service.keys.any_made):
+    if not (is_loopback(settings.host) or settings.api_key or service.keys.any_made):
         log.warning(
             "open_to_everyone",
             host=settings.host,

@@ -20,12 +20,12 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 def allowed_names(settings: Settings) -> frozenset[str] | None:
     """What Host may say, in lower case; None: anything."""
-    if settings.allowed_hosts or _is_loopback(settings.host):
+    if settings.allowed_hosts or is_loopback(settings.host):
         return LOOPBACK_NAMES | {name.lower() for name in settings.allowed_hosts}
     return None
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
