@@ -35,14 +35,6 @@ Embedding = Callable[..., LoadableEmbedder]
 
 
 @pytest.fixture
-def vendor() -> Iterator[VendorServer]:
-    vendor = VendorServer()
-    vendor.start()
-    yield vendor
-    vendor.stop()
-
-
-@pytest.fixture
 def embedding(vendor: VendorServer) -> Iterator[Embedding]:
     """An embedder that asks the vendor, with these settings on top."""
     with ExitStack() as opened:

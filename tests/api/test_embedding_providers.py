@@ -21,14 +21,6 @@ Serve = Callable[..., TestClient]
 
 
 @pytest.fixture
-def vendor() -> Iterator[VendorServer]:
-    vendor = VendorServer()
-    vendor.start()
-    yield vendor
-    vendor.stop()
-
-
-@pytest.fixture
 def serve(vendor: VendorServer, tmp_path: Path) -> Iterator[Serve]:
     """Start an application whose embedder asks the vendor; it is stopped when the test ends."""
     with ExitStack() as running:

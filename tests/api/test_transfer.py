@@ -136,7 +136,9 @@ def test_an_import_has_a_limit_of_its_own(start: Start, tmp_path):
     assert list((tmp_path / "data" / "imports").iterdir()) == []
 
 
-def test_an_import_that_takes_longer_is_a_job(client: TestClient, monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Event:
+    """Imports stand still until it is set."""
     let_go = Event()
     run: Callable[..., Any] = ImportHandler.run
 
@@ -145,11 +147,15 @@ def test_an_import_that_takes_longer_is_a_job(client: TestClient, monkeypatch: p
         return run(*args)
 
     monkeypatch.setattr(ImportHandler, "run", held_run)
+    return let_go
+
+
+def test_an_import_that_takes_longer_is_a_job(client: TestClient, held: Event):
     response = client.post("/import", content=ndjson({"text": "x", "source": "s"}), params={"wait_s": 0})
     assert response.status_code == 202
     url = response.json()["result_url"]
     assert client.get(url).json()["status"] in {"queued", "running"}
-    let_go.set()
+    held.set()
     service = client.app.state.service  # type: ignore[attr-defined]  # an application
     service.jobs.wait(response.json()["job_id"], PATIENCE_S)
     job = client.get(url).json()
@@ -234,15 +240,7 @@ def test_only_an_admin_brings_histories_which_name_others_and_keeps_ids(guarded:
     assert line["id"] < 4_000_000
 
 
-def test_the_jobs_of_a_key_end_when_it_is_revoked_or_narrowed(guarded: TestClient, monkeypatch: pytest.MonkeyPatch):
-    let_go = Event()
-    run: Callable[..., Any] = ImportHandler.run
-
-    def held_run(*args: Any) -> Any:
-        assert let_go.wait(PATIENCE_S)
-        return run(*args)
-
-    monkeypatch.setattr(ImportHandler, "run", held_run)
+def test_the_jobs_of_a_key_end_when_it_is_revoked_or_narrowed(guarded: TestClient, held: Event):
     service = guarded.app.state.service  # type: ignore[attr-defined]  # an application
     bodies = {name: ndjson({"text": f"of {name}", "source": f"proj/a/{name}"}) for name in ("one", "two", "three")}
     jobs: dict[str, str] = {}
@@ -254,7 +252,7 @@ def test_the_jobs_of_a_key_end_when_it_is_revoked_or_narrowed(guarded: TestClien
             assert guarded.delete(f"/api/keys/{made['id']}").status_code == 200
         if name == "two":
             assert guarded.patch(f"/api/keys/{made['id']}", json={"prefixes": ["proj/a/two"]}).status_code == 200
-    let_go.set()
+    held.set()
     ends = {name: service.jobs.wait(job_id, PATIENCE_S).status for name, job_id in jobs.items()}
     assert ends == {"one": "cancelled", "two": "cancelled", "three": "completed"}
     assert guarded.get("/memories/count", params={"source": "proj/a/one"}).json() == {"count": 0}

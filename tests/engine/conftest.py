@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 import pytest
 
@@ -37,11 +36,6 @@ class BreakableEmbedder(FakeEmbedder):
     def _fail_if_broken(self) -> None:
         if self.broken:
             raise EmbeddingUnavailable("The embedding model cannot be loaded; look at the service's log")
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(data_dir=tmp_path / "data")
 
 
 @pytest.fixture

@@ -4,29 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 import pytest
 
 from memory_engine import MemoryEngine
 from souvenir.jobs.running import JobHandler
 from souvenir.jobs.worker import Jobs
-from souvenir.settings import Settings
-from tests.fake_embedder import FakeEmbedder
 
 OpenJobs = Callable[..., Jobs]
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(data_dir=tmp_path / "data")
-
-
-@pytest.fixture
-def engine(settings: Settings) -> Iterator[MemoryEngine]:
-    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
-        engine.warm_up()
-        yield engine
 
 
 @pytest.fixture

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
-from signal import SIGKILL
-from threading import Timer
 
 from memory_engine import MemoryEngine
 from souvenir.jobs.worker import Jobs
@@ -18,31 +14,16 @@ from souvenir.types import Scope
 from tests.fake_embedder import FakeEmbedder
 from tests.jobs.handlers import PATIENCE_S, Storing
 from tests.jobs.storing_process import UNTIL
+from tests.killing import lines_until_killed
 
-ROOT = Path(__file__).resolve().parents[2]
+PROCESS = "tests.jobs.storing_process"
 ROUNDS = 3
-
-
-def stored_until_killed(data_dir: Path, lines: int) -> int:
-    """How many memories the process said were stored, before it was killed after about so many lines."""
-    command = [sys.executable, "-m", "tests.jobs.storing_process", str(data_dir)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        hanging = Timer(PATIENCE_S, process.kill)
-        hanging.start()
-        try:
-            assert process.stdout is not None
-            said = [process.stdout.readline() for _ in range(lines)]
-        finally:
-            hanging.cancel()
-            process.kill()
-    assert process.returncode == -SIGKILL
-    return int(said[-1])
 
 
 def test_a_job_that_is_killed_again_and_again_stores_each_memory_once(tmp_path: Path):
     chance, stored = random.Random(8900), 0
     for _ in range(ROUNDS):
-        now_stored = stored_until_killed(tmp_path, chance.randrange(20, 60))
+        now_stored = int(lines_until_killed(PROCESS, tmp_path, lines=chance.randrange(20, 60))[-1])
         assert stored < now_stored < UNTIL
         stored = now_stored
     with closing(MemoryEngine.open(Settings(data_dir=tmp_path), FakeEmbedder())) as engine:

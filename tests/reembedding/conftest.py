@@ -16,7 +16,6 @@ from souvenir.reembedding.job import Reembedding
 from souvenir.settings import Settings
 from souvenir.store.jobs import Job
 from souvenir.types import DEFAULT_NAMESPACE, Embedder, Memory, MemoryDraft, Scope, SearchQuery
-from tests.fake_embedder import FakeEmbedder
 from tests.jobs.handlers import PATIENCE_S
 from tests.reembedding.embedders import make_any
 
@@ -24,18 +23,6 @@ DEFAULT = Scope()
 QUERIES = ("red apple", "green garden", "the violin of ann", "word3 word4 word5")
 Reembed = Callable[[ModelSpec], Job]
 OpenJobs = Callable[..., Jobs]
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(data_dir=tmp_path / "data")
-
-
-@pytest.fixture
-def engine(settings: Settings) -> Iterator[MemoryEngine]:
-    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
-        engine.warm_up()
-        yield engine
 
 
 @pytest.fixture

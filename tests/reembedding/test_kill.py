@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
-from signal import SIGKILL
-from threading import Timer
 
 import pytest
 
@@ -17,35 +13,19 @@ from souvenir.reembedding.job import Reembedding
 from souvenir.store.jobs import JobStatus
 from souvenir.types import Scope, SearchQuery
 from tests.jobs.handlers import PATIENCE_S
+from tests.killing import lines_until_killed
 from tests.reembedding.conftest import models_of_vectors
 from tests.reembedding.embedders import make_any
 from tests.reembedding.reembedding_process import opened
 
-ROOT = Path(__file__).resolve().parents[2]
+PROCESS = "tests.reembedding.reembedding_process"
 ROUNDS = 4
-
-
-def said_until_killed(data_dir: Path, number: int, lines: int) -> list[str]:
-    command = [sys.executable, "-m", "tests.reembedding.reembedding_process", str(data_dir), f"round{number}"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        hanging = Timer(PATIENCE_S, process.kill)
-        hanging.start()
-        try:
-            assert process.stdout is not None
-            said = [process.stdout.readline() for _ in range(lines)]
-            process.kill()
-            said += process.stdout.readlines()
-        finally:
-            hanging.cancel()
-            process.kill()
-    assert process.returncode == -SIGKILL
-    return [line.strip() for line in said if line.endswith("\n")]
 
 
 def test_a_change_that_is_killed_again_and_again_loses_nothing_and_ends(tmp_path: Path):
     chance, answered = random.Random(8900), list[str]()
     for number in range(ROUNDS):
-        answered += said_until_killed(tmp_path, number, chance.randrange(15, 80))
+        answered += lines_until_killed(PROCESS, tmp_path, f"round{number}", lines=chance.randrange(15, 80))
         with closing(opened(tmp_path)) as engine:
             engine.warm_up()
             assert list(engine.check()) == []

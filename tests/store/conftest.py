@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 import pytest
 
@@ -13,11 +12,6 @@ from souvenir.store.database import Database
 from tests.store.stored import MODEL_ID
 
 OpenDatabase = Callable[..., Database]
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(data_dir=tmp_path / "data")
 
 
 @pytest.fixture

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from signal import SIGKILL
-from threading import Timer
 
 import apsw
 
@@ -17,10 +13,10 @@ from memory_engine import MemoryEngine
 from souvenir.settings import Settings
 from souvenir.types import Scope
 from tests.fake_embedder import FakeEmbedder
+from tests.killing import lines_until_killed
 
-ROOT = Path(__file__).resolve().parents[2]
+PROCESS = "tests.store.acknowledging_writer"
 ROUNDS = 3
-PATIENCE_S = 60
 
 
 @dataclass
@@ -60,28 +56,10 @@ class Ledger:
                 assert stored[id_] == f"{text} as it was said"
 
 
-def lines_until_killed(data_dir: Path, number: int, lines: int) -> list[str]:
-    """What a writing process said until it was killed after about so many lines; a last line may be cut off."""
-    command = [sys.executable, "-m", "tests.store.acknowledging_writer", str(data_dir), f"r{number}"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        hanging = Timer(PATIENCE_S, process.kill)
-        hanging.start()
-        try:
-            assert process.stdout is not None
-            said = [process.stdout.readline() for _ in range(lines)]
-            process.kill()
-            said += process.stdout.readlines()
-        finally:
-            hanging.cancel()
-            process.kill()
-    assert process.returncode == -SIGKILL
-    return [line for line in said if line.endswith("\n")]
-
-
 def test_what_was_answered_before_a_kill_is_there_after_it(tmp_path: Path):
     ledger, chance = Ledger(), random.Random(8900)
     for number in range(ROUNDS):
-        said = lines_until_killed(tmp_path, number, chance.randrange(30, 250))
+        said = lines_until_killed(PROCESS, tmp_path, f"r{number}", lines=chance.randrange(30, 250))
         assert len(said) >= 30
         for line in said:
             ledger.read(line)

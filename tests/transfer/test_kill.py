@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from signal import SIGKILL
-from threading import Timer
 from typing import Any
 
 import pytest
 
 from souvenir.transfer.importing import Strategy
 from tests.engine.verbs import add
+from tests.killing import lines_until_killed
 from tests.transfer.stores import PATIENCE_S, Store, lines_of, ndjson, open_store
 
-ROOT = Path(__file__).resolve().parents[2]
+PROCESS = "tests.transfer.importing_process"
 ROUNDS = 3
 LINES = 800
 AT = "2023-05-08T09:30:00+00:00"
@@ -39,22 +36,6 @@ def body() -> bytes:
     return ndjson(*lines)
 
 
-def writes_until_killed(data_dir: Path, writes: int) -> int:
-    """How many memories there were when the process was killed after about so many writes."""
-    command = [sys.executable, "-m", "tests.transfer.importing_process", str(data_dir)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        hanging = Timer(PATIENCE_S, process.kill)
-        hanging.start()
-        try:
-            assert process.stdout is not None
-            said = [process.stdout.readline() for _ in range(writes)]
-        finally:
-            hanging.cancel()
-            process.kill()
-    assert process.returncode == -SIGKILL
-    return int(said[-1])
-
-
 @pytest.mark.parametrize(
     ("strategy", "writes"), [(Strategy.ADD, range(2, 5)), (Strategy.SMART, range(80, 200))], ids=["add", "smart"]
 )
@@ -66,7 +47,7 @@ def test_an_import_that_is_killed_again_and_again_loses_and_doubles_nothing(
     with open_store(tmp_path / "killed", start=False) as store:
         job_id = begin(store, strategy)
     for _ in range(ROUNDS):
-        now_held = writes_until_killed(tmp_path / "killed", chance.choice(writes))
+        now_held = int(lines_until_killed(PROCESS, tmp_path / "killed", lines=chance.choice(writes))[-1])
         assert held < now_held <= LINES
         held = now_held
     with open_store(tmp_path / "killed", start=False) as store:
