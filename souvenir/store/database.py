@@ -212,10 +212,6 @@ class Database:
             return self._writer.run_alone(lambda _: work())
 
     @property
-    def writes_waiting(self) -> int:
-        return self._writer.waiting
-
-    @property
     def bytes_on_disk(self) -> tuple[int, int]:
         """Of the database file, and of the write-ahead log beside it."""
         main, log = self._path, self._path.with_name(self._path.name + "-wal")
