@@ -7,27 +7,27 @@ stands in one transaction, reaches the indexes, and only then returns.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
 from datetime import datetime
-from threading import Lock, Semaphore
+from threading import Lock
 from typing import TypeVar
 
 import apsw
 import structlog
 
 from souvenir.engine.maintenance import Maintenance
-from souvenir.engine.models import Models, Serving
-from souvenir.engine.recall import Recall
+from souvenir.engine.models import Models
+from souvenir.engine.recall import Found
 from souvenir.engine.schedule import back_up_if_due
+from souvenir.engine.searching import Searching, memories_of
 from souvenir.engine.vitals import Vitals, vitals_of
 from souvenir.errors import NothingToDo, Overloaded, ServiceClosing
 from souvenir.index.analyser import Analyser
 from souvenir.moments import utc_now
 from souvenir.observation.instruments import Instruments, Stage
 from souvenir.observation.tracing import MemoryOperation, traced
+from souvenir.passages import PreparedPassage
 from souvenir.search.duplicates import same_words
 from souvenir.settings import Settings
 from souvenir.store import reads
@@ -40,7 +40,6 @@ from souvenir.types import (
     AddOutcome,
     DeleteOutcome,
     Embedder,
-    Filters,
     JsonObject,
     Memory,
     MemoryDraft,
@@ -48,7 +47,7 @@ from souvenir.types import (
     MergeOutcome,
     OnDuplicate,
     Page,
-    PreparedPassage,
+    PassageKind,
     Readiness,
     Scope,
     SearchQuery,
@@ -68,7 +67,6 @@ DUPLICATE_SIMILARITY = 0.90
 IDENTICAL_SIMILARITY = 0.97
 """Cosine from which a text of the same words says nothing new, so that superseding would only churn."""
 
-ANY = Filters()
 _DUPLICATE_LOCKS = 64
 
 log = structlog.get_logger(__name__)
@@ -84,9 +82,9 @@ class MemoryEngine:
         self._database = database
         self._analyser = Analyser(settings.analyser_language)
         self._duplicate_locks = [Lock() for _ in range(_DUPLICATE_LOCKS)]
-        self._search_slots = Semaphore(os.cpu_count() or 1)
         self._maintenance = Maintenance(self._maintain, interval_s=settings.snapshot_interval_s)
         self.models = Models(settings, embedder, self._analyser, database, on_load=self._maintenance.ask)
+        self._searching = Searching(settings, self.models, database, self._analyser, instruments)
         self._to_tell_of_restores: list[Callable[[], None]] = []
         self._warm = False
         self._maintenance.start()
@@ -124,7 +122,7 @@ class MemoryEngine:
         with self.namespace(Scope()) as (_, namespace):
             pass
         if namespace is not None:
-            self.models.serving.registry.get(namespace.id)
+            self.models.serving.registry.get(memories_of(namespace))
         self._warm = True
 
     # --- writing -----------------------------------------------------------------------------------------------
@@ -337,17 +335,7 @@ class MemoryEngine:
         self, scope: Scope, passages: Sequence[PreparedPassage], *, include_archived: bool = False
     ) -> tuple[Memory, float] | None:
         """The memory most similar to a prepared text, and the cosine between them."""
-        with self.namespace(scope) as (_, namespace):
-            if namespace is None:
-                return None
-        namespace_id, filters = namespace.id, _visible_to(scope, Filters(include_archived=include_archived))
-        found = self.models.using(
-            lambda serving: serving.registry.get(namespace_id).nearest(serving.vectors_of(passages), filters=filters)
-        )
-        if found is None:
-            return None
-        memory = self.get(scope, [found[0]]).get(found[0])
-        return None if memory is None else (memory, found[1])
+        return self._searching.nearest(scope, passages, include_archived=include_archived)
 
     @traced(MemoryOperation.SEARCH, records=lambda result: len(result.hits))
     def search(self, scope: Scope, query: SearchQuery) -> SearchResult:
@@ -355,26 +343,7 @@ class MemoryEngine:
 
         :raises SearchUnavailable: If no arm can run.
         """
-        return self.models.using(lambda serving: self._search(serving, scope, query))
-
-    def _search(self, serving: Serving, scope: Scope, query: SearchQuery) -> SearchResult:
-        with self.namespace(scope) as (connection, namespace):
-            if namespace is None:
-                return SearchResult(query.text, ())
-            wanted = query.filters.metadata
-            owner_ids = reads.owners_with_metadata(connection, namespace, wanted) if wanted else None
-        recall = Recall(
-            serving.registry.get(namespace.id),
-            serving.embedder,
-            self._analyser,
-            self._settings.search_fusion,
-            self._search_slots,
-            self._instruments,
-        )
-        query = replace(query, filters=_visible_to(scope, query.filters))
-        found = recall.find(query, owner_ids, query.now or utc_now())
-        with self._instruments.stage(Stage.SEARCH_READ), self._database.read() as connection:
-            return found.result(reads.memories(connection, namespace, found.owner_ids))
+        return self._searching.search(scope, query)
 
     def search_many(self, scope: Scope, queries: Sequence[SearchQuery]) -> Sequence[SearchResult]:
         return [self.search(scope, query) for query in queries]
@@ -386,7 +355,7 @@ class MemoryEngine:
             passages = 0 if namespace is None else reads.count_passages(connection, namespace)
         whole = namespace if scope.sources is None else None
         serving = self.models.serving
-        index = None if whole is None else serving.registry.loaded().get(whole.id)
+        index = None if whole is None else serving.registry.loaded().get(memories_of(whole))
         return Stats(
             memories=memories,
             passages=passages,
@@ -404,7 +373,7 @@ class MemoryEngine:
             stored = 0 if namespace is None else reads.count_memories(connection, namespace)
         serving = self.models.serving
         ready = serving.embedder.ready and self._warm
-        indexed = serving.registry.get(namespace.id).owner_count() if ready and namespace is not None else 0
+        indexed = serving.registry.get(memories_of(namespace)).owner_count() if ready and namespace is not None else 0
         return Readiness(ready, "ready" if ready else "starting", indexed, stored)
 
     def vitals(self) -> Vitals:
@@ -454,10 +423,24 @@ class MemoryEngine:
 
     # --- what nouns of other rooms are built on --------------------------------------------------------------------
 
-    def prepare(self, texts: Sequence[str]) -> Sequence[Sequence[PreparedPassage]]:
-        """The passages of each text, analysed and embedded, for a `write`."""
+    def prepare(
+        self, texts: Sequence[str], *, speakers: Sequence[str | None] | None = None
+    ) -> Sequence[Sequence[PreparedPassage]]:
+        """The passages of each text, analysed and embedded, for a `write`.
+
+        :param speakers: Of turns of a conversation, the name of who says each, or None.
+        """
         with self._instruments.stage(Stage.WRITE_PREPARE):
-            return self.models.prepare(texts)
+            return self.models.prepare(texts, speakers)
+
+    def recall(
+        self, scope: Scope, kind: PassageKind, query: SearchQuery, *, owner_ids: Sequence[int] | None = None
+    ) -> Found | None:
+        """Rank the owners of one kind for a query; None in a namespace that was never written to.
+
+        :param owner_ids: The owners that may be found, if filters outside of the index chose them.
+        """
+        return self._searching.recall(scope, kind, query, owner_ids)
 
     def write(self, scope: Scope, work: Callable[[Transaction], T]) -> T:
         """Run `work` in one durable transaction; the indexes know it when this returns.
@@ -489,8 +472,3 @@ class MemoryEngine:
         """Drop what is over the memory budget, write the indexes that changed much, make a backup that is due."""
         self.models.tidy_indexes()
         back_up_if_due(self._database, self._settings)
-
-
-def _visible_to(scope: Scope, filters: Filters = ANY) -> Filters:
-    """The filters, and that the scope may see what they let pass; every question to an index carries them."""
-    return replace(filters, visible=scope.sources)

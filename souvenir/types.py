@@ -71,12 +71,23 @@ class Profile(IntEnum):
 
     FACT = 0
     DOC = 1
+    TALK = 2
+    CHAT = 3
 
 
 class PassageKind(StrEnum):
-    """Which noun a passage belongs to; `owner_id` is an id of that noun."""
+    """Which noun a passage belongs to; `owner_id` is an id of that noun. Each kind has an index of its own."""
 
     MEMORY = "memory"
+    MESSAGE = "message"
+
+
+class MessageRole(StrEnum):
+    """Who says a message."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
 
 
 class Role(StrEnum):
@@ -112,21 +123,6 @@ class Scope:
     namespace: str = DEFAULT_NAMESPACE
     actor: str = "anonymous"
     sources: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """What is embedded and searched: a text that fits in the model's window, with what filters read."""
-
-    id: int
-    kind: PassageKind
-    owner_id: int
-    ordinal: int
-    text: str
-    profile: Profile
-    source: str
-    occurred_at: datetime
-    archived: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +226,22 @@ class SourceFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnFilter:
+    """Which messages may be found, by what their turns say; None lets all pass."""
+
+    session_id: int | None = None
+    not_session_id: int | None = None
+    user_id: int | None = None
+    role: MessageRole | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Filters:
     """What a hit must satisfy; applied before top-k. `since` and `until` are inclusive.
 
     `sources` is a union; empty means any source. `metadata` holds keys and the exact JSON values they must have.
-    `visible` is what the scope may see, and only the engine sets it.
+    `turn` is for messages, `without` holds ids of owners that must not be found. `visible` is what the scope may see,
+    and only the engine sets it.
     """
 
     sources: tuple[SourceFilter, ...] = ()
@@ -242,6 +249,8 @@ class Filters:
     until: datetime | None = None
     metadata: JsonObject = field(default_factory=dict)
     include_archived: bool = False
+    turn: TurnFilter | None = None
+    without: tuple[int, ...] = ()
     visible: tuple[str, ...] | None = None
 
 
@@ -332,57 +341,6 @@ class SearchResult:
     lexical_candidates: tuple[ArmCandidate, ...] = ()
     filtered_by_source: int = 0
     repairs: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedPassage:
-    """A passage that has no id yet: analysed and embedded, outside of every lock.
-
-    :param model_id: Of the model that made `vector`.
-    :param next_vector: The id and the vector of a model that is about to take over.
-    """
-
-    text: str
-    profile: Profile
-    vector: FloatVector
-    terms: Sequence[str]
-    model_id: str
-    next_vector: tuple[str, FloatVector] | None = None
-
-    def vector_by(self, model_id: str) -> FloatVector | None:
-        """The vector that this model made, if it made one."""
-        if model_id == self.model_id:
-            return self.vector
-        if self.next_vector is not None and self.next_vector[0] == model_id:
-            return self.next_vector[1]
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class PassageAdded:
-    passage: Passage
-    vector: FloatVector
-    terms: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class PassageRemoved:
-    passage_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class OwnerChanged:
-    """What filters read of a noun changed; its passages did not."""
-
-    kind: PassageKind
-    owner_id: int
-    source: str
-    occurred_at: datetime
-    archived: bool
-
-
-IndexChange = PassageAdded | PassageRemoved | OwnerChanged
-"""What a committed transaction means to its namespace's indexes. Passages are never changed, only added and removed."""
 
 
 class AddAction(StrEnum):

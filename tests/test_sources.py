@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from souvenir.index.attributes import PassageAttributes
+from souvenir.passages import PassageRow
 from souvenir.sources import is_visible
 from souvenir.store.reads import visible_condition
 from souvenir.types import Filters
@@ -44,7 +45,7 @@ def test_sql_and_the_index_show_what_the_rule_shows(sources: list[str], paths: t
     assert [shown_by_sql(source, paths) for source in sources] == expected
     attributes = PassageAttributes()
     for number, source in enumerate(sources):
-        attributes.append(number, number, 0, source, 0, False)
+        attributes.append(PassageRow(number, number, 0, source, 0, False))
     allowed = attributes.allowed(Filters(visible=paths), None)
     assert (expected if allowed is None else allowed.tolist()) == expected
 

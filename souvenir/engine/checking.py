@@ -7,24 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 import apsw
 
 from souvenir.index.namespace import NamespaceIndex
+from souvenir.index.registry import IndexKey
 from souvenir.store import check, reads
 
 
 def disagreements(
     connection: apsw.Connection,
     model_id: str,
-    indexes: Mapping[int, NamespaceIndex],
+    indexes: Mapping[IndexKey, NamespaceIndex],
     analyse: Callable[[str], Sequence[str]],
 ) -> Sequence[str]:
     """One sentence each. Nothing may be written meanwhile.
 
-    :param indexes: The loaded indexes by their namespace's id, of the vectors of this model.
+    :param indexes: The loaded indexes, of the vectors of this model.
     """
     found = check.problems(connection)
-    for namespace_id, index in indexes.items():
-        truth = reads.NamespaceView(connection, namespace_id, model_id)
+    for (namespace_id, kind), index in indexes.items():
+        truth = reads.NamespaceView(connection, namespace_id, kind, model_id)
         problems = index.problems(truth.passages(None), analyse)
-        found += [f"index of namespace {namespace_id}: {problem}" for problem in problems]
+        found += [f"{kind} index of namespace {namespace_id}: {problem}" for problem in problems]
         if index.change_seq != truth.change_seq:
-            found.append(f"index of namespace {namespace_id} stands at another write than the database")
+            found.append(f"{kind} index of namespace {namespace_id} stands at another write than the database")
     return found

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from souvenir.index.analyser import ANALYSER_VERSION, Analyser
 from souvenir.index.lexical import Bm25Constants
-from souvenir.index.registry import IndexRegistry
+from souvenir.index.registry import IndexKey, IndexRegistry
 from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.search.profiles import PROFILES
 from souvenir.settings import Settings
@@ -25,9 +25,9 @@ def new_registry(
     """
 
     @contextmanager
-    def open_view(namespace_id: int) -> Iterator[reads.NamespaceView]:
+    def open_view(key: IndexKey) -> Iterator[reads.NamespaceView]:
         with database.read() as connection:
-            yield reads.NamespaceView(connection, namespace_id, embedder.model_id)
+            yield reads.NamespaceView(connection, key.namespace_id, key.kind, embedder.model_id)
 
     constants = {profile: Bm25Constants(row.k1, row.b) for profile, row in PROFILES.items()}
     origin = Origin(

@@ -25,11 +25,13 @@ from souvenir.engine.preparation import prepare, vectors_of
 from souvenir.errors import SouvenirError
 from souvenir.index.analyser import Analyser
 from souvenir.index.registry import IndexRegistry
+from souvenir.passages import Passage, PassageAdded, PreparedPassage
 from souvenir.settings import Settings
 from souvenir.store import vectors as rows
 from souvenir.store.database import Database
-from souvenir.store.transaction import IndexUpdate, ModelChanged, Transaction
-from souvenir.types import Embedder, FloatVector, Passage, PassageAdded, PreparedPassage, Scope
+from souvenir.store.passages import ModelChanged
+from souvenir.store.transaction import IndexUpdate, Transaction
+from souvenir.types import Embedder, FloatVector, Scope
 
 T = TypeVar("T")
 
@@ -47,7 +49,7 @@ class Serving:
         known = [vector for vector in found if vector is not None]
         if len(known) == len(found):
             return np.stack(known)
-        return vectors_of([passage.text for passage in passages], self.embedder)
+        return vectors_of([passage.searched_text for passage in passages], self.embedder)
 
 
 class Models:
@@ -83,12 +85,14 @@ class Models:
                 if serving is self.serving:
                     return result
 
-    def prepare(self, texts: Sequence[str]) -> Sequence[Sequence[PreparedPassage]]:
+    def prepare(
+        self, texts: Sequence[str], speakers: Sequence[str | None] | None = None
+    ) -> Sequence[Sequence[PreparedPassage]]:
         while True:
             serving, following = self.serving, self._next
             next_embedder = None if following is None else following.embedder
             try:
-                return prepare(texts, serving.embedder, self._analyser, next_embedder=next_embedder)
+                return prepare(texts, serving.embedder, self._analyser, speakers=speakers, next_embedder=next_embedder)
             except SouvenirError:
                 if serving is self.serving:
                     raise
@@ -131,8 +135,8 @@ class Models:
         """From now on texts are embedded by this model too; its indexes are loaded of what it has embedded by now."""
         self._next = following = self._serving(embedder)
         self._database.next_model_id = embedder.model_id
-        for namespace_id in self.serving.registry.loaded():
-            following.registry.get(namespace_id)
+        for key in self.serving.registry.loaded():
+            following.registry.get(key)
 
     @property
     def expecting(self) -> bool:
@@ -157,7 +161,7 @@ class Models:
             following = self._next
             if following is not None:
                 for namespace_id, passage in added:
-                    terms = self._analyser.terms(passage.text)
+                    terms = self._analyser.terms(passage.searched_text)
                     change = PassageAdded(passage, vectors[passage.id], terms)
                     following.registry.apply(namespace_id, [change], 0)
 

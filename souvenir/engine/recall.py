@@ -67,7 +67,7 @@ class Found:
         return SearchResult(
             query=self.query.text,
             hits=tuple(
-                Hit(memories[ranked.owner_id], ranked.score, self._parts(ranked))
+                Hit(memories[ranked.owner_id], ranked.score, self.score_parts(ranked))
                 for ranked in self.ranked
                 if ranked.owner_id in memories
             ),
@@ -90,7 +90,7 @@ class Found:
         first = sorted(best.items(), key=lambda item: (-item[1], item[0]))[: 3 * self.query.top_k]
         return tuple(ArmCandidate(owner, score) for owner, score in first)
 
-    def _parts(self, ranked: Ranked) -> ScoreParts:
+    def score_parts(self, ranked: Ranked) -> ScoreParts:
         found, index = self.candidates, ranked.index
         return ScoreParts(
             lexical=float(found.lexical[index]),

@@ -5,19 +5,42 @@ Rows are dense; removing one moves the last into its place, as in the other arra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from souvenir.moments import to_us
+from souvenir.passages import OwnerChanged, Passage, PassageRow
 from souvenir.sources import is_visible, lies_in
-from souvenir.types import Filters, OwnerChanged, Passage, SourceFilter, SourceMatch
+from souvenir.types import Filters, MessageRole, SourceFilter, SourceMatch, TurnFilter
 
 _MIN_CAPACITY = 64
 _PATHS_KEPT = 64
 """Lists of paths for which it is kept which source names lie in them."""
 _NO_NAMES = np.zeros(0, dtype=np.bool_)
+_COLUMNS = (
+    *("_ids", "_owners", "_profiles", "_sources", "_occurred", "_archived"),
+    *("_sessions", "_positions", "_roles", "_users"),
+)
+"""In the order of `PassageRow`."""
+_ROLE_CODES: Mapping[MessageRole | None, int] = {None: 0, **{role: code for code, role in enumerate(MessageRole, 1)}}
+
+
+def row_of(passage: Passage) -> PassageRow:
+    """What the arrays hold of a passage."""
+    row = PassageRow(
+        id=passage.id,
+        owner_id=passage.owner_id,
+        profile=passage.profile,
+        source=passage.source,
+        occurred_us=to_us(passage.occurred_at),
+        archived=passage.archived,
+    )
+    turn = passage.turn
+    if turn is None:
+        return row
+    return row._replace(session_id=turn.session_id, position=turn.position, role=turn.role, user_id=turn.user_id or 0)
 
 
 def source_matches(source: str, wanted: SourceFilter) -> bool:
@@ -31,16 +54,20 @@ def source_matches(source: str, wanted: SourceFilter) -> bool:
 
 
 class PassageAttributes:
-    """Arrays of shape (n,): passage ids, owner ids, source codes, times in microseconds, archived."""
+    """Arrays of shape (n,), a row a passage: see `PassageRow`; sources and roles stand as codes."""
 
     def __init__(self) -> None:
         self._size = 0
         self._ids = np.zeros(_MIN_CAPACITY, dtype=np.int64)
         self._owners = np.zeros(_MIN_CAPACITY, dtype=np.int64)
+        self._profiles = np.zeros(_MIN_CAPACITY, dtype=np.int64)
         self._sources = np.zeros(_MIN_CAPACITY, dtype=np.int32)
         self._occurred = np.zeros(_MIN_CAPACITY, dtype=np.int64)
         self._archived = np.zeros(_MIN_CAPACITY, dtype=np.bool_)
-        self._profiles = np.zeros(_MIN_CAPACITY, dtype=np.int64)
+        self._sessions = np.zeros(_MIN_CAPACITY, dtype=np.int64)
+        self._positions = np.zeros(_MIN_CAPACITY, dtype=np.int32)
+        self._roles = np.zeros(_MIN_CAPACITY, dtype=np.int8)
+        self._users = np.zeros(_MIN_CAPACITY, dtype=np.int64)
         self._row_of: dict[int, int] = {}
         self._source_names: list[str] = []
         self._source_codes: dict[str, int] = {}
@@ -72,8 +99,8 @@ class PassageAttributes:
 
     @property
     def nbytes(self) -> int:
-        """About what is held: five arrays, and the dictionary of rows at some 100 bytes an entry."""
-        return len(self._ids) * (8 * 4 + 4 + 1) + 100 * self._size
+        """About what is held: the arrays, and the dictionary of rows at some 100 bytes an entry."""
+        return sum(column.nbytes for column in self._columns()) + 100 * self._size
 
     def row_of(self, passage_id: int) -> int | None:
         return self._row_of.get(passage_id)
@@ -83,41 +110,33 @@ class PassageAttributes:
 
     def agrees(self, row: int, passage: Passage) -> bool:
         """Whether the row says what the passage says."""
-        return (
-            int(self._ids[row]) == passage.id
-            and int(self._owners[row]) == passage.owner_id
-            and int(self._profiles[row]) == passage.profile
-            and self.source_of(row) == passage.source
-            and int(self._occurred[row]) == to_us(passage.occurred_at)
-            and bool(self._archived[row]) == passage.archived
+        stated = row_of(passage)
+        held = stated._replace(source=self.source_of(row))
+        return held == stated and all(
+            column[row] == value for column, value in zip(self._columns(), self._coded(stated), strict=True)
         )
 
-    def append(
-        self, passage_id: int, owner_id: int, profile: int, source: str, occurred_us: int, archived: bool
-    ) -> None:
+    def append(self, new: PassageRow) -> None:
         if self._size == len(self._ids):
             self._grow()
         row = self._size
         self._size += 1
-        self._ids[row] = passage_id
-        self._owners[row] = owner_id
-        self._profiles[row] = profile
-        self._row_of[passage_id] = row
-        self.change(row, source, occurred_us, archived)
+        for column, value in zip(self._columns(), self._coded(new), strict=True):
+            column[row] = value
+        self._row_of[new.id] = row
+        self._archived_count += new.archived
 
-    def extend(self, rows: Sequence[tuple[int, int, int, str, int, int]]) -> None:
-        """Append many rows: (passage_id, owner_id, profile, source, occurred_us, archived)."""
+    def extend(self, rows: Sequence[PassageRow]) -> None:
+        """Append many rows."""
         if not rows:
             return
         start, end = self._size, self._size + len(rows)
         while end > len(self._ids):
             self._grow()
-        ids, owners, profiles, sources, occurred_us, archived = zip(*rows, strict=True)
-        codes = [self._code(source) for source in sources]
-        for column, values in zip(self._columns(), (ids, owners, codes, occurred_us, archived, profiles), strict=True):
+        for column, values in zip(self._columns(), zip(*map(self._coded, rows), strict=True), strict=True):
             column[start:end] = values
-        self._row_of.update(zip(ids, range(start, end), strict=True))
-        self._archived_count += sum(archived)
+        self._row_of.update((row.id, number) for number, row in enumerate(rows, start))
+        self._archived_count += sum(row.archived for row in rows)
         self._size = end
 
     def remove(self, row: int) -> None:
@@ -137,6 +156,10 @@ class PassageAttributes:
         self._sources[row] = self._code(source)
         self._occurred[row] = occurred_us
         self._archived[row] = archived
+
+    def _coded(self, row: PassageRow) -> tuple[int, ...]:
+        """The row as `_columns` holds it."""
+        return (*row[:3], self._code(row.source), *row[4:8], _ROLE_CODES[row.role], row.user_id)
 
     def _code(self, source: str) -> int:
         code = self._source_codes.get(source)
@@ -174,9 +197,26 @@ class PassageAttributes:
             masks.append(self.occurred >= to_us(filters.since))
         if filters.until is not None:
             masks.append(self.occurred <= to_us(filters.until))
+        if filters.turn is not None:
+            masks += self._of_turn(filters.turn)
+        if filters.without:
+            masks.append(np.isin(self.owners, filters.without, invert=True))
         if owner_ids is not None:
             masks.append(np.isin(self.owners, owner_ids))
         return np.logical_and.reduce(masks) if masks else None
+
+    def _of_turn(self, wanted: TurnFilter) -> list[NDArray[np.bool_]]:
+        sessions, end = self._sessions, self._size
+        masks: list[NDArray[np.bool_]] = []
+        if wanted.session_id is not None:
+            masks.append(sessions[:end] == wanted.session_id)
+        if wanted.not_session_id is not None:
+            masks.append(sessions[:end] != wanted.not_session_id)
+        if wanted.user_id is not None:
+            masks.append(self._users[:end] == wanted.user_id)
+        if wanted.role is not None:
+            masks.append(self._roles[:end] == _ROLE_CODES[wanted.role])
+        return masks
 
     def _visible_names(self, paths: tuple[str, ...]) -> NDArray[np.bool_]:
         """Which source names lie in the paths; kept, since names are only ever added."""
@@ -194,11 +234,11 @@ class PassageAttributes:
         return chosen[self._sources[: self._size]]
 
     def _columns(self) -> tuple[NDArray[np.generic], ...]:
-        return self._ids, self._owners, self._sources, self._occurred, self._archived, self._profiles
+        return tuple(getattr(self, name) for name in _COLUMNS)
 
     def _grow(self) -> None:
         capacity = 2 * len(self._ids)
-        for name in ("_ids", "_owners", "_sources", "_occurred", "_archived", "_profiles"):
+        for name in _COLUMNS:
             old = getattr(self, name)
             new = np.zeros(capacity, dtype=old.dtype)
             new[: self._size] = old[: self._size]

@@ -1,6 +1,5 @@
-"""The indexes of one namespace as one thing: vectors, words and attributes with common rows, behind one lock.
-
-The lock is held only while arrays are touched: queries come analysed and embedded, passages come prepared. Updates are
+"""The indexes of a namespace's passages of one kind as one thing: vectors, words and attributes with common rows.
+One lock is held only while arrays are touched: queries come analysed and embedded, passages come prepared. Updates are
 idempotent, since a namespace that is being loaded may be told of a write that its load has already seen.
 """
 
@@ -15,23 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from souvenir.index.analyser import QueryWord
-from souvenir.index.attributes import PassageAttributes
+from souvenir.index.attributes import PassageAttributes, row_of
 from souvenir.index.lexical import Bm25Constants, Corpus, LexicalIndex, RepairedQuery
 from souvenir.index.vector import VectorIndex, drawn_mean
 from souvenir.locks import ReadersWriterLock
 from souvenir.moments import to_us
+from souvenir.passages import IndexChange, OwnerChanged, Passage, PassageAdded, PassageRemoved
 from souvenir.sources import is_visible
-from souvenir.types import (
-    Filters,
-    FloatVector,
-    IndexChange,
-    OwnerChanged,
-    Passage,
-    PassageAdded,
-    PassageRemoved,
-    Profile,
-    TermMatch,
-)
+from souvenir.types import Filters, FloatVector, Profile, TermMatch
 
 CHANGES_PER_LOCK = 256
 """Changes made while searches wait: some tens of milliseconds at most."""
@@ -138,16 +128,15 @@ class NamespaceIndex:
     def _apply(self, change: IndexChange) -> None:
         match change:
             case PassageAdded(passage, vector, terms):
-                filtered_by = passage.source, to_us(passage.occurred_at), passage.archived
                 row = self.attributes.row_of(passage.id)
                 if row is None:
                     self.vectors.extend(vector[None, :])
                     self.lexical.add(terms, passage.profile)
-                    self.attributes.append(passage.id, passage.owner_id, passage.profile, *filtered_by)
+                    self.attributes.append(row_of(passage))
                     self._count_in_parts(passage.source, vector, 1)
                 else:  # an earlier write of its owner may have been told again
                     self._parts.clear()
-                    self.attributes.change(row, *filtered_by)
+                    self.attributes.change(row, passage.source, to_us(passage.occurred_at), passage.archived)
             case PassageRemoved(passage_id):
                 row = self.attributes.row_of(passage_id)
                 if row is not None:
@@ -274,7 +263,7 @@ class NamespaceIndex:
                 if row is None:
                     found.append(f"passage {passage.id} is not indexed")
                     continue
-                found += self._row_problems(row, passage, vector, analyse(passage.text))
+                found += self._row_problems(row, passage, vector, analyse(passage.searched_text))
             if seen != len(self) or len(self.vectors) != len(self) or len(self.lexical) != len(self):
                 found.append(
                     f"{seen} passages stored, {len(self)} rows, {len(self.vectors)} vectors, {len(self.lexical)} texts"

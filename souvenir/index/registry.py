@@ -1,4 +1,4 @@
-"""The namespaces' indexes in memory: loaded on first use, told of every write, dropped when memory is short.
+"""The namespaces' indexes in memory, one a kind of passages: loaded on first use, dropped when memory is short.
 
 Loading goes on beside writes: what is committed meanwhile is kept for the namespace and applied when its load is done.
 `apply`, `write_snapshots` and `shrink` run on the writer thread, one after another, so an index never changes under a
@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import structlog
 
@@ -20,7 +20,8 @@ from souvenir.errors import Unavailable
 from souvenir.index.lexical import Bm25Constants
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.snapshot import SnapshotFiles
-from souvenir.types import FloatVector, IndexChange, Passage, PassageAdded, PassageRemoved, Profile
+from souvenir.passages import IndexChange, Passage, PassageAdded, PassageRemoved, PassageRow
+from souvenir.types import FloatVector, PassageKind, Profile
 
 REBUILD_SHARE = 0.25
 """A write that removes more than this share of a namespace's rows makes its index be loaded anew: that is quicker."""
@@ -32,39 +33,45 @@ SNAPSHOT_CHANGED_SHARE = 0.05
 log = structlog.get_logger(__name__)
 
 
+class IndexKey(NamedTuple):
+    """What an index is of. Kinds are apart: a search of one pays for no other, and is not ranked by others' words."""
+
+    namespace_id: int
+    kind: PassageKind
+
+
 class PassageView(Protocol):
-    """One state of a namespace in the database."""
+    """One state of a namespace's passages of one kind in the database."""
 
     @property
     def change_seq(self) -> int: ...
 
-    def attributes(self) -> Sequence[tuple[int, int, int, str, int, int]]:
-        """(id, owner_id, profile, source, occurred_at in microseconds, archived) of every passage."""
+    def attributes(self) -> Sequence[PassageRow]:
+        """Of every passage."""
 
     def passages(self, ids: Iterable[int] | None) -> Iterable[tuple[Passage, FloatVector]]:
         """Those among `ids`, or all, in id order, with their vectors."""
 
 
-OpenView = Callable[[int], AbstractContextManager[PassageView]]
+OpenView = Callable[[IndexKey], AbstractContextManager[PassageView]]
 
 
 @dataclass(slots=True)
 class _Entry:
     """`index` is None while it loads; `pending` holds the writes committed meanwhile.
 
-    `snapshot_seq` is the last write that the snapshot holds, `changed_rows` how many rows changed since.
+    `changed_rows` is how many rows changed since the snapshot.
     """
 
     loaded: threading.Event = field(default_factory=threading.Event)
     index: NamespaceIndex | None = None
     failure: BaseException | None = None
     pending: list[tuple[Sequence[IndexChange], int]] = field(default_factory=list)
-    snapshot_seq: int = 0
     changed_rows: int = 0
 
 
 class IndexRegistry:
-    """Every loaded namespace, most recently used last."""
+    """Every loaded index, most recently used last."""
 
     def __init__(
         self,
@@ -84,31 +91,31 @@ class IndexRegistry:
         self._constants = constants
         self._max_bytes = max_bytes
         self._on_load = on_load
-        self._entries: OrderedDict[int, _Entry] = OrderedDict()
+        self._entries: OrderedDict[IndexKey, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, namespace_id: int) -> NamespaceIndex:
-        """The namespace's index, loaded by the first caller while the others wait.
+    def get(self, key: IndexKey) -> NamespaceIndex:
+        """An index, loaded by the first caller while the others wait.
 
         :raises Unavailable: If the caller that loaded it failed.
         """
         with self._lock:
-            entry = self._entries.get(namespace_id)
+            entry = self._entries.get(key)
             mine = entry is None
             if entry is None:
-                entry = self._entries[namespace_id] = _Entry()
-            self._entries.move_to_end(namespace_id)
+                entry = self._entries[key] = _Entry()
+            self._entries.move_to_end(key)
         if mine:
-            self._load(namespace_id, entry)
+            self._load(key, entry)
             self._on_load()
         entry.loaded.wait()
         if entry.index is None:
             raise Unavailable("The namespace's index could not be loaded; try again in a moment") from entry.failure
         return entry.index
 
-    def loaded(self) -> dict[int, NamespaceIndex]:
+    def loaded(self) -> dict[IndexKey, NamespaceIndex]:
         with self._lock:
-            return {id_: entry.index for id_, entry in self._entries.items() if entry.index is not None}
+            return {key: entry.index for key, entry in self._entries.items() if entry.index is not None}
 
     @property
     def over_budget(self) -> bool:
@@ -116,9 +123,14 @@ class IndexRegistry:
         return len(indexes) > 1 and sum(index.nbytes for index in indexes.values()) > self._max_bytes
 
     def apply(self, namespace_id: int, changes: Sequence[IndexChange], change_seq: int) -> None:
-        """Bring a loaded namespace to the state of a committed write; one that cannot follow is loaded anew."""
+        """Bring a namespace's loaded indexes to the state of a write; one that cannot follow is loaded anew."""
+        for kind in PassageKind:
+            of_kind = [change for change in changes if kind_of(change) is kind]
+            self._apply(IndexKey(namespace_id, kind), of_kind, change_seq)
+
+    def _apply(self, key: IndexKey, changes: Sequence[IndexChange], change_seq: int) -> None:
         with self._lock:
-            entry = self._entries.get(namespace_id)
+            entry = self._entries.get(key)
             if entry is None:
                 return
             if entry.index is None:
@@ -126,14 +138,14 @@ class IndexRegistry:
                 return
         removals = sum(isinstance(change, PassageRemoved) for change in changes)
         if removals > max(SNAPSHOT_MIN_CHANGES, REBUILD_SHARE * len(entry.index)):
-            self._drop(namespace_id, entry)
+            self._drop(key, entry)
             return
         entry.changed_rows += len(changes)
         try:
             entry.index.apply(changes, change_seq)
         except Exception:  # the write stands; its index is made again from the database
-            log.exception("index_update_failed", namespace_id=namespace_id, action="rebuilding on next use")
-            self._drop(namespace_id, entry)
+            log.exception("index_update_failed", **_named(key), action="rebuilding on next use")
+            self._drop(key, entry)
 
     def clear(self) -> None:
         """Forget everything, after the database was replaced."""
@@ -143,26 +155,26 @@ class IndexRegistry:
     def write_snapshots(self, *, all_changed: bool) -> None:
         """Write the indexes that changed since their snapshot; all of them, or those that changed much."""
         with self._lock:
-            entries = [(id_, entry, entry.index) for id_, entry in self._entries.items() if entry.index is not None]
-        for namespace_id, entry, index in entries:
+            entries = [(key, entry, entry.index) for key, entry in self._entries.items() if entry.index is not None]
+        for key, entry, index in entries:
             much = entry.changed_rows >= max(SNAPSHOT_MIN_CHANGES, SNAPSHOT_CHANGED_SHARE * len(index))
-            if index.change_seq != entry.snapshot_seq and (much or all_changed):
-                self._write(namespace_id, entry, index)
+            if entry.changed_rows and (much or all_changed):
+                self._write(key, entry, index)
 
     def shrink(self) -> None:
         """Drop the least recently used indexes until the rest fit the budget; the last used stays."""
         while self.over_budget:
             with self._lock:
-                namespace_id, entry = next((id_, e) for id_, e in self._entries.items() if e.index is not None)
-            if entry.index is not None and entry.index.change_seq != entry.snapshot_seq:
-                self._write(namespace_id, entry, entry.index)
-            self._drop(namespace_id, entry)
-            log.info("index_dropped", namespace_id=namespace_id)
+                key, entry = next((key, e) for key, e in self._entries.items() if e.index is not None)
+            if entry.index is not None and entry.changed_rows:
+                self._write(key, entry, entry.index)
+            self._drop(key, entry)
+            log.info("index_dropped", **_named(key))
 
-    def _write(self, namespace_id: int, entry: _Entry, index: NamespaceIndex) -> None:
+    def _write(self, key: IndexKey, entry: _Entry, index: NamespaceIndex) -> None:
         try:
             self._snapshots.write(
-                namespace_id,
+                _snapshot_name(key),
                 change_seq=index.change_seq,
                 passage_ids=index.attributes.ids,
                 vectors=index.vectors,
@@ -172,18 +184,18 @@ class IndexRegistry:
             OSError,
             RuntimeError,
         ) as error:  # FAISS raises the latter; a full disk costs the next start some seconds
-            log.warning("index_snapshot_failed", namespace_id=namespace_id, reason=str(error))
+            log.warning("index_snapshot_failed", **_named(key), reason=str(error))
         else:
-            entry.snapshot_seq, entry.changed_rows = index.change_seq, 0
+            entry.changed_rows = 0
 
-    def _drop(self, namespace_id: int, entry: _Entry) -> None:
+    def _drop(self, key: IndexKey, entry: _Entry) -> None:
         with self._lock:
-            if self._entries.get(namespace_id) is entry:
-                del self._entries[namespace_id]
+            if self._entries.get(key) is entry:
+                del self._entries[key]
 
-    def _load(self, namespace_id: int, entry: _Entry) -> None:
+    def _load(self, key: IndexKey, entry: _Entry) -> None:
         try:
-            index = self._build(namespace_id, entry)
+            index = self._build(key, entry)
             while True:
                 with self._lock:
                     pending, entry.pending = entry.pending, []
@@ -195,28 +207,27 @@ class IndexRegistry:
                     index.apply(changes, change_seq)
         except BaseException as error:
             entry.failure = error
-            self._drop(namespace_id, entry)
+            self._drop(key, entry)
             raise
         finally:
             entry.loaded.set()
 
-    def _build(self, namespace_id: int, entry: _Entry) -> NamespaceIndex:
+    def _build(self, key: IndexKey, entry: _Entry) -> NamespaceIndex:
         """The snapshot and what changed since, or everything from the stored passages and vectors."""
-        with self._open_view(namespace_id) as view:
+        with self._open_view(key) as view:
             change_seq = view.change_seq
-            snapshot = self._snapshots.read(namespace_id, newest_seq=change_seq)
+            snapshot = self._snapshots.read(_snapshot_name(key), newest_seq=change_seq)
             if snapshot is None:
                 index = NamespaceIndex(self._dim, self._constants)
                 index.apply(self._added(view.passages(None)), change_seq)
                 entry.changed_rows = len(index)
                 return index
-            entry.snapshot_seq = snapshot.change_seq
             index = NamespaceIndex(self._dim, self._constants, vectors=snapshot.vectors, lexical=snapshot.lexical)
-            stored = {row[0]: row for row in view.attributes()}
+            stored = {row.id: row for row in view.attributes()}
             snapshot_ids = snapshot.passage_ids.tolist()
-            index.attributes.extend([stored.get(id_, (id_, 0, 0, "", 0, 0)) for id_ in snapshot_ids])
+            index.attributes.extend([stored.get(id_, PassageRow(id_, 0, 0, "", 0, False)) for id_ in snapshot_ids])
             known = set(snapshot_ids)
-            index.apply([PassageRemoved(id_) for id_ in known - stored.keys()], 0)
+            index.apply([PassageRemoved(id_, key.kind) for id_ in known - stored.keys()], 0)
             missing = stored.keys() - known
             if missing:
                 index.apply(self._added(view.passages(sorted(missing))), change_seq)
@@ -225,4 +236,17 @@ class IndexRegistry:
             return index
 
     def _added(self, passages: Iterable[tuple[Passage, FloatVector]]) -> Iterable[PassageAdded]:
-        return (PassageAdded(passage, vector, self._analyse(passage.text)) for passage, vector in passages)
+        return (PassageAdded(passage, vector, self._analyse(passage.searched_text)) for passage, vector in passages)
+
+
+def kind_of(change: IndexChange) -> PassageKind:
+    return change.passage.kind if isinstance(change, PassageAdded) else change.kind
+
+
+def _snapshot_name(key: IndexKey) -> str:
+    """Memories' files are called as they were when there was nothing else."""
+    return f"{key.namespace_id}" if key.kind is PassageKind.MEMORY else f"{key.namespace_id}-{key.kind}"
+
+
+def _named(key: IndexKey) -> dict[str, Any]:
+    return {"namespace_id": key.namespace_id, "kind": key.kind.value}

@@ -1,7 +1,7 @@
 """An index on disk, so that a start does not analyse every text again. Only a copy: the database is the truth.
 
-Three files a namespace: `<id>.faiss` (vectors), `<id>.npz` (words and passage ids), `<id>.json` (what they are of, and
-their checksums), renamed into place in that order. A snapshot that is not of this database, model and analyser, or
+Three files an index: `<name>.faiss` (vectors), `<name>.npz` (words and passage ids), `<name>.json` (what they are of,
+and their checksums), renamed into place in that order. A snapshot that is not of this database, model and analyser, or
 whose bytes are not those that were written, is not used; nothing in it is ever code.
 """
 
@@ -47,7 +47,7 @@ class Snapshot:
 
 
 class SnapshotFiles:
-    """The snapshots of all namespaces of one database."""
+    """The snapshots of all indexes of one database."""
 
     def __init__(self, directory: Path, origin: Origin, constants: Mapping[Profile, Bm25Constants]) -> None:
         self._directory = directory
@@ -56,16 +56,16 @@ class SnapshotFiles:
 
     def write(
         self,
-        namespace_id: int,
+        name: str,
         *,
         change_seq: int,
         passage_ids: NDArray[np.int64],
         vectors: VectorIndex,
         lexical: LexicalIndex,
     ) -> None:
-        """Replace the namespace's snapshot. The parts must not change meanwhile."""
+        """Replace the snapshot of that name. The parts must not change meanwhile."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        faiss_path, words_path, manifest_path = self._paths(namespace_id)
+        faiss_path, words_path, manifest_path = self._paths(name)
         checksums: dict[str, str] = {}
         vectors.write(_partial(faiss_path))
         with _partial(words_path).open("wb") as file:
@@ -79,12 +79,12 @@ class SnapshotFiles:
             os.replace(_partial(path), path)
         sync(self._directory)
 
-    def read(self, namespace_id: int, *, newest_seq: int) -> Snapshot | None:
-        """The namespace's snapshot, or None with a log line that says why there is none to use.
+    def read(self, name: str, *, newest_seq: int) -> Snapshot | None:
+        """The snapshot of that name, or None with a log line that says why there is none to use.
 
         :param newest_seq: The namespace's last write in the database; a snapshot of a later one is of another history.
         """
-        faiss_path, words_path, manifest_path = self._paths(namespace_id)
+        faiss_path, words_path, manifest_path = self._paths(name)
         if not manifest_path.exists():
             return None
         try:
@@ -96,9 +96,9 @@ class SnapshotFiles:
                         raise ValueError(f"{path.name} is not the file that was written")
                 return self._load(faiss_path, words_path, manifest)
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile) as error:
-            log.warning("index_snapshot_damaged", namespace_id=namespace_id, reason=str(error), action="rebuilding")
+            log.warning("index_snapshot_damaged", index=name, reason=str(error), action="rebuilding")
             return None
-        log.info("index_snapshot_stale", namespace_id=namespace_id, reason=stale, action="rebuilding")
+        log.info("index_snapshot_stale", index=name, reason=stale, action="rebuilding")
         return None
 
     def _difference(self, manifest: Mapping[str, object], newest_seq: int) -> str | None:
@@ -123,9 +123,9 @@ class SnapshotFiles:
             raise TypeError("its change_seq is no number")
         return Snapshot(change_seq, passage_ids, vectors, lexical)
 
-    def _paths(self, namespace_id: int) -> tuple[Path, Path, Path]:
+    def _paths(self, name: str) -> tuple[Path, Path, Path]:
         faiss_path, words_path, manifest_path = (
-            self._directory / f"{namespace_id}.{suffix}" for suffix in ("faiss", "npz", "json")
+            self._directory / f"{name}.{suffix}" for suffix in ("faiss", "npz", "json")
         )
         return faiss_path, words_path, manifest_path
 

@@ -35,9 +35,16 @@ PROFILES: Mapping[Profile, Constants] = MappingProxyType(
     {
         Profile.FACT: Constants(k1=0.9, b=0.4, dense=1.3),
         Profile.DOC: Constants(k1=1.2, b=0.75, dense=1.3),
+        Profile.TALK: Constants(k1=0.9, b=0.15, dense=1.3),
+        Profile.CHAT: Constants(k1=0.9, b=0.4, dense=1.3),
     }
 )
 
 
 def profile_of(token_count: int) -> Profile:
     return Profile.FACT if token_count < FACT_MAX_TOKENS else Profile.DOC
+
+
+def turn_profile_of(speaker: str | None) -> Profile:
+    """Turns of people who have names are talk; a user and an assistant chat."""
+    return Profile.CHAT if speaker is None else Profile.TALK

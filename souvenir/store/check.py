@@ -21,6 +21,33 @@ _RULES = {
         "SELECT p.id FROM passages p JOIN memories m ON p.kind = 'memory' AND m.id = p.owner_id "
         "WHERE instr(m.text, p.text) = 0 AND p.text <> ''"
     ),
+    "message {} that is indexed has no passage, or one that is not has some": (
+        "SELECT id FROM messages m WHERE indexed <> EXISTS "
+        "(SELECT 1 FROM passages p WHERE p.kind = 'message' AND p.owner_id = m.id)"
+    ),
+    "passage {} belongs to no message of its namespace": (
+        "SELECT id FROM passages p WHERE kind = 'message' AND NOT EXISTS "
+        "(SELECT 1 FROM messages m WHERE m.id = p.owner_id AND m.namespace_id = p.namespace_id)"
+    ),
+    "passage {} does not say what its message says": (
+        "SELECT p.id FROM passages p JOIN messages m ON p.kind = 'message' AND m.id = p.owner_id WHERE "
+        "(p.occurred_at, p.session_id, p.position, p.role, p.user_id, p.speaker) IS NOT "
+        "(m.created_at, m.session_id, m.position, m.role, m.user_id, m.speaker)"
+    ),
+    "passage {} is no part of its message's text": (
+        "SELECT p.id FROM passages p JOIN messages m ON p.kind = 'message' AND m.id = p.owner_id "
+        "WHERE instr(m.content, p.text) = 0 AND p.text <> ''"
+    ),
+    "message {} lies in a session of another namespace": (
+        "SELECT m.id FROM messages m JOIN sessions s ON s.id = m.session_id WHERE s.namespace_id <> m.namespace_id"
+    ),
+    "session {} counts below its greatest position": (
+        "SELECT s.id FROM sessions s JOIN messages m ON m.session_id = s.id "
+        "GROUP BY s.id HAVING max(m.position) >= s.next_position"
+    ),
+    "block {} has another history than its version says": (
+        "SELECT id FROM blocks b WHERE version <> (SELECT max(version) FROM block_history h WHERE h.block_id = b.id)"
+    ),
     "passage {} has no vector": (
         "SELECT id FROM passages p WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage_id = p.id "
         "AND v.model_id = (SELECT value FROM meta WHERE key = 'model_id'))"
@@ -38,11 +65,10 @@ _RULES = {
         "SELECT memory_id FROM history h WHERE (before IS NOT NULL OR after IS NOT NULL) "
         "AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory_id)"
     ),
-    "{} counts below its greatest id": (
-        "SELECT 'memories' WHERE (SELECT max(id) FROM memories) > "
-        "(SELECT seq FROM sqlite_sequence WHERE name = 'memories') UNION ALL "
-        "SELECT 'passages' WHERE (SELECT max(id) FROM passages) > "
-        "(SELECT seq FROM sqlite_sequence WHERE name = 'passages')"
+    "{} counts below its greatest id": " UNION ALL ".join(
+        f"SELECT '{table}' WHERE (SELECT max(id) FROM {table}) > "
+        f"(SELECT seq FROM sqlite_sequence WHERE name = '{table}')"
+        for table in ("memories", "passages", "users", "sessions", "messages", "blocks")
     ),
 }
 

@@ -25,9 +25,10 @@ from souvenir.settings import Settings
 from souvenir.store import reads, vectors
 from souvenir.store.backups import Backup, Backups
 from souvenir.store.connections import ReaderPool, open_reader, open_writer, require_sound
+from souvenir.store.passages import VectorModels
 from souvenir.store.restore import LINEAGE, carry_over, lock_folder, raise_sequences, sequences, stage_backup
 from souvenir.store.schema import migrate
-from souvenir.store.transaction import IndexUpdate, Transaction, VectorModels
+from souvenir.store.transaction import IndexUpdate, Transaction
 from souvenir.store.vectors import MODEL, MODEL_SPEC, OTHER_MODEL
 from souvenir.store.writer import Writer
 from souvenir.types import FloatVector, Scope

@@ -17,16 +17,18 @@ import numpy as np
 
 from souvenir.errors import InvalidRequest
 from souvenir.moments import from_us
+from souvenir.passages import Passage, PassageRow
 from souvenir.sources import PARENT, SEPARATOR
-from souvenir.store.rows import MEMORY_COLUMNS, ids_parameter, link_of, memory_of, passage_of, same_json
-from souvenir.types import (
-    FloatVector,
-    JsonObject,
-    Memory,
-    Passage,
-    SourceFilter,
-    SourceMatch,
+from souvenir.store.rows import (
+    MEMORY_COLUMNS,
+    PASSAGE_COLUMNS,
+    ids_parameter,
+    link_of,
+    memory_of,
+    passage_of,
+    same_json,
 )
+from souvenir.types import FloatVector, JsonObject, Memory, MessageRole, PassageKind, SourceFilter, SourceMatch
 
 SUPERSEDES = "supersedes"
 MERGED_FROM = "source_memory_ids"
@@ -199,7 +201,9 @@ def count_memories(
 
 
 def count_passages(connection: apsw.Connection, namespace: Namespace) -> int:
+    """Of memories."""
     where, parameters = _where(namespace)
+    where += f" AND kind = '{PassageKind.MEMORY}'"
     return int(connection.execute(f"SELECT count(*) FROM passages WHERE {where}", parameters).get)
 
 
@@ -246,10 +250,11 @@ def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, want
 
 @dataclass(frozen=True, slots=True)
 class NamespaceView:
-    """One state of a namespace, for loading its index of one model's vectors."""
+    """One state of a namespace's passages of one kind, for loading their index of one model's vectors."""
 
     connection: apsw.Connection
     namespace_id: int
+    kind: PassageKind
     model_id: str
 
     @property
@@ -257,22 +262,23 @@ class NamespaceView:
         row = self.connection.execute("SELECT change_seq FROM namespaces WHERE id = ?", (self.namespace_id,)).get
         return int(row or 0)
 
-    def attributes(self) -> list[tuple[int, int, int, str, int, int]]:
-        """What filters read, a row a passage: id, owner_id, profile, source, occurred_at in microseconds, archived."""
+    def attributes(self) -> list[PassageRow]:
+        """What filters read, a row a passage."""
         rows: list[Any] = self.connection.execute(
-            "SELECT id, owner_id, profile, source, occurred_at, archived FROM passages WHERE namespace_id = ?",
-            (self.namespace_id,),
+            "SELECT id, owner_id, profile, source, occurred_at, archived, coalesce(session_id, 0), "
+            "coalesce(position, 0), role, coalesce(user_id, 0) FROM passages WHERE namespace_id = ? AND kind = ?",
+            (self.namespace_id, self.kind.value),
         ).fetchall()
-        return rows
+        roles: dict[str | None, MessageRole | None] = {None: None, **{role.value: role for role in MessageRole}}
+        return [PassageRow._make((*columns, roles[role], user_id)) for *columns, role, user_id in rows]
 
     def passages(self, ids: Iterable[int] | None) -> Iterator[tuple[Passage, FloatVector]]:
         """Passages that the model has embedded, with their vectors (dim,), in id order; all, or those among `ids`."""
-        chosen = "" if ids is None else "AND p.id IN (SELECT value FROM json_each(?))"
-        parameters = [self.model_id, self.namespace_id, *([] if ids is None else [ids_parameter(ids)])]
+        chosen = "" if ids is None else "AND id IN (SELECT value FROM json_each(?))"
+        parameters = [self.model_id, self.namespace_id, self.kind.value, *([] if ids is None else [ids_parameter(ids)])]
         rows = self.connection.execute(
-            "SELECT p.id, p.kind, p.owner_id, p.ordinal, p.text, p.profile, p.source, p.occurred_at, p.archived, "
-            "v.vector FROM passages p JOIN vectors v ON v.passage_id = p.id AND v.model_id = ? "
-            f"WHERE p.namespace_id = ? {chosen} ORDER BY p.id",
+            f"SELECT {PASSAGE_COLUMNS}, vector FROM passages JOIN vectors ON passage_id = id AND model_id = ? "
+            f"WHERE namespace_id = ? AND kind = ? {chosen} ORDER BY id",
             parameters,
         )
         for row in rows:

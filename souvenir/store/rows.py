@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from souvenir.moments import from_us, to_us
-from souvenir.types import Link, Memory, Passage, PassageKind, Profile
+from souvenir.passages import Passage, Turn
+from souvenir.types import Link, Memory, MessageRole, PassageKind, Profile
+
+PASSAGE_COLUMNS = (
+    "id, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, "
+    "session_id, position, role, user_id, speaker"
+)
 
 MEMORY_COLUMNS = "id, text, source, key, metadata, document_at, created_at, updated_at, pinned, archived"
 
@@ -43,8 +49,9 @@ def memory_of(row: tuple[Any, ...]) -> Memory:
 
 
 def passage_of(row: tuple[Any, ...]) -> Passage:
-    """(id, kind, owner_id, ordinal, text, profile, source, occurred_at, archived) as a value."""
-    id_, kind, owner_id, ordinal, text, profile, source, occurred_at, archived = row
+    """A passage of `PASSAGE_COLUMNS`."""
+    id_, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, *turn = row
+    session_id, position, role, user_id, speaker = turn
     return Passage(
         id=id_,
         kind=PassageKind(kind),
@@ -55,6 +62,7 @@ def passage_of(row: tuple[Any, ...]) -> Passage:
         source=source,
         occurred_at=from_us(occurred_at),
         archived=bool(archived),
+        turn=None if session_id is None else Turn(session_id, position, MessageRole(role), user_id, speaker),
     )
 
 

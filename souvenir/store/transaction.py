@@ -7,7 +7,7 @@ together. Passages and vectors come prepared, so nothing slow happens here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,25 +15,20 @@ import apsw
 
 from souvenir.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryNotFound, MemoryPinned, SourceForbidden
 from souvenir.moments import from_us, to_us
+from souvenir.passages import IndexChange, PassageOwner, PreparedPassage
 from souvenir.sources import is_visible
-from souvenir.store import reads, vectors
+from souvenir.store import reads
+from souvenir.store.passages import PassageWriter, VectorModels
 from souvenir.store.rows import history_state, ids_parameter, to_json
 from souvenir.store.transfers import insert_history, kept_id
 from souvenir.types import (
     AddAction,
     AddOutcome,
-    FloatVector,
-    IndexChange,
     Memory,
     MemoryDraft,
     MemoryPatch,
     Origin,
-    OwnerChanged,
-    Passage,
-    PassageAdded,
     PassageKind,
-    PassageRemoved,
-    PreparedPassage,
     Scope,
     SkipReason,
     UpsertOutcome,
@@ -53,36 +48,13 @@ class IndexUpdate:
     next_changes: tuple[IndexChange, ...]
 
 
-class ModelChanged(Exception):
-    """Texts of the write were embedded by a model that has been replaced since; nothing was written."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        super().__init__(f"{len(texts)} passages have no vector of the present model")
-        self.texts = texts
-
-
-@dataclass(frozen=True, slots=True)
-class VectorModels:
-    """The models whose vectors are stored.
-
-    :param again: Vectors of texts that were prepared with another model, by the id of theirs and their text.
-    """
-
-    present: str
-    following: str | None
-    again: Mapping[tuple[str, str], FloatVector]
-
-
 @dataclass(slots=True)
 class Transaction:
     connection: apsw.Connection
     namespace: reads.Namespace
     scope: Scope
-    models: VectorModels
+    passages: PassageWriter
     now: datetime
-    changes: list[IndexChange] = field(default_factory=list)
-    next_changes: list[IndexChange] = field(default_factory=list)
-    unembedded: list[str] = field(default_factory=list)
 
     @classmethod
     def begin(cls, connection: apsw.Connection, scope: Scope, models: VectorModels, now: datetime) -> Transaction:
@@ -95,7 +67,7 @@ class Transaction:
         ).fetchone()
         id_, created_at, changed_at = row
         namespace = reads.Namespace(id_, scope.namespace, from_us(created_at), from_us(changed_at), scope.sources)
-        return cls(connection, namespace, scope, models, now)
+        return cls(connection, namespace, scope, PassageWriter(connection, id_, models), now)
 
     @property
     def namespace_id(self) -> int:
@@ -106,13 +78,14 @@ class Transaction:
 
         :raises ModelChanged: If vectors of the present model are missing.
         """
-        if self.unembedded:
-            raise ModelChanged(self.unembedded)
+        self.passages.require_embedded()
         change_seq = self.connection.execute(
             "UPDATE namespaces SET change_seq = change_seq + 1, changed_at = ? WHERE id = ? RETURNING change_seq",
             (to_us(self.now), self.namespace_id),
         ).get
-        return IndexUpdate(self.namespace_id, int(change_seq), tuple(self.changes), tuple(self.next_changes))
+        return IndexUpdate(
+            self.namespace_id, int(change_seq), tuple(self.passages.changes), tuple(self.passages.next_changes)
+        )
 
     def memory(self, memory_id: int) -> Memory:
         """:raises MemoryNotFound: If this namespace has no such memory, or the scope may not see it."""
@@ -184,7 +157,7 @@ class Transaction:
             pinned=draft.pinned,
             archived=draft.archived,
         )
-        self._insert_passages(memory, passages)
+        self.passages.insert(_owner(memory), passages)
         if origin.history is None:
             self._record(action, memory.id, before=None, after=memory)
         else:
@@ -262,7 +235,7 @@ class Transaction:
         Ids that the scope cannot see are left alone.
         """
         found = sorted(reads.visible_ids(self.connection, self.namespace, memory_ids))
-        self._delete_passages(found)
+        self.passages.delete(PassageKind.MEMORY, found)
         ids = ids_parameter(found)
         self.connection.execute("DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))", (ids,))
         self.connection.execute(
@@ -302,10 +275,10 @@ class Transaction:
             ),
         )
         if after.text != before.text:
-            self._delete_passages([after.id])
-            self._insert_passages(after, passages)
-        elif _filtered_by(before) != _filtered_by(after):
-            self._move_passages(after)
+            self.passages.delete(PassageKind.MEMORY, [after.id])
+            self.passages.insert(_owner(after), passages)
+        elif _owner(before) != _owner(after):
+            self.passages.move(_owner(after))
         self._record(action, after.id, before=before, after=after)
         return after
 
@@ -313,73 +286,6 @@ class Transaction:
         holder = reads.keyed_memory_id(self.connection, self.namespace_id, source, key)
         if holder is not None and holder != but:
             raise KeyTaken(source, key, holder)
-
-    def _insert_passages(self, memory: Memory, passages: Sequence[PreparedPassage]) -> None:
-        for ordinal, prepared in enumerate(passages):
-            vector = self._vector_of(prepared)
-            if vector is None:
-                self.unembedded.append(prepared.text)
-                continue
-            row = (
-                self.namespace_id,
-                PassageKind.MEMORY.value,
-                memory.id,
-                ordinal,
-                prepared.text,
-                prepared.profile.value,
-                memory.source,
-                to_us(memory.occurred_at),
-                memory.archived,
-            )
-            passage_id = self.connection.execute(
-                "INSERT INTO passages (namespace_id, kind, owner_id, ordinal, text, profile, source, occurred_at, "
-                "archived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-                row,
-            ).get
-            passage = Passage(
-                id=int(passage_id),
-                kind=PassageKind.MEMORY,
-                owner_id=memory.id,
-                ordinal=ordinal,
-                text=prepared.text,
-                profile=prepared.profile,
-                source=memory.source,
-                occurred_at=memory.occurred_at,
-                archived=memory.archived,
-            )
-            self._insert_vectors(passage, vector, prepared)
-
-    def _vector_of(self, prepared: PreparedPassage) -> FloatVector | None:
-        vector = prepared.vector_by(self.models.present)
-        return self.models.again.get((self.models.present, prepared.text)) if vector is None else vector
-
-    def _insert_vectors(self, passage: Passage, vector: FloatVector, prepared: PreparedPassage) -> None:
-        """Of the present model, and of the next one if it has embedded the text already."""
-        vectors.add(self.connection, self.models.present, {passage.id: vector})
-        self.changes.append(PassageAdded(passage, vector, prepared.terms))
-        following = self.models.following
-        next_vector = None if following is None else prepared.vector_by(following)
-        if following is not None and next_vector is not None:
-            vectors.add(self.connection, following, {passage.id: next_vector})
-            self.next_changes.append(PassageAdded(passage, next_vector, prepared.terms))
-
-    def _delete_passages(self, memory_ids: Sequence[int]) -> None:
-        removed: list[Any] = self.connection.execute(
-            "DELETE FROM passages WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) RETURNING id",
-            (PassageKind.MEMORY.value, ids_parameter(memory_ids)),
-        ).fetchall()
-        self._tell_both(*(PassageRemoved(passage_id) for (passage_id,) in removed))
-
-    def _move_passages(self, memory: Memory) -> None:
-        self.connection.execute(
-            "UPDATE passages SET source = ?, occurred_at = ?, archived = ? WHERE kind = ? AND owner_id = ?",
-            (memory.source, to_us(memory.occurred_at), memory.archived, PassageKind.MEMORY.value, memory.id),
-        )
-        self._tell_both(OwnerChanged(PassageKind.MEMORY, memory.id, memory.source, memory.occurred_at, memory.archived))
-
-    def _tell_both(self, *changes: IndexChange) -> None:
-        self.changes += changes
-        self.next_changes += changes
 
     def _record(self, action: str, memory_id: int, *, before: Memory | None, after: Memory) -> None:
         self.connection.execute(
@@ -403,8 +309,8 @@ def require_writable(scope: Scope, source: str) -> None:
         raise SourceForbidden(source)
 
 
-def _filtered_by(memory: Memory) -> tuple[str, datetime, bool]:
-    return memory.source, memory.occurred_at, memory.archived
+def _owner(memory: Memory) -> PassageOwner:
+    return PassageOwner(PassageKind.MEMORY, memory.id, memory.source, memory.occurred_at, memory.archived)
 
 
 def _patched(metadata: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from typing import Any
 import apsw
 import numpy as np
 
-from souvenir.store.rows import ids_parameter, passage_of
-from souvenir.types import FloatVector, Passage
+from souvenir.passages import Passage, searched_text
+from souvenir.store.rows import PASSAGE_COLUMNS, ids_parameter, passage_of
+from souvenir.types import FloatVector
 
 MODEL = "model_id"
 """The key in `meta` of the model that made the vectors which are searched."""
@@ -22,13 +23,13 @@ OTHER_MODEL = "other_model_id"
 
 
 def missing(connection: apsw.Connection, model_id: str, *, after: int, limit: int) -> list[tuple[int, str]]:
-    """The first passages behind an id that have no vector of a model: ids, in order, and texts."""
+    """The first passages behind an id that have no vector of a model: ids, in order, and what is to be embedded."""
     rows: list[Any] = connection.execute(
-        "SELECT id, text FROM passages p WHERE id > ? AND NOT EXISTS "
+        "SELECT id, text, speaker FROM passages p WHERE id > ? AND NOT EXISTS "
         "(SELECT 1 FROM vectors v WHERE v.passage_id = p.id AND v.model_id = ?) ORDER BY id LIMIT ?",
         (after, model_id, limit),
     ).fetchall()
-    return [(id_, text) for id_, text in rows]
+    return [(id_, searched_text(text, speaker)) for id_, text, speaker in rows]
 
 
 def add(connection: apsw.Connection, model_id: str, vectors: Mapping[int, FloatVector]) -> None:
@@ -46,7 +47,7 @@ def as_bytes(vector: FloatVector) -> bytes:
 def passages(connection: apsw.Connection, ids: Iterable[int]) -> list[tuple[int, Passage]]:
     """Those of the passages that exist, with the ids of their namespaces."""
     rows: list[Any] = connection.execute(
-        "SELECT namespace_id, id, kind, owner_id, ordinal, text, profile, source, occurred_at, archived FROM passages "
+        f"SELECT namespace_id, {PASSAGE_COLUMNS} FROM passages "
         "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (ids_parameter(ids),),
     ).fetchall()

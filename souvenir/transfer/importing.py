@@ -16,6 +16,7 @@ from typing import Any, Self
 from memory_engine import MemoryEngine
 from souvenir.errors import Conflict, Forbidden, InvalidRequest, KeyTaken
 from souvenir.jobs.running import RunningJob
+from souvenir.passages import PreparedPassage
 from souvenir.store import transfers
 from souvenir.store.reads import MERGED_FROM
 from souvenir.store.transaction import Transaction, require_writable
@@ -23,7 +24,7 @@ from souvenir.store.transfers import StoredLine
 from souvenir.transfer.lines import ImportFormat, ImportLine, SourceRemap
 from souvenir.transfer.smart import Decision, Verdict, decide, decide_in
 from souvenir.transfer.spool import MAX_LINE_BYTES, Spool, SpooledLine, Spools, spooled_lines
-from souvenir.types import JsonObject, Link, MemoryPatch, PreparedPassage
+from souvenir.types import JsonObject, Link, MemoryPatch
 
 BATCH_LINES = 64
 BATCH_BYTES = 1024 * 1024

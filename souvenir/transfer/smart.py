@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from memory_engine import MemoryEngine
+from souvenir.passages import PreparedPassage
 from souvenir.store import reads
 from souvenir.store.rows import same_json
 from souvenir.store.transaction import Transaction
 from souvenir.transfer.lines import ImportLine
-from souvenir.types import Memory, PreparedPassage, Scope
+from souvenir.types import Memory, Scope
 
 SAME_SIMILARITY = 0.95
 """Cosine from which a line says nothing new."""

@@ -12,14 +12,14 @@ from souvenir.engine.preparation import prepare
 from souvenir.index.analyser import Analyser
 from souvenir.index.lexical import Bm25Constants
 from souvenir.index.namespace import NamespaceIndex
-from souvenir.index.registry import IndexRegistry, PassageView
+from souvenir.index.registry import IndexKey, IndexRegistry, PassageView
 from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.search.profiles import PROFILES
 from souvenir.settings import Settings
 from souvenir.store import reads
 from souvenir.store.database import Database
 from souvenir.store.transaction import IndexUpdate, Transaction
-from souvenir.types import MemoryDraft, MemoryPatch, Scope
+from souvenir.types import MemoryDraft, MemoryPatch, PassageKind, Scope
 from tests.fake_embedder import FakeEmbedder
 
 NOW = datetime(2024, 3, 1, tzinfo=UTC)
@@ -69,9 +69,9 @@ class Shelf:
         self.loads += 1
 
     @contextmanager
-    def open_view(self, namespace_id: int) -> Iterator[PassageView]:
+    def open_view(self, key: IndexKey) -> Iterator[PassageView]:
         with self.database.read() as connection:
-            yield reads.NamespaceView(connection, namespace_id, FakeEmbedder.model_id)
+            yield reads.NamespaceView(connection, key.namespace_id, key.kind, FakeEmbedder.model_id)
 
     def _apply(self, update: IndexUpdate) -> None:
         self.registry.apply(update.namespace_id, update.changes, update.change_seq)
@@ -103,17 +103,20 @@ class Shelf:
         assert namespace is not None
         return namespace.id
 
+    def key(self, namespace: str = "default") -> IndexKey:
+        return IndexKey(self.namespace_id(namespace), PassageKind.MEMORY)
+
     def index(self, namespace: str = "default") -> NamespaceIndex:
-        return self.registry.get(self.namespace_id(namespace))
+        return self.registry.get(self.key(namespace))
 
     def problems(self, namespace: str = "default") -> list[str]:
         """How the loaded index differs from the database, between two writes."""
-        namespace_id = self.namespace_id(namespace)
-        index = self.registry.get(namespace_id)
+        key = self.key(namespace)
+        index = self.registry.get(key)
 
         def compare() -> list[str]:
             with self.database.reader() as connection:
-                truth = reads.NamespaceView(connection, namespace_id, FakeEmbedder.model_id)
+                truth = reads.NamespaceView(connection, key.namespace_id, key.kind, FakeEmbedder.model_id)
                 found = index.problems(truth.passages(None), Analyser().terms)
                 return found if index.change_seq == truth.change_seq else [*found, "it stands at another write"]
 

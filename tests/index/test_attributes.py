@@ -10,17 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from souvenir.index.attributes import PassageAttributes, source_matches
-from souvenir.moments import to_us
-from souvenir.types import (
-    Filters,
-    OwnerChanged,
-    Passage,
-    PassageKind,
-    Profile,
-    SourceFilter,
-    SourceMatch,
-)
+from souvenir.index.attributes import PassageAttributes, row_of, source_matches
+from souvenir.passages import OwnerChanged, Passage
+from souvenir.types import Filters, PassageKind, Profile, SourceFilter, SourceMatch
 
 START = datetime(2023, 5, 8, tzinfo=UTC)
 
@@ -42,14 +34,7 @@ changed = st.builds(OwnerChanged, st.just(PassageKind.MEMORY), st.integers(1, 8)
 
 
 def append(attributes: PassageAttributes, passage: Passage) -> None:
-    attributes.append(
-        passage.id,
-        passage.owner_id,
-        passage.profile,
-        passage.source,
-        to_us(passage.occurred_at),
-        passage.archived,
-    )
+    attributes.append(row_of(passage))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +127,7 @@ def test_rows_appended_together_are_like_rows_appended_one_by_one():
     ]
     together = PassageAttributes()
     for part in (passages[:1], [], passages[1:70], passages[70:]):
-        together.extend([(p.id, p.owner_id, p.profile, p.source, to_us(p.occurred_at), int(p.archived)) for p in part])
+        together.extend([row_of(passage) for passage in part])
     assert len(together) == 300
     for passage in passages:
         row = together.row_of(passage.id)

@@ -14,18 +14,8 @@ from hypothesis import strategies as st
 
 from souvenir.index.analyser import Analyser
 from souvenir.index.namespace import NamespaceIndex, Probe
-from souvenir.types import (
-    Filters,
-    FloatVector,
-    IndexChange,
-    OwnerChanged,
-    Passage,
-    PassageAdded,
-    PassageKind,
-    PassageRemoved,
-    Profile,
-    SourceFilter,
-)
+from souvenir.passages import IndexChange, OwnerChanged, Passage, PassageAdded, PassageRemoved
+from souvenir.types import Filters, FloatVector, PassageKind, Profile, SourceFilter
 from tests.fake_embedder import FakeEmbedder
 from tests.index.shelf import CONSTANTS
 
@@ -93,7 +83,7 @@ def histories(draw: st.DrawFn) -> list[tuple[list[IndexChange], list[Passage]]]:
             changes.append(OwnerChanged(PassageKind.MEMORY, owner, said.source, said.occurred_at, said.archived))
             stored |= {id_: replace(said, id=id_, text=stored[id_].text) for id_ in held}
         else:
-            changes += [PassageRemoved(id_) for id_ in held]
+            changes += [PassageRemoved(id_, PassageKind.MEMORY) for id_ in held]
             stored = {id_: passage for id_, passage in stored.items() if id_ not in held}
         if "text" in verb:
             for _ in range(draw(st.integers(1, 2))):
@@ -126,7 +116,7 @@ def test_a_passage_that_is_told_again_after_an_earlier_move_of_its_owner_stands_
     old, new = passage_of(1, "garden", owner=1, source="a"), passage_of(2, "bread", owner=1, source="c")
     index = index_of(new)
     index.apply([OwnerChanged(PassageKind.MEMORY, 1, "b", START, False)], 2)
-    index.apply([PassageRemoved(old.id), adding(new)], 3)
+    index.apply([PassageRemoved(old.id, PassageKind.MEMORY), adding(new)], 3)
     assert differences(index, [new]) == []
 
 
@@ -134,7 +124,7 @@ def test_a_large_write_is_applied_whole():
     passages = [passage_of(id_, f"text {id_} {WORDS[id_ % 8]}") for id_ in range(1, 1001)]
     index = index_of(*passages)
     assert differences(index, passages) == []
-    index.apply([PassageRemoved(passage.id) for passage in passages[::2]], 2)
+    index.apply([PassageRemoved(passage.id, PassageKind.MEMORY) for passage in passages[::2]], 2)
     assert differences(index, passages[1::2]) == []
     assert index.owner_count() == 500
 
@@ -242,7 +232,7 @@ def test_searches_beside_updates_see_whole_rows():
 
     def update() -> None:
         for id_ in range(1, 201):
-            index.apply([PassageRemoved(id_), adding(passage_of(id_ + 200, texts[id_ + 200]))], id_)
+            index.apply([PassageRemoved(id_, PassageKind.MEMORY), adding(passage_of(id_ + 200, texts[id_ + 200]))], id_)
 
     def search(_: int) -> None:
         found = index.search(probe("violin garden"))

@@ -17,9 +17,10 @@ from structlog.testing import capture_logs
 from souvenir.errors import Unavailable
 from souvenir.index import registry as registry_module
 from souvenir.index.namespace import NamespaceIndex
-from souvenir.index.registry import IndexRegistry, PassageView
+from souvenir.index.registry import IndexKey, IndexRegistry, PassageView
 from souvenir.index.snapshot import Origin, SnapshotFiles
-from souvenir.types import Filters, MemoryPatch, PassageAdded, Scope
+from souvenir.passages import PassageAdded
+from souvenir.types import Filters, MemoryPatch, Scope
 from tests.fake_embedder import FakeEmbedder
 from tests.index.shelf import CONSTANTS, NO_LIMIT, NOW, Shelf
 
@@ -289,7 +290,7 @@ def test_the_least_recently_used_indexes_are_dropped_and_come_back_from_their_sn
     too_much = shelf.registry.over_budget
     shelf.shrink()
     assert (too_much, shelf.registry.over_budget) == (True, False)
-    assert set(shelf.registry.loaded()) == {shelf.namespace_id(name) for name in (names[2], names[3], names[4])}
+    assert set(shelf.registry.loaded()) == {shelf.key(name) for name in (names[2], names[3], names[4])}
     analysed = shelf.analyser.texts
     for name in names:
         assert nearest_text(shelf, f"{name} was here", name) is not None
@@ -304,7 +305,7 @@ def test_the_last_used_index_stays_however_small_the_budget(shelf: Shelf):
     for name in ("default", "ann"):
         shelf.index(name)
     shelf.shrink()
-    assert set(shelf.registry.loaded()) == {shelf.namespace_id("ann")}
+    assert set(shelf.registry.loaded()) == {shelf.key("ann")}
     assert not shelf.registry.over_budget
 
 
@@ -323,7 +324,7 @@ def test_writes_to_a_dropped_index_are_there_when_it_is_loaded_again(shelf: Shel
 def test_an_index_that_cannot_follow_a_write_is_made_again(shelf: Shelf):
     shelf.add(*TEXTS)
     index = shelf.index()
-    with shelf.open_view(shelf.namespace_id()) as view:
+    with shelf.open_view(shelf.key()) as view:
         passage, vector = next(iter(view.passages(None)))
     bad = PassageAdded(replace(passage, id=9999), vector[:3], ["term"])
     with capture_logs() as logs:
@@ -347,12 +348,12 @@ def test_a_write_that_removes_much_makes_the_index_be_loaded_again(shelf: Shelf,
 
 def test_a_load_that_fails_fails_for_all_who_wait_and_is_tried_again_by_the_next(shelf: Shelf):
     shelf.add(*TEXTS)
-    namespace_id = shelf.namespace_id()
+    key = shelf.key()
     failures, inside, go_on = [True], Event(), Event()
 
     @contextmanager
-    def open_view(id_: int) -> Iterator[PassageView]:
-        with shelf.open_view(id_) as view:
+    def open_view(key: IndexKey) -> Iterator[PassageView]:
+        with shelf.open_view(key) as view:
             if failures:
                 failures.pop()
                 inside.set()
@@ -370,14 +371,14 @@ def test_a_load_that_fails_fails_for_all_who_wait_and_is_tried_again_by_the_next
         on_load=lambda: None,
     )
     with ThreadPoolExecutor(2) as callers:
-        first = callers.submit(registry.get, namespace_id)
+        first = callers.submit(registry.get, key)
         assert inside.wait(PATIENCE_S)
-        second = callers.submit(registry.get, namespace_id)
+        second = callers.submit(registry.get, key)
         go_on.set()
         with pytest.raises(OSError, match="the disk is gone"):
             first.result(PATIENCE_S)
         failure = second.exception(PATIENCE_S)
         # None if it came so late that it loaded by itself.
         assert failure is None or (isinstance(failure, Unavailable) and isinstance(failure.__cause__, OSError))
-    assert isinstance(registry.get(namespace_id), NamespaceIndex)
-    assert len(registry.get(namespace_id)) == len(TEXTS)
+    assert isinstance(registry.get(key), NamespaceIndex)
+    assert len(registry.get(key)) == len(TEXTS)

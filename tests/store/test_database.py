@@ -9,11 +9,12 @@ import apsw
 import pytest
 
 from souvenir.errors import KeyTaken, Overloaded, ServiceClosing, Unavailable
+from souvenir.passages import PassageAdded
 from souvenir.settings import Settings
 from souvenir.store import connections, reads
 from souvenir.store.database import Database
 from souvenir.store.transaction import IndexUpdate, Transaction
-from souvenir.types import MemoryDraft, MemoryPatch, PassageAdded, Scope
+from souvenir.types import MemoryDraft, MemoryPatch, Scope
 from tests.store.conftest import OpenDatabase
 from tests.store.stored import NOW, insert, nothing, problems, texts_of
 

@@ -13,22 +13,11 @@ import pytest
 from souvenir.engine.preparation import prepare
 from souvenir.errors import InvalidRequest
 from souvenir.index.analyser import Analyser
+from souvenir.passages import OwnerChanged, PassageAdded, PassageRemoved, PreparedPassage
 from souvenir.store import reads
 from souvenir.store.database import Database
 from souvenir.store.transaction import IndexUpdate, Transaction
-from souvenir.types import (
-    AddAction,
-    AddOutcome,
-    Memory,
-    MemoryDraft,
-    MemoryPatch,
-    OwnerChanged,
-    PassageAdded,
-    PassageRemoved,
-    PreparedPassage,
-    Scope,
-    SkipReason,
-)
+from souvenir.types import AddAction, AddOutcome, Memory, MemoryDraft, MemoryPatch, PassageKind, Scope, SkipReason
 from tests.fake_embedder import FakeEmbedder
 from tests.store.stored import MODEL_ID, NOW, insert, nothing, problems, texts_of
 
@@ -138,7 +127,8 @@ def test_vectors_come_back_as_they_were_stored(database: Database):
     with database.read() as connection:
         namespace = reads.namespace_named(connection, "default")
         assert namespace is not None
-        found = {p.text: vector for p, vector in reads.NamespaceView(connection, namespace.id, MODEL_ID).passages(None)}
+        view = reads.NamespaceView(connection, namespace.id, PassageKind.MEMORY, MODEL_ID)
+        found = {p.text: vector for p, vector in view.passages(None)}
     for text, vector in found.items():
         assert vector.tolist() == passages(text)[0].vector.tolist()
     assert set(found) == {"first", "second of two"}

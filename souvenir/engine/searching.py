@@ -1,0 +1,107 @@
+"""Searches of a database's indexes: which index, what the scope may see of it, and turns at the arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import Semaphore
+
+from souvenir.engine.models import Models, Serving
+from souvenir.engine.recall import Found, Recall
+from souvenir.index.analyser import Analyser
+from souvenir.index.registry import IndexKey
+from souvenir.moments import utc_now
+from souvenir.observation.instruments import Instruments, Stage
+from souvenir.passages import PreparedPassage
+from souvenir.settings import Settings
+from souvenir.store import reads
+from souvenir.store.database import Database
+from souvenir.types import Filters, Memory, PassageKind, Scope, SearchQuery, SearchResult
+
+ANY = Filters()
+
+
+class Searching:
+    """Safe to call from any thread. Every question to an index carries what the scope may see of it."""
+
+    def __init__(
+        self, settings: Settings, models: Models, database: Database, analyser: Analyser, instruments: Instruments
+    ) -> None:
+        self._fusion = settings.search_fusion
+        self._models = models
+        self._database = database
+        self._analyser = analyser
+        self._instruments = instruments
+        self._slots = Semaphore(os.cpu_count() or 1)
+
+    def search(self, scope: Scope, query: SearchQuery) -> SearchResult:
+        """The memories that answer a query best.
+
+        :raises SearchUnavailable: If no arm can run.
+        """
+        return self._models.using(lambda serving: self._search(serving, scope, query))
+
+    def recall(
+        self, scope: Scope, kind: PassageKind, query: SearchQuery, owner_ids: Sequence[int] | None
+    ) -> Found | None:
+        """The ranking of one kind's owners; None in a namespace that was never written to."""
+        namespace = self._namespace(scope)
+        if namespace is None:
+            return None
+        key = IndexKey(namespace.id, kind)
+        return self._models.using(lambda serving: self._find(serving, scope, key, query, owner_ids))
+
+    def nearest(
+        self, scope: Scope, passages: Sequence[PreparedPassage], *, include_archived: bool
+    ) -> tuple[Memory, float] | None:
+        """The memory most similar to a prepared text, and the cosine between them."""
+        namespace = self._namespace(scope)
+        if namespace is None:
+            return None
+        key, filters = memories_of(namespace), _visible_to(scope, Filters(include_archived=include_archived))
+        found = self._models.using(
+            lambda serving: serving.registry.get(key).nearest(serving.vectors_of(passages), filters=filters)
+        )
+        if found is None:
+            return None
+        with self._database.read() as connection:
+            memory = reads.memories(connection, namespace, [found[0]]).get(found[0])
+        return None if memory is None else (memory, found[1])
+
+    def _namespace(self, scope: Scope) -> reads.Namespace | None:
+        with self._database.read() as connection:
+            return reads.namespace_named(connection, scope.namespace, scope.sources)
+
+    def _search(self, serving: Serving, scope: Scope, query: SearchQuery) -> SearchResult:
+        with self._database.read() as connection:
+            namespace = reads.namespace_named(connection, scope.namespace, scope.sources)
+            if namespace is None:
+                return SearchResult(query.text, ())
+            wanted = query.filters.metadata
+            owner_ids = reads.owners_with_metadata(connection, namespace, wanted) if wanted else None
+        found = self._find(serving, scope, memories_of(namespace), query, owner_ids)
+        with self._instruments.stage(Stage.SEARCH_READ), self._database.read() as connection:
+            return found.result(reads.memories(connection, namespace, found.owner_ids))
+
+    def _find(
+        self, serving: Serving, scope: Scope, key: IndexKey, query: SearchQuery, owner_ids: Sequence[int] | None
+    ) -> Found:
+        recall = Recall(
+            serving.registry.get(key),
+            serving.embedder,
+            self._analyser,
+            self._fusion,
+            self._slots,
+            self._instruments,
+        )
+        query = replace(query, filters=_visible_to(scope, query.filters))
+        return recall.find(query, owner_ids, query.now or utc_now())
+
+
+def memories_of(namespace: reads.Namespace) -> IndexKey:
+    return IndexKey(namespace.id, PassageKind.MEMORY)
+
+
+def _visible_to(scope: Scope, filters: Filters = ANY) -> Filters:
+    return replace(filters, visible=scope.sources)
