@@ -26,6 +26,7 @@ from starlette.middleware.cors import CORSMiddleware
 from memory_engine import MemoryEngine
 from souvenir.api import (
     VERSION,
+    agents,
     audit,
     backups,
     deletes,
@@ -62,6 +63,7 @@ log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, reads, deletes, duplicates),
+    *(agents,),
     *(transfer, jobs, backups, keys, audit, maintenance, figures, docs),
 )
 

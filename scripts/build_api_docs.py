@@ -18,6 +18,12 @@ API_PAGE = Path(__file__).resolve().parent.parent / "docs" / "http_api.md"
 Json = Mapping[str, Any]
 
 TAGS = {
+    "agents": "Agents",
+    "messages": "Conversations",
+    "blocks": "Blocks",
+    "context": "Context",
+    "tiers": "Sessions, preferences and long-term memory",
+    "privacy": "Privacy and erasure",
     "search": "Searching",
     "write": "Storing and changing",
     "replace": "Replacing",

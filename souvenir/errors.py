@@ -5,6 +5,8 @@
     |  +- NothingToDo                400  nothing_to_do       a request that asks for no change
     |  +- KeyNotUsable               400  key_not_usable      an API key whose role and reach do not fit
     |  +- UnknownStrategy            400  unknown_strategy    of an import
+    |  +- IdempotencyKeyReused       422  idempotency_key_reused  for another request than before
+    |  +- BlockTooLong               422  block_too_long
     +- Unauthorized                  401  unauthorized
     +- Forbidden                     403  forbidden           the key may not do this
     |  +- SourceForbidden            403  source_forbidden    the key may not read or write this source
@@ -15,10 +17,20 @@
     |  +- BackupNotFound             404  backup_not_found
     |  +- KeyNotFound                404  key_not_found
     |  +- JobNotFound                404  job_not_found
+    |  +- AgentNotFound              404  agent_not_found
+    |  +- UserNotFound               404  user_not_found
+    |  +- SessionNotFound            404  session_not_found
+    |  +- MessageNotFound            404  message_not_found
+    |  +- BlockNotFound              404  block_not_found
+    |  +- PreferenceNotFound         404  preference_not_found
     +- Conflict                      409
     |  +- MemoryPinned               409  memory_pinned
     |  +- MemoryArchived             409  memory_archived
     |  +- KeyTaken                   409  key_taken
+    |  +- BlockExists                409  block_exists
+    |  +- BlockReadOnly              409  block_read_only
+    |  +- SessionEnded               409  session_ended
+    +- BlockChanged                  412  block_changed       it is not the version that If-Match names
     +- BodyTooSlow                   408  body_too_slow
     +- PayloadTooLarge               413  payload_too_large
     +- Overloaded                    429  overloaded          carries retry_after_s
@@ -76,6 +88,25 @@ class UnknownStrategy(InvalidRequest):
         super().__init__(f"The import strategy {strategy!r} cannot be used: {reason}; send add or smart")
         self.strategy = strategy
         self.reason = reason
+
+
+class IdempotencyKeyReused(InvalidRequest):
+    code = "idempotency_key_reused"
+
+    def __init__(self) -> None:
+        super().__init__("This Idempotency-Key was sent with another request before; send a new key with a new request")
+
+
+class BlockTooLong(InvalidRequest):
+    code = "block_too_long"
+
+    def __init__(self, label: str, chars: int, max_chars: int) -> None:
+        super().__init__(
+            f"The value of block {label!r} has {chars} characters and its limit is {max_chars}; shorten it"
+        )
+        self.label = label
+        self.chars = chars
+        self.max_chars = max_chars
 
 
 class Unauthorized(SouvenirError):
@@ -149,6 +180,54 @@ class JobNotFound(NotFound):
         self.job_id = job_id
 
 
+class AgentNotFound(NotFound):
+    code = "agent_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Agent {name!r} not found; make it with POST /agents")
+        self.name = name
+
+
+class UserNotFound(NotFound):
+    code = "user_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"User {name!r} not found; GET /agents/NAME/users lists those that exist")
+        self.name = name
+
+
+class SessionNotFound(NotFound):
+    code = "session_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Session {name!r} not found; GET /sessions/AGENT lists those that exist")
+        self.name = name
+
+
+class MessageNotFound(NotFound):
+    code = "message_not_found"
+
+    def __init__(self, uid: str) -> None:
+        super().__init__(f"Message {uid!r} not found; GET /messages/AGENT lists those that exist")
+        self.uid = uid
+
+
+class BlockNotFound(NotFound):
+    code = "block_not_found"
+
+    def __init__(self, label: str) -> None:
+        super().__init__(f"Block {label!r} not found; GET /memory-blocks/AGENT lists those that exist")
+        self.label = label
+
+
+class PreferenceNotFound(NotFound):
+    code = "preference_not_found"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"Preference {key!r} not found; GET /preferences/AGENT lists those that exist")
+        self.key = key
+
+
 class Conflict(SouvenirError):
     code = "conflict"
     status = 409
@@ -178,6 +257,40 @@ class KeyTaken(Conflict):
         self.source = source
         self.key = key
         self.memory_id = memory_id
+
+
+class BlockExists(Conflict):
+    code = "block_exists"
+
+    def __init__(self, label: str) -> None:
+        super().__init__(f"There is a block {label!r} already; change it with PUT")
+        self.label = label
+
+
+class BlockReadOnly(Conflict):
+    code = "block_read_only"
+
+    def __init__(self, label: str) -> None:
+        super().__init__(f"Block {label!r} is read-only; send read_only false with the change")
+        self.label = label
+
+
+class SessionEnded(Conflict):
+    code = "session_ended"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Session {name!r} has ended; start a new one")
+        self.name = name
+
+
+class BlockChanged(SouvenirError):
+    code = "block_changed"
+    status = 412
+
+    def __init__(self, label: str, version: int) -> None:
+        super().__init__(f"Block {label!r} is at version {version} by now; read it again and send its ETag in If-Match")
+        self.label = label
+        self.version = version
 
 
 class BodyTooSlow(SouvenirError):

@@ -43,7 +43,7 @@ class Caller:
         own = self.key.namespace or DEFAULT_NAMESPACE
         if namespace not in (None, own):
             raise Forbidden(f"This key is for the namespace {own!r}; name that one in X-Namespace, or none")
-        return Scope(own, self.actor, self.key.prefixes)
+        return Scope(own, self.actor, self.key.prefixes or None)
 
 
 class Door:

@@ -129,7 +129,7 @@ class ApiKeys:
         return [_with_use(key, used.get(key.id)) for key in stored]
 
     def create(self, draft: KeyDraft, *, by: Scope) -> NewKey:
-        """:raises KeyNotUsable: If an admin's prefixes or namespace are given, or another's prefixes are not.
+        """:raises KeyNotUsable: If an admin's prefixes or namespace are given, or neither is for another key.
 
         :raises Conflict: If nobody could make a further key.
         """
@@ -264,8 +264,8 @@ def _namespace_of(role: Role, namespace: str | None) -> str | None:
 def _require_usable(role: Role, prefixes: Sequence[str] | None, namespace: str | None) -> None:
     if role is Role.ADMIN and (prefixes or namespace):
         raise KeyNotUsable("An admin key sees every namespace and source; leave prefixes and namespace out")
-    if role is not Role.ADMIN and not prefixes:
-        raise KeyNotUsable(f"A {role} key needs prefixes: the source paths that it may see")
+    if role is not Role.ADMIN and not prefixes and not namespace:
+        raise KeyNotUsable(f"A {role} key needs prefixes, the source paths that it may see, or a namespace of its own")
 
 
 def _patched(before: ApiKey, patch: KeyPatch) -> ApiKey:
@@ -274,7 +274,9 @@ def _patched(before: ApiKey, patch: KeyPatch) -> ApiKey:
         _require_usable(role, patch.prefixes, patch.namespace)
     prefixes = before.prefixes if patch.prefixes is None else patch.prefixes
     if role is not Role.ADMIN:
-        _require_usable(role, prefixes, None)
+        # Prefixes taken away would widen the key to its whole namespace: that one has to be named.
+        was_whole = before.role is not Role.ADMIN and not before.prefixes
+        _require_usable(role, prefixes, patch.namespace or (before.namespace if was_whole else None))
     return replace(
         before,
         name=patch.name or before.name,

@@ -15,7 +15,7 @@ from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBea
 from memory_engine import MemoryEngine
 from souvenir.access.door import Caller
 from souvenir.api.service import Service
-from souvenir.errors import InvalidRequest
+from souvenir.errors import Forbidden, InvalidRequest
 from souvenir.types import DEFAULT_NAMESPACE, Role, Scope
 
 OPEN_PATHS = frozenset(
@@ -144,6 +144,18 @@ def _namespace_in(header: str) -> str:
     except ValueError as error:
         message = f"X-Namespace takes 1 to {MAX_NAMESPACE_CHARS} printable characters without /, in UTF-8"
         raise InvalidRequest(message) from error
+
+
+def agent_scope(request: Request, agent_name: str) -> Scope:
+    """The whole namespace of the agent that a request names in its path or body; its caller was admitted before.
+
+    :raises Forbidden: If their key is for another namespace, or for some of its sources only.
+    """
+    scope = caller_of(request).scope(Role.READ_ONLY, agent_name)
+    if scope.sources is not None:
+        raise Forbidden("Conversations need a key of the agent's whole namespace, and yours is for some sources only")
+    request.state.namespace = scope.namespace
+    return scope
 
 
 _reader, _writer, _admin = (_require(role) for role in Role)

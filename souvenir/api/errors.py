@@ -82,11 +82,12 @@ _CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: 
 _SENTENCES = {404: "No such route; GET /docs lists them all", 405: "This route does not take that method; see /docs"}
 
 _DESCRIPTIONS: Mapping[int, str] = {
-    400: "Nothing to do, or a body that cannot be read.",
+    400: "Nothing to do.",
     401: "No API key, or a wrong one.",
     403: "The key may not do this: its role is too low, or it names a namespace or a source outside of its reach.",
     404: "What is named does not exist in this namespace.",
     409: "What stands against it has to be changed first: a pin, the archive, a key that is taken, the last admin key.",
+    412: "What is to be changed is not the version that If-Match names.",
     408: "The body came too slowly.",
     413: "The body is larger than MAX_BODY_BYTES.",
     422: "Fields that cannot be used.",

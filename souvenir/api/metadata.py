@@ -78,6 +78,13 @@ def _texts(value: Any) -> Iterator[str]:
 
 MetadataFilter = Annotated[dict[str, Any], Field(max_length=20), AfterValidator(_readable_metadata)]
 
+PlainMetadata = Annotated[
+    dict[str, Any],
+    AfterValidator(_readable_metadata),
+    Field(description=f"Any JSON of at most {MAX_METADATA_BYTES} bytes."),
+]
+"""Of nouns that have no fields among their metadata."""
+
 Metadata = Annotated[
     dict[str, Any],
     AfterValidator(_readable_metadata),

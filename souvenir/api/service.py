@@ -20,6 +20,7 @@ from souvenir.api.counters import RequestCounters
 from souvenir.api.exposition import AdmissionCollector, RequestCollector, StoreCollector, add_collectors
 from souvenir.api.long_work import LongWork
 from souvenir.api.transfer_lines import ReadAs
+from souvenir.conversation.agents import Agents
 from souvenir.embedding.factory import embedder_of
 from souvenir.embedding.specs import ModelSpec
 from souvenir.jobs.deduplication import Deduplication
@@ -59,6 +60,7 @@ class Service:
     bodies: BodyMemory
     model: ModelOwner
     reembedding: Reembedding
+    agents: Agents
     loading: Thread | None = None
 
     @classmethod
@@ -116,6 +118,7 @@ class Service:
             bodies=bodies,
             model=model,
             reembedding=reembedding,
+            agents=Agents(engine),
         )
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
         service.loading.start()

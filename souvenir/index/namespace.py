@@ -1,4 +1,5 @@
 """The indexes of a namespace's passages of one kind as one thing: vectors, words and attributes with common rows.
+
 One lock is held only while arrays are touched: queries come analysed and embedded, passages come prepared. Updates are
 idempotent, since a namespace that is being loaded may be told of a write that its load has already seen.
 """

@@ -14,6 +14,7 @@ from souvenir.settings import Settings
 from tests.fake_embedder import FakeEmbedder
 
 PATH_VALUES = {
+    "agent_name": "my_agent",
     "memory_id": "1",
     "job_id": "0d7f6a3c5b2e4f1a9c8d7e6f5a4b3c2d",
     "key_id": "0b6f3c52-5d0c-4c55-9a0e-3f6a3f0f6a51",

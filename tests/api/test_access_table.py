@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from souvenir.api.caller import GUARDS, OPEN_PATHS
 from souvenir.types import Role
 from tests.api.conftest import KEY, Start
-from tests.api.operations import OPERATIONS, Operation, described, routes_of
+from tests.api.operations import OPERATIONS, PATH_VALUES, Operation, described, routes_of
 
 ENV = {"X-API-Key": KEY}
 MARK = "zebraquartz"
@@ -20,6 +20,8 @@ SEEDED = 14
 """Memories with the ids that the examples name, in a source below the examples' paths."""
 
 INSIDE, OUTSIDE, BESIDE = ["claude-code", "team"], ["other"], ["claude-c", "claude-code/bill", "tea"]
+OF_AGENTS = {"agents", "messages", "blocks", "context", "tiers"}
+"""Tags of routes that need a key of the agent's whole namespace."""
 GUARDED = [operation for operation in OPERATIONS if operation.template not in OPEN_PATHS]
 RANK = {role: rank for rank, role in enumerate(Role)}
 
@@ -46,8 +48,11 @@ def seeded(start: Start) -> TestClient:
     return client
 
 
-def key_of(client: TestClient, role: Role, prefixes: list[str] | None = None) -> dict[str, str]:
-    body = {"name": "caller", "role": role.value, "prefixes": [] if role is Role.ADMIN else prefixes or INSIDE}
+def key_of(client: TestClient, role: Role, prefixes: list[str] | None = None, agent: str = "") -> dict[str, str]:
+    """:param agent: The one whose whole namespace the key is for, in the place of some sources of the default one."""
+    body: dict[str, Any] = {"name": "caller", "role": role.value}
+    if role is not Role.ADMIN:
+        body |= {"namespace": agent} if agent else {"prefixes": prefixes or INSIDE}
     return {"X-API-Key": client.post("/api/keys", json=body, headers=ENV).json()["key"]}
 
 
@@ -68,7 +73,8 @@ def test_a_route_answers_a_caller_whose_role_is_enough_and_nobody_else(seeded: T
     before, needed = everything(seeded), NEEDED[str(operation)]
     assert send(seeded, operation, {}).status_code == 401
     assert send(seeded, operation, {"X-API-Key": "mem_" + "0" * 32}).status_code == 401
-    callers = {role: key_of(seeded, role) for role in Role}
+    agent = PATH_VALUES["agent_name"] if OF_AGENTS & set(operation.description["tags"]) else ""
+    callers = {role: key_of(seeded, role, agent=agent) for role in Role}
     for role in Role:
         if RANK[role] < RANK[needed]:
             refused = send(seeded, operation, callers[role])

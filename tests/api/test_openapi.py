@@ -35,6 +35,7 @@ WIRE = {
     *("GET /backups", "POST /backup", "POST /restore"),
     *("GET /api/keys", "POST /api/keys", "GET /api/keys/me"),
     *("PATCH /api/keys/{key_id}", "DELETE /api/keys/{key_id}", "POST /api/keys/{key_id}/rotate"),
+    *("POST /agents", "GET /agents", "GET /agents/{agent_name}"),
     *("GET /snapshots", "POST /snapshots", "POST /snapshots/{name}/restore"),
 }
 

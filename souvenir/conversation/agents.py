@@ -1,0 +1,48 @@
+"""Agents. One is a namespace with a name for clients; whatever writes to an agent that is not there makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memory_engine import MemoryEngine
+from souvenir.errors import AgentNotFound
+from souvenir.store import agents as rows
+from souvenir.store.agents import Agent
+from souvenir.store.transaction import Transaction
+from souvenir.types import JsonObject, Scope
+
+
+class Agents:
+    """The agents of one engine; the scope's namespace is the agent."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+
+    def create(self, scope: Scope, metadata: JsonObject | None = None) -> Agent:
+        """The scope's agent, made if it is new; metadata of one that has some stays."""
+        return self._engine.write(scope, lambda tx: ensured(tx, metadata))
+
+    def get(self, scope: Scope) -> Agent:
+        """:raises AgentNotFound: If the namespace is no agent."""
+        with self._engine.namespace(scope) as (connection, _):
+            found = rows.find(connection, scope.namespace)
+        if found is None:
+            raise AgentNotFound(scope.namespace)
+        return found
+
+    def page(self, *, only: str | None, offset: int, limit: int) -> tuple[Sequence[Agent], int]:
+        """In the order of their names, and how many there are.
+
+        :param only: The one name that may be seen, if not all may.
+        """
+        with self._engine.namespace(Scope()) as (connection, _):
+            return rows.page(connection, only=only, offset=offset, limit=limit)
+
+
+def ensured(tx: Transaction, metadata: JsonObject | None = None) -> Agent:
+    """The transaction's namespace as an agent."""
+    rows.ensure(tx.connection, tx.namespace_id, tx.now, metadata)
+    found = rows.find(tx.connection, tx.namespace.name)
+    if found is None:
+        raise AgentNotFound(tx.namespace.name)
+    return found

@@ -1,0 +1,66 @@
+"""The rows of agents: namespaces that conversations belong to, with an id for clients, metadata and a policy."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from souvenir.moments import from_us, to_us
+from souvenir.store.rows import to_json
+from souvenir.types import JsonObject
+
+_COLUMNS = "a.namespace_id, n.name, a.uid, a.metadata, a.policy, a.created_at"
+_FROM = f"SELECT {_COLUMNS} FROM agents a JOIN namespaces n ON n.id = a.namespace_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """`policy` holds what its privacy does otherwise than the rules say."""
+
+    namespace_id: int
+    name: str
+    uid: str
+    metadata: JsonObject | None
+    policy: JsonObject
+    created_at: datetime
+
+
+def find(connection: apsw.Connection, name: str) -> Agent | None:
+    row: Any = connection.execute(f"{_FROM} WHERE n.name = ?", (name,)).fetchone()
+    return None if row is None else _agent_of(row)
+
+
+def page(connection: apsw.Connection, *, only: str | None, offset: int, limit: int) -> tuple[list[Agent], int]:
+    """In the order of their names, and how many there are.
+
+    :param only: The one name that may be seen, if not all may.
+    """
+    chosen, parameters = ("WHERE n.name = ?", [only]) if only is not None else ("", [])
+    rows: list[Any] = connection.execute(
+        f"{_FROM} {chosen} ORDER BY n.name LIMIT ? OFFSET ?", (*parameters, limit, offset)
+    ).fetchall()
+    total = connection.execute(
+        f"SELECT count(*) FROM agents a JOIN namespaces n ON n.id = a.namespace_id {chosen}", parameters
+    ).get
+    return [_agent_of(row) for row in rows], int(total)
+
+
+def ensure(connection: apsw.Connection, namespace_id: int, now: datetime, metadata: JsonObject | None) -> None:
+    """Make the namespace an agent, unless it is one; metadata that is given to one that has none stays with it."""
+    stored = None if metadata is None else to_json(dict(metadata))
+    connection.execute(
+        "INSERT INTO agents (namespace_id, uid, metadata, policy, created_at) VALUES (?, ?, ?, '{}', ?) "
+        "ON CONFLICT (namespace_id) DO UPDATE SET metadata = coalesce(metadata, excluded.metadata)",
+        (namespace_id, str(uuid.uuid4()), stored, to_us(now)),
+    )
+
+
+def _agent_of(row: tuple[Any, ...]) -> Agent:
+    namespace_id, name, uid, metadata, policy, created_at = row
+    known = None if metadata is None else json.loads(metadata)
+    return Agent(namespace_id, name, uid, known, json.loads(policy), from_us(created_at))
