@@ -29,6 +29,7 @@ from souvenir.api import (
     agents,
     audit,
     backups,
+    blocks,
     deletes,
     docs,
     duplicates,
@@ -50,6 +51,7 @@ from souvenir.api.errors import add_error_handlers
 from souvenir.api.host_check import HostCheck, allowed_names, is_loopback
 from souvenir.api.logs import configure_logging
 from souvenir.api.observer import REQUEST_ID_HEADER, RequestObserver
+from souvenir.api.pages import TOTAL_COUNT_HEADER
 from souvenir.api.service import Service
 from souvenir.api.shedding import Shedding
 from souvenir.api.traces import RequestTraces
@@ -63,7 +65,7 @@ log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, reads, deletes, duplicates),
-    *(agents,),
+    *(agents, blocks),
     *(transfer, jobs, backups, keys, audit, maintenance, figures, docs),
 )
 
@@ -146,7 +148,7 @@ def _middleware(settings: Settings, counters: RequestCounters) -> list[Middlewar
                 allow_origins=settings.cors_origins,
                 allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
                 allow_headers=["*"],
-                expose_headers=[REQUEST_ID_HEADER, "Retry-After"],
+                expose_headers=[REQUEST_ID_HEADER, "Retry-After", "ETag", TOTAL_COUNT_HEADER],
             )
         )
     max_bytes_of = {transfer.IMPORT_PATH: settings.import_max_bytes}

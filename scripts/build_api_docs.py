@@ -120,7 +120,7 @@ def _operation(document: Json, name: str, operation: Json) -> Iterator[str]:
     if "requestBody" in operation:
         yield from _message(document, "Body", operation["requestBody"])
     yield from _message(document, "Answer", operation["responses"]["200"])
-    errors = [status for status in operation["responses"] if status in {"400", "404", "409"}]
+    errors = [status for status in operation["responses"] if status in {"400", "404", "409", "412"}]
     if errors:
         yield f"It can fail with {', '.join(errors)}."
 

@@ -21,6 +21,7 @@ from souvenir.api.exposition import AdmissionCollector, RequestCollector, StoreC
 from souvenir.api.long_work import LongWork
 from souvenir.api.transfer_lines import ReadAs
 from souvenir.conversation.agents import Agents
+from souvenir.conversation.blocks import Blocks
 from souvenir.embedding.factory import embedder_of
 from souvenir.embedding.specs import ModelSpec
 from souvenir.jobs.deduplication import Deduplication
@@ -61,6 +62,7 @@ class Service:
     model: ModelOwner
     reembedding: Reembedding
     agents: Agents
+    blocks: Blocks
     loading: Thread | None = None
 
     @classmethod
@@ -119,6 +121,7 @@ class Service:
             model=model,
             reembedding=reembedding,
             agents=Agents(engine),
+            blocks=Blocks(engine),
         )
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
         service.loading.start()

@@ -36,6 +36,9 @@ WIRE = {
     *("GET /api/keys", "POST /api/keys", "GET /api/keys/me"),
     *("PATCH /api/keys/{key_id}", "DELETE /api/keys/{key_id}", "POST /api/keys/{key_id}/rotate"),
     *("POST /agents", "GET /agents", "GET /agents/{agent_name}"),
+    *("POST /memory-blocks", "GET /memory-blocks/{agent_name}", "GET /memory-blocks/{agent_name}/{label}"),
+    *("PUT /memory-blocks/{agent_name}/{label}", "DELETE /memory-blocks/{agent_name}/{label}"),
+    "GET /memory-blocks/{agent_name}/{label}/history",
     *("GET /snapshots", "POST /snapshots", "POST /snapshots/{name}/restore"),
 }
 

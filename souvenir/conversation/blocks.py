@@ -1,0 +1,174 @@
+"""Memory blocks: labelled text that is always in an agent's context, with a limit, versions and guarded changes.
+
+What a change requires of the present version is checked inside of its transaction, so that of two changes that both
+read one version only the first is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import apsw
+
+from memory_engine import MemoryEngine
+from souvenir.conversation.agents import ensured
+from souvenir.errors import (
+    AgentNotFound,
+    BlockChanged,
+    BlockExists,
+    BlockNotFound,
+    BlockReadOnly,
+    BlockTooLong,
+    NothingToDo,
+)
+from souvenir.observation.tracing import MemoryOperation, traced
+from souvenir.store import agents
+from souvenir.store import blocks as rows
+from souvenir.store.blocks import Block, BlockDraft, BlockVersion
+from souvenir.store.transaction import Transaction
+from souvenir.types import Scope
+
+DEFAULT_MAX_CHARS = 5_000
+MOST_MAX_CHARS = 50_000
+"""What a limit can be at most, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChange:
+    """A change of some fields; `None` leaves a field as it is."""
+
+    value: str | None = None
+    description: str | None = None
+    remove_description: bool = False
+    max_chars: int | None = None
+    read_only: bool | None = None
+
+
+class Blocks:
+    """The blocks of the agents of one engine; the scope's namespace is the agent."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+        self.tracing = engine.tracing
+
+    @traced(MemoryOperation.CREATE)
+    def create(self, scope: Scope, draft: BlockDraft) -> Block:
+        """Make a block, and its agent if that is new.
+
+        :raises BlockExists: If there is one of that label. :raises BlockTooLong: If the value is over the limit.
+        """
+        _require_room(draft)
+
+        def work(tx: Transaction) -> Block:
+            ensured(tx)
+            if rows.find(tx.connection, tx.namespace_id, draft.label) is not None:
+                raise BlockExists(draft.label)
+            rows.insert(tx, draft)
+            return _found(tx.connection, tx.namespace_id, draft.label)
+
+        return self._engine.write(scope, work)
+
+    def get(self, scope: Scope, label: str) -> Block:
+        """:raises AgentNotFound: If there is no such agent. :raises BlockNotFound: If it has no such block."""
+        with self._engine.namespace(scope) as (connection, _):
+            return _found(connection, _agent_id(connection, scope), label)
+
+    def page(self, scope: Scope, *, offset: int, limit: int) -> tuple[Sequence[Block], int]:
+        """In the order in which they were made, which is that of the context, and how many there are.
+
+        :raises AgentNotFound: If there is no such agent.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            return rows.page(connection, _agent_id(connection, scope), offset=offset, limit=limit)
+
+    def history(self, scope: Scope, label: str, *, offset: int, limit: int) -> tuple[Sequence[BlockVersion], int]:
+        """Every version of a block, newest first, and how many there are.
+
+        :raises BlockNotFound: If there is no such block.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            block = _found(connection, _agent_id(connection, scope), label)
+            return rows.versions(connection, block.id, offset=offset, limit=limit)
+
+    @traced(MemoryOperation.UPDATE, records=lambda _: 1)
+    def update(self, scope: Scope, label: str, change: BlockChange, *, expected: frozenset[int] | None = None) -> Block:
+        """Change a block. A change to what it is already makes no version.
+
+        :param expected: Versions of which it must be one; None: any.
+        :raises NothingToDo: If the change names no field.
+        :raises BlockNotFound: If there is no such block. :raises BlockChanged: If it is at another version.
+        :raises BlockReadOnly: If it is, and the change does not end that.
+        :raises BlockTooLong: If the value would be over the limit.
+        """
+        if change == BlockChange():
+            raise NothingToDo("Nothing to update; give value, description, limit or read_only")
+
+        def work(tx: Transaction) -> Block:
+            block = _found(tx.connection, _agent_id(tx.connection, scope), label)
+            if expected is not None and block.version not in expected:
+                raise BlockChanged(label, block.version)
+            if block.read_only and change.read_only is not False:
+                raise BlockReadOnly(label)
+            before = _draft_of(block)
+            after = _changed(before, change)
+            _require_room(after)
+            if after == before:
+                return block
+            rows.update(tx, after)
+            return _found(tx.connection, tx.namespace_id, label)
+
+        return self._engine.write(scope, work)
+
+    @traced(MemoryOperation.DELETE, records=lambda _: 1)
+    def delete(self, scope: Scope, label: str) -> Block:
+        """Forget a block and every version of it, for good, also one that is read-only.
+
+        :raises BlockNotFound: If there is no such block.
+        """
+
+        def work(tx: Transaction) -> Block:
+            block = _found(tx.connection, _agent_id(tx.connection, scope), label)
+            rows.delete(tx, block.id)
+            return block
+
+        return self._engine.write(scope, work)
+
+
+def _agent_id(connection: apsw.Connection, scope: Scope) -> int:
+    agent = agents.find(connection, scope.namespace)
+    if agent is None:
+        raise AgentNotFound(scope.namespace)
+    return agent.namespace_id
+
+
+def _found(connection: apsw.Connection, namespace_id: int, label: str) -> Block:
+    block = rows.find(connection, namespace_id, label)
+    if block is None:
+        raise BlockNotFound(label)
+    return block
+
+
+def _require_room(draft: BlockDraft) -> None:
+    if len(draft.value) > draft.max_chars:
+        raise BlockTooLong(draft.label, len(draft.value), draft.max_chars)
+
+
+def _draft_of(block: Block) -> BlockDraft:
+    return BlockDraft(block.label, block.value, block.description, block.max_chars, block.read_only)
+
+
+def _changed(before: BlockDraft, change: BlockChange) -> BlockDraft:
+    return replace(
+        before,
+        value=before.value if change.value is None else change.value,
+        description=_description(before, change),
+        max_chars=before.max_chars if change.max_chars is None else change.max_chars,
+        read_only=before.read_only if change.read_only is None else change.read_only,
+    )
+
+
+def _description(before: BlockDraft, change: BlockChange) -> str | None:
+    if change.remove_description:
+        return None
+    return before.description if change.description is None else change.description
