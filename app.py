@@ -41,6 +41,7 @@ from souvenir.api import (
     reads,
     replacing,
     search,
+    tiers,
     transfer,
     writes,
 )
@@ -65,7 +66,7 @@ log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, reads, deletes, duplicates),
-    *(agents, blocks),
+    *(agents, blocks, tiers),
     *(transfer, jobs, backups, keys, audit, maintenance, figures, docs),
 )
 

@@ -64,6 +64,11 @@ class Settings(BaseSettings):
     data_dir: Path = Field(
         default=Path("data"), description="Folder of the database, the index snapshots and the backups."
     )
+    database_name: str = Field(
+        default="souvenir.db",
+        pattern=r"^[^/\x00]+$",
+        description="Name of the database's file in DATA_DIR; a folder is for one database.",
+    )
     api_key: SecretStr | None = Field(
         default=None,
         description="Key of an admin. While it is unset and no key was made, everyone who can connect is let in.",
@@ -242,7 +247,7 @@ class Settings(BaseSettings):
 
     @property
     def database_path(self) -> Path:
-        return self.data_dir / "souvenir.db"
+        return self.data_dir / self.database_name
 
     @property
     def backup_dir(self) -> Path:

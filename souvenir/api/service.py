@@ -22,6 +22,7 @@ from souvenir.api.long_work import LongWork
 from souvenir.api.transfer_lines import ReadAs
 from souvenir.conversation.agents import Agents
 from souvenir.conversation.blocks import Blocks
+from souvenir.conversation.keyed_memories import KeyedMemories
 from souvenir.embedding.factory import embedder_of
 from souvenir.embedding.specs import ModelSpec
 from souvenir.jobs.deduplication import Deduplication
@@ -63,6 +64,7 @@ class Service:
     reembedding: Reembedding
     agents: Agents
     blocks: Blocks
+    long_term: KeyedMemories
     loading: Thread | None = None
 
     @classmethod
@@ -122,6 +124,7 @@ class Service:
             reembedding=reembedding,
             agents=Agents(engine),
             blocks=Blocks(engine),
+            long_term=KeyedMemories(engine),
         )
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
         service.loading.start()

@@ -22,6 +22,13 @@ class Agents:
         """The scope's agent, made if it is new; metadata of one that has some stays."""
         return self._engine.write(scope, lambda tx: ensured(tx, metadata))
 
+    def ensure(self, scope: Scope) -> None:
+        """Make the scope's namespace an agent, if it is none; one that is costs a look."""
+        with self._engine.namespace(scope) as (connection, _):
+            known = rows.find(connection, scope.namespace)
+        if known is None:
+            self.create(scope)
+
     def get(self, scope: Scope) -> Agent:
         """:raises AgentNotFound: If the namespace is no agent."""
         with self._engine.namespace(scope) as (connection, _):

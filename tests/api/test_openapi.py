@@ -39,6 +39,9 @@ WIRE = {
     *("POST /memory-blocks", "GET /memory-blocks/{agent_name}", "GET /memory-blocks/{agent_name}/{label}"),
     *("PUT /memory-blocks/{agent_name}/{label}", "DELETE /memory-blocks/{agent_name}/{label}"),
     "GET /memory-blocks/{agent_name}/{label}/history",
+    *("POST /remember", "POST /forget", "POST /recall", "POST /recall/search"),
+    *("GET /preferences/{agent_name}", "GET /preferences/{agent_name}/{key}"),
+    *("PUT /preferences/{agent_name}/{key}", "DELETE /preferences/{agent_name}/{key}"),
     *("GET /snapshots", "POST /snapshots", "POST /snapshots/{name}/restore"),
 }
 

@@ -1,0 +1,172 @@
+"""Tier 3, for any agent: what is remembered under a key in a category, and preferences, which are one of them.
+
+A key's memory is one of the engine's, with the source `long-term/<category>` and the text `key: value`, so that search
+finds it by either. A key names one memory of a category; the same key in another category is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from memory_engine import MemoryEngine
+from souvenir.conversation.agents import Agents
+from souvenir.errors import InvalidRequest, MemoryNotFound, PreferenceNotFound
+from souvenir.store import keyed
+from souvenir.store.transaction import Transaction
+from souvenir.types import (
+    Filters,
+    JsonObject,
+    Memory,
+    MemoryDraft,
+    Scope,
+    SearchQuery,
+    SourceFilter,
+    SourceMatch,
+)
+
+ROOT = "long-term"
+GENERAL, PREFERENCE = "general", "preference"
+CATEGORIES = (GENERAL, PREFERENCE, "fact", "contact", "location", "routine")
+MAX_KEY_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedMemory:
+    """A memory as it was remembered. One that was stored there without a key has none, and its text is the value."""
+
+    id: int
+    key: str | None
+    value: str
+    category: str
+    created_at: datetime
+    updated_at: datetime
+    metadata: JsonObject
+
+    @classmethod
+    def of(cls, memory: Memory) -> KeyedMemory:
+        return cls(
+            id=memory.id,
+            key=memory.key,
+            value=memory.text if memory.key is None else memory.text.removeprefix(_text(memory.key, "")),
+            category=memory.source.removeprefix(f"{ROOT}/"),
+            created_at=memory.created_at,
+            updated_at=memory.updated_at,
+            metadata=memory.metadata,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a search found. `text` is what the search read: key and value."""
+
+    memory: KeyedMemory
+    text: str
+    score: float
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """:param degraded: The arms of the search that could not run."""
+
+    hits: Sequence[Remembered]
+    degraded: Sequence[str] = ()
+
+
+class KeyedMemories:
+    """The scope's namespace is the agent; whatever remembers for one that is not there makes it."""
+
+    def __init__(self, engine: MemoryEngine, categories: Sequence[str] = CATEGORIES) -> None:
+        """:param categories: That may be used beside `general` and `preference`."""
+        self._engine = engine
+        self._agents = Agents(engine)
+        self.categories = tuple(dict.fromkeys((GENERAL, PREFERENCE, *categories)))
+
+    def remember(self, scope: Scope, key: str, value: str, category: str = GENERAL) -> tuple[KeyedMemory, bool]:
+        """Store a value under a key, in the place of the one that it had; tells whether the key is new.
+
+        :raises InvalidRequest: If the key is empty or too long, or nothing knows the category.
+        """
+        if not 1 <= len(key) <= MAX_KEY_CHARS:
+            raise InvalidRequest(f"A key takes 1 to {MAX_KEY_CHARS} characters, and this one has {len(key)}")
+        draft = MemoryDraft(_text(key, value), self._source(category), key=key)
+        [stored] = self._engine.upsert(scope, [draft])
+        self._agents.ensure(scope)
+        memory = self._engine.get(scope, [stored.id]).get(stored.id)
+        if memory is None:
+            # Somebody else forgot it in this very moment.
+            raise MemoryNotFound(stored.id)
+        return KeyedMemory.of(memory), stored.created
+
+    def search(self, scope: Scope, query: str, *, categories: Sequence[str] = (), limit: int = 10) -> Recollection:
+        """What answers a query best, of some categories or of all.
+
+        :raises InvalidRequest: If nothing knows a category.
+        """
+        paths = [self._source(category) for category in categories] or [ROOT]
+        if limit < 1:
+            return Recollection(())
+        sources = tuple(SourceFilter(path, SourceMatch.PATH) for path in paths)
+        result = self._engine.search(scope, SearchQuery(query, top_k=limit, filters=Filters(sources=sources)))
+        hits = [
+            Remembered(KeyedMemory.of(hit.memory), hit.memory.text, hit.score, hit.parts.similarity)
+            for hit in result.hits
+        ]
+        return Recollection(hits, result.degraded)
+
+    def forget(self, scope: Scope, key: str, category: str = GENERAL) -> bool:
+        """Forget what a key means, and what it meant before; tells whether there was anything.
+
+        :raises MemoryPinned: If it is pinned.
+        """
+        source = self._source(category)
+
+        def work(tx: Transaction) -> bool:
+            ids = keyed.ids(tx.connection, tx.namespace_id, source, key)
+            for memory_id in ids:
+                tx.unpinned_memory(memory_id, hint="unpin it before forgetting it")
+            tx.delete(ids)
+            return bool(ids)
+
+        with self._engine.namespace(scope) as (connection, namespace):
+            known = namespace is not None and keyed.ids(connection, namespace.id, source, key)
+        return self._engine.write(scope, work) if known else False
+
+    def preference(self, scope: Scope, key: str) -> KeyedMemory:
+        """:raises PreferenceNotFound: If there is none of that name."""
+        with self._engine.namespace(scope) as (connection, namespace):
+            found = None if namespace is None else keyed.find(connection, namespace, self._source(PREFERENCE), key)
+        if found is None:
+            raise PreferenceNotFound(key)
+        return KeyedMemory.of(found)
+
+    def preferences(
+        self, scope: Scope, *, offset: int = 0, limit: int | None = None
+    ) -> tuple[Sequence[KeyedMemory], int]:
+        """In the order of their keys, and how many there are.
+
+        :param limit: Of what is listed; None: all.
+        """
+        with self._engine.namespace(scope) as (connection, namespace):
+            if namespace is None:
+                return (), 0
+            found, total = keyed.page(connection, namespace, self._source(PREFERENCE), offset=offset, limit=limit)
+        return [KeyedMemory.of(memory) for memory in found], total
+
+    def forget_preference(self, scope: Scope, key: str) -> None:
+        """:raises PreferenceNotFound: If there is none of that name."""
+        if not self.forget(scope, key, PREFERENCE):
+            raise PreferenceNotFound(key)
+
+    def _source(self, category: str) -> str:
+        if category not in self.categories:
+            known = ", ".join(self.categories)
+            raise InvalidRequest(f"The category {category!r} is not known; give one of {known}")
+        return f"{ROOT}/{category}"
+
+
+def _text(key: str, value: str) -> str:
+    """What is stored, embedded and searched."""
+    return f"{key}: {value}"
