@@ -165,6 +165,13 @@ class Settings(BaseSettings):
     )
     analyser_language: str = Field(default="english", description="Snowball language of the stemmer, in lower case.")
 
+    session_idle_minutes: float = Field(
+        default=30.0,
+        gt=0,
+        description="Minutes since the last message of a conversation after which one that names no session begins "
+        "another.",
+    )
+
     max_backups: int = Field(
         default=10,
         ge=1,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
-from threading import Thread
+from threading import Event, Thread
 
 import structlog
 
@@ -23,6 +24,9 @@ from souvenir.api.transfer_lines import ReadAs
 from souvenir.conversation.agents import Agents
 from souvenir.conversation.blocks import Blocks
 from souvenir.conversation.keyed_memories import KeyedMemories
+from souvenir.conversation.messages import Conversations
+from souvenir.conversation.pending import index_all_pending
+from souvenir.conversation.sessions import Sessions
 from souvenir.embedding.factory import embedder_of
 from souvenir.embedding.specs import ModelSpec
 from souvenir.jobs.deduplication import Deduplication
@@ -65,7 +69,10 @@ class Service:
     agents: Agents
     blocks: Blocks
     long_term: KeyedMemories
+    conversations: Conversations
+    sessions: Sessions
     loading: Thread | None = None
+    closing: Event = field(default_factory=Event)
 
     @classmethod
     def open(
@@ -125,6 +132,8 @@ class Service:
             agents=Agents(engine),
             blocks=Blocks(engine),
             long_term=KeyedMemories(engine),
+            conversations=Conversations(engine, idle=timedelta(minutes=settings.session_idle_minutes)),
+            sessions=Sessions(engine),
         )
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
         service.loading.start()
@@ -137,6 +146,7 @@ class Service:
 
     def close(self) -> None:
         """Finish what was acknowledged. Nothing may be asked of the engine any more."""
+        self.closing.set()
         self.jobs.close()
         if self.loading is not None:
             self.loading.join(LOADING_TIMEOUT_S)
@@ -157,3 +167,7 @@ class Service:
             log.exception("old_vectors_not_removed")
         # Also without a model: not every job needs the one that cannot be loaded.
         self.jobs.start()
+        try:
+            index_all_pending(self.engine, stop=self.closing.is_set)
+        except Exception:  # the boundary of a thread; tried again at the next start, of the service or of a session
+            log.exception("messages_not_indexed")

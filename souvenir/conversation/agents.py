@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import apsw
+
 from memory_engine import MemoryEngine
 from souvenir.errors import AgentNotFound
 from souvenir.store import agents as rows
 from souvenir.store.agents import Agent
+from souvenir.store.idempotency import Once, do_once
 from souvenir.store.transaction import Transaction
 from souvenir.types import JsonObject, Scope
 
@@ -18,9 +21,19 @@ class Agents:
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
 
-    def create(self, scope: Scope, metadata: JsonObject | None = None) -> Agent:
+    def create(self, scope: Scope, metadata: JsonObject | None = None, *, once: Once | None = None) -> Agent:
         """The scope's agent, made if it is new; metadata of one that has some stays."""
-        return self._engine.write(scope, lambda tx: ensured(tx, metadata))
+
+        def work(tx: Transaction) -> Agent:
+            return do_once(
+                tx,
+                once,
+                lambda: ensured(tx, metadata),
+                ids=lambda agent: [agent.uid],
+                again=lambda _: known(tx.connection, scope),
+            )
+
+        return self._engine.write(scope, work)
 
     def ensure(self, scope: Scope) -> None:
         """Make the scope's namespace an agent, if it is none; one that is costs a look."""
@@ -32,10 +45,7 @@ class Agents:
     def get(self, scope: Scope) -> Agent:
         """:raises AgentNotFound: If the namespace is no agent."""
         with self._engine.namespace(scope) as (connection, _):
-            found = rows.find(connection, scope.namespace)
-        if found is None:
-            raise AgentNotFound(scope.namespace)
-        return found
+            return known(connection, scope)
 
     def page(self, *, only: str | None, offset: int, limit: int) -> tuple[Sequence[Agent], int]:
         """In the order of their names, and how many there are.
@@ -46,10 +56,18 @@ class Agents:
             return rows.page(connection, only=only, offset=offset, limit=limit)
 
 
-def ensured(tx: Transaction, metadata: JsonObject | None = None) -> Agent:
-    """The transaction's namespace as an agent."""
-    rows.ensure(tx.connection, tx.namespace_id, tx.now, metadata)
-    found = rows.find(tx.connection, tx.namespace.name)
+def known(connection: apsw.Connection, scope: Scope) -> Agent:
+    """The scope's namespace as an agent.
+
+    :raises AgentNotFound: If it is none.
+    """
+    found = rows.find(connection, scope.namespace)
     if found is None:
-        raise AgentNotFound(tx.namespace.name)
+        raise AgentNotFound(scope.namespace)
     return found
+
+
+def ensured(tx: Transaction, metadata: JsonObject | None = None) -> Agent:
+    """The transaction's namespace as an agent, which it becomes if it is none."""
+    rows.ensure(tx.connection, tx.namespace_id, tx.now, metadata)
+    return known(tx.connection, tx.scope)

@@ -13,9 +13,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from memory_engine import MemoryEngine
+from souvenir.conversation.messages import Conversations
+from souvenir.conversation.sessions import Sessions
 from souvenir.settings import Settings
+from souvenir.store.idempotency import Once
+from souvenir.store.messages import MessageDraft
 from souvenir.store.schema import SCHEMA_VERSION
-from souvenir.types import MemoryDraft, MemoryPatch, Scope
+from souvenir.types import MemoryDraft, MemoryPatch, MessageRole, Scope
 from tests.fake_embedder import FakeEmbedder
 
 DATABASES = Path(__file__).parent / "databases"
@@ -36,6 +40,27 @@ def fill(engine: MemoryEngine) -> None:
     other = engine.add(ann, MemoryDraft("Ben bakes bread", "talk/ben", document_at=DOCUMENT_AT))
     assert other.id is not None
     engine.patch(ann, other.id, MemoryPatch(archived=True))
+    talk(engine, ann)
+
+
+def talk(engine: MemoryEngine, agent: Scope) -> None:
+    """Conversations, from version 3 on."""
+    conversations, sessions = Conversations(engine), Sessions(engine)
+    user, assistant = MessageRole.USER, MessageRole.ASSISTANT
+    sessions.start(agent, "first", user="cleo", title="Colours", metadata={"n": 1})
+    conversations.add(
+        agent,
+        [
+            MessageDraft(user, "I love blue", {"lang": "en"}, "first", speaker="Cleo", created_at=DOCUMENT_AT),
+            MessageDraft(assistant, LONG_TEXT, session_id="first"),
+            MessageDraft(user, "and nobody named a session", user="dora", created_at=DOCUMENT_AT),
+        ],
+        once=Once.of("add_messages", "a key", {"n": 3}),
+    )
+    [wrong] = conversations.add(agent, [MessageDraft(user, "it rains", session_id="first")])
+    conversations.edit(agent, wrong.uid, content="it snows")
+    sessions.end(agent, "first")
+    conversations.append(agent, "second", [MessageDraft(user, "not indexed yet")])
 
 
 if __name__ == "__main__":

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 import pytest
 
 from memory_engine import MemoryEngine
+from souvenir.conversation.messages import Conversations, MessageQuery
+from souvenir.conversation.sessions import Sessions
 from souvenir.settings import Settings
 from souvenir.store.schema import MIGRATIONS, SCHEMA_VERSION, migrate, schema_version
+from souvenir.store.sessions import SessionFilter
 from souvenir.types import Filters, MemoryDraft, Scope, SearchQuery
 from tests.fake_embedder import FakeEmbedder
 from tests.store.make_database import DATABASES, DOCUMENT_AT, LONG_TEXT
@@ -76,3 +80,25 @@ def test_memories_of_an_earlier_version_are_found_and_changed_like_new_ones(engi
     assert added.id > max(before)
     engine.delete(Scope(), before[0])
     assert list(engine.check()) == []
+
+
+def test_conversations_of_an_earlier_version_go_on(tmp_path: Path):
+    agent = Scope("ann")
+    settings = Settings(data_dir=tmp_path)
+    shutil.copyfile(DATABASES / "v3.db", settings.database_path)
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        conversations, sessions = Conversations(engine), Sessions(engine)
+        first, _ = conversations.of_session(agent, "first")
+        assert [(one.content, one.user, one.speaker) for one in first] == [
+            ("I love blue", "cleo", "Cleo"),
+            (LONG_TEXT, "cleo", None),
+            ("it snows", "cleo", None),
+        ]
+        assert (first[0].created_at, first[0].metadata) == (DOCUMENT_AT, {"lang": "en"})
+        assert [one.name for one in sessions.page(agent, SessionFilter(open=True))[0]].count("second") == 1
+        assert sessions.get(agent, "first").title == "Colours"
+        sessions.end(agent, "second")
+        for text in ("I love blue", "it snows", "not indexed yet"):
+            [hit] = conversations.search(agent, MessageQuery(text, limit=1)).hits
+            assert hit.message.content == text
+        assert list(engine.check()) == []

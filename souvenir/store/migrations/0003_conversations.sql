@@ -33,6 +33,7 @@ CREATE TABLE sessions (
 ) STRICT;
 CREATE INDEX sessions_by_time ON sessions (namespace_id, started_at);
 CREATE INDEX sessions_by_user ON sessions (user_id);
+CREATE INDEX sessions_running ON sessions (namespace_id, user_id, last_message_at) WHERE implicit = 1 AND ended_at IS NULL;
 
 -- `position` counts within the session in the order of storing, and never goes back. `created_at` is when it was said. One
 -- that is not `indexed` has no passages yet, and gets them when its session ends at the latest.

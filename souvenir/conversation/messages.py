@@ -1,0 +1,307 @@
+"""Messages: stored, changed, listed and found. The scope's namespace is the agent, which a write makes if it is new.
+
+A message that was answered can be found at once, unless `append` stored it. Its place in a session is given by the one
+writer, so positions have no gaps and follow the order in which messages came.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import apsw
+
+from memory_engine import MemoryEngine
+from souvenir.conversation import pending
+from souvenir.conversation.agents import ensured, known
+from souvenir.engine.recall import VECTOR, Found
+from souvenir.errors import MessageNotFound, NothingToDo, SessionNotFound
+from souvenir.moments import utc_now
+from souvenir.observation.tracing import MemoryOperation, Tracing, traced
+from souvenir.passages import PreparedPassage
+from souvenir.store import messages as rows
+from souvenir.store import sessions
+from souvenir.store.agents import Agent
+from souvenir.store.idempotency import Once, do_once, made_before
+from souvenir.store.messages import Message, MessageDraft, MessageFilter
+from souvenir.store.sessions import Place
+from souvenir.store.transaction import Transaction
+from souvenir.types import Filters, JsonObject, MessageRole, PassageKind, Scope, SearchQuery, TurnFilter
+
+DEFAULT_IDLE = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageQuery:
+    """A search of messages; every filter applies before the best `limit` are chosen.
+
+    :param without_topics: Messages that are flagged with one of these sensitive topics are not found.
+    """
+
+    text: str
+    limit: int = 5
+    session_id: str | None = None
+    user: str | None = None
+    role: MessageRole | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    exclude_session_id: str | None = None
+    without_topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MessageHit:
+    """`score` ranks it; `similarity` is the cosine, and None where the query could not be embedded."""
+
+    message: Message
+    score: float
+    similarity: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSearch:
+    """`degraded` names the arms that could not run; empty means that nothing was left out."""
+
+    hits: tuple[MessageHit, ...]
+    degraded: tuple[str, ...] = ()
+
+
+class Conversations:
+    """The messages of one engine's agents. Safe to use from any thread.
+
+    :param idle: How long after a session's last message one without a session still belongs to it.
+    """
+
+    def __init__(self, engine: MemoryEngine, *, idle: timedelta = DEFAULT_IDLE) -> None:
+        self._engine = engine
+        self._idle = idle
+
+    @property
+    def tracing(self) -> Tracing:
+        return self._engine.tracing
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    @traced(MemoryOperation.CREATE)
+    def add(self, scope: Scope, drafts: Sequence[MessageDraft], *, once: Once | None = None) -> Sequence[Message]:
+        """Store messages in one transaction, all or none, in their order; they can be found when this returns.
+
+        :raises SessionEnded: If one is for a session that has ended.
+        """
+        before = None if once is None else self._made_before(scope, once)
+        if before is not None:
+            return before
+        prepared = self._engine.prepare([one.content for one in drafts], speakers=[one.speaker for one in drafts])
+
+        def work(tx: Transaction) -> Sequence[Message]:
+            agent = ensured(tx)
+            return do_once(
+                tx,
+                once,
+                lambda: [self._insert(tx, agent, *one) for one in zip(drafts, prepared, strict=True)],
+                ids=lambda made: [one.uid for one in made],
+                again=lambda uids: _present(tx.connection, agent, uids),
+            )
+
+        return self._engine.write(scope, work)
+
+    @traced(MemoryOperation.CREATE, records=len)
+    def append(self, scope: Scope, session_id: str, drafts: Sequence[MessageDraft]) -> Sequence[Message]:
+        """Store messages of a running session durably without indexing them; `index_pending` makes them findable.
+
+        :raises SessionEnded: If it has ended.
+        """
+
+        def work(tx: Transaction) -> Sequence[Message]:
+            agent = ensured(tx)
+            return [self._insert(tx, agent, draft, None, session_id) for draft in drafts]
+
+        return self._engine.write(scope, work)
+
+    def index_pending(self, scope: Scope, session_id: str | None = None) -> int:
+        """Make findable what `append` stored, of one session or of all; how many messages that were.
+
+        :raises EmbeddingUnavailable: If the model cannot run.
+        """
+        return pending.index_pending(self._engine, scope, session_id)
+
+    @traced(MemoryOperation.UPDATE, records=lambda _: 1)
+    def edit(
+        self, scope: Scope, uid: str, *, content: str | None = None, metadata: JsonObject | None = None
+    ) -> Message:
+        """Replace the content of a message, its metadata, or both; new content is indexed anew.
+
+        :raises NothingToDo: If neither is given.
+        :raises MessageNotFound: If there is no such message.
+        """
+        if content is None and metadata is None:
+            raise NothingToDo("Nothing to change; give content or metadata")
+        # Who says it is searched with it, and does not change.
+        speaker = self.get(scope, uid).speaker
+        passages = [] if content is None else self._engine.prepare([content], speakers=[speaker])[0]
+
+        def work(tx: Transaction) -> Message:
+            agent = known(tx.connection, scope)
+            [message] = _present(tx.connection, agent, [uid])
+            rows.update(tx.connection, message.id, content=content, metadata=metadata, at=tx.now)
+            if content is not None:
+                tx.passages.delete(PassageKind.MESSAGE, [message.id])
+                tx.passages.insert(message.owner, passages)
+            [changed] = _present(tx.connection, agent, [uid])
+            return changed
+
+        return self._engine.write(scope, work)
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def get(self, scope: Scope, uid: str) -> Message:
+        """:raises MessageNotFound: If there is no such message."""
+        with self._engine.namespace(scope) as (connection, _):
+            [message] = _present(connection, known(connection, scope), [uid])
+        return message
+
+    def page(
+        self, scope: Scope, chosen: MessageFilter, *, offset: int = 0, limit: int = 100
+    ) -> tuple[Sequence[Message], int]:
+        """Newest first, and how many there are."""
+        with self._engine.namespace(scope) as (connection, _):
+            agent = known(connection, scope)
+            return rows.page(connection, agent.namespace_id, chosen, offset=offset, limit=limit)
+
+    def of_session(
+        self, scope: Scope, session_id: str, *, offset: int = 0, limit: int = 100
+    ) -> tuple[Sequence[Message], int]:
+        """In the order in which they came, and how many there are.
+
+        :raises SessionNotFound: If there is no such session.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            session = sessions.find(connection, known(connection, scope).namespace_id, session_id)
+            if session is None:
+                raise SessionNotFound(session_id)
+            return rows.of_session(connection, session.id, offset=offset, limit=limit)
+
+    @traced(MemoryOperation.SEARCH, records=lambda found: len(found.hits))
+    def search(self, scope: Scope, query: MessageQuery) -> MessageSearch:
+        """The messages that answer a query best, by meaning and by words, among all that are indexed.
+
+        :raises SearchUnavailable: If no arm can run.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            agent = known(connection, scope)
+            filters = _filters(connection, agent.namespace_id, query)
+        if filters is None:
+            return MessageSearch(())
+        found = self._engine.recall(scope, PassageKind.MESSAGE, SearchQuery(query.text, query.limit, filters=filters))
+        if found is None:
+            return MessageSearch(())
+        with self._engine.namespace(scope) as (connection, _):
+            stored = rows.by_id(connection, agent.namespace_id, found.owner_ids)
+        return MessageSearch(_hits(found, stored), found.degraded)
+
+    def neighbours(
+        self, scope: Scope, messages: Sequence[Message], *, before: int = 1, after: int = 1
+    ) -> Sequence[Message]:
+        """These messages and those around them in their sessions, each once: session by session, in order."""
+        with self._engine.namespace(scope) as (connection, _):
+            agent = known(connection, scope)
+            ids = [one.id for one in messages]
+            return rows.around(connection, agent.namespace_id, ids, before=before, after=after)
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    def _made_before(self, scope: Scope, once: Once) -> Sequence[Message] | None:
+        """What the same request stored, before anything is embedded for it again."""
+        with self._engine.namespace(scope) as (connection, namespace):
+            if namespace is None:
+                return None
+            uids = made_before(connection, namespace.id, scope.actor, once, utc_now())
+            if uids is None:
+                return None
+            once.replayed()
+            return _present(connection, known(connection, scope), uids)
+
+    def _insert(
+        self,
+        tx: Transaction,
+        agent: Agent,
+        draft: MessageDraft,
+        passages: Sequence[PreparedPassage] | None,
+        session_id: str | None = None,
+    ) -> Message:
+        """:param passages: None: it is not indexed yet."""
+        at = draft.created_at or tx.now
+        message = rows.insert(
+            tx.connection,
+            tx.namespace_id,
+            draft,
+            self._place(tx, draft, session_id or draft.session_id, at),
+            agent_uid=agent.uid,
+            created_at=at,
+            indexed=passages is not None,
+        )
+        if passages is not None:
+            tx.passages.insert(message.owner, passages)
+        return message
+
+    def _place(self, tx: Transaction, draft: MessageDraft, session_id: str | None, at: datetime) -> Place:
+        """The message's place in the session that it names, or else in the running one; either is made if it is new."""
+        connection, namespace_id = tx.connection, tx.namespace_id
+        user_row = None if draft.user is None else sessions.ensure_user(connection, namespace_id, draft.user, tx.now)
+        if session_id is None:
+            row = sessions.running_row(connection, namespace_id, user_row, at, self._idle)
+        else:
+            row = sessions.open_row(connection, namespace_id, session_id)
+        if row is None:
+            row = sessions.insert(
+                connection,
+                namespace_id,
+                name=session_id or str(uuid.uuid4()),
+                user_row=user_row,
+                title=None,
+                metadata=None,
+                implicit=session_id is None,
+                started_at=at,
+            )
+        return sessions.take_place(connection, row, at, user_row, draft.user)
+
+
+def _present(connection: apsw.Connection, agent: Agent, uids: Sequence[str]) -> Sequence[Message]:
+    """:raises MessageNotFound: If one of them does not exist, or not any more."""
+    found = rows.by_uid(connection, agent.namespace_id, uids)
+    for uid in uids:
+        if uid not in found:
+            raise MessageNotFound(uid)
+    return [found[uid] for uid in uids]
+
+
+def _filters(connection: apsw.Connection, namespace_id: int, query: MessageQuery) -> Filters | None:
+    """What the index filters by; None if the query names a session or a user that is not there."""
+    session = excluded = user = None
+    if query.session_id is not None:
+        session = sessions.row_of(connection, namespace_id, query.session_id)
+    if query.exclude_session_id is not None:
+        excluded = sessions.row_of(connection, namespace_id, query.exclude_session_id)
+    if query.user is not None:
+        user = sessions.user_row(connection, namespace_id, query.user)
+    if (query.session_id is not None and session is None) or (query.user is not None and user is None):
+        return None
+    without = rows.flagged(connection, namespace_id, query.without_topics) if query.without_topics else []
+    turn = TurnFilter(session_id=session, not_session_id=excluded, user_id=user, role=query.role)
+    return Filters(since=query.since, until=query.until, turn=turn, without=tuple(without))
+
+
+def _hits(found: Found, stored: dict[int, Message]) -> tuple[MessageHit, ...]:
+    """A message that was deleted since it was ranked is left out."""
+    embedded = VECTOR not in found.degraded
+    return tuple(
+        MessageHit(
+            stored[ranked.owner_id],
+            ranked.score,
+            found.score_parts(ranked).similarity if embedded else None,
+        )
+        for ranked in found.ranked
+        if ranked.owner_id in stored
+    )

@@ -1,0 +1,157 @@
+"""Sessions: one conversation each, started and ended by callers, or made for messages that name none.
+
+A session that has ended takes no more messages. Whatever it holds can be found by then.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+import apsw
+import structlog
+
+from memory_engine import MemoryEngine
+from souvenir.conversation.agents import ensured, known
+from souvenir.conversation.pending import index_pending
+from souvenir.errors import EmbeddingUnavailable, NothingToDo, SessionEnded, SessionNotFound
+from souvenir.store import sessions as rows
+from souvenir.store.idempotency import Once, do_once
+from souvenir.store.sessions import Session, SessionFilter, User
+from souvenir.store.transaction import Transaction
+from souvenir.types import JsonObject, Scope
+
+INDEXED_AT_START = 256
+"""Messages of other sessions, left by a process that was killed, that a start indexes at most: a second or so."""
+
+log = structlog.get_logger(__name__)
+
+
+class Sessions:
+    """The sessions of one engine's agents, and their users. Safe to use from any thread."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+
+    def start(
+        self,
+        scope: Scope,
+        session_id: str | None = None,
+        *,
+        user: str | None = None,
+        title: str | None = None,
+        metadata: JsonObject | None = None,
+        once: Once | None = None,
+    ) -> Session:
+        """A new session, or the running one of that id, which stays as it is.
+
+        :param session_id: Without it, a new UUID.
+        :raises SessionEnded: If the one of that id has ended.
+        """
+
+        def make(tx: Transaction) -> Session:
+            held = None if session_id is None else rows.find(tx.connection, tx.namespace_id, session_id)
+            if held is not None and held.ended_at is not None:
+                raise SessionEnded(held.name)
+            return held or _insert(tx, session_id, user=user, title=title, metadata=metadata)
+
+        def work(tx: Transaction) -> Session:
+            ensured(tx)
+            return do_once(
+                tx,
+                once,
+                lambda: make(tx),
+                ids=lambda made: [made.name],
+                again=lambda names: _present(tx.connection, tx.namespace_id, names[0]),
+            )
+
+        started = self._engine.write(scope, work)
+        self._index_what_others_left(scope)
+        return started
+
+    def end(self, scope: Scope, session_id: str) -> Session:
+        """End a session; one that has ended stays so. All that it holds is indexed.
+
+        :raises SessionNotFound: If there is no such session.
+        :raises EmbeddingUnavailable: If messages wait to be indexed and the model cannot run; it goes on then.
+        """
+        self.get(scope, session_id)
+        index_pending(self._engine, scope, session_id)
+
+        def work(tx: Transaction) -> Session:
+            session = _present(tx.connection, tx.namespace_id, session_id)
+            rows.end(tx.connection, session.id, tx.now)
+            return _present(tx.connection, tx.namespace_id, session_id)
+
+        ended = self._engine.write(scope, work)
+        # What came between.
+        index_pending(self._engine, scope, session_id)
+        return ended
+
+    def change(
+        self, scope: Scope, session_id: str, *, title: str | None = None, metadata: JsonObject | None = None
+    ) -> Session:
+        """Replace the title, the metadata, or both.
+
+        :raises NothingToDo: If neither is given.
+        :raises SessionNotFound: If there is no such session.
+        """
+        if title is None and metadata is None:
+            raise NothingToDo("Nothing to change; give title or metadata")
+
+        def work(tx: Transaction) -> Session:
+            session = _present(tx.connection, known(tx.connection, scope).namespace_id, session_id)
+            rows.change(tx.connection, session.id, title=title, metadata=metadata)
+            return _present(tx.connection, tx.namespace_id, session_id)
+
+        return self._engine.write(scope, work)
+
+    def get(self, scope: Scope, session_id: str) -> Session:
+        """:raises SessionNotFound: If there is no such session."""
+        with self._engine.namespace(scope) as (connection, _):
+            return _present(connection, known(connection, scope).namespace_id, session_id)
+
+    def page(
+        self, scope: Scope, chosen: SessionFilter, *, offset: int = 0, limit: int = 100
+    ) -> tuple[Sequence[Session], int]:
+        """Newest first, and how many there are."""
+        with self._engine.namespace(scope) as (connection, _):
+            return rows.page(connection, known(connection, scope).namespace_id, chosen, offset=offset, limit=limit)
+
+    def users(self, scope: Scope, *, offset: int = 0, limit: int = 100) -> tuple[Sequence[User], int]:
+        """Whom the agent talks with, in the order of their names, and how many they are."""
+        with self._engine.namespace(scope) as (connection, _):
+            return rows.users(connection, known(connection, scope).namespace_id, offset=offset, limit=limit)
+
+    def _index_what_others_left(self, scope: Scope) -> None:
+        try:
+            index_pending(self._engine, scope, at_most=INDEXED_AT_START)
+        except EmbeddingUnavailable as error:
+            # The session has started; another start or an end tries again.
+            log.warning("messages_not_indexed", reason=error.message)
+
+
+def _insert(
+    tx: Transaction, name: str | None, *, user: str | None, title: str | None, metadata: JsonObject | None
+) -> Session:
+    name = name or str(uuid.uuid4())
+    user_row = None if user is None else rows.ensure_user(tx.connection, tx.namespace_id, user, tx.now)
+    rows.insert(
+        tx.connection,
+        tx.namespace_id,
+        name=name,
+        user_row=user_row,
+        title=title,
+        metadata=metadata,
+        implicit=False,
+        started_at=tx.now,
+    )
+    return _present(tx.connection, tx.namespace_id, name)
+
+
+def _present(connection: apsw.Connection, namespace_id: int, name: str) -> Session:
+    """:raises SessionNotFound: If there is no such session."""
+    found = rows.find(connection, namespace_id, name)
+    if found is None:
+        raise SessionNotFound(name)
+    return found

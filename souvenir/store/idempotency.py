@@ -1,0 +1,120 @@
+"""Requests that are done once, however often they are sent: what was made for an Idempotency-Key.
+
+The look and the write are one transaction, so that requests of one key that come at once, or again after a kill, make
+one thing. Only ids are kept, and SHA-256 of the key and of the request: an answer that is given again is read from the
+rows as they are now, and what was deleted since is not found.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, TypeVar
+
+import apsw
+
+from souvenir.errors import IdempotencyKeyReused
+from souvenir.moments import to_us
+from souvenir.store.rows import to_json
+from souvenir.store.transaction import Transaction
+
+T = TypeVar("T")
+
+KEPT = timedelta(hours=24)
+PRUNED_AT_ONCE = 20
+"""Old keys that go with each new one: more than come, so that they do not gather, and too few to be noticed."""
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A request with an Idempotency-Key.
+
+    :param replayed: Called when the answer is of what was made before.
+    """
+
+    route: str
+    key_hash: str
+    request_hash: str
+    replayed: Callable[[], None] = _nothing
+
+    @classmethod
+    def of(cls, route: str, key: str, request: Any, replayed: Callable[[], None] = _nothing) -> Once:
+        """:param request: All that the request says, as JSON; the order of keys does not count."""
+        canonical = json.dumps(request, sort_keys=True, separators=(",", ":"))
+        return cls(route, _hash(key), _hash(canonical), replayed)
+
+
+def made_before(
+    connection: apsw.Connection, namespace_id: int, actor: str, once: Once, now: datetime
+) -> Sequence[str] | None:
+    """The ids of what the same request made; None if it is new.
+
+    :raises IdempotencyKeyReused: If its key came with another request.
+    """
+    row: Any = connection.execute(
+        "SELECT request_hash, made FROM idempotency_keys WHERE namespace_id = ? AND actor = ? AND route = ? "
+        "AND key_hash = ? AND created_at > ?",
+        (namespace_id, actor, once.route, once.key_hash, to_us(now - KEPT)),
+    ).fetchone()
+    if row is None:
+        return None
+    request_hash, made = row
+    if request_hash != once.request_hash:
+        raise IdempotencyKeyReused
+    ids: list[str] = json.loads(made)
+    return ids
+
+
+def do_once(
+    tx: Transaction,
+    once: Once | None,
+    make: Callable[[], T],
+    *,
+    ids: Callable[[T], Sequence[str]],
+    again: Callable[[Sequence[str]], T],
+) -> T:
+    """What `make` makes, or what it made for the same request before.
+
+    :param ids: Of what was made, by which `again` reads it.
+    :raises IdempotencyKeyReused: If the key came with another request.
+    """
+    if once is None:
+        return make()
+    before = made_before(tx.connection, tx.namespace_id, tx.scope.actor, once, tx.now)
+    if before is not None:
+        once.replayed()
+        return again(before)
+    made = make()
+    _keep(tx, once, ids(made))
+    return made
+
+
+def _keep(tx: Transaction, once: Once, ids: Sequence[str]) -> None:
+    tx.connection.execute(
+        "DELETE FROM idempotency_keys WHERE (namespace_id, actor, route, key_hash) IN (SELECT namespace_id, actor, "
+        "route, key_hash FROM idempotency_keys WHERE created_at <= ? ORDER BY created_at LIMIT ?)",
+        (to_us(tx.now - KEPT), PRUNED_AT_ONCE),
+    )
+    tx.connection.execute(
+        "INSERT OR REPLACE INTO idempotency_keys VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            tx.namespace_id,
+            tx.scope.actor,
+            once.route,
+            once.key_hash,
+            once.request_hash,
+            to_json(list(ids)),
+            to_us(tx.now),
+        ),
+    )
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()
