@@ -39,6 +39,7 @@ from souvenir.api import (
     keys,
     maintenance,
     reads,
+    removals,
     replacing,
     search,
     tiers,
@@ -66,7 +67,7 @@ log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, reads, deletes, duplicates),
-    *(agents, blocks, tiers),
+    *(agents, removals, blocks, tiers),
     *(transfer, jobs, backups, keys, audit, maintenance, figures, docs),
 )
 

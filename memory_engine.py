@@ -33,6 +33,7 @@ from souvenir.settings import Settings
 from souvenir.store import reads
 from souvenir.store.backups import Backup
 from souvenir.store.database import Database
+from souvenir.store.erasure import Step
 from souvenir.store.reads import MERGED_FROM, SUPERSEDES
 from souvenir.store.transaction import Transaction, require_writable
 from souvenir.types import (
@@ -452,6 +453,10 @@ class MemoryEngine:
     def write_rows(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work`, which touches no memory, in one durable transaction."""
         return self._database.write_rows(work)
+
+    def remove_rows(self, work: Callable[[apsw.Connection], Step | None]) -> Step | None:
+        """Run `work`, which removes rows with their passages, in one durable transaction; the indexes follow it."""
+        return self.models.remove(work)
 
     @contextmanager
     def namespace(self, scope: Scope) -> Iterator[tuple[apsw.Connection, reads.Namespace | None]]:

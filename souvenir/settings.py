@@ -172,13 +172,6 @@ class Settings(BaseSettings):
         "another.",
     )
 
-    session_max_messages: int = Field(
-        default=50,
-        ge=1,
-        le=1000,
-        description="Messages in the context of a conversation that runs; older ones leave it.",
-    )
-
     max_backups: int = Field(
         default=10,
         ge=1,

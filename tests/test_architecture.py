@@ -37,7 +37,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"souvenir.engine", "souvenir.embedding"}),
     frozenset({"onnx_embedder", "llm_provider", "memory_engine"}),
     frozenset({"souvenir.access", "souvenir.jobs", "souvenir.embedding.factory"}),
-    frozenset({"souvenir.transfer", "souvenir.reembedding"}),
+    frozenset({"souvenir.transfer", "souvenir.reembedding", "souvenir.erasure"}),
     frozenset({"souvenir.conversation", "souvenir.facts", "souvenir.graph", "llm_extract"}),
     frozenset({"souvenir.api", "souvenir.mcp", "souvenir.web"}),
     frozenset({"app"}),

@@ -66,7 +66,8 @@ class LongTermMemory:
 
     async def get_user_preferences(self) -> dict[str, str]:
         """All of them, in the order of their keys."""
-        return await asyncio.to_thread(self._memories.preference_values, self._access.scope)
+        found, _ = await asyncio.to_thread(self._memories.preferences, self._access.scope)
+        return {one.key: one.value for one in found if one.key is not None}
 
     async def set_preference(self, key: str, value: str) -> None:
         await self.remember(key, value, PREFERENCE)
@@ -94,7 +95,7 @@ class LongTermMemory:
 
     @property
     def _memories(self) -> KeyedMemories:
-        return self._access.tiers.long_term
+        return KeyedMemories(self._access.engine)
 
 
 def _as_dict(hit: Remembered) -> dict[str, Any]:

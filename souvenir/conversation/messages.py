@@ -108,9 +108,7 @@ class Conversations:
         return self._engine.write(scope, work)
 
     @traced(MemoryOperation.CREATE, records=len)
-    def append(
-        self, scope: Scope, session_id: str, drafts: Sequence[MessageDraft], *, once: Once | None = None
-    ) -> Sequence[Message]:
+    def append(self, scope: Scope, session_id: str, drafts: Sequence[MessageDraft]) -> Sequence[Message]:
         """Store messages of a running session durably without indexing them; `index_pending` makes them findable.
 
         :raises SessionEnded: If it has ended.
@@ -118,13 +116,7 @@ class Conversations:
 
         def work(tx: Transaction) -> Sequence[Message]:
             agent = ensured(tx)
-            return do_once(
-                tx,
-                once,
-                lambda: [self._insert(tx, agent, draft, None, session_id) for draft in drafts],
-                ids=lambda made: [one.uid for one in made],
-                again=lambda uids: _present(tx.connection, agent, uids),
-            )
+            return [self._insert(tx, agent, draft, None, session_id) for draft in drafts]
 
         return self._engine.write(scope, work)
 

@@ -29,6 +29,7 @@ from souvenir.passages import Passage, PassageAdded, PreparedPassage
 from souvenir.settings import Settings
 from souvenir.store import vectors as rows
 from souvenir.store.database import Database
+from souvenir.store.erasure import Step
 from souvenir.store.passages import ModelChanged
 from souvenir.store.transaction import IndexUpdate, Transaction
 from souvenir.types import Embedder, FloatVector, Scope
@@ -110,6 +111,10 @@ class Models:
                 embedder = self.serving.embedder
                 for text, vector in zip(changed.texts, vectors_of(changed.texts, embedder), strict=True):
                     again[embedder.model_id, text] = vector
+
+    def remove(self, work: Callable[[apsw.Connection], Step | None]) -> Step | None:
+        """Run `work`, which removes rows, in one durable transaction; the indexes know it when this returns."""
+        return self._database.write_rows(work, self._removed)
 
     def restored(self) -> None:
         """The indexes of the database that was replaced are no longer true of anything."""
@@ -200,6 +205,17 @@ class Models:
     def _serving(self, embedder: Embedder) -> Serving:
         registry = new_registry(self._settings, embedder, self._analyser, self._database, on_load=self._on_load)
         return Serving(embedder, registry)
+
+    def _removed(self, step: Step | None) -> None:
+        if step is None:
+            return
+        if step.update is not None:
+            self._apply(step.update)
+        following = self._next
+        for namespace_id in step.gone:
+            self.serving.registry.forget(namespace_id)
+            if following is not None:
+                following.registry.forget(namespace_id)
 
     def _apply(self, update: IndexUpdate) -> None:
         self.serving.registry.apply(update.namespace_id, update.changes, update.change_seq)

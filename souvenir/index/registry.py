@@ -1,8 +1,8 @@
 """The namespaces' indexes in memory, one a kind of passages: loaded on first use, dropped when memory is short.
 
 Loading goes on beside writes: what is committed meanwhile is kept for the namespace and applied when its load is done.
-`apply`, `write_snapshots` and `shrink` run on the writer thread, one after another, so an index never changes under a
-snapshot that is being written; searches go on.
+`apply`, `forget`, `write_snapshots` and `shrink` run on the writer thread, one after another, so an index never changes
+under a snapshot that is being written; searches go on.
 """
 
 from __future__ import annotations
@@ -151,6 +151,13 @@ class IndexRegistry:
         """Forget everything, after the database was replaced."""
         with self._lock:
             self._entries.clear()
+
+    def forget(self, namespace_id: int) -> None:
+        """Drop the indexes of a namespace that is gone, those that are being loaded too, and remove their snapshots."""
+        for key in (IndexKey(namespace_id, kind) for kind in PassageKind):
+            with self._lock:
+                self._entries.pop(key, None)
+            self._snapshots.remove(_snapshot_name(key))
 
     def write_snapshots(self, *, all_changed: bool) -> None:
         """Write the indexes that changed since their snapshot; all of them, or those that changed much."""

@@ -101,6 +101,15 @@ class SnapshotFiles:
         log.info("index_snapshot_stale", index=name, reason=stale, action="rebuilding")
         return None
 
+    def remove(self, name: str) -> None:
+        """Remove the snapshot of that name, with what a crash left half written of it."""
+        paths = self._paths(name)
+        if any(one.exists() for path in paths for one in (path, _partial(path))):
+            for path in paths:
+                path.unlink(missing_ok=True)
+                _partial(path).unlink(missing_ok=True)
+            sync(self._directory)
+
     def _difference(self, manifest: Mapping[str, object], newest_seq: int) -> str | None:
         for name, value in asdict(self._origin).items():
             if manifest[name] != value:

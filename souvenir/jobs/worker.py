@@ -181,6 +181,10 @@ class Jobs:
                 if self._ends == seen:
                     self._ended.wait(left)
 
+    def tell_gone(self) -> None:
+        """Jobs were removed: clear up what they left, and let nobody wait for them."""
+        self._tell_end(None)
+
     def _tell_end(self, job: T) -> T:
         try:
             self._on_end()

@@ -26,7 +26,16 @@ from souvenir.store import reads, vectors
 from souvenir.store.backups import Backup, Backups
 from souvenir.store.connections import ReaderPool, open_reader, open_writer, require_sound
 from souvenir.store.passages import VectorModels
-from souvenir.store.restore import LINEAGE, carry_over, lock_folder, raise_sequences, sequences, stage_backup
+from souvenir.store.restore import (
+    LINEAGE,
+    carry_over,
+    forget_again,
+    lock_folder,
+    open_copy,
+    raise_sequences,
+    sequences,
+    stage_backup,
+)
 from souvenir.store.schema import migrate
 from souvenir.store.transaction import IndexUpdate, Transaction
 from souvenir.store.vectors import MODEL, MODEL_SPEC, OTHER_MODEL
@@ -268,10 +277,11 @@ class Database:
                 )
 
     def _carry_over(self, restoring: Path) -> None:
-        """Keep the present keys, and let the restored tables go on counting where the present ones stand."""
-        with self._readers.read() as present, closing(apsw.Connection(str(restoring))) as restored:
+        """Keep the present keys and what was erased, and let the tables go on counting where the present ones stand."""
+        with self._readers.read() as present, closing(open_copy(restoring)) as restored:
             raise_sequences(restored, sequences(present))
             carry_over(present, restored)
+            forget_again(restored)
         sync(restoring)
 
     def _switch(self, restoring: Path) -> None:

@@ -225,9 +225,10 @@ def pending(
 
 
 def namespaces_with_pending(connection: apsw.Connection) -> list[str]:
-    """Those that hold messages that are not indexed."""
+    """Those that hold messages that are not indexed, and are not being removed."""
     rows: Any = connection.execute(
-        "SELECT name FROM namespaces WHERE id IN (SELECT namespace_id FROM messages WHERE indexed = 0) ORDER BY id"
+        "SELECT name FROM namespaces WHERE id IN (SELECT namespace_id FROM messages WHERE indexed = 0) "
+        "AND id NOT IN (SELECT owner_id FROM removals WHERE kind = 'namespace') ORDER BY id"
     )
     return [name for (name,) in rows]
 

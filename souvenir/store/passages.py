@@ -21,6 +21,7 @@ from souvenir.passages import (
     PassageOwner,
     PassageRemoved,
     PreparedPassage,
+    searched_text,
 )
 from souvenir.store import vectors
 from souvenir.store.rows import ids_parameter
@@ -86,11 +87,8 @@ class PassageWriter:
 
     def delete(self, kind: PassageKind, owner_ids: Sequence[int]) -> int:
         """Remove what these owners have; returns how many passages that were."""
-        removed: list[Any] = self.connection.execute(
-            "DELETE FROM passages WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) RETURNING id",
-            (kind.value, ids_parameter(owner_ids)),
-        ).fetchall()
-        self._tell_both(*(PassageRemoved(passage_id, kind) for (passage_id,) in removed))
+        removed = remove_passages(self.connection, kind, owner_ids)
+        self.tell([PassageRemoved(passage_id, kind) for passage_id, _ in removed])
         return len(removed)
 
     def move(self, owner: PassageOwner) -> None:
@@ -99,7 +97,7 @@ class PassageWriter:
             "UPDATE passages SET source = ?, occurred_at = ?, archived = ? WHERE kind = ? AND owner_id = ?",
             (owner.source, to_us(owner.occurred_at), owner.archived, owner.kind.value, owner.id),
         )
-        self._tell_both(OwnerChanged(owner.kind, owner.id, owner.source, owner.occurred_at, owner.archived))
+        self.tell([OwnerChanged(owner.kind, owner.id, owner.source, owner.occurred_at, owner.archived)])
 
     def _insert_row(self, owner: PassageOwner, ordinal: int, one: PreparedPassage) -> int:
         turn = owner.turn
@@ -139,6 +137,19 @@ class PassageWriter:
             vectors.add(self.connection, following, {passage.id: next_vector})
             self.next_changes.append(PassageAdded(passage, next_vector, prepared.terms))
 
-    def _tell_both(self, *changes: IndexChange) -> None:
+    def tell(self, changes: Sequence[IndexChange]) -> None:
+        """Let the indexes of both models know."""
         self.changes += changes
         self.next_changes += changes
+
+
+def remove_passages(
+    connection: apsw.Connection, kind: PassageKind, owner_ids: Sequence[int]
+) -> Sequence[tuple[int, str]]:
+    """Remove what these owners have, with its vectors: ids, and what was searched."""
+    rows: list[Any] = connection.execute(
+        "DELETE FROM passages WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) "
+        "RETURNING id, text, speaker",
+        (kind.value, ids_parameter(owner_ids)),
+    ).fetchall()
+    return [(passage_id, searched_text(text, speaker)) for passage_id, text, speaker in rows]

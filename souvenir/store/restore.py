@@ -7,20 +7,21 @@ import os
 import shutil
 import uuid
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import apsw
 
-from souvenir.errors import BackupDamaged, StoreUnusable
+from souvenir.errors import BackupDamaged, BackupNotFound, StoreUnusable
 from souvenir.files import sync
 from souvenir.moments import utc_now
 from souvenir.settings import Settings
-from souvenir.store import jobs, vectors
+from souvenir.store import erasure, jobs, vectors
 from souvenir.store.backups import Backups
 from souvenir.store.connections import open_reader, require_sound
+from souvenir.store.removal import Removed
 from souvenir.store.schema import migrate, require_known
 
 LINEAGE = "lineage"
@@ -64,7 +65,7 @@ def stage_backup(source: Path, path: Path, name: str, *, id_gap: int = 0) -> Pat
     staged = path.with_name(path.name + ".restoring")
     try:
         shutil.copyfile(source, staged)
-        connection = apsw.Connection(str(staged))
+        connection = open_copy(staged)
         try:
             require_known(connection, source)
             require_sound(connection, source)
@@ -105,12 +106,14 @@ def raise_sequences(connection: apsw.Connection, least: Mapping[str, int]) -> No
 
 
 def carry_over(present: apsw.Connection, restored: apsw.Connection) -> None:
-    """Put the present keys and audit events in the place of the restored ones, where there are any.
+    """Put the present keys and audit events in the place of the restored ones, where there are any; add the tombstones.
 
     A restore takes memories back; it neither brings a revoked key back to life nor stops a new one, and what was done
-    since stays on record. A database that never had a key gets those of the backup: it is new.
+    since stays on record. A database that never had a key gets those of the backup: it is new. What was erased stays
+    erased (`forget_again`).
     """
     with restored:
+        erasure.merge_tombstones(present, restored)
         for table in CARRIED_OVER:
             if not present.execute(f"SELECT EXISTS (SELECT 1 FROM {table})").get:
                 continue
@@ -121,15 +124,43 @@ def carry_over(present: apsw.Connection, restored: apsw.Connection) -> None:
             restored.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
 
 
-def _carry_over_from(path: Path, staged: Path) -> bool:
+def forget_again(restored: apsw.Connection) -> None:
+    """Remove what has a tombstone from a copy of a database, whole and for good."""
+    if erasure.replay(restored, utc_now()) != Removed():
+        restored.execute("VACUUM")
+
+
+def open_copy(path: Path) -> apsw.Connection:
+    """A copy of a database that nobody else has open, to be changed; what is deleted there leaves no bytes."""
+    connection = apsw.Connection(str(path))
+    try:
+        connection.pragma("foreign_keys", True)
+        connection.pragma("secure_delete", True)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _carry_over_from(path: Path, restored: apsw.Connection) -> bool:
     """Carry over what a database that nobody has open holds; whether it could be read."""
     try:
-        with closing(open_reader(path)) as present, closing(apsw.Connection(str(staged))) as restored:
+        with closing(open_reader(path)) as present:
             carry_over(present, restored)
     except apsw.Error:
         return False
-    sync(staged)
     return True
+
+
+def _tombstones_of(backups: Backups, restored: apsw.Connection) -> None:
+    """Add those that the other backups hold: of a database that cannot be read, they are what is known."""
+    for backup in backups.all():
+        with (
+            suppress(apsw.Error, BackupDamaged, BackupNotFound),
+            closing(open_reader(backups.verify(backup.name))) as one,
+            restored,
+        ):
+            erasure.merge_tombstones(one, restored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +168,8 @@ class OfflineRestore:
     """What a restore did beside restoring.
 
     :param kept: The files that were replaced, under the names that they were kept by.
-    :param keys_carried_over: Whether the replaced database could be asked for its keys; else they are the backup's.
+    :param keys_carried_over: Whether the replaced database could be asked for its keys; else they are the backup's,
+        and what it had erased is known as far as a backup says it.
     """
 
     kept: list[Path]
@@ -153,9 +185,14 @@ def restore_offline(settings: Settings, name: str) -> OfflineRestore:
     path = settings.database_path
     kept: list[Path] = []
     with lock_folder(settings.data_dir):
-        source = Backups(settings.backup_dir, keep=settings.max_backups).verify(name)
-        staged = stage_backup(source, path, name, id_gap=OFFLINE_ID_GAP)
-        keys_carried_over = _carry_over_from(path, staged)
+        backups = Backups(settings.backup_dir, keep=settings.max_backups)
+        staged = stage_backup(backups.verify(name), path, name, id_gap=OFFLINE_ID_GAP)
+        with closing(open_copy(staged)) as restored:
+            keys_carried_over = _carry_over_from(path, restored)
+            if not keys_carried_over:
+                _tombstones_of(backups, restored)
+            forget_again(restored)
+        sync(staged)
         mark = f".replaced-{uuid.uuid4().hex[:8]}"
         for suffix in ("-wal", "-shm", ""):
             old = path.with_name(path.name + suffix)

@@ -19,6 +19,7 @@ from souvenir.passages import IndexChange, PassageOwner, PreparedPassage
 from souvenir.sources import is_visible
 from souvenir.store import reads
 from souvenir.store.passages import PassageWriter, VectorModels
+from souvenir.store.removal import Removal
 from souvenir.store.rows import history_state, ids_parameter, to_json
 from souvenir.store.transfers import insert_history, kept_id
 from souvenir.types import (
@@ -235,16 +236,13 @@ class Transaction:
         Ids that the scope cannot see are left alone.
         """
         found = sorted(reads.visible_ids(self.connection, self.namespace, memory_ids))
-        self.passages.delete(PassageKind.MEMORY, found)
-        ids = ids_parameter(found)
-        self.connection.execute("DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))", (ids,))
-        self.connection.execute(
-            "UPDATE history SET before = NULL, after = NULL WHERE memory_id IN (SELECT value FROM json_each(?))", (ids,)
-        )
+        removal = Removal(self.connection)
+        removal.memories(found)
+        self.passages.tell(removal.changes)
         self.connection.execute(
             "INSERT INTO history (namespace_id, memory_id, action, actor, at) "
             "SELECT ?, value, 'delete', ?, ? FROM json_each(?)",
-            (self.namespace_id, self.scope.actor, to_us(self.now), ids),
+            (self.namespace_id, self.scope.actor, to_us(self.now), ids_parameter(found)),
         )
 
     def _stored(self, memory_id: int) -> Memory:

@@ -31,6 +31,8 @@ WIRE = {
     *("POST /memory/archive-batch", "POST /memory/is-novel", "POST /memory/deduplicate"),
     *("POST /maintenance/reembed", "POST /maintenance/embedder/reload"),
     *("GET /export", "POST /import", "POST /index/build"),
+    *("DELETE /agents/{agent_name}", "DELETE /agents/{agent_name}/users/{user}"),
+    *("DELETE /sessions/{agent_name}/{session_id}", "DELETE /messages/{agent_name}/{message_id}"),
     *("GET /jobs", "GET /jobs/{job_id}", "POST /jobs/{job_id}/cancel"),
     *("GET /backups", "POST /backup", "POST /restore"),
     *("GET /api/keys", "POST /api/keys", "GET /api/keys/me"),

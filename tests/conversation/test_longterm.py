@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -12,7 +15,12 @@ from souvenir.conversation.keyed_memories import KeyedMemories
 from souvenir.conversation.longterm import LongTermMemory
 from souvenir.errors import InvalidRequest, MemoryPinned
 from souvenir.types import MemoryPatch, Scope
-from tests.conversation.running import run
+
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
 
 
 @pytest.fixture

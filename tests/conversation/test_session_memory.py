@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,15 @@ from souvenir.conversation.session_memory import SessionMemory
 from souvenir.conversation.window import MessageWindow, WindowMessage
 from souvenir.errors import InvalidRequest
 from souvenir.types import MessageRole
-from tests.conversation.running import run
+
+T = TypeVar("T")
+
+
+def run(awaitable: Awaitable[T]) -> T:
+    async def awaited() -> T:
+        return await awaitable
+
+    return asyncio.run(awaited())
 
 
 def filled(*contents: str, max_messages: int = 50) -> SessionMemory:

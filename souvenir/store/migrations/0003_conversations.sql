@@ -16,8 +16,7 @@ CREATE TABLE users (
     UNIQUE (namespace_id, name)
 ) STRICT;
 
--- `name` is the id that callers give or get; `implicit` ones were made because a caller named none. What was said before
--- the position `window_from` is not in the context of the running conversation any more.
+-- `name` is the id that callers give or get; `implicit` ones were made because a caller named none.
 CREATE TABLE sessions (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     namespace_id    INTEGER NOT NULL REFERENCES namespaces (id) ON DELETE CASCADE,
@@ -30,7 +29,6 @@ CREATE TABLE sessions (
     last_message_at INTEGER,
     ended_at        INTEGER,
     next_position   INTEGER NOT NULL DEFAULT 0,
-    window_from     INTEGER NOT NULL DEFAULT 0,
     UNIQUE (namespace_id, name)
 ) STRICT;
 CREATE INDEX sessions_by_time ON sessions (namespace_id, started_at);
@@ -110,6 +108,16 @@ CREATE TABLE tombstones (
     erased_at INTEGER NOT NULL,
     PRIMARY KEY (kind, owner_id)
 ) STRICT, WITHOUT ROWID;
+
+-- What is being removed, part by part, and by whom (`work`): whoever starts next goes on with it.
+CREATE TABLE removals (
+    kind     TEXT NOT NULL,
+    owner_id INTEGER NOT NULL,
+    work     TEXT NOT NULL,
+    PRIMARY KEY (kind, owner_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX removals_by_work ON removals (work);
+CREATE INDEX history_by_namespace ON history (namespace_id);
 
 -- Of messages: which turn of which conversation a passage is. A speaker is somebody's name, and searched with the text.
 ALTER TABLE passages ADD COLUMN session_id INTEGER;

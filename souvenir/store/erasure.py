@@ -1,0 +1,306 @@
+"""Every statement about what is to go: the list of it, its removal in parts, and the tombstones of what was erased.
+
+What goes is written down in `removals` first, and then goes part by part, each a transaction that leaves the database
+consistent; whoever finds the list after a kill goes on with it. An agent is hidden when it is written down: its name
+leads nowhere from then on, or to a new agent. What is erased for good has a tombstone besides, which restores carry
+over and replay (`replay`) by the same code. Ids are never used again, so a tombstone means nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
+from typing import Any, NamedTuple
+
+import apsw
+
+from souvenir.moments import to_us
+from souvenir.store.removal import Removal, Removed
+from souvenir.store.rows import ids_parameter
+from souvenir.store.transaction import IndexUpdate
+
+AT_ONCE = 128
+"""Rows that go in one transaction: other writes wait for some tens of milliseconds."""
+
+HIDDEN = "/"
+"""Before the id, the name of a namespace that is being removed: no request can name it, since names hold no `/`."""
+
+
+class Removable(StrEnum):
+    """What can be removed by itself; the kinds of tombstones."""
+
+    NAMESPACE = "namespace"
+    USER = "user"
+    SESSION = "session"
+    MESSAGE = "message"
+    MEMORY = "memory"
+    BLOCK = "block"
+
+
+TABLES = {
+    Removable.NAMESPACE: "namespaces",
+    Removable.USER: "users",
+    Removable.SESSION: "sessions",
+    Removable.MESSAGE: "messages",
+    Removable.MEMORY: "memories",
+    Removable.BLOCK: "blocks",
+}
+
+
+class Target(NamedTuple):
+    """`id` is that of the row of its kind."""
+
+    kind: Removable
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one transaction removed.
+
+    :param update: What the indexes of its namespace must be told.
+    :param gone: Namespaces whose indexes mean nothing any more.
+    :param texts: What was searched of the passages that went.
+    """
+
+    removed: Removed = field(default_factory=Removed)
+    update: IndexUpdate | None = None
+    gone: tuple[int, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+# --- what is to go ---------------------------------------------------------------------------------------------------
+
+
+def begin(connection: apsw.Connection, targets: Iterable[Target], work: str) -> Step:
+    """Write down what is to go, of what is there; agents are hidden and forget their jobs.
+
+    :param work: A name of whoever removes it, so that two who remove at once count what each of them did.
+    """
+    wanted = present(connection, targets)
+    users = [target.id for target in wanted if target.kind is Removable.USER]
+    wanted += [Target(Removable.SESSION, session) for user in users for session in sessions_of(connection, user)]
+    connection.executemany(
+        "INSERT OR REPLACE INTO removals (kind, owner_id, work) VALUES (?, ?, ?)",
+        [(target.kind.value, target.id, work) for target in wanted],
+    )
+    removal = Removal(connection)
+    namespaces = tuple(target.id for target in wanted if target.kind is Removable.NAMESPACE)
+    for namespace_id in namespaces:
+        _hide(removal, namespace_id)
+    return Step(removal.removed, gone=namespaces)
+
+
+def present(connection: apsw.Connection, targets: Iterable[Target]) -> list[Target]:
+    """Those that are there."""
+    found: list[Target] = []
+    for kind, ids in by_kind(targets).items():
+        rows = _ids(
+            connection,
+            f"SELECT id FROM {TABLES[kind]} WHERE id IN (SELECT value FROM json_each(?))",
+            ids_parameter(ids),
+        )
+        found += [Target(kind, id_) for id_ in rows]
+    return found
+
+
+def _hide(removal: Removal, namespace_id: int) -> None:
+    connection = removal.connection
+    name = str(connection.execute("SELECT name FROM namespaces WHERE id = ?", (namespace_id,)).get)
+    removal.agent(namespace_id, name)
+    connection.execute("UPDATE namespaces SET name = ? WHERE id = ?", (f"{HIDDEN}{namespace_id}", namespace_id))
+
+
+def sessions_of(connection: apsw.Connection, user_id: int) -> list[int]:
+    """The sessions that belong to a user alone: no message of another one lies in them.
+
+    A session that names nobody is a user's if they said, or were told, all that it holds.
+    """
+    rows: Any = connection.execute(
+        "SELECT id FROM sessions s WHERE user_id = ?1 AND NOT EXISTS "
+        "(SELECT 1 FROM messages m WHERE m.session_id = s.id AND m.user_id <> ?1) "
+        "UNION SELECT s.id FROM sessions s WHERE s.user_id IS NULL AND s.id IN "
+        "(SELECT session_id FROM messages WHERE user_id = ?1) AND NOT EXISTS "
+        "(SELECT 1 FROM messages m WHERE m.session_id = s.id AND m.user_id IS NOT ?1)",
+        (user_id,),
+    )
+    return [session_id for (session_id,) in rows]
+
+
+def any_pending(connection: apsw.Connection, targets: Iterable[Target]) -> bool:
+    """Whether one of these is being removed."""
+    query = "SELECT EXISTS (SELECT 1 FROM removals WHERE kind = ? AND owner_id = ?)"
+    return any(connection.execute(query, (target.kind.value, target.id)).get for target in targets)
+
+
+def pending_works(connection: apsw.Connection) -> set[str]:
+    """Whoever has not removed all that they wrote down."""
+    rows: Any = connection.execute("SELECT DISTINCT work FROM removals")
+    return {work for (work,) in rows}
+
+
+def namespaces_of(connection: apsw.Connection, targets: Iterable[Target]) -> set[int]:
+    """The namespaces in which these lie, of those that are there."""
+    found: set[int] = set()
+    for kind, ids in by_kind(targets).items():
+        column = "id" if kind is Removable.NAMESPACE else "namespace_id"
+        rows: Any = connection.execute(
+            f"SELECT DISTINCT {column} FROM {TABLES[kind]} WHERE id IN (SELECT value FROM json_each(?))",
+            (ids_parameter(ids),),
+        )
+        found.update(namespace_id for (namespace_id,) in rows)
+    return found
+
+
+def by_kind(targets: Iterable[Target]) -> dict[Removable, list[int]]:
+    found: dict[Removable, list[int]] = {}
+    for kind, id_ in targets:
+        found.setdefault(kind, []).append(id_)
+    return found
+
+
+# --- its removal in parts --------------------------------------------------------------------------------------------
+
+
+def advance(connection: apsw.Connection, work: str, now: datetime, *, at_once: int = AT_ONCE) -> Step | None:
+    """Remove the next part of what somebody wrote down; None when nothing of it is left."""
+    row: Any = connection.execute("SELECT kind, owner_id FROM removals WHERE work = ? LIMIT 1", (work,)).fetchone()
+    if row is None:
+        return None
+    target = Target(Removable(row[0]), row[1])
+    match target.kind:
+        case Removable.NAMESPACE:
+            return _advance_namespace(connection, target, now, at_once)
+        case Removable.USER | Removable.SESSION:
+            return _advance_owner(connection, target, now, at_once)
+        case _:
+            return _advance_rows(connection, target.kind, work, now, at_once)
+
+
+def _advance_namespace(connection: apsw.Connection, target: Target, now: datetime, at_once: int) -> Step:
+    """The next rows of the first of its tables that has some; at last itself."""
+    namespace_id = target.id
+    removal = Removal(connection)
+    parts: Mapping[str, Callable[[Sequence[int]], None]] = {
+        "messages": partial(removal.messages, namespace_id=namespace_id),
+        "memories": partial(removal.memories, keep_history=False),
+        "history": removal.history,
+        "blocks": partial(removal.blocks, namespace_id=namespace_id),
+        "sessions": partial(removal.sessions, namespace_id=namespace_id),
+        "users": removal.users,
+    }
+    removal.requests_of(namespace_id)
+    for table, remove in parts.items():
+        ids = _ids(connection, f"SELECT id FROM {table} WHERE namespace_id = ? LIMIT ?", namespace_id, at_once)
+        if ids:
+            remove(ids)
+            return _step(removal, namespace_id, now)
+    # What else hangs on it goes with it, by the schema.
+    connection.execute("DELETE FROM namespaces WHERE id = ?", (namespace_id,))
+    _finish(connection, [target])
+    return Step(removal.removed, gone=(namespace_id,))
+
+
+def _advance_owner(connection: apsw.Connection, target: Target, now: datetime, at_once: int) -> Step:
+    """The next messages of a session or a user; with the last of them itself."""
+    namespaces = namespaces_of(connection, [target])
+    if not namespaces:
+        _finish(connection, [target])
+        return Step()
+    [namespace_id] = namespaces
+    column = "session_id" if target.kind is Removable.SESSION else "user_id"
+    ids = _ids(connection, f"SELECT id FROM messages WHERE {column} = ? LIMIT ?", target.id, at_once)
+    removal = Removal(connection)
+    removal.messages(ids, namespace_id)
+    if len(ids) < at_once:
+        if target.kind is Removable.SESSION:
+            removal.sessions([target.id], namespace_id)
+        else:
+            removal.users([target.id])
+        _finish(connection, [target])
+    return _step(removal, namespace_id, now)
+
+
+def _advance_rows(connection: apsw.Connection, kind: Removable, work: str, now: datetime, at_once: int) -> Step:
+    """The next messages, memories or blocks that are named one by one, of one namespace."""
+    chosen: Any = connection.execute(
+        f"SELECT owner_id, namespace_id FROM removals LEFT JOIN {TABLES[kind]} ON id = owner_id "
+        "WHERE work = ? AND kind = ? LIMIT ?",
+        (work, kind.value, at_once),
+    ).fetchall()
+    namespace_id = next((one for _, one in chosen if one is not None), None)
+    ids = [id_ for id_, one in chosen if one in (namespace_id, None)]
+    _finish(connection, [Target(kind, id_) for id_ in ids])
+    if namespace_id is None:
+        return Step()
+    removal = Removal(connection)
+    match kind:
+        case Removable.MESSAGE:
+            removal.messages(ids, namespace_id)
+        case Removable.MEMORY:
+            removal.memories(ids)
+        case _:
+            removal.blocks(ids, namespace_id)
+    return _step(removal, namespace_id, now)
+
+
+def _step(removal: Removal, namespace_id: int, now: datetime) -> Step:
+    change_seq = removal.connection.execute(
+        "UPDATE namespaces SET change_seq = change_seq + 1, changed_at = ? WHERE id = ? RETURNING change_seq",
+        (to_us(now), namespace_id),
+    ).get
+    changes = tuple(removal.changes)
+    update = IndexUpdate(namespace_id, int(change_seq), changes, changes)
+    return Step(removal.removed, update, texts=tuple(removal.texts))
+
+
+def _finish(connection: apsw.Connection, targets: Iterable[Target]) -> None:
+    connection.executemany(
+        "DELETE FROM removals WHERE kind = ? AND owner_id = ?", [(target.kind.value, target.id) for target in targets]
+    )
+
+
+def _ids(connection: apsw.Connection, query: str, *parameters: Any) -> list[int]:
+    rows: Any = connection.execute(query, parameters)
+    return [id_ for (id_,) in rows]
+
+
+# --- for good --------------------------------------------------------------------------------------------------------
+
+
+def bury(connection: apsw.Connection, targets: Iterable[Target], now: datetime) -> None:
+    """Write tombstones, so that no restored backup brings these back."""
+    connection.executemany(
+        "INSERT OR IGNORE INTO tombstones (kind, owner_id, erased_at) VALUES (?, ?, ?)",
+        [(target.kind.value, target.id, to_us(now)) for target in targets],
+    )
+
+
+def tombstones(connection: apsw.Connection) -> list[Target]:
+    """Of everything that was ever erased."""
+    rows: Any = connection.execute("SELECT kind, owner_id FROM tombstones")
+    return [Target(Removable(kind), owner_id) for kind, owner_id in rows]
+
+
+def merge_tombstones(source: apsw.Connection, into: apsw.Connection) -> None:
+    """Let a database know what another one of the same store has erased."""
+    if not source.execute("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'tombstones')").get:
+        return
+    rows = source.execute("SELECT kind, owner_id, erased_at FROM tombstones")
+    into.executemany("INSERT OR IGNORE INTO tombstones (kind, owner_id, erased_at) VALUES (?, ?, ?)", rows)
+
+
+def replay(connection: apsw.Connection, now: datetime) -> Removed:
+    """Remove what has a tombstone from a database that nobody reads yet."""
+    connection.pragma("foreign_keys", True)
+    with connection:
+        removed = begin(connection, tombstones(connection), _REPLAY).removed
+        while (step := advance(connection, _REPLAY, now)) is not None:
+            removed += step.removed
+    return removed
+
+
+_REPLAY = "replay"

@@ -1,0 +1,140 @@
+"""What goes with what: a memory with its passages, links and history, a block with its versions.
+
+A `Removal` is what one transaction removes in one namespace. It counts, and gathers what the indexes must be told.
+Which rows go, and when, is said elsewhere (`souvenir.store.transaction`, `souvenir.store.erasure`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import apsw
+
+from souvenir.passages import PassageRemoved
+from souvenir.store.passages import remove_passages
+from souvenir.store.rows import ids_parameter, to_json
+from souvenir.types import PassageKind
+
+_CHOSEN = "IN (SELECT value FROM json_each(?))"
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """How many rows went, by what they are. `vectors` counts one a passage and model."""
+
+    agents: int = 0
+    users: int = 0
+    sessions: int = 0
+    messages: int = 0
+    memories: int = 0
+    blocks: int = 0
+    block_versions: int = 0
+    links: int = 0
+    history: int = 0
+    passages: int = 0
+    vectors: int = 0
+    idempotency_keys: int = 0
+    jobs: int = 0
+
+    def __add__(self, other: Removed) -> Removed:
+        mine, theirs = asdict(self), asdict(other)
+        return Removed(**{name: mine[name] + theirs[name] for name in mine})
+
+
+@dataclass(slots=True)
+class Removal:
+    """:param changes: What the namespace's indexes must be told. :param texts: What was searched of what went."""
+
+    connection: apsw.Connection
+    removed: Removed = field(default_factory=Removed)
+    changes: list[PassageRemoved] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    def memories(self, ids: Sequence[int], *, keep_history: bool = True) -> None:
+        """:param keep_history: That there was something stays, and who changed it when; not what it was."""
+        self.passages(PassageKind.MEMORY, ids)
+        chosen = ids_parameter(ids)
+        links = self._delete_where("links", f"from_id {_CHOSEN} OR to_id {_CHOSEN}", chosen, chosen)
+        history = self._empty_history(chosen) if keep_history else self._delete("history", "memory_id", chosen)
+        self._add(memories=self._delete("memories", "id", chosen), links=links, history=history)
+
+    def messages(self, ids: Sequence[int], namespace_id: int) -> None:
+        self.passages(PassageKind.MESSAGE, ids)
+        chosen = ids_parameter(ids)
+        rows: Any = self.connection.execute(f"DELETE FROM messages WHERE id {_CHOSEN} RETURNING uid", (chosen,))
+        uids = [uid for (uid,) in rows.fetchall()]
+        self._add(messages=len(uids))
+        self._forget_requests(namespace_id, uids)
+
+    def sessions(self, ids: Sequence[int], namespace_id: int) -> None:
+        """They must be empty."""
+        chosen = ids_parameter(ids)
+        rows: Any = self.connection.execute(f"DELETE FROM sessions WHERE id {_CHOSEN} RETURNING name", (chosen,))
+        names = [name for (name,) in rows.fetchall()]
+        self._add(sessions=len(names))
+        self._forget_requests(namespace_id, names)
+
+    def users(self, ids: Sequence[int]) -> None:
+        """No message may name them; sessions that do name nobody then."""
+        self._add(users=self._delete("users", "id", ids_parameter(ids)))
+
+    def blocks(self, ids: Sequence[int], namespace_id: int) -> None:
+        chosen = ids_parameter(ids)
+        versions = self._count(f"block_history WHERE block_id {_CHOSEN}", chosen)
+        rows: Any = self.connection.execute(f"DELETE FROM blocks WHERE id {_CHOSEN} RETURNING uid", (chosen,))
+        uids = [uid for (uid,) in rows.fetchall()]
+        self._add(blocks=len(uids), block_versions=versions)
+        self._forget_requests(namespace_id, uids)
+
+    def passages(self, kind: PassageKind, owner_ids: Sequence[int]) -> None:
+        vectors = self._count(
+            f"vectors WHERE passage_id IN (SELECT id FROM passages WHERE kind = ? AND owner_id {_CHOSEN})",
+            kind.value,
+            ids_parameter(owner_ids),
+        )
+        gone = remove_passages(self.connection, kind, owner_ids)
+        self.changes += [PassageRemoved(passage_id, kind) for passage_id, _ in gone]
+        self.texts += [text for _, text in gone]
+        self._add(passages=len(gone), vectors=vectors)
+
+    def history(self, ids: Sequence[int]) -> None:
+        """By the ids of the rows."""
+        self._add(history=self._delete("history", "id", ids_parameter(ids)))
+
+    def requests_of(self, namespace_id: int) -> None:
+        """Every request of a namespace that is known by its Idempotency-Key."""
+        self._add(idempotency_keys=self._delete_where("idempotency_keys", "namespace_id = ?", namespace_id))
+
+    def agent(self, namespace_id: int, name: str) -> None:
+        """That it is an agent, and what was to be done or was done for it."""
+        agents = self._delete_where("agents", "namespace_id = ?", namespace_id)
+        self._add(agents=agents, jobs=self._delete_where("jobs", "namespace = ?", name))
+
+    def _forget_requests(self, namespace_id: int, made: Iterable[str]) -> None:
+        """Requests that are known to have made one of these: whoever repeats one asks for something new."""
+        condition = f"namespace_id = ? AND EXISTS (SELECT 1 FROM json_each(made) WHERE value {_CHOSEN})"
+        chosen = to_json(list(made))
+        self._add(idempotency_keys=self._delete_where("idempotency_keys", condition, namespace_id, chosen))
+
+    def _empty_history(self, chosen: str) -> int:
+        self.connection.execute(
+            f"UPDATE history SET before = NULL, after = NULL WHERE memory_id {_CHOSEN} "
+            "AND (before IS NOT NULL OR after IS NOT NULL)",
+            (chosen,),
+        )
+        return self.connection.changes()
+
+    def _count(self, rest: str, *parameters: Any) -> int:
+        return int(self.connection.execute(f"SELECT count(*) FROM {rest}", parameters).get)
+
+    def _delete(self, table: str, column: str, chosen: str) -> int:
+        return self._delete_where(table, f"{column} {_CHOSEN}", chosen)
+
+    def _delete_where(self, table: str, condition: str, *parameters: Any) -> int:
+        self.connection.execute(f"DELETE FROM {table} WHERE {condition}", parameters)
+        return self.connection.changes()
+
+    def _add(self, **counts: int) -> None:
+        self.removed += Removed(**counts)
