@@ -26,6 +26,7 @@ WORKDIR /app
 COPY LICENSE *.py ./
 COPY souvenir souvenir
 COPY models models
+COPY config config
 # Compiled now, because nothing can be written there later; and imported, so that a missing file fails here.
 RUN python -m compileall -q --invalidation-mode unchecked-hash /opt/venv/lib . \
  && DATA_DIR=/tmp/data ORT_DISABLE_TELEMETRY=1 /opt/venv/bin/python -c 'import app'

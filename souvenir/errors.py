@@ -7,6 +7,7 @@
     |  +- UnknownStrategy            400  unknown_strategy    of an import
     |  +- IdempotencyKeyReused       422  idempotency_key_reused  for another request than before
     |  +- BlockTooLong               422  block_too_long
+    |  +- PersonalDataRejected       422  personal_data_rejected  names the kinds, never the text
     +- Unauthorized                  401  unauthorized
     +- Forbidden                     403  forbidden           the key may not do this
     |  +- SourceForbidden            403  source_forbidden    the key may not read or write this source
@@ -42,6 +43,7 @@
        +- DeadlineExceeded           503  deadline_exceeded   carries retry_after_s
        +- ServiceClosing             503  service_closing     carries retry_after_s
        +- TooManyConnections         503  too_many_connections  carries retry_after_s
+       +- PrivacyRulesUnusable       503  privacy_rules_unusable  the service refuses to start
        +- StoreUnusable              503  store_unusable      the service refuses to start
           +- BackupDamaged           503  backup_damaged      the present store is left as it was
 
@@ -51,6 +53,8 @@ Errors of libraries are wrapped with `raise ... from`, never shown.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -107,6 +111,16 @@ class BlockTooLong(InvalidRequest):
         self.label = label
         self.chars = chars
         self.max_chars = max_chars
+
+
+class PersonalDataRejected(InvalidRequest):
+    """A text that holds what the policy does not let in. It carries no part of the text."""
+
+    code = "personal_data_rejected"
+
+    def __init__(self, kinds: Sequence[str]) -> None:
+        super().__init__(f"The text holds {', '.join(kinds)}, which this agent's policy rejects; send it without")
+        self.kinds = tuple(kinds)
 
 
 class Unauthorized(SouvenirError):
@@ -374,6 +388,17 @@ class TooManyConnections(Unavailable):
     def __init__(self, max_connections: int) -> None:
         super().__init__(f"More than {max_connections} connections are open; close some, and try again in a moment")
         self.max_connections = max_connections
+
+
+class PrivacyRulesUnusable(Unavailable):
+    """The file that PRIVACY_CONFIG names cannot be used; the service does not start without its rules."""
+
+    code = "privacy_rules_unusable"
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"The privacy rules in {path} cannot be used: {reason}")
+        self.path = path
+        self.reason = reason
 
 
 class StoreUnusable(Unavailable):

@@ -171,6 +171,10 @@ class Settings(BaseSettings):
         description="Minutes since the last message of a conversation after which one that names no session begins "
         "another.",
     )
+    privacy_config: Path = Field(
+        default=Path("config/privacy.yaml"),
+        description="File of the privacy rules: what counts as a secret, as personal data, as a sensitive topic.",
+    )
 
     max_backups: int = Field(
         default=10,
@@ -255,6 +259,11 @@ class Settings(BaseSettings):
     @property
     def database_path(self) -> Path:
         return self.data_dir / self.database_name
+
+    @property
+    def privacy_rules_path(self) -> Path:
+        """A relative one lies below the repository's root, where the shipped rules are."""
+        return ROOT / self.privacy_config.expanduser()
 
     @property
     def backup_dir(self) -> Path:

@@ -1,0 +1,175 @@
+"""Numbers with a check digit or a range: cards, bank accounts, social security numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from souvenir.privacy.checks.surroundings import Context, Found, Says, is_cut_out, is_word
+
+CARD_DIGITS = range(13, 20)
+CARD_GROUP_DIGITS = 4
+"""In a number that is written in groups, all but the last have so many or more."""
+MAX_CARD_GROUPS = 5
+SHORT_CARD_DIGITS = 12
+"""Maestro has cards of twelve digits. One in ten numbers passes Luhn, so these need a word before them too."""
+
+_CARD_WORDS = Context("card cards creditcard credit debit cc visa mastercard maestro amex karte carte tarjeta", "order")
+_DIGITS = re.compile(r"[0-9]+")
+
+# Issuers' first digits, and how long their numbers are (ISO/IEC 7812 and the issuers' own pages).
+_ISSUERS = re.compile(
+    r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})"  # Visa
+    r"|(?:5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}"  # Mastercard
+    r"|3[47][0-9]{13}"  # American Express
+    r"|3(?:0[0-5]|[689][0-9])[0-9]{11}"  # Diners Club
+    r"|(?:1800|2131)[0-9]{11}|35(?:2[89]|[3-8][0-9])[0-9]{12,15}"  # JCB
+    r"|(?:6011|64[4-9][0-9]|65[0-9]{2}|62[0-9]{2}|60[0-9]{2}|81[0-9]{2}|82[0-9]{2}|220[0-4])[0-9]{12,15}"
+    # Discover, UnionPay, RuPay, Mir
+    r"|(?:5[06-9]|6[0-9])[0-9]{10,17}"  # Maestro
+)
+
+
+def luhn(text: str, start: int, end: int) -> Sequence[Found]:
+    """Card numbers: Luhn's sum (ISO/IEC 7812-1, annex B), and an issuer's first digits or a word before."""
+    groups = [match.span() for match in _DIGITS.finditer(text, start, end)]
+    found: list[Found] = []
+    first = 0
+    while first < len(groups):
+        last = _card_from(text, groups, first)
+        if last is None:
+            first += 1
+            continue
+        found.append((groups[first][0], groups[last][1]))
+        first = last + 1
+    return found
+
+
+def _card_from(text: str, groups: Sequence[Found], first: int) -> int | None:
+    """The last of the groups that make a card number with the first one."""
+    if groups[first][1] - groups[first][0] < CARD_GROUP_DIGITS:
+        return None
+    sizes: list[int] = []
+    best = None
+    for last in range(first, min(first + MAX_CARD_GROUPS, len(groups))):
+        sizes.append(groups[last][1] - groups[last][0])
+        if sum(sizes) > CARD_DIGITS[-1]:
+            break
+        if _looks_grouped(sizes) and _is_card(text, groups[first][0], groups[last][1]):
+            best = last
+    return best
+
+
+def _looks_grouped(sizes: Sequence[int]) -> bool:
+    """In one piece, or in fours, or as on American Express and Diners Club cards; the rest stands last."""
+    total = sum(sizes)
+    if len(sizes) == 1:
+        return total == SHORT_CARD_DIGITS or total in CARD_DIGITS
+    if sizes in ([4, 6, 5], [4, 6, 4]):
+        return True
+    return total in CARD_DIGITS and set(sizes[:-1]) == {CARD_GROUP_DIGITS} and sizes[-1] <= CARD_GROUP_DIGITS
+
+
+def _is_card(text: str, start: int, end: int) -> bool:
+    digits = "".join(_DIGITS.findall(text, start, end))
+    issued = _ISSUERS.fullmatch(digits) is not None
+    if not _passes_luhn(digits) or is_cut_out(text, start, end, joints="-"):
+        return False
+    if issued and len(digits) > SHORT_CARD_DIGITS:
+        return True
+    return (issued or len(digits) > SHORT_CARD_DIGITS) and _CARD_WORDS.before(text, start) is Says.YES
+
+
+def _passes_luhn(digits: str) -> bool:
+    doubled = "0246813579"
+    odd = sum(map(int, digits[-1::-2]))
+    return (odd + sum(int(doubled[int(digit)]) for digit in digits[-2::-2])) % 10 == 0
+
+
+# Characters in an IBAN (the SWIFT registry of ISO 13616).
+_IBAN_LENGTHS = {
+    country: length
+    for length, countries in {
+        15: "NO",
+        16: "BE",
+        18: "DK FI FO GL NL SD FK",
+        19: "MK SI",
+        20: "AT BA EE KZ LT LU MN XK",
+        21: "CH HR LI LV",
+        22: "BG BH CR DE GB GE IE ME RS VA",
+        23: "AE GI IL IQ OM SO TL",
+        24: "AD CZ ES MD PK RO SA SE SK TN VG",
+        25: "LY PT ST",
+        26: "IS TR",
+        27: "BI DJ FR GR IT MC MR SM",
+        28: "AL AZ BY CY DO GT HU LB NI PL SV",
+        29: "BR EG PS QA UA",
+        30: "JO KW MU YE",
+        31: "MT SC",
+        32: "LC",
+        33: "RU",
+    }.items()
+    for country in countries.split()
+}
+_IBAN_SEPARATORS = re.compile(r"[ \-\u00a0]")
+_IBAN_WORDS = Context("iban", "swift bic")
+_MISTYPED = re.compile(r"(?i)[a-z]{2}[0-9]{2}(?:[ \u00a0-]?[a-z]{0,4}[0-9][a-z0-9]*)+")
+_MISTYPED_CHARS = range(15, 35)
+
+
+def iban(text: str, start: int, end: int) -> Sequence[Found]:
+    """Bank accounts by their country's length and the remainder 1 of 97 (ISO 13616, ISO/IEC 7064).
+
+    A mistyped one is as personal as a right one: where the word IBAN stands before it, the shape is enough.
+    """
+    if start and is_word(text[start - 1]):
+        return ()
+    length = _IBAN_LENGTHS.get(text[start : start + 2].upper())
+    stop = _position_after(text, start, end, length) if length else None
+    if stop is not None and not is_cut_out(text, start, stop, joints="") and _remainder_97(text[start:stop]) == 1:
+        return [(start, stop)]
+    if _IBAN_WORDS.before(text, start) is not Says.YES:
+        return ()
+    shape = _MISTYPED.match(text, start, end)
+    if shape is None or len(_IBAN_SEPARATORS.sub("", shape[0])) not in _MISTYPED_CHARS:
+        return ()
+    return () if is_cut_out(text, start, shape.end(), joints="") else [(start, shape.end())]
+
+
+def _position_after(text: str, start: int, end: int, length: int) -> int | None:
+    """Where `length` letters and digits end, separators not counted."""
+    for position in range(start, end):
+        length -= text[position].isalnum()
+        if length == 0:
+            return position + 1
+    return None
+
+
+def _remainder_97(account: str) -> int:
+    letters = _IBAN_SEPARATORS.sub("", account).upper()
+    return int("".join(str(int(letter, 36)) for letter in letters[4:] + letters[:4])) % 97
+
+
+_SSN_WORDS = Context("ssn ssns social security", "order invoice part model version serial phone call")
+
+
+def ssn(text: str, start: int, end: int) -> Sequence[Found]:
+    """United States social security numbers, by the ranges that are given out; also masked but for the last four.
+
+    Anything but three hyphened parts needs a word before it.
+    """
+    if is_cut_out(text, start, end):
+        return ()
+    digits = "".join(_DIGITS.findall(text, start, end))
+    is_hyphened = text[start:end].count("-") == 2
+    if len(digits) == 4:
+        return [(start, end)] if is_hyphened else ()
+    says = _SSN_WORDS.before(text, start)
+    if not _is_given_out(digits) or says is Says.NO or (says is Says.NOTHING and not is_hyphened):
+        return ()
+    return [(start, end)]
+
+
+def _is_given_out(digits: str) -> bool:
+    area, group, serial = digits[:3], digits[3:5], digits[5:]
+    return area not in ("000", "666") and area < "900" and group != "00" and serial != "0000"

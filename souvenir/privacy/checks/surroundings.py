@@ -1,0 +1,91 @@
+"""What stands beside a finding: whether it is cut out of something longer, and which word before it says what it is.
+
+Every look is at a few characters, so that a check costs the same wherever in a text it is made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+Found = tuple[int, int]
+"""Where something begins and ends in its text, in characters."""
+
+Check = Callable[[str, int, int], Sequence[Found]]
+"""Called with a text and where a pattern matched in it; gives the parts of the match that are what is looked for."""
+
+BEFORE_CHARS = 48
+AFTER_CHARS = 16
+
+_SOMEBODYS = frozenset("my your his her their our new meine deine seine ihre unsere mon votre son mi su meu".split())
+_WORDS = re.compile(r"[^\W\d_]+|#")
+
+
+def is_word(character: str) -> bool:
+    """Whether letters and digits beside it would be read with it; scripts without spaces end a Western word."""
+    return character.isascii() and (character.isalnum() or character == "_")
+
+
+def is_cut_out(text: str, start: int, end: int, *, joints: str = "-/") -> bool:
+    """Whether the span is a part of a longer word or number: of ``a1b2``, ``1.5``, ``x-1``.
+
+    :param joints: Characters that hold words together here, beside the point before a digit.
+    """
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    if before and is_word(text[start]):
+        if is_word(before[-1]):
+            return True
+        if len(before) == 2 and (
+            (before[1] in joints and is_word(before[0])) or (before[1] == "." and before[0].isdigit())
+        ):
+            return True
+    if not after:
+        return False
+    if is_word(after[0]):
+        return True
+    return len(after) == 2 and ((after[0] in joints and is_word(after[1])) or (after[0] == "." and after[1].isdigit()))
+
+
+class Says(Enum):
+    """What the nearest telling word before a span says of it."""
+
+    YES = 1
+    NO = 2
+    NOTHING = 3
+
+
+class Context:
+    """Words that say what a number is, and words that say that it is something else."""
+
+    def __init__(self, yes: str, no: str = "", *, named: str = "", unspaced: str = "") -> None:
+        """Words are given with spaces between them.
+
+        :param named: Words that say yes behind somebody's: *my number*, not *the order number*.
+        :param unspaced: Words of scripts without spaces, which are looked for anywhere.
+        """
+        self._meaning = dict.fromkeys(no.split(), Says.NO) | dict.fromkeys(yes.split(), Says.YES)
+        self._named = frozenset(named.split())
+        self._unspaced = tuple(unspaced.split())
+
+    def before(self, text: str, start: int) -> Says:
+        """By the last telling word in front; the nearer one knows better."""
+        near = text[max(0, start - BEFORE_CHARS) : start]
+        behind = ""
+        for word in map(str.lower, reversed(_WORDS.findall(near))):
+            meaning = self._meaning.get(word)
+            if meaning is not None:
+                return meaning
+            if behind in self._named and word in _SOMEBODYS:
+                return Says.YES
+            behind = word
+        if not near.isascii() and any(word in near for word in self._unspaced):
+            return Says.YES
+        return Says.NOTHING
+
+    def after(self, text: str, end: int) -> bool:
+        """Whether the word right behind says yes: ``555 0100 (mobile)``."""
+        word = _WORDS.search(text, end, end + AFTER_CHARS)
+        if word is None or any(character.isalnum() or character in ".\n" for character in text[end : word.start()]):
+            return False
+        return self._meaning.get(word[0].lower()) is Says.YES

@@ -1,0 +1,64 @@
+"""What is done about what is found: one action for secrets, one for personal data, and topics that stay unsaid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from souvenir.errors import InvalidRequest
+from souvenir.types import JsonObject
+
+
+class Action(StrEnum):
+    """What happens to a finding, mildest first."""
+
+    ALLOW = "allow"
+    FLAG = "flag"
+    """Counted; the text stays as it is."""
+    REDACT = "redact"
+    """Replaced by the pattern's redaction text, and counted."""
+    REJECT = "reject"
+    """The whole text is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyPolicy:
+    """What an agent wants done. `hidden_topics` are kept out of the context that it is given."""
+
+    secrets: Action = Action.REDACT
+    pii: Action = Action.ALLOW
+    hidden_topics: tuple[str, ...] = ()
+
+    @classmethod
+    def of_json(cls, value: JsonObject) -> PrivacyPolicy:
+        """The policy of a JSON object; what it leaves out is as in `PrivacyPolicy()`.
+
+        :raises InvalidRequest: If a key is unknown or a value cannot be used.
+        """
+        known = [field.name for field in fields(cls)]
+        for key in value:
+            if key not in known:
+                raise InvalidRequest(f"A privacy policy has no field {key!r}; it has {', '.join(known)}")
+        topics = value.get("hidden_topics", ())
+        if not (isinstance(topics, list | tuple) and all(isinstance(topic, str) for topic in topics)):
+            raise InvalidRequest("hidden_topics of a privacy policy must be a list of names of topics")
+        default = cls()
+        return cls(
+            _action("secrets", value.get("secrets", default.secrets)),
+            _action("pii", value.get("pii", default.pii)),
+            tuple(dict.fromkeys(topics)),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {"secrets": self.secrets.value, "pii": self.pii.value, "hidden_topics": list(self.hidden_topics)}
+
+    def action(self, *, is_secret: bool) -> Action:
+        return self.secrets if is_secret else self.pii
+
+
+def _action(name: str, value: Any) -> Action:
+    try:
+        return Action(value)
+    except ValueError as error:
+        raise InvalidRequest(f"{name} of a privacy policy must be one of {', '.join(Action)}") from error

@@ -1,0 +1,219 @@
+"""What a text holds that should not be stored as it is, and the text without it.
+
+`PrivacyRules` is made once from the rules file and used by many threads. It keeps nothing of a text, and no text stands
+in a log, an error or a `repr` of what it gives.
+
+Invariant: screening what was screened changes nothing. Redaction texts are no findings, and a text is looked at again
+after a redaction, which can uncover what a longer finding or a word too far away had hidden.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from souvenir.errors import PersonalDataRejected, PrivacyRulesUnusable
+from souvenir.privacy.patterns import Patterns
+from souvenir.privacy.policy import Action, PrivacyPolicy
+from souvenir.privacy.rules_file import PatternRule, RulesFile, read_rules_file
+from souvenir.privacy.topics import Topics
+
+MAX_ROUNDS = 8
+"""Looks at one text. The second mostly finds nothing; a text made to need more is left as the last one leaves it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """A text as it may be stored. `found` counts by kind what was flagged or redacted; `topics` are those of `text`."""
+
+    text: str = field(repr=False)
+    found: Mapping[str, int]
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenedJson:
+    """A JSON value whose texts may be stored; `found` and `topics` are those of all of them together."""
+
+    value: Any = field(repr=False)
+    found: Mapping[str, int]
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that was found: `start` and `end` are characters of the text, `kind` is the pattern's name."""
+
+    kind: str
+    start: int
+    end: int
+    is_secret: bool
+
+
+class _Finding(NamedTuple):
+    rule: PatternRule
+    start: int
+    end: int
+
+
+class PrivacyRules:
+    """The rules of one file. Safe for many threads."""
+
+    def __init__(self, file: RulesFile) -> None:
+        """:raises PrivacyRulesUnusable: If a pattern cannot be used; the sentence names it."""
+        self.default_policy = PrivacyPolicy(pii=Action.REDACT if file.redact_before_storage else Action.ALLOW)
+        self.categories = file.categories
+        self._patterns = Patterns(file)
+        self._topics = Topics(file.topics)
+        redactions = sorted({rule.redaction for rule in file.patterns}, key=len, reverse=True)
+        self._redactions = re.compile("|".join(map(re.escape, redactions)) or r"(?!)")
+        for rule in file.patterns:
+            self._refuse_if_found(rule, file.path)
+
+    @classmethod
+    def load(cls, path: Path) -> PrivacyRules:
+        """Read a rules file; the shipped one is `Settings.privacy_rules_path` unless PRIVACY_CONFIG names another.
+
+        :raises PrivacyRulesUnusable: If there is none, or something in it cannot be used; the sentence says what.
+        """
+        return cls(read_rules_file(path))
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        """Every topic that a text can have, in the order of the file."""
+        return self._topics.names
+
+    def spans(self, text: str) -> list[Span]:
+        """Everything found, in order. Findings that overlap are one, of the kind of the longest among them."""
+        found = _merged(self._find(text, lambda rule: True))
+        return [Span(rule.name, start, end, rule.is_secret) for rule, start, end in found]
+
+    def topics(self, text: str) -> tuple[str, ...]:
+        """Names of the sensitive topics that the text touches, in the order of the file; redaction texts touch none."""
+        return self._topics.in_text(_encoded(self._redactions.sub(" ", text)))
+
+    def screen(self, text: str, policy: PrivacyPolicy) -> Screened:
+        """The text as the policy lets it in.
+
+        :raises PersonalDataRejected: If it holds what the policy rejects; the error names the kinds, never the text.
+        """
+        screened, found = self._screened(text, policy, "")
+        return Screened(screened, found, self.topics(screened))
+
+    def screen_json(self, value: Any, policy: PrivacyPolicy) -> ScreenedJson:
+        """The same for every text inside of a JSON value. Keys stay; they are read as what stands before their texts.
+
+        :raises PersonalDataRejected: If one of the texts holds what the policy rejects.
+        """
+        total: Counter[str] = Counter()
+        touched: set[str] = set()
+
+        def screened(value: Any, before: str) -> Any:
+            match value:
+                case str():
+                    text, found = self._screened(value, policy, before)
+                    total.update(found)
+                    touched.update(self.topics(text))
+                    return text
+                case Mapping():
+                    return {key: screened(inner, f"{key}: ") for key, inner in value.items()}
+                case list() | tuple():
+                    return [screened(inner, before) for inner in value]
+                case _:
+                    return value
+
+        safe = screened(value, "")
+        return ScreenedJson(safe, dict(total), tuple(name for name in self._topics.names if name in touched))
+
+    def _screened(self, text: str, policy: PrivacyPolicy, before: str) -> tuple[str, dict[str, int]]:
+        """The text, and what was found in it.
+
+        :param before: What is read in front of the text, and is no part of it.
+        """
+        counts: Counter[str] = Counter()
+        for _ in range(MAX_ROUNDS):
+            by_action = self._by_action(before + text, policy, len(before))
+            if by_action[Action.REJECT]:
+                raise PersonalDataRejected(sorted({finding.rule.name for finding in by_action[Action.REJECT]}))
+            flagged, redacted = _merged(by_action[Action.FLAG]), _merged(by_action[Action.REDACT])
+            if not redacted:
+                counts.update(finding.rule.name for finding in flagged)
+                break
+            counts.update(finding.rule.name for finding in redacted)
+            text = _replaced(text, redacted)
+        return text, dict(counts)
+
+    def _by_action(self, text: str, policy: PrivacyPolicy, offset: int) -> Mapping[Action, Sequence[_Finding]]:
+        """What has to be acted on, in characters after the offset."""
+        found: dict[Action, list[_Finding]] = {action: [] for action in Action}
+        if policy.secrets is policy.pii is Action.ALLOW:
+            return found
+        for rule, start, end in self._find(text, lambda rule: _action(rule, policy) is not Action.ALLOW):
+            if end > offset:
+                found[_action(rule, policy)].append(_Finding(rule, max(start, offset) - offset, end - offset))
+        return found
+
+    def _find(self, text: str, wanted: Callable[[PatternRule], bool]) -> list[_Finding]:
+        """Findings that may overlap, without those inside of a redaction text."""
+        found = [_Finding(rule, *span) for rule, span in self._patterns.found(text, _encoded(text), wanted)]
+        if not found:
+            return []
+        redactions = [match.span() for match in self._redactions.finditer(text)]
+        starts = [start for start, _ in redactions]
+
+        def is_redaction(finding: _Finding) -> bool:
+            last = bisect_right(starts, finding.start) - 1
+            return last >= 0 and finding.end <= redactions[last][1]
+
+        return [finding for finding in found if not is_redaction(finding)]
+
+    def _refuse_if_found(self, rule: PatternRule, path: Path) -> None:
+        for finder, _ in self._patterns.found(rule.redaction, _encoded(rule.redaction), lambda rule: True):
+            reason = f"the redaction text of {rule.name!r} is found by the pattern {finder.name!r}; choose another"
+            raise PrivacyRulesUnusable(path, reason)
+
+
+def _action(rule: PatternRule, policy: PrivacyPolicy) -> Action:
+    return policy.action(is_secret=rule.is_secret)
+
+
+def _merged(found: Iterable[_Finding]) -> list[_Finding]:
+    """Findings in order; those that overlap become one over all of their characters, so that none is cut in two.
+
+    A secret gives the kind before personal data, then the longest, then the rule that stands first.
+    """
+    merged: list[_Finding] = []
+    best = (False, 0, 0)
+    for finding in sorted(found, key=lambda finding: finding.start):
+        weight = _weight(finding)
+        if not merged or finding.start >= merged[-1].end:
+            merged.append(finding)
+            best = weight
+            continue
+        rule, start, end = merged[-1]
+        merged[-1] = _Finding(finding.rule if weight > best else rule, start, max(end, finding.end))
+        best = max(weight, best)
+    return merged
+
+
+def _weight(finding: _Finding) -> tuple[bool, int, int]:
+    return finding.rule.is_secret, finding.end - finding.start, -finding.rule.rank
+
+
+def _replaced(text: str, redacted: Sequence[_Finding]) -> str:
+    pieces: list[str] = []
+    position = 0
+    for rule, start, end in redacted:
+        pieces += (text[position:start], rule.redaction)
+        position = end
+    return "".join([*pieces, text[position:]])
+
+
+def _encoded(text: str) -> bytes:
+    """In UTF-8; half of a surrogate pair is kept, as bytes that no pattern finds."""
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,128 @@
+"""The rules file: YAML as people write it, checked, with one sentence for what is wrong in it.
+
+`config/privacy.yaml` shows its form. A file without `secret_patterns` keeps the shipped ones, so that nobody loses the
+protection of secrets by a file that is about personal data only; an empty section means none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import phonenumbers
+import yaml
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from souvenir.errors import PrivacyRulesUnusable
+from souvenir.privacy.topics import words_of
+from souvenir.settings import ROOT
+
+SHIPPED = ROOT / "config" / "privacy.yaml"
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Text = Annotated[str, StringConstraints(min_length=1)]
+Word = Annotated[str, StringConstraints(pattern=r"[^\W_]", strip_whitespace=True, max_length=200)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
+
+
+class _Pattern(_Section):
+    regex: Text
+    redaction: Text
+    check: str | None = None
+
+
+class _MemoryRules(_Section):
+    redact_before_storage: bool = False
+    sensitive_topics: list[Word] | dict[Word, list[Word] | None] = []
+
+
+class _File(_Section):
+    pii_patterns: dict[Name, _Pattern] = {}
+    secret_patterns: dict[Name, _Pattern] | None = None
+    memory_rules: _MemoryRules = _MemoryRules()
+    categories: list[Word] = []
+    phone_regions: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PatternRule:
+    """A pattern as the file has it: `name` is the kind of what it finds, `rank` its place among all."""
+
+    rank: int
+    name: str
+    regex: str
+    redaction: str
+    check: str | None
+    is_secret: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RulesFile:
+    """Secret patterns stand first; else everything is in the order of the file."""
+
+    path: Path
+    patterns: Sequence[PatternRule]
+    redact_before_storage: bool
+    topics: Mapping[str, Sequence[str]]
+    categories: tuple[str, ...]
+    phone_regions: tuple[str, ...]
+
+
+def read_rules_file(path: Path) -> RulesFile:
+    """:raises PrivacyRulesUnusable: The sentence names what cannot be used."""
+    file = _read(path)
+    shipped = None
+    if file.secret_patterns is None or file.phone_regions is None:
+        shipped = _read(SHIPPED)
+    secrets = shipped.secret_patterns if shipped and file.secret_patterns is None else file.secret_patterns
+    regions = shipped.phone_regions if shipped and file.phone_regions is None else file.phone_regions
+    twice = (secrets or {}).keys() & file.pii_patterns.keys()
+    if twice:
+        raise PrivacyRulesUnusable(path, f"{min(twice)!r} is the name of two patterns; rename one")
+    for region in regions or ():
+        if region not in phonenumbers.SUPPORTED_REGIONS:
+            raise PrivacyRulesUnusable(path, f"phone_regions has no region {region!r}; it takes codes such as US or DE")
+    topics = file.memory_rules.sensitive_topics
+    return RulesFile(
+        path,
+        _rules(secrets or {}, file.pii_patterns),
+        file.memory_rules.redact_before_storage,
+        {name: tuple((topics[name] if isinstance(topics, dict) else None) or words_of(name)) for name in topics},
+        tuple(dict.fromkeys(file.categories)),
+        tuple(dict.fromkeys(regions or ())),
+    )
+
+
+def _rules(secrets: Mapping[str, _Pattern], pii: Mapping[str, _Pattern]) -> list[PatternRule]:
+    return [
+        PatternRule(rank, name, pattern.regex, pattern.redaction, pattern.check, is_secret=rank < len(secrets))
+        for rank, (name, pattern) in enumerate([*secrets.items(), *pii.items()])
+    ]
+
+
+def _read(path: Path) -> _File:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = f"the file cannot be read ({error.strerror}); correct PRIVACY_CONFIG"
+        raise PrivacyRulesUnusable(path, reason) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" in line {mark.line + 1}" if mark else ""
+        raise PrivacyRulesUnusable(path, f"it is not YAML in UTF-8{place}; correct it") from error
+    try:
+        return _File.model_validate(content)
+    except ValidationError as error:
+        raise PrivacyRulesUnusable(path, _sentence(error.errors(include_input=False, include_url=False)[0])) from error
+
+
+def _sentence(error: Any) -> str:
+    place = ".".join(str(part) for part in error["loc"]) or "the file"
+    if error["type"] == "extra_forbidden":
+        return f"{place} is not known; remove it, or correct its name"
+    return f"{place}: {error['msg']}"
