@@ -176,6 +176,13 @@ class Settings(BaseSettings):
         description="File of the privacy rules: what counts as a secret, as personal data, as a sensitive topic.",
     )
 
+    session_max_messages: int = Field(
+        default=50,
+        ge=1,
+        le=1000,
+        description="Messages in the context of a conversation that runs; older ones leave it.",
+    )
+
     max_backups: int = Field(
         default=10,
         ge=1,

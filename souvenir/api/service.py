@@ -23,10 +23,10 @@ from souvenir.api.long_work import LongWork
 from souvenir.api.transfer_lines import ReadAs
 from souvenir.conversation.agents import Agents
 from souvenir.conversation.blocks import Blocks
-from souvenir.conversation.keyed_memories import KeyedMemories
 from souvenir.conversation.messages import Conversations
 from souvenir.conversation.pending import index_all_pending
 from souvenir.conversation.sessions import Sessions
+from souvenir.conversation.tiers import Tiers
 from souvenir.embedding.factory import embedder_of
 from souvenir.embedding.specs import ModelSpec
 from souvenir.erasure.removals import Removals
@@ -69,9 +69,9 @@ class Service:
     reembedding: Reembedding
     agents: Agents
     blocks: Blocks
-    long_term: KeyedMemories
     conversations: Conversations
     sessions: Sessions
+    tiers: Tiers
     removals: Removals
     loading: Thread | None = None
     closing: Event = field(default_factory=Event)
@@ -115,6 +115,7 @@ class Service:
         env_key = "" if settings.api_key is None else settings.api_key.get_secret_value()
         keys = ApiKeys(engine, has_env_key=bool(env_key))
         door = Door(env_key, keys, FailedAttempts(limit=settings.auth_rate_limit))
+        conversations = Conversations(engine, idle=timedelta(minutes=settings.session_idle_minutes))
         service = cls(
             settings=settings,
             engine=engine,
@@ -133,9 +134,9 @@ class Service:
             reembedding=reembedding,
             agents=Agents(engine),
             blocks=Blocks(engine),
-            long_term=KeyedMemories(engine),
-            conversations=Conversations(engine, idle=timedelta(minutes=settings.session_idle_minutes)),
+            conversations=conversations,
             sessions=Sessions(engine),
+            tiers=Tiers(engine, conversations=conversations, max_messages=settings.session_max_messages),
             removals=Removals(engine, on_jobs_gone=jobs.tell_gone),
         )
         service.removals.start()

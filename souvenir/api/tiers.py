@@ -36,7 +36,7 @@ PreferenceKey = Annotated[
 def remember(body: RememberRequest, _: Writer, service: RunningService, request: Request) -> RememberResponse:
     """Store a value under a key, in the place of the one that the key had in its category."""
     scope = agent_scope(request, body.agent_name)
-    memory, created = service.long_term.remember(scope, body.key, body.value, body.category)
+    memory, created = service.tiers.long_term.remember(scope, body.key, body.value, body.category)
     return RememberResponse.of(memory, created=created)
 
 
@@ -44,21 +44,23 @@ def remember(body: RememberRequest, _: Writer, service: RunningService, request:
 def forget(body: ForgetRequest, _: Writer, service: RunningService, request: Request) -> ForgetResponse:
     """Forget for good what a key means in its category, and what it meant before."""
     scope = agent_scope(request, body.agent_name)
-    return ForgetResponse(forgotten=service.long_term.forget(scope, body.key, body.category))
+    return ForgetResponse(forgotten=service.tiers.long_term.forget(scope, body.key, body.category))
 
 
 @routes.post("/recall", summary="Recall what is remembered", responses=error_responses())
 def recall(body: RecallRequest, _: Reader, service: RunningService, request: Request) -> RecallResponse:
     """Find what is remembered that answers a query best, as texts."""
     scope = agent_scope(request, body.agent_name)
-    return RecallResponse.of(service.long_term.search(scope, body.query, categories=body.categories, limit=body.limit))
+    return RecallResponse.of(
+        service.tiers.long_term.search(scope, body.query, categories=body.categories, limit=body.limit)
+    )
 
 
 @routes.post("/recall/search", summary="Search what is remembered", responses=error_responses())
 def search_long_term(body: RecallRequest, _: Reader, service: RunningService, request: Request) -> RecallSearchResponse:
     """Find the same as `/recall`, with keys, categories and scores."""
     scope = agent_scope(request, body.agent_name)
-    found = service.long_term.search(scope, body.query, categories=body.categories, limit=body.limit)
+    found = service.tiers.long_term.search(scope, body.query, categories=body.categories, limit=body.limit)
     return RecallSearchResponse.of(found)
 
 
@@ -72,7 +74,7 @@ def list_preferences(
     limit: Annotated[int, Query(ge=1, le=1000, description="Preferences wanted.")] = 100,
 ) -> PreferencePage:
     """List the preferences of an agent's user."""
-    found, total = service.long_term.preferences(agent_scope(request, agent_name), offset=offset, limit=limit)
+    found, total = service.tiers.long_term.preferences(agent_scope(request, agent_name), offset=offset, limit=limit)
     values = {one.key: one.value for one in found if one.key is not None}
     return PreferencePage(preferences=values, total=total, offset=offset, limit=limit)
 
@@ -82,7 +84,7 @@ def get_preference(
     agent_name: AgentName, key: PreferenceKey, _: Reader, service: RunningService, request: Request
 ) -> PreferenceRecord:
     """Get one preference by its key."""
-    return PreferenceRecord.of(service.long_term.preference(agent_scope(request, agent_name), key))
+    return PreferenceRecord.of(service.tiers.long_term.preference(agent_scope(request, agent_name), key))
 
 
 @routes.put("/preferences/{agent_name}/{key}", summary="Set a preference", responses=error_responses(409))
@@ -96,7 +98,7 @@ def set_preference(
 ) -> PreferenceRecord:
     """Set a preference, whether there is one of that key or not."""
     scope = agent_scope(request, agent_name)
-    memory, _created = service.long_term.remember(scope, key, body.value, PREFERENCE)
+    memory, _created = service.tiers.long_term.remember(scope, key, body.value, PREFERENCE)
     return PreferenceRecord.of(memory)
 
 
@@ -105,5 +107,5 @@ def forget_preference(
     agent_name: AgentName, key: PreferenceKey, _: Writer, service: RunningService, request: Request
 ) -> ForgetResponse:
     """Forget a preference for good."""
-    service.long_term.forget_preference(agent_scope(request, agent_name), key)
+    service.tiers.long_term.forget_preference(agent_scope(request, agent_name), key)
     return ForgetResponse(forgotten=True)

@@ -8,6 +8,8 @@ from threading import Lock
 from typing import Self
 
 from memory_engine import MemoryEngine
+from souvenir.conversation.tiers import Tiers
+from souvenir.conversation.window import MAX_MESSAGES
 from souvenir.errors import InvalidRequest
 from souvenir.reembedding.choice import chosen_model
 from souvenir.settings import EmbedProvider, Settings
@@ -29,29 +31,30 @@ OWN_MODEL = frozenset({"local", "default", EmbedProvider.ONNX.value})
 class EngineAccess:
     """To one agent's part of an engine; safe to open and close more than once, from any thread."""
 
-    def __init__(self, engine: MemoryEngine | None, settings: Settings | None, agent: str) -> None:
-        self._engine = engine
+    def __init__(self, agent: str, tiers: Tiers | None, settings: Settings | None, max_messages: int) -> None:
+        self._tiers = tiers
         self._settings = settings
-        self._embedder: LoadableEmbedder | None = None
+        self._max_messages = max_messages
+        self._own: tuple[MemoryEngine, LoadableEmbedder] | None = None
         self._changing = Lock()
         self.scope = Scope(agent, ACTOR)
 
     @classmethod
-    def to_engine(cls, engine: MemoryEngine, agent: str) -> Self:
+    def to_engine(cls, engine: MemoryEngine, agent: str, *, max_messages: int = MAX_MESSAGES) -> Self:
         """To one that somebody else opens and closes."""
-        return cls(engine, None, agent)
+        return cls(agent, Tiers(engine, max_messages=max_messages), None, max_messages)
 
     @classmethod
-    def to_folder(cls, settings: Settings, agent: str = AGENT) -> Self:
+    def to_folder(cls, settings: Settings, agent: str = AGENT, *, max_messages: int = MAX_MESSAGES) -> Self:
         """To one that is opened and closed here."""
-        return cls(None, settings, agent)
+        return cls(agent, None, settings, max_messages)
 
     @property
-    def engine(self) -> MemoryEngine:
-        """:raises InvalidRequest: If it is not open."""
-        if self._engine is None:
+    def tiers(self) -> Tiers:
+        """:raises InvalidRequest: If the engine is not open."""
+        if self._tiers is None:
             raise InvalidRequest("The memory is not open; await initialize() first")
-        return self._engine
+        return self._tiers
 
     async def open(self) -> None:
         """:raises StoreUnusable: If the data folder must not be opened; the sentence says what to do.
@@ -66,7 +69,7 @@ class EngineAccess:
 
     def _open(self) -> None:
         with self._changing:
-            if self._engine is not None or self._settings is None:
+            if self._tiers is not None or self._settings is None:
                 return
             embedder, spec = chosen_model(self._settings)
             try:
@@ -76,15 +79,16 @@ class EngineAccess:
             except BaseException:
                 embedder.close()
                 raise
-            self._engine, self._embedder = engine, embedder
+            self._own, self._tiers = (engine, embedder), Tiers(engine, max_messages=self._max_messages)
 
     def _close(self) -> None:
         with self._changing:
-            if self._embedder is None or self._engine is None:
+            if self._own is None:
                 return
-            self._engine.close()
-            self._embedder.close()
-            self._engine = self._embedder = None
+            engine, embedder = self._own
+            self._own = self._tiers = None
+            engine.close()
+            embedder.close()
 
 
 def settings_of(database: Path, model: str | None, *, ollama_host: str, provider: str | None = None) -> Settings:

@@ -155,6 +155,11 @@ class KeyedMemories:
             found, total = keyed.page(connection, namespace, self._source(PREFERENCE), offset=offset, limit=limit)
         return [KeyedMemory.of(memory) for memory in found], total
 
+    def preference_values(self, scope: Scope) -> dict[str, str]:
+        """Every preference's value by its key, in the order of the keys."""
+        found, _ = self.preferences(scope)
+        return {one.key: one.value for one in found if one.key is not None}
+
     def forget_preference(self, scope: Scope, key: str) -> None:
         """:raises PreferenceNotFound: If there is none of that name."""
         if not self.forget(scope, key, PREFERENCE):

@@ -66,8 +66,7 @@ class LongTermMemory:
 
     async def get_user_preferences(self) -> dict[str, str]:
         """All of them, in the order of their keys."""
-        found, _ = await asyncio.to_thread(self._memories.preferences, self._access.scope)
-        return {one.key: one.value for one in found if one.key is not None}
+        return await asyncio.to_thread(self._memories.preference_values, self._access.scope)
 
     async def set_preference(self, key: str, value: str) -> None:
         await self.remember(key, value, PREFERENCE)
@@ -95,7 +94,7 @@ class LongTermMemory:
 
     @property
     def _memories(self) -> KeyedMemories:
-        return KeyedMemories(self._access.engine)
+        return self._access.tiers.long_term
 
 
 def _as_dict(hit: Remembered) -> dict[str, Any]:

@@ -108,7 +108,9 @@ class Conversations:
         return self._engine.write(scope, work)
 
     @traced(MemoryOperation.CREATE, records=len)
-    def append(self, scope: Scope, session_id: str, drafts: Sequence[MessageDraft]) -> Sequence[Message]:
+    def append(
+        self, scope: Scope, session_id: str, drafts: Sequence[MessageDraft], *, once: Once | None = None
+    ) -> Sequence[Message]:
         """Store messages of a running session durably without indexing them; `index_pending` makes them findable.
 
         :raises SessionEnded: If it has ended.
@@ -116,7 +118,13 @@ class Conversations:
 
         def work(tx: Transaction) -> Sequence[Message]:
             agent = ensured(tx)
-            return [self._insert(tx, agent, draft, None, session_id) for draft in drafts]
+            return do_once(
+                tx,
+                once,
+                lambda: [self._insert(tx, agent, draft, None, session_id) for draft in drafts],
+                ids=lambda made: [one.uid for one in made],
+                again=lambda uids: _present(tx.connection, agent, uids),
+            )
 
         return self._engine.write(scope, work)
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
@@ -15,12 +12,7 @@ from souvenir.conversation.keyed_memories import KeyedMemories
 from souvenir.conversation.longterm import LongTermMemory
 from souvenir.errors import InvalidRequest, MemoryPinned
 from souvenir.types import MemoryPatch, Scope
-
-T = TypeVar("T")
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(work)
+from tests.conversation.running import run
 
 
 @pytest.fixture

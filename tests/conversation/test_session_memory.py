@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,15 +14,7 @@ from souvenir.conversation.session_memory import SessionMemory
 from souvenir.conversation.window import MessageWindow, WindowMessage
 from souvenir.errors import InvalidRequest
 from souvenir.types import MessageRole
-
-T = TypeVar("T")
-
-
-def run(awaitable: Awaitable[T]) -> T:
-    async def awaited() -> T:
-        return await awaitable
-
-    return asyncio.run(awaited())
+from tests.conversation.running import run
 
 
 def filled(*contents: str, max_messages: int = 50) -> SessionMemory:

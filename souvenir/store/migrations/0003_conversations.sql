@@ -16,7 +16,8 @@ CREATE TABLE users (
     UNIQUE (namespace_id, name)
 ) STRICT;
 
--- `name` is the id that callers give or get; `implicit` ones were made because a caller named none.
+-- `name` is the id that callers give or get; `implicit` ones were made because a caller named none. What was said before
+-- the position `window_from` is not in the context of the running conversation any more.
 CREATE TABLE sessions (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     namespace_id    INTEGER NOT NULL REFERENCES namespaces (id) ON DELETE CASCADE,
@@ -29,6 +30,7 @@ CREATE TABLE sessions (
     last_message_at INTEGER,
     ended_at        INTEGER,
     next_position   INTEGER NOT NULL DEFAULT 0,
+    window_from     INTEGER NOT NULL DEFAULT 0,
     UNIQUE (namespace_id, name)
 ) STRICT;
 CREATE INDEX sessions_by_time ON sessions (namespace_id, started_at);
