@@ -38,12 +38,15 @@ from souvenir.api import (
     jobs,
     keys,
     maintenance,
+    messages,
     reads,
     removals,
     replacing,
     search,
+    sessions,
     tiers,
     transfer,
+    users,
     writes,
 )
 from souvenir.api.body_limit import BodyLimit
@@ -53,6 +56,7 @@ from souvenir.api.errors import add_error_handlers
 from souvenir.api.host_check import HostCheck, allowed_names, is_loopback
 from souvenir.api.logs import configure_logging
 from souvenir.api.observer import REQUEST_ID_HEADER, RequestObserver
+from souvenir.api.once import REPLAYED_HEADER
 from souvenir.api.pages import TOTAL_COUNT_HEADER
 from souvenir.api.service import Service
 from souvenir.api.shedding import Shedding
@@ -67,7 +71,7 @@ log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, reads, deletes, duplicates),
-    *(agents, removals, blocks, tiers),
+    *(agents, users, messages, sessions, removals, blocks, tiers),
     *(transfer, jobs, backups, keys, audit, maintenance, figures, docs),
 )
 
@@ -150,7 +154,14 @@ def _middleware(settings: Settings, counters: RequestCounters) -> list[Middlewar
                 allow_origins=settings.cors_origins,
                 allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
                 allow_headers=["*"],
-                expose_headers=[REQUEST_ID_HEADER, "Retry-After", "ETag", TOTAL_COUNT_HEADER],
+                expose_headers=[
+                    REQUEST_ID_HEADER,
+                    "Retry-After",
+                    "ETag",
+                    TOTAL_COUNT_HEADER,
+                    REPLAYED_HEADER,
+                    messages.DEGRADED_HEADER,
+                ],
             )
         )
     max_bytes_of = {transfer.IMPORT_PATH: settings.import_max_bytes}

@@ -69,6 +69,10 @@ request, `document_at` dates what the text says, `pinned` and `archived` are the
 key; names that only the service writes (such as `id`, `created_at`, `links`, `supersedes`) are dropped. `origin_client`
 becomes one of `codex`, `claude-code`, `hook`, `manual`, `other`.
 
+**Idempotency-Key.** A POST that makes something takes the header `Idempotency-Key` (1 to 255 characters). The same
+request under the same key makes one thing within 24 hours, also at once and after a kill; it is answered with what it
+made, as that is now, and with `Idempotency-Replayed: true`. Another request under that key is 422.
+
 **Errors** have one body: `detail` is a sentence that says what to do, `code` a stable name, `request_id` the id.
 With 422 for fields that cannot be used, `detail` is a list with one entry a field.
 """

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import Stemmer
-from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, field_validator
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from souvenir.types import Fusion
 
 ROOT = Path(__file__).resolve().parent.parent
+DATABASE_NAME = "souvenir.db"
 
 
 class LogFormat(StrEnum):
@@ -58,16 +59,26 @@ class Settings(BaseSettings):
     )
 
     host: str = Field(
-        default="127.0.0.1", description="Address to listen on; 0.0.0.0 opens the service to the network."
+        default="127.0.0.1",
+        validation_alias=_also("host", "memory_server_host"),
+        description="Address to listen on; 0.0.0.0 opens the service to the network.",
     )
-    port: int = Field(default=8900, ge=0, le=65535, description="TCP port to listen on; 0 takes a free one.")
+    port: int = Field(
+        default=8900,
+        ge=0,
+        le=65535,
+        validation_alias=_also("port", "memory_server_port"),
+        description="TCP port to listen on; 0 takes a free one.",
+    )
     data_dir: Path = Field(
-        default=Path("data"), description="Folder of the database, the index snapshots and the backups."
+        default=Path("data"),
+        description="Folder of the database, the index snapshots and the backups; a folder is for one database. Unset "
+        "and with DB_PATH set, it is the folder of that.",
     )
-    database_name: str = Field(
-        default="souvenir.db",
-        pattern=r"^[^/\x00]+$",
-        description="Name of the database's file in DATA_DIR; a folder is for one database.",
+    db_path: Path | None = Field(
+        default=None,
+        validation_alias=_also("db_path", "memory_server_db_path"),
+        description=f"The database's file, where that is not `{DATABASE_NAME}` in DATA_DIR; `~` is the home folder.",
     )
     api_key: SecretStr | None = Field(
         default=None,
@@ -165,6 +176,25 @@ class Settings(BaseSettings):
     )
     analyser_language: str = Field(default="english", description="Snowball language of the stemmer, in lower case.")
 
+    default_search_limit: int = Field(
+        default=5,
+        ge=1,
+        validation_alias=_also("default_search_limit", "memory_default_search_limit"),
+        description="Messages that a search of messages gives if it asks for no number.",
+    )
+    max_search_limit: int = Field(
+        default=20,
+        ge=1,
+        le=1000,
+        validation_alias=_also("max_search_limit", "memory_max_search_limit"),
+        description="Messages that it may ask for, at most.",
+    )
+    max_context_messages: int = Field(
+        default=10,
+        ge=0,
+        validation_alias=_also("max_context_messages", "memory_max_context_messages"),
+        description="Messages that a context holds beside the neighbours of those that were found, at most.",
+    )
     session_idle_minutes: float = Field(
         default=30.0,
         gt=0,
@@ -263,9 +293,17 @@ class Settings(BaseSettings):
             raise ValueError(f"there is no stemmer for it; known are {', '.join(Stemmer.algorithms())}")
         return language
 
+    @model_validator(mode="after")
+    def _folder_of_database(self) -> Self:
+        if self.db_path is not None:
+            self.db_path = self.db_path.expanduser()
+            if "data_dir" not in self.model_fields_set:
+                self.data_dir = self.db_path.parent
+        return self
+
     @property
     def database_path(self) -> Path:
-        return self.data_dir / self.database_name
+        return self.db_path or self.data_dir / DATABASE_NAME
 
     @property
     def privacy_rules_path(self) -> Path:

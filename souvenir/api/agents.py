@@ -20,6 +20,7 @@ from souvenir.api.errors import error_responses
 from souvenir.api.fields import MAX_ID, wire_time
 from souvenir.api.json_route import router
 from souvenir.api.metadata import PlainMetadata
+from souvenir.api.once import MakeOnce
 from souvenir.store.agents import Agent
 from souvenir.types import Role
 
@@ -76,10 +77,12 @@ class AgentPage(BaseModel):
     limit: int
 
 
-@routes.post("/agents", summary="Make an agent", responses=error_responses())
-def create_agent(body: CreateAgentRequest, _: Writer, service: RunningService, request: Request) -> AgentRecord:
+@routes.post("/agents", summary="Make an agent", responses=error_responses(404))
+def create_agent(
+    body: CreateAgentRequest, _: Writer, service: RunningService, request: Request, once: MakeOnce
+) -> AgentRecord:
     """Make an agent, or get the one that has the name."""
-    return AgentRecord.of(service.agents.create(agent_scope(request, body.name), body.metadata))
+    return AgentRecord.of(service.agents.create(agent_scope(request, body.name), body.metadata, once=once))
 
 
 @routes.get("/agents", summary="List agents", responses=error_responses())

@@ -77,6 +77,10 @@ def wire_time(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
+def optional_wire_time(at: datetime | None) -> str | None:
+    return None if at is None else wire_time(at)
+
+
 def source_path(path: str) -> str:
     """:raises ValueError: If nothing is named but slashes."""
     stripped = without_trailing_slash(path)

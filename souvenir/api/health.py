@@ -11,6 +11,8 @@ from souvenir.api import VERSION
 from souvenir.api.caller import Engine, address_of, sent_key, service_of
 from souvenir.api.errors import error_response, host_refusal
 from souvenir.api.json_route import router
+from souvenir.api.service import Service
+from souvenir.settings import EmbedProvider
 from souvenir.types import Readiness, Scope
 
 routes = router("health")
@@ -27,6 +29,9 @@ class HealthResponse(BaseModel):
                     "total_memories": 1204,
                     "dimension": 384,
                     "model": "all-MiniLM-L6-v2",
+                    "embedding_backend": "local",
+                    "embedding_dimension": 384,
+                    "database_path": "/data/souvenir.db",
                 }
             ]
         }
@@ -40,6 +45,11 @@ class HealthResponse(BaseModel):
     )
     dimension: int | None = Field(default=None, description="Of a vector; likewise.")
     model: str | None = Field(default=None, description="The embedding model; likewise.")
+    embedding_backend: str | None = Field(
+        default=None, description="Who makes the vectors: `local`, `openai` or `ollama`; likewise."
+    )
+    embedding_dimension: int | None = Field(default=None, description="The same as `dimension`.")
+    database_path: str | None = Field(default=None, description="The file that everything stands in; likewise.")
 
 
 class ReadyResponse(BaseModel):
@@ -109,15 +119,22 @@ class NotReadyBody(BaseModel):
 
 
 @routes.get("/health", summary="Ask whether the service lives", responses=host_refusal())
-async def health(request: Request, engine: Engine) -> HealthResponse:
+async def health(request: Request) -> HealthResponse:
     """Answer at once, whatever else is being done."""
     answer = HealthResponse(status="ok", service="memories", version=VERSION)
     if await _tells_all(request):
         # Not on one of the threads that all routes share, where it would queue behind searches.
-        answer.total_memories = await asyncio.to_thread(engine.count, Scope())
-        embedder = engine.models.serving.embedder
-        answer.dimension, answer.model = embedder.dim, embedder.model_id
+        await asyncio.to_thread(_tell, answer, service_of(request))
     return answer
+
+
+def _tell(answer: HealthResponse, service: Service) -> None:
+    embedder, provider = service.engine.models.serving.embedder, service.model.spec.provider
+    answer.total_memories = service.engine.count(Scope())
+    answer.dimension = answer.embedding_dimension = embedder.dim
+    answer.model = embedder.model_id
+    answer.embedding_backend = "local" if provider is EmbedProvider.ONNX else provider.value
+    answer.database_path = str(service.settings.database_path.absolute())
 
 
 @routes.get(

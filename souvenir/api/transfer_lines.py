@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
-from souvenir.api.fields import Clean, Key, MemoryId, Moment, Source, Text, wire_time
+from souvenir.api.fields import Clean, Key, MemoryId, Moment, Source, Text, optional_wire_time, wire_time
 from souvenir.api.metadata import OF_THE_RECORD, Metadata, read_fields
 from souvenir.errors import InvalidRequest
 from souvenir.moments import from_us, to_us, utc_now
@@ -46,8 +46,8 @@ class WrittenAs:
             "_header": True,
             "exported_at": wire_time(utc_now()),
             "source_filter": self._source,
-            "since": _wire_time(self._since),
-            "until": _wire_time(self._until),
+            "since": optional_wire_time(self._since),
+            "until": optional_wire_time(self._until),
             "count": count,
             "version": FORMAT_VERSION,
         }
@@ -63,7 +63,7 @@ class WrittenAs:
             "custom_fields": dict(memory.metadata),
             "id": memory.id,
             "key": memory.key,
-            "document_at": _wire_time(memory.document_at),
+            "document_at": optional_wire_time(memory.document_at),
             "pinned": memory.pinned,
             "archived": memory.archived,
             "links": links,
@@ -75,10 +75,6 @@ class WrittenAs:
 
 def _json_line(said: Mapping[str, Any]) -> bytes:
     return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _wire_time(at: datetime | None) -> str | None:
-    return None if at is None else wire_time(at)
 
 
 def _written(entry: HistoryEntry) -> dict[str, Any]:

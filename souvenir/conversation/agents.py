@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import apsw
 
 from memory_engine import MemoryEngine
 from souvenir.errors import AgentNotFound
 from souvenir.store import agents as rows
-from souvenir.store.agents import Agent
+from souvenir.store.agents import Agent, AgentCounts
 from souvenir.store.idempotency import Once, do_once
 from souvenir.store.transaction import Transaction
 from souvenir.types import JsonObject, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStats:
+    """`index_bytes` is what the loaded indexes of the agent take in memory."""
+
+    counts: AgentCounts
+    index_bytes: int
 
 
 class Agents:
@@ -46,6 +55,15 @@ class Agents:
         """:raises AgentNotFound: If the namespace is no agent."""
         with self._engine.namespace(scope) as (connection, _):
             return known(connection, scope)
+
+    def stats(self, scope: Scope) -> AgentStats:
+        """:raises AgentNotFound: If the namespace is no agent."""
+        with self._engine.namespace(scope) as (connection, _):
+            agent = known(connection, scope)
+            counts = rows.counts(connection, agent.namespace_id)
+        loaded = self._engine.models.serving.registry.loaded()
+        of_agent = [index for key, index in loaded.items() if key.namespace_id == agent.namespace_id]
+        return AgentStats(counts, sum(index.nbytes for index in of_agent))
 
     def page(self, *, only: str | None, offset: int, limit: int) -> tuple[Sequence[Agent], int]:
         """In the order of their names, and how many there are.

@@ -103,7 +103,7 @@ def settings_of(database: Path, model: str | None, *, ollama_host: str, provider
         raise InvalidRequest(f"The embedder provider {named!r} is not known; give one of {', '.join(sorted(known))}")
     return Settings(
         data_dir=database.parent,
-        database_name=database.name,
+        db_path=database,
         embed_provider=known[named],
         embed_model=model,
         embed_base_url=None,

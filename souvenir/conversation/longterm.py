@@ -10,7 +10,7 @@ from memory_engine import MemoryEngine
 from souvenir.conversation.engine_access import AGENT, OLLAMA_HOST, EngineAccess, settings_of
 from souvenir.conversation.keyed_memories import GENERAL, PREFERENCE, KeyedMemories, Remembered
 from souvenir.errors import PreferenceNotFound
-from souvenir.settings import Settings
+from souvenir.settings import DATABASE_NAME
 
 
 class LongTermMemory:
@@ -30,7 +30,7 @@ class LongTermMemory:
         :param embed_model: A model of the Ollama at `ollama_host`; without it, the model in this process embeds.
         :param access: In the place of all of these, to an engine that others use too.
         """
-        database = Path(data_dir) / str(Settings.model_fields["database_name"].default)
+        database = Path(data_dir) / DATABASE_NAME
         self._access = access or EngineAccess.to_folder(settings_of(database, embed_model, ollama_host=ollama_host))
 
     @classmethod

@@ -27,6 +27,11 @@ class ModelOwner:
         self._changing = Lock()
         self.load_failed = Event()
 
+    @property
+    def spec(self) -> ModelSpec:
+        """What the model that serves was made from, or else would be."""
+        return stored_spec(self._engine) or self._named
+
     def load(self) -> None:
         """Get ready for the first search."""
         try:
@@ -56,7 +61,7 @@ class ModelOwner:
 
         :raises Conflict: If what is loaded now is another model than the one that made the vectors.
         """
-        embedder = self._make(stored_spec(self._engine) or self._named)
+        embedder = self._make(self.spec)
         try:
             embedder.load()
             if not self._engine.models.reload(embedder):

@@ -30,6 +30,19 @@ class Agent:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class AgentCounts:
+    """`memories` counts archived ones too."""
+
+    messages: int
+    sessions: int
+    users: int
+    blocks: int
+    memories: int
+    first_message_at: datetime | None
+    last_message_at: datetime | None
+
+
 def find(connection: apsw.Connection, name: str) -> Agent | None:
     row: Any = connection.execute(f"{_FROM} WHERE n.name = ?", (name,)).fetchone()
     return None if row is None else _agent_of(row)
@@ -58,6 +71,16 @@ def ensure(connection: apsw.Connection, namespace_id: int, now: datetime, metada
         "ON CONFLICT (namespace_id) DO UPDATE SET metadata = coalesce(metadata, excluded.metadata)",
         (namespace_id, str(uuid.uuid4()), stored, to_us(now)),
     )
+
+
+def counts(connection: apsw.Connection, namespace_id: int) -> AgentCounts:
+    tables = ("messages", "sessions", "users", "blocks", "memories")
+    counted = ", ".join(f"(SELECT count(*) FROM {table} WHERE namespace_id = ?1)" for table in tables)
+    # Two questions, each of which the index answers from one end.
+    ends = ", ".join(f"(SELECT {end}(created_at) FROM messages WHERE namespace_id = ?1)" for end in ("min", "max"))
+    row: Any = connection.execute(f"SELECT {counted}, {ends}", (namespace_id,)).fetchone()
+    first_and_last = (None if at_us is None else from_us(at_us) for at_us in row[len(tables) :])
+    return AgentCounts(*row[: len(tables)], *first_and_last)
 
 
 def _agent_of(row: tuple[Any, ...]) -> Agent:

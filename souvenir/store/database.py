@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, TypeVar
+from typing import TypeVar
 
 import apsw
 
@@ -30,7 +30,7 @@ from souvenir.store.restore import (
     LINEAGE,
     carry_over,
     forget_again,
-    lock_folder,
+    lock_folders,
     open_copy,
     raise_sequences,
     sequences,
@@ -55,14 +55,15 @@ class Database:
         self,
         settings: Settings,
         model_id: str,
-        lock_file: IO[str],
+        held: ExitStack,
         instruments: Instruments,
         model_spec: str | None,
     ) -> None:
         self._settings = settings
         self._instruments = instruments
         self._path = settings.database_path
-        self._lock_file = lock_file
+        self._held = held
+        self._closed = False
         self._gate = ReadersWriterLock()
         self.model_id = model_id
         self.next_model_id: str | None = None
@@ -85,11 +86,11 @@ class Database:
 
         :raises StoreUnusable: With a sentence that says what to do, if it must not be opened.
         """
-        lock_file = lock_folder(settings.data_dir)
+        held = lock_folders(settings)
         try:
-            return cls(settings, model_id, lock_file, instruments or Instruments(), model_spec)
+            return cls(settings, model_id, held, instruments or Instruments(), model_spec)
         except BaseException:
-            lock_file.close()
+            held.close()
             raise
 
     def _connect(self) -> None:
@@ -235,7 +236,7 @@ class Database:
         return backup
 
     def _copy(self, reason: str, now: datetime) -> Backup:
-        if self._lock_file.closed:
+        if self._closed:
             raise ServiceClosing
         try:
             with closing(open_reader(self._path)) as connection:
@@ -312,4 +313,5 @@ class Database:
         """Finish the writes that wait and the reads that run, then close."""
         with self._gate.write():
             self._close_connections()
-            self._lock_file.close()
+            self._held.close()
+            self._closed = True

@@ -7,7 +7,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -48,6 +48,18 @@ def lock_folder(data_dir: Path) -> IO[str]:
         lock_file.close()
         raise StoreUnusable(f"Another process uses DATA_DIR {data_dir}; stop it, or set another folder") from error
     return lock_file
+
+
+def lock_folders(settings: Settings) -> ExitStack:
+    """Hold DATA_DIR, and the folder of the database where that is another, until the returned stack is closed.
+
+    :raises StoreUnusable: As `lock_folder`.
+    """
+    folders = {folder.resolve(): folder for folder in (settings.database_path.parent, settings.data_dir)}
+    with ExitStack() as held:
+        for folder in folders.values():
+            held.enter_context(lock_folder(folder))
+        return held.pop_all()
 
 
 OFFLINE_ID_GAP = 1_000_000
@@ -184,7 +196,7 @@ def restore_offline(settings: Settings, name: str) -> OfflineRestore:
     """
     path = settings.database_path
     kept: list[Path] = []
-    with lock_folder(settings.data_dir):
+    with lock_folders(settings):
         backups = Backups(settings.backup_dir, keep=settings.max_backups)
         staged = stage_backup(backups.verify(name), path, name, id_gap=OFFLINE_ID_GAP)
         with closing(open_copy(staged)) as restored:

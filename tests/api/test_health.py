@@ -11,10 +11,13 @@ from starlette.testclient import TestClient
 from souvenir.api import VERSION
 from tests.api.conftest import JSON, KEY, Add, Start
 
-COUNTS = {"total_memories", "dimension", "model"}
+COUNTS = {
+    *("total_memories", "dimension", "model"),
+    *("embedding_backend", "embedding_dimension", "database_path"),
+}
 
 
-def test_an_open_service_says_what_it_holds(client: TestClient, add: Add):
+def test_an_open_service_says_what_it_holds_in_the_words_of_both_families(client: TestClient, add: Add, tmp_path: Path):
     add("red")
     assert client.get("/health").json() == {
         "status": "ok",
@@ -23,6 +26,9 @@ def test_an_open_service_says_what_it_holds(client: TestClient, add: Add):
         "total_memories": 1,
         "dimension": 256,
         "model": "fake@1",
+        "embedding_backend": "local",
+        "embedding_dimension": 256,
+        "database_path": str(tmp_path / "data" / "souvenir.db"),
     }
 
 
