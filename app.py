@@ -26,6 +26,7 @@ from starlette.middleware.cors import CORSMiddleware
 from memory_engine import MemoryEngine
 from souvenir.api import (
     VERSION,
+    agent_export,
     agents,
     audit,
     backups,
@@ -71,7 +72,7 @@ log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, reads, deletes, duplicates),
-    *(agents, users, messages, sessions, removals, blocks, tiers),
+    *(agents, users, agent_export, messages, sessions, removals, blocks, tiers),
     *(transfer, jobs, backups, keys, audit, maintenance, figures, docs),
 )
 

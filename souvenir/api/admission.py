@@ -112,6 +112,7 @@ COSTS: Mapping[str, CostClass] = {
     "forget_preference": _WRITE,
     "agent_stats": _LIGHT,
     "list_users": _LIGHT,
+    "export_agent": _LONG,
     "add_message": _WRITE,
     "add_messages": _LONG,
     "search_messages": _SEARCH,

@@ -51,29 +51,34 @@ class WrittenAs:
             "count": count,
             "version": FORMAT_VERSION,
         }
-        return _json_line(said)
+        return json_line(said)
 
     def line(self, memory: Memory, history: Sequence[HistoryEntry] | None) -> bytes:
-        links = [{"to_id": it.to_id, "type": it.type, "created_at": wire_time(it.created_at)} for it in memory.links]
-        said = {
-            "text": memory.text,
-            "source": memory.source,
-            "created_at": wire_time(memory.created_at),
-            "updated_at": wire_time(memory.updated_at),
-            "custom_fields": dict(memory.metadata),
-            "id": memory.id,
-            "key": memory.key,
-            "document_at": optional_wire_time(memory.document_at),
-            "pinned": memory.pinned,
-            "archived": memory.archived,
-            "links": links,
-        }
+        said = memory_said(memory)
         if history is not None:
             said["history"] = [_written(entry) for entry in history]
-        return _json_line(said)
+        return json_line(said)
 
 
-def _json_line(said: Mapping[str, Any]) -> bytes:
+def memory_said(memory: Memory) -> dict[str, Any]:
+    """What a line says of a memory, without its history."""
+    links = [{"to_id": it.to_id, "type": it.type, "created_at": wire_time(it.created_at)} for it in memory.links]
+    return {
+        "text": memory.text,
+        "source": memory.source,
+        "created_at": wire_time(memory.created_at),
+        "updated_at": wire_time(memory.updated_at),
+        "custom_fields": dict(memory.metadata),
+        "id": memory.id,
+        "key": memory.key,
+        "document_at": optional_wire_time(memory.document_at),
+        "pinned": memory.pinned,
+        "archived": memory.archived,
+        "links": links,
+    }
+
+
+def json_line(said: Mapping[str, Any]) -> bytes:
     return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 

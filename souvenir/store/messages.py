@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -196,6 +196,12 @@ def of_session(connection: apsw.Connection, session_row: int, *, offset: int, li
     )
     found = [_message_of(row) for row in rows]
     return found, int(connection.execute("SELECT count(*) FROM messages WHERE session_id = ?", (session_row,)).get)
+
+
+def every(connection: apsw.Connection, namespace_id: int) -> Iterator[Message]:
+    """All of them, oldest first, read as they are asked for."""
+    rows = connection.execute(f"{_SELECT} WHERE m.namespace_id = ? ORDER BY m.created_at, m.id", (namespace_id,))
+    return map(_message_of, rows)
 
 
 def around(

@@ -7,6 +7,7 @@ give or get; `id` is the row's.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -90,16 +91,13 @@ def user_row(connection: apsw.Connection, namespace_id: int, name: str) -> int |
 
 
 def users(
-    connection: apsw.Connection, namespace_id: int, *, offset: int, limit: int | None = None
+    connection: apsw.Connection, namespace_id: int, *, offset: int = 0, limit: int = -1
 ) -> tuple[list[User], int]:
-    """In the order of their names, and how many there are.
-
-    :param limit: None: all of them.
-    """
+    """In the order of their names, and how many there are; a limit below zero is none."""
     rows: list[Any] = connection.execute(
         "SELECT id, name, created_at, (SELECT count(*) FROM messages m WHERE m.user_id = users.id) FROM users "
         "WHERE namespace_id = ? ORDER BY name LIMIT ? OFFSET ?",
-        (namespace_id, -1 if limit is None else limit, offset),
+        (namespace_id, limit, offset),
     ).fetchall()
     total = connection.execute("SELECT count(*) FROM users WHERE namespace_id = ?", (namespace_id,)).get
     return [User(id_, name, from_us(created_at), messages) for id_, name, created_at, messages in rows], int(total)
@@ -146,6 +144,12 @@ def page(
     ).fetchall()
     total = connection.execute(f"SELECT count(*) FROM sessions s WHERE {where}", parameters).get
     return [_session_of(row) for row in rows], int(total)
+
+
+def every(connection: apsw.Connection, namespace_id: int) -> Iterator[Session]:
+    """All of them, oldest first, read as they are asked for."""
+    rows = connection.execute(f"{_SELECT} WHERE s.namespace_id = ? ORDER BY s.started_at, s.id", (namespace_id,))
+    return map(_session_of, rows)
 
 
 def insert(

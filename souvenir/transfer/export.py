@@ -1,14 +1,14 @@
 """Exports: one state of the database, streamed without holding the database for a slow client.
 
-A thread reads the memories page by page in one read transaction and writes the lines to a file without a name, as fast
-as disk and database go; the answer is read from that file behind it. So the read transaction lasts as long as the
-reading takes, whatever the client does, and the file is gone with the answer or with the process.
+A thread reads what is exported in one read transaction and writes the lines to a file without a name, as fast as disk
+and database go; the answer is read from that file behind it. So the read transaction lasts as long as the reading
+takes, whatever the client does, and the file is gone with the answer or with the process.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -23,7 +23,7 @@ from souvenir.errors import Overloaded, SouvenirError, Unavailable
 from souvenir.store import transfers
 from souvenir.store.reads import Namespace
 from souvenir.transfer.lines import ExportFormat
-from souvenir.types import Filters, Scope
+from souvenir.types import Filters, HistoryEntry, Memory, Scope
 
 PAGE_SIZE = 200
 CHUNK_BYTES = 256 * 1024
@@ -55,12 +55,19 @@ class Exports:
         :raises Overloaded: If too many exports run.
         :raises Unavailable: If the database cannot be read, or the disk is full.
         """
+        return self.stream_lines(self._lines(scope, filters, written_as, history=history))
+
+    def stream_lines(self, lines: Generator[bytes]) -> Iterator[bytes]:
+        """What a generator yields that reads the database; it runs on a thread of its own.
+
+        :raises Overloaded: If too many exports run.
+        :raises SouvenirError: What ends the generator before its first line.
+        """
         if len(self._open) >= MAX_OPEN or not self._reading.acquire(blocking=False):
             raise Overloaded("Too many exports run; try again when one is done", retry_after_s=10)
         try:
             export = _Export(self._directory)
             self._open.add(export)
-            lines = self._lines(scope, filters, written_as, history=history)
             Thread(target=self._fill, args=(export, lines), name="souvenir-export", daemon=True).start()
         except BaseException as error:
             self._reading.release()
@@ -82,22 +89,23 @@ class Exports:
                 yield written_as.header(0)
                 return
             yield written_as.header(transfers.count_selected(connection, namespace, filters))
-            yield from _memory_lines(connection, namespace, filters, written_as, history=history)
+            yield from memory_lines(connection, namespace, filters, written_as.line, history=history)
 
 
-def _memory_lines(
+def memory_lines(
     connection: apsw.Connection,
     namespace: Namespace,
     filters: Filters,
-    written_as: ExportFormat,
+    write: Callable[[Memory, Sequence[HistoryEntry] | None], bytes],
     *,
     history: bool,
 ) -> Iterator[bytes]:
+    """The memories that may be seen, in the order of their ids, each written with its history or None."""
     after_id = 0
     while page := transfers.selected(connection, namespace, filters, after_id=after_id, limit=PAGE_SIZE):
         entries = transfers.histories(connection, namespace, [memory.id for memory in page]) if history else {}
         for memory in page:
-            yield written_as.line(memory, entries.get(memory.id))
+            yield write(memory, entries.get(memory.id))
         after_id = page[-1].id
 
 

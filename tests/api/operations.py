@@ -15,8 +15,6 @@ from tests.fake_embedder import FakeEmbedder
 
 PATH_VALUES = {
     "agent_name": "my_agent",
-    "message_id": "0f8f5b0a-64a3-4c88-9d3b-0a6a5a0b8c11",
-    "session_id": "2025-04-02",
     "memory_id": "1",
     "user": "ann",
     "session_id": "0c8f0a52-1f0b-4f6e-9d27-5b8d5b4f8e11",

@@ -38,7 +38,7 @@ WIRE = {
     *("GET /api/keys", "POST /api/keys", "GET /api/keys/me"),
     *("PATCH /api/keys/{key_id}", "DELETE /api/keys/{key_id}", "POST /api/keys/{key_id}/rotate"),
     *("POST /agents", "GET /agents", "GET /agents/{agent_name}"),
-    *("GET /agents/{agent_name}/users", "GET /agents/{agent_name}/stats"),
+    *("GET /agents/{agent_name}/users", "GET /agents/{agent_name}/stats", "GET /agents/{agent_name}/export"),
     *("POST /messages", "POST /messages/batch", "POST /messages/search"),
     *("GET /messages/{agent_name}", "GET /messages/{agent_name}/{message_id}"),
     "PATCH /messages/{agent_name}/{message_id}",
