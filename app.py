@@ -48,6 +48,7 @@ from souvenir.api import (
     tiers,
     transfer,
     users,
+    windows,
     writes,
 )
 from souvenir.api.body_limit import BodyLimit
@@ -72,7 +73,7 @@ log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, reads, deletes, duplicates),
-    *(agents, users, agent_export, messages, sessions, removals, blocks, tiers),
+    *(agents, users, agent_export, messages, sessions, removals, blocks, tiers, windows),
     *(transfer, jobs, backups, keys, audit, maintenance, figures, docs),
 )
 

@@ -101,9 +101,10 @@ def settings_of(database: Path, model: str | None, *, ollama_host: str, provider
     known = {**dict.fromkeys(OWN_MODEL, EmbedProvider.ONNX), **{one.value: one for one in EmbedProvider}}
     if named not in known:
         raise InvalidRequest(f"The embedder provider {named!r} is not known; give one of {', '.join(sorted(known))}")
+    file = database.expanduser()
     return Settings(
-        data_dir=database.parent,
-        db_path=database,
+        data_dir=file.parent,
+        db_path=file,
         embed_provider=known[named],
         embed_model=model,
         embed_base_url=None,

@@ -31,7 +31,8 @@ MEMORY_CHARS = 16_000_000
 """Of all windows in memory together; the least recently used leave."""
 
 _US = 1_000_000
-_Key = tuple[str, str]
+_Key = tuple[int, str]
+"""Of a namespace, whose id is never used again, and a session's name."""
 
 
 @dataclass(slots=True)
@@ -72,14 +73,15 @@ class Windows:
         :raises SessionEnded: If it has ended.
         """
         with self._engine.namespace(scope) as (connection, _):
-            _row_of(connection, known(connection, scope).namespace_id, session_id)
-        key = scope.namespace, session_id
+            namespace_id = known(connection, scope).namespace_id
+            _row_of(connection, namespace_id, session_id)
+        key = namespace_id, session_id
         with self._lock:
             held = self._held.get(key)
             change_seq = -1 if held is None else held.change_seq
         [message] = self._conversations.append(scope, session_id, [draft], once=once)
         if held is not None and once is None:
-            self._follow(scope, key, message, change_seq)
+            self._follow(key, message, change_seq)
         return message
 
     def newest(self, scope: Scope, session_id: str, limit: int | None = None) -> Sequence[WindowMessage]:
@@ -111,18 +113,19 @@ class Windows:
         return self._engine.write(scope, work)
 
     def _window(self, scope: Scope, session_id: str) -> MessageWindow:
-        key, restores = (scope.namespace, session_id), self._restores
+        restores = self._restores
         with self._engine.namespace(scope) as (connection, _):
             namespace_id = known(connection, scope).namespace_id
             change_seq = rows.change_seq(connection, namespace_id)
-            held = self._current(key, change_seq)
+            held = self._current((namespace_id, session_id), change_seq)
             if held is not None:
                 return held
             row = _row_of(connection, namespace_id, session_id)
             read = rows.newest(connection, row, self._max_messages)
         window = MessageWindow(self._max_messages)
         window.add(WindowMessage(position, role, content, at_us / _US) for position, role, content, at_us in read)
-        self._hold(key, _Held(window, change_seq, sum(len(content) for _, _, content, _ in read)), restores)
+        chars = sum(len(content) for _, _, content, _ in read)
+        self._hold((namespace_id, session_id), _Held(window, change_seq, chars), restores)
         return window
 
     def _current(self, key: _Key, change_seq: int) -> MessageWindow | None:
@@ -144,10 +147,10 @@ class Windows:
             while self._chars > self._memory_chars:
                 self._chars -= self._held.popitem(last=False)[1].chars
 
-    def _follow(self, scope: Scope, key: _Key, message: Message, change_seq: int) -> None:
+    def _follow(self, key: _Key, message: Message, change_seq: int) -> None:
         """Put a message that was just stored into its window, if nothing else was written since `change_seq`."""
-        with self._engine.namespace(scope) as (connection, _):
-            now = rows.change_seq(connection, known(connection, scope).namespace_id)
+        with self._engine.namespace(Scope()) as (connection, _):
+            now = rows.change_seq(connection, key[0])
         said = WindowMessage(message.position, message.role, message.content, to_us(message.created_at) / _US)
         with self._lock:
             held = self._held.get(key)

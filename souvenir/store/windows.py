@@ -13,8 +13,9 @@ Row = tuple[int, MessageRole, str, int]
 
 
 def change_seq(connection: apsw.Connection, namespace_id: int) -> int:
-    """The number of the namespace's last write: what was read at the same number is what is there."""
-    return int(connection.execute("SELECT change_seq FROM namespaces WHERE id = ?", (namespace_id,)).get)
+    """The number of the namespace's last write: what was read at the same number is what is there. -1 if it is gone."""
+    found = connection.execute("SELECT change_seq FROM namespaces WHERE id = ?", (namespace_id,)).get
+    return -1 if found is None else int(found)
 
 
 def newest(connection: apsw.Connection, session_row: int, limit: int) -> list[Row]:

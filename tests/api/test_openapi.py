@@ -51,6 +51,8 @@ WIRE = {
     *("POST /remember", "POST /forget", "POST /recall", "POST /recall/search"),
     *("GET /preferences/{agent_name}", "GET /preferences/{agent_name}/{key}"),
     *("PUT /preferences/{agent_name}/{key}", "DELETE /preferences/{agent_name}/{key}"),
+    *("POST /sessions/{agent_name}/{session_id}/messages", "POST /sessions/{agent_name}/{session_id}/context"),
+    *("GET /sessions/{agent_name}/{session_id}/window", "DELETE /sessions/{agent_name}/{session_id}/window"),
     *("GET /snapshots", "POST /snapshots", "POST /snapshots/{name}/restore"),
 }
 
