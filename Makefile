@@ -16,7 +16,7 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --pytho
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench bench-load bench-overload bench-retrieval isolation durability model lock \
+.PHONY: help setup run test lint format bench bench-load bench-overload bench-retrieval bench-context isolation durability model lock \
 	clean FORCE
 
 help: ## List what can be made
@@ -64,6 +64,10 @@ bench-overload: $(STAMP) ## Ask the service for five times what it can do; ARGS 
 bench-retrieval: $(STAMP) ## Measure what search finds, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Say where the sets are: make bench-retrieval DATA=folder" >&2; exit 1)
 	@$(PY) -m benchmarks.retrieval --data '$(DATA)' $(ARGS)
+
+bench-context: $(STAMP) ## Measure how right the evidence of a context is, on the sets in DATA=folder
+	@$(if $(DATA),,echo "Say where the sets are: make bench-context DATA=folder" >&2; exit 1)
+	@$(PY) -m benchmarks.context --data '$(DATA)' $(ARGS)
 
 isolation: $(STAMP) ## Let two keys with disjoint scopes try everything and count what they see of each other
 	@$(PY) -m benchmarks.isolation --requests $(REQUESTS) $(ARGS)

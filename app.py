@@ -31,6 +31,7 @@ from souvenir.api import (
     audit,
     backups,
     blocks,
+    context,
     deletes,
     docs,
     duplicates,
@@ -73,7 +74,7 @@ log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, reads, deletes, duplicates),
-    *(agents, users, agent_export, messages, sessions, removals, blocks, tiers, windows),
+    *(agents, users, agent_export, messages, sessions, removals, blocks, context, tiers, windows),
     *(transfer, jobs, backups, keys, audit, maintenance, figures, docs),
 )
 

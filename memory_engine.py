@@ -81,11 +81,11 @@ class MemoryEngine:
         self._instruments = instruments
         self.tracing = instruments.tracing
         self._database = database
-        self._analyser = Analyser(settings.analyser_language)
+        self.analyser = Analyser(settings.analyser_language)
         self._duplicate_locks = [Lock() for _ in range(_DUPLICATE_LOCKS)]
         self._maintenance = Maintenance(self._maintain, interval_s=settings.snapshot_interval_s)
-        self.models = Models(settings, embedder, self._analyser, database, on_load=self._maintenance.ask)
-        self._searching = Searching(settings, self.models, database, self._analyser, instruments)
+        self.models = Models(settings, embedder, self.analyser, database, on_load=self._maintenance.ask)
+        self._searching = Searching(settings, self.models, database, self.analyser, instruments)
         self._to_tell_of_restores: list[Callable[[], None]] = []
         self._warm = False
         self._maintenance.start()

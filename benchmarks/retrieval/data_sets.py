@@ -46,27 +46,27 @@ def read_data_set(folder: Path) -> DataSet:
     :raises FileNotFoundError: If one of the two files is not there.
     """
     documents: defaultdict[str, list[Document]] = defaultdict(list)
-    for entry in _entries(folder / "docs.jsonl"):
+    for entry in entries(folder / "docs.jsonl"):
         meta = entry["meta"]
-        documents[meta["scope"]].append(Document(entry["id"], entry["text"], _moment(meta.get("time"))))
+        documents[meta["scope"]].append(Document(entry["id"], entry["text"], moment(meta.get("time"))))
     questions = [
         Question(entry["text"], entry["scope"], entry["category"], relevant)
-        for entry in _entries(folder / "queries.jsonl")
+        for entry in entries(folder / "queries.jsonl")
         if (relevant := {id_: float(grade) for id_, grade in entry["relevant"].items() if grade > 0})
         and entry["category"] != ADVERSARIAL
     ]
     return DataSet(folder.name, documents, questions)
 
 
-def _entries(path: Path) -> Iterator[Any]:
+def entries(path: Path) -> Iterator[Any]:
     with path.open(encoding="utf-8") as file:
         yield from (json.loads(line) for line in file if line.strip())
 
 
-def _moment(time: str | None) -> datetime | None:
+def moment(time: str | None) -> datetime | None:
     """An ISO-8601 time, in UTC unless it says otherwise; other ways to write a time are not read."""
     try:
-        moment = datetime.fromisoformat(time or "")
+        read = datetime.fromisoformat(time or "")
     except ValueError:
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return read if read.tzinfo else read.replace(tzinfo=UTC)

@@ -96,6 +96,7 @@ COSTS: Mapping[str, CostClass] = {
     "delete_user": _LONG,
     "delete_session": _LONG,
     "delete_message": _WRITE,
+    "build_context": _SEARCH,
     "create_block": _LIGHT,
     "list_blocks": _LIGHT,
     "get_block": _LIGHT,

@@ -21,6 +21,7 @@ from souvenir.api.block_models import (
 from souvenir.api.caller import Reader, RunningService, Writer, agent_scope
 from souvenir.api.errors import error_responses
 from souvenir.api.json_route import router
+from souvenir.api.once import MakeOnce
 from souvenir.api.pages import COUNTED, Limit, Offset, described_header, set_total
 from souvenir.errors import InvalidRequest
 from souvenir.store.blocks import Block
@@ -65,12 +66,18 @@ def _tagged(block: Block, response: Response) -> MemoryBlock:
     return MemoryBlock.of(block)
 
 
-@routes.post("/memory-blocks", summary="Make a memory block", responses=_ETAG | error_responses(409))
+@routes.post("/memory-blocks", summary="Make a memory block", responses=_ETAG | error_responses(404, 409))
 def create_block(
-    body: CreateBlockRequest, _: Writer, service: RunningService, request: Request, response: Response
+    body: CreateBlockRequest,
+    _: Writer,
+    service: RunningService,
+    request: Request,
+    response: Response,
+    once: MakeOnce,
 ) -> MemoryBlock:
     """Make a block of text that is always in the agent's context; an agent that is not there is made too."""
-    return _tagged(service.blocks.create(agent_scope(request, body.agent_name), body.draft()), response)
+    scope = agent_scope(request, body.agent_name)
+    return _tagged(service.blocks.create(scope, body.draft(), once=once), response)
 
 
 @routes.get("/memory-blocks/{agent_name}", summary="List memory blocks", responses=COUNTED | error_responses(404))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -138,6 +139,16 @@ class SearchHit(MemoryRecord):
     graph_via: list[int] | None = None
     relative_score: float | None = Field(default=None, description="The score divided by the best one of this answer.")
 
+    @classmethod
+    def of_hit(cls, hit: Hit, now: datetime, *, embedded: bool) -> SearchHit:
+        """With its score and its cosine.
+
+        :param embedded: Whether the query was; else there is no cosine.
+        """
+        similarity = round(hit.parts.similarity, 6) if embedded else None
+        scores = {"score": round(hit.score, 6), "similarity": similarity}
+        return cls.model_validate({**_plain_fields(hit, now), **scores})
+
 
 SCORE_FIELDS = (SearchHit.model_fields.keys() - MemoryRecord.model_fields.keys()) | {"explanation"}
 """Names that only a search gives; metadata of the same name is kept, and shown by the routes that do not search."""
@@ -197,12 +208,17 @@ def hit_fields(request: SearchRequest, result: SearchResult) -> list[dict[str, A
     best = max(ordering, default=0.0)
     return [
         {
-            **{name: value for name, value in record_fields(hit.memory, now).items() if name not in SCORE_FIELDS},
+            **_plain_fields(hit, now),
             **_scores(request, hit),
             "relative_score": round(max(0.0, value / best), 4) if best > 0 else 0.0,
         }
         for hit, value in zip(result.hits, ordering, strict=True)
     ]
+
+
+def _plain_fields(hit: Hit, now: datetime) -> dict[str, Any]:
+    """A record without metadata that looks like a score."""
+    return {name: value for name, value in record_fields(hit.memory, now).items() if name not in SCORE_FIELDS}
 
 
 def _scores(request: SearchRequest, hit: Hit) -> dict[str, Any]:

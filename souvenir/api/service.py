@@ -23,6 +23,7 @@ from souvenir.api.long_work import LongWork
 from souvenir.api.transfer_lines import ReadAs
 from souvenir.conversation.agents import Agents
 from souvenir.conversation.blocks import Blocks
+from souvenir.conversation.context import Contexts
 from souvenir.conversation.messages import Conversations
 from souvenir.conversation.pending import index_all_pending
 from souvenir.conversation.sessions import Sessions
@@ -70,6 +71,7 @@ class Service:
     agents: Agents
     blocks: Blocks
     conversations: Conversations
+    contexts: Contexts
     sessions: Sessions
     tiers: Tiers
     removals: Removals
@@ -135,6 +137,7 @@ class Service:
             agents=Agents(engine),
             blocks=Blocks(engine),
             conversations=conversations,
+            contexts=Contexts(engine, conversations, max_messages=settings.max_context_messages),
             sessions=Sessions(engine),
             tiers=Tiers(engine, conversations=conversations, max_messages=settings.session_max_messages),
             removals=Removals(engine, on_jobs_gone=jobs.tell_gone),

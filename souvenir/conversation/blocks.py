@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 import apsw
 
 from memory_engine import MemoryEngine
-from souvenir.conversation.agents import ensured
+from souvenir.conversation.agents import ensured, known
 from souvenir.errors import (
-    AgentNotFound,
     BlockChanged,
     BlockExists,
     BlockNotFound,
@@ -23,9 +22,10 @@ from souvenir.errors import (
     NothingToDo,
 )
 from souvenir.observation.tracing import MemoryOperation, traced
-from souvenir.store import agents
 from souvenir.store import blocks as rows
 from souvenir.store.blocks import Block, BlockDraft, BlockVersion
+from souvenir.store.idempotency import Once, do_once
+from souvenir.store.removal import Removal
 from souvenir.store.transaction import Transaction
 from souvenir.types import Scope
 
@@ -53,7 +53,7 @@ class Blocks:
         self.tracing = engine.tracing
 
     @traced(MemoryOperation.CREATE)
-    def create(self, scope: Scope, draft: BlockDraft) -> Block:
+    def create(self, scope: Scope, draft: BlockDraft, *, once: Once | None = None) -> Block:
         """Make a block, and its agent if that is new.
 
         :raises BlockExists: If there is one of that label. :raises BlockTooLong: If the value is over the limit.
@@ -62,17 +62,20 @@ class Blocks:
 
         def work(tx: Transaction) -> Block:
             ensured(tx)
-            if rows.find(tx.connection, tx.namespace_id, draft.label) is not None:
-                raise BlockExists(draft.label)
-            rows.insert(tx, draft)
-            return _found(tx.connection, tx.namespace_id, draft.label)
+            return do_once(
+                tx,
+                once,
+                lambda: _made(tx, draft),
+                ids=lambda made: [made.uid],
+                again=lambda _: _found(tx.connection, tx.namespace_id, draft.label),
+            )
 
         return self._engine.write(scope, work)
 
     def get(self, scope: Scope, label: str) -> Block:
         """:raises AgentNotFound: If there is no such agent. :raises BlockNotFound: If it has no such block."""
         with self._engine.namespace(scope) as (connection, _):
-            return _found(connection, _agent_id(connection, scope), label)
+            return _found(connection, known(connection, scope).namespace_id, label)
 
     def page(self, scope: Scope, *, offset: int, limit: int) -> tuple[Sequence[Block], int]:
         """In the order in which they were made, which is that of the context, and how many there are.
@@ -80,7 +83,7 @@ class Blocks:
         :raises AgentNotFound: If there is no such agent.
         """
         with self._engine.namespace(scope) as (connection, _):
-            return rows.page(connection, _agent_id(connection, scope), offset=offset, limit=limit)
+            return rows.page(connection, known(connection, scope).namespace_id, offset=offset, limit=limit)
 
     def history(self, scope: Scope, label: str, *, offset: int, limit: int) -> tuple[Sequence[BlockVersion], int]:
         """Every version of a block, newest first, and how many there are.
@@ -88,7 +91,7 @@ class Blocks:
         :raises BlockNotFound: If there is no such block.
         """
         with self._engine.namespace(scope) as (connection, _):
-            block = _found(connection, _agent_id(connection, scope), label)
+            block = _found(connection, known(connection, scope).namespace_id, label)
             return rows.versions(connection, block.id, offset=offset, limit=limit)
 
     @traced(MemoryOperation.UPDATE, records=lambda _: 1)
@@ -105,7 +108,7 @@ class Blocks:
             raise NothingToDo("Nothing to update; give value, description, limit or read_only")
 
         def work(tx: Transaction) -> Block:
-            block = _found(tx.connection, _agent_id(tx.connection, scope), label)
+            block = _found(tx.connection, known(tx.connection, scope).namespace_id, label)
             if expected is not None and block.version not in expected:
                 raise BlockChanged(label, block.version)
             if block.read_only and change.read_only is not False:
@@ -128,18 +131,11 @@ class Blocks:
         """
 
         def work(tx: Transaction) -> Block:
-            block = _found(tx.connection, _agent_id(tx.connection, scope), label)
-            rows.delete(tx, block.id)
+            block = _found(tx.connection, known(tx.connection, scope).namespace_id, label)
+            Removal(tx.connection).blocks([block.id], tx.namespace_id)
             return block
 
         return self._engine.write(scope, work)
-
-
-def _agent_id(connection: apsw.Connection, scope: Scope) -> int:
-    agent = agents.find(connection, scope.namespace)
-    if agent is None:
-        raise AgentNotFound(scope.namespace)
-    return agent.namespace_id
 
 
 def _found(connection: apsw.Connection, namespace_id: int, label: str) -> Block:
@@ -147,6 +143,13 @@ def _found(connection: apsw.Connection, namespace_id: int, label: str) -> Block:
     if block is None:
         raise BlockNotFound(label)
     return block
+
+
+def _made(tx: Transaction, draft: BlockDraft) -> Block:
+    if rows.find(tx.connection, tx.namespace_id, draft.label) is not None:
+        raise BlockExists(draft.label)
+    rows.insert(tx, draft)
+    return _found(tx.connection, tx.namespace_id, draft.label)
 
 
 def _require_room(draft: BlockDraft) -> None:

@@ -24,6 +24,7 @@ from souvenir.passages import PreparedPassage
 from souvenir.store import messages as rows
 from souvenir.store import sessions
 from souvenir.store.agents import Agent
+from souvenir.store.flags import flagged
 from souvenir.store.idempotency import Once, do_once, made_before
 from souvenir.store.messages import Message, MessageDraft, MessageFilter
 from souvenir.store.sessions import Place
@@ -296,7 +297,7 @@ def _filters(connection: apsw.Connection, namespace_id: int, query: MessageQuery
         user = sessions.user_row(connection, namespace_id, query.user)
     if (query.session_id is not None and session is None) or (query.user is not None and user is None):
         return None
-    without = rows.flagged(connection, namespace_id, query.without_topics) if query.without_topics else []
+    without = flagged(connection, PassageKind.MESSAGE, namespace_id, query.without_topics)
     turn = TurnFilter(session_id=session, not_session_id=excluded, user_id=user, role=query.role)
     return Filters(since=query.since, until=query.until, turn=turn, without=tuple(without))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import Future
 from threading import Lock
 
 import numpy as np
@@ -22,28 +23,40 @@ class QueryVectors:
         self._size = size
         self._instruments = instruments
         self._vectors: OrderedDict[str, FloatVector] = OrderedDict()
+        self._under_way: dict[str, Future[FloatVector]] = {}
         self._lock = Lock()
 
     def get(self, text: str, windows: Callable[[], FloatVector]) -> FloatVector:
         """The unit vector (dim,) of a query; read-only, because it is shared.
 
+        Of equal queries at once the first is embedded, and the others wait for its vector or its failure.
+
         :param windows: Embeds the query, if it is not known: the vectors (n, dim) of its windows.
         """
-        known = self._known(text)
-        self._instruments.looked_up_query(hit=known is not None)
+        mine: Future[FloatVector] = Future()
+        with self._lock:
+            known = self._vectors.get(text)
+            if known is not None:
+                self._vectors.move_to_end(text)
+            under_way = self._under_way.setdefault(text, mine) if known is None else mine
+        self._instruments.looked_up_query(hit=known is not None or under_way is not mine)
         if known is not None:
             return known
-        vector = mean_direction(windows())
-        vector.setflags(write=False)
-        self._keep(text, vector)
-        return vector
+        return self._embed(text, windows, mine) if under_way is mine else under_way.result()
 
-    def _known(self, text: str) -> FloatVector | None:
-        with self._lock:
-            vector = self._vectors.get(text)
-            if vector is not None:
-                self._vectors.move_to_end(text)
+    def _embed(self, text: str, windows: Callable[[], FloatVector], done: Future[FloatVector]) -> FloatVector:
+        try:
+            vector = mean_direction(windows())
+            vector.setflags(write=False)
+            self._keep(text, vector)
+            done.set_result(vector)
             return vector
+        except BaseException as error:
+            done.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                del self._under_way[text]
 
     def _keep(self, text: str, vector: FloatVector) -> None:
         with self._lock:

@@ -121,11 +121,6 @@ def update(tx: Transaction, draft: BlockDraft) -> None:
     _keep_version(tx, draft.label)
 
 
-def delete(tx: Transaction, block_id: int) -> None:
-    """Remove a block with every version of it."""
-    tx.connection.execute("DELETE FROM blocks WHERE id = ?", (block_id,))
-
-
 def _keep_version(tx: Transaction, label: str) -> None:
     tx.connection.execute(
         "INSERT INTO block_history (block_id, version, value, description, max_chars, read_only, actor, at) "

@@ -88,7 +88,8 @@ _SELECT = (
     "m.edited_at, m.indexed, m.session_id, m.user_id FROM messages m CROSS JOIN agents a ON "
     "a.namespace_id = m.namespace_id CROSS JOIN sessions s ON s.id = m.session_id LEFT JOIN users u ON u.id = m.user_id"
 )
-"""The order of the joins is fixed: the messages are chosen first."""
+"""The order of the joins is fixed: the messages are chosen first. Where they are chosen by id, a plus before
+`m.namespace_id` keeps SQLite from reading all of the namespace's instead."""
 
 
 def insert(
@@ -162,7 +163,7 @@ def mark_indexed(connection: apsw.Connection, message_id: int) -> None:
 def by_uid(connection: apsw.Connection, namespace_id: int, uids: Sequence[str]) -> dict[str, Message]:
     """Those of the messages that exist."""
     rows = connection.execute(
-        f"{_SELECT} WHERE m.uid IN (SELECT value FROM json_each(?)) AND m.namespace_id = ?",
+        f"{_SELECT} WHERE m.uid IN (SELECT value FROM json_each(?)) AND +m.namespace_id = ?",
         (json.dumps(list(uids)), namespace_id),
     )
     return {row[1]: _message_of(row) for row in rows}
@@ -171,7 +172,7 @@ def by_uid(connection: apsw.Connection, namespace_id: int, uids: Sequence[str]) 
 def by_id(connection: apsw.Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Message]:
     """Those of the messages that exist."""
     rows = connection.execute(
-        f"{_SELECT} WHERE m.id IN (SELECT value FROM json_each(?)) AND m.namespace_id = ?",
+        f"{_SELECT} WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.namespace_id = ?",
         (ids_parameter(ids), namespace_id),
     )
     return {row[0]: _message_of(row) for row in rows}
@@ -209,7 +210,7 @@ def around(
 ) -> list[Message]:
     """These messages and those at the positions around them, each once: session by session, in order."""
     rows = connection.execute(
-        f"{_SELECT} WHERE m.namespace_id = ? AND m.id IN (SELECT n.id FROM json_each(?) j "
+        f"{_SELECT} WHERE +m.namespace_id = ? AND m.id IN (SELECT n.id FROM json_each(?) j "
         "JOIN messages h ON h.id = j.value JOIN messages n ON n.session_id = h.session_id "
         "AND n.position BETWEEN h.position - ? AND h.position + ?) ORDER BY m.session_id, m.position",
         (namespace_id, ids_parameter(ids), before, after),
@@ -237,17 +238,6 @@ def namespaces_with_pending(connection: apsw.Connection) -> list[str]:
         "AND id NOT IN (SELECT owner_id FROM removals WHERE kind = 'namespace') ORDER BY id"
     )
     return [name for (name,) in rows]
-
-
-def flagged(connection: apsw.Connection, namespace_id: int, topics: Iterable[str]) -> list[int]:
-    """Ids of the messages that are flagged with one of these sensitive topics."""
-    rows: Any = connection.execute(
-        "SELECT id FROM messages WHERE namespace_id = ? AND json_extract(metadata, '$.sensitive_topics') IS NOT NULL "
-        "AND EXISTS (SELECT 1 FROM json_each(metadata, '$.sensitive_topics') WHERE value IN "
-        "(SELECT value FROM json_each(?)))",
-        (namespace_id, json.dumps(list(topics))),
-    )
-    return [id_ for (id_,) in rows]
 
 
 def _where(namespace_id: int, chosen: MessageFilter) -> tuple[str, list[Any]]:

@@ -207,3 +207,18 @@ def test_the_blocks_of_two_agents_are_apart(client: TestClient):
     assert client.get("/memory-blocks/other/human").json()["value"] == "Name: Bob"
     client.delete("/memory-blocks/other/human")
     assert client.get(PATH).json()["value"] == "Name: Alice"
+
+
+def test_a_block_is_made_once_for_one_idempotency_key(client: TestClient):
+    body, key = {"agent_name": "my_agent", "label": "human", "value": "v"}, {"Idempotency-Key": "k1"}
+    made = client.post("/memory-blocks", json=body, headers=key)
+    changed = change(client, value="later").json()
+    again = client.post("/memory-blocks", json=body, headers=key)
+    assert (again.status_code, again.json(), again.headers["Idempotency-Replayed"]) == (200, changed, "true")
+    assert again.headers["ETag"] == '"2"'
+    assert "Idempotency-Replayed" not in made.headers
+    other = client.post("/memory-blocks", json={**body, "value": "w"}, headers=key)
+    assert refusal(other) == (422, "idempotency_key_reused")
+    client.delete(PATH)
+    anew = client.post("/memory-blocks", json=body, headers=key).json()
+    assert (anew["version"], anew["id"] == changed["id"]) == (1, False)

@@ -47,7 +47,7 @@ WIRE = {
     "GET /sessions/{agent_name}/{session_id}/messages",
     *("POST /memory-blocks", "GET /memory-blocks/{agent_name}", "GET /memory-blocks/{agent_name}/{label}"),
     *("PUT /memory-blocks/{agent_name}/{label}", "DELETE /memory-blocks/{agent_name}/{label}"),
-    "GET /memory-blocks/{agent_name}/{label}/history",
+    *("GET /memory-blocks/{agent_name}/{label}/history", "POST /context/{agent_name}"),
     *("POST /remember", "POST /forget", "POST /recall", "POST /recall/search"),
     *("GET /preferences/{agent_name}", "GET /preferences/{agent_name}/{key}"),
     *("PUT /preferences/{agent_name}/{key}", "DELETE /preferences/{agent_name}/{key}"),

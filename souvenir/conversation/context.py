@@ -1,0 +1,265 @@
+"""The context of an agent for one query: its blocks, and what was found of its messages and memories, as text.
+
+Blocks are always there. Searches are waited for until a deadline; what is missing then, or failed, is named, and never
+an empty list that could mean either. Nothing of the running session is found, nor what is flagged with a hidden topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from typing import TypeVar
+
+import structlog
+
+from memory_engine import MemoryEngine
+from souvenir.conversation.agents import known
+from souvenir.conversation.budget import fitted
+from souvenir.conversation.context_text import stable_prefix, volatile_tail
+from souvenir.conversation.evidence import FINDS_READ, Evidence, Find, evidence
+from souvenir.conversation.excerpts import BESIDE, Excerpt, excerpts
+from souvenir.conversation.in_time import InTime, result_of
+from souvenir.conversation.messages import Conversations, MessageHit, MessageQuery, MessageSearch
+from souvenir.deadlines import Deadline, deadline, time_left
+from souvenir.errors import DeadlineExceeded, SouvenirError
+from souvenir.observation.tracing import MemoryOperation, Tracing, traced
+from souvenir.passages import searched_text
+from souvenir.privacy.policy import PrivacyPolicy
+from souvenir.search.profiles import LEGIBLE_SHARE
+from souvenir.store import blocks as block_rows
+from souvenir.store.blocks import Block
+from souvenir.store.flags import SENSITIVE_TOPICS, flagged
+from souvenir.store.messages import Message
+from souvenir.types import Filters, Hit, Memory, PassageKind, Scope, SearchQuery, SearchResult
+
+T = TypeVar("T")
+
+DEFAULT_MAX_TOKENS = 2_000
+DEFAULT_DEADLINE_S = 10.0
+"""A model that is to be asked has waited long by then."""
+
+MAX_MEMORIES = 5
+
+MESSAGES, MEMORIES, DEADLINE, BLOCKS_OVER_BUDGET = "messages", "memories", "deadline", "blocks_over_budget"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextQuery:
+    """What a model is about to be asked.
+
+    :param session_id: The running session, of which nothing is past.
+    :param user: Only what was said with this user.
+    :param max_tokens: Of the text, by the embedding model's tokenizer.
+    :param exclude_topics: Sensitive topics that stay out, beside those that the agent's policy hides.
+    """
+
+    text: str
+    session_id: str | None = None
+    user: str | None = None
+    max_tokens: int = DEFAULT_MAX_TOKENS
+    deadline_s: float = DEFAULT_DEADLINE_S
+    exclude_topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """How many of those found are not in the text, since the budget has no room for them."""
+
+    messages: int
+    memories: int
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`degraded` names the arms and parts that could not run or were not done in time; empty means that all did.
+
+    :param messages: Best first, and so are `memories`.
+    :param stable_prefix: The blocks as text; `volatile_tail` is what follows it.
+    """
+
+    blocks: Sequence[Block]
+    messages: Sequence[MessageHit]
+    memories: Sequence[Hit]
+    stable_prefix: str
+    volatile_tail: str
+    tokens: int
+    evidence: Evidence
+    degraded: Sequence[str]
+    dropped: Dropped
+
+    @property
+    def text(self) -> str:
+        return self.stable_prefix + self.volatile_tail
+
+    @property
+    def stable_etag(self) -> str:
+        """Of two equal prefixes the same."""
+        return sha256(self.stable_prefix.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is certain before anything is searched for."""
+
+    namespace_id: int
+    blocks: Sequence[Block]
+    hidden_topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Talks:
+    """What was found of messages, and the turns around that."""
+
+    found: MessageSearch
+    around: Sequence[Message] = ()
+
+
+class Contexts:
+    """Contexts of the agents of one engine. Safe to use from any thread.
+
+    :param max_messages: Messages found for one context.
+    """
+
+    def __init__(self, engine: MemoryEngine, conversations: Conversations, *, max_messages: int) -> None:
+        self._engine = engine
+        self._conversations = conversations
+        self._max_messages = max_messages
+        self._in_time = InTime()
+
+    @property
+    def tracing(self) -> Tracing:
+        return self._engine.tracing
+
+    @traced(MemoryOperation.SEARCH, records=lambda context: len(context.messages) + len(context.memories))
+    def build(self, scope: Scope, query: ContextQuery) -> Context:
+        """The context for a query, soon after its deadline at the latest.
+
+        :raises AgentNotFound: If there is no such agent.
+        :raises DeadlineExceeded: If not even the blocks could be read in time.
+        """
+        with deadline(time_left(query.deadline_s)) as until:
+            known_part = self._in_time.start("context-blocks", partial(self._known, scope, query))
+            certain = result_of(known_part, until)
+            messages_part = self._in_time.start("context-messages", partial(self._messages, scope, query, certain))
+            memories_part = self._in_time.start("context-memories", partial(self._memories, scope, query, certain))
+            missing: list[str] = []
+            talks = _awaited(MESSAGES, messages_part, until, missing) or _Talks(MessageSearch(()))
+            memories = _awaited(MEMORIES, memories_part, until, missing) or SearchResult(query.text, ())
+        return self._assembled(query, certain.blocks, talks, memories, missing)
+
+    # --- parts -------------------------------------------------------------------------------------------------
+
+    def _known(self, scope: Scope, query: ContextQuery) -> _Known:
+        with self._engine.namespace(scope) as (connection, _):
+            agent = known(connection, scope)
+            blocks, _ = block_rows.page(connection, agent.namespace_id)
+        hidden = frozenset([*PrivacyPolicy.of_json(agent.policy).hidden_topics, *query.exclude_topics])
+        return _Known(agent.namespace_id, blocks, hidden)
+
+    def _messages(self, scope: Scope, query: ContextQuery, certain: _Known) -> _Talks:
+        if not self._max_messages:
+            return _Talks(MessageSearch(()))
+        wanted = MessageQuery(
+            query.text,
+            limit=self._max_messages,
+            user=query.user,
+            exclude_session_id=query.session_id,
+            without_topics=tuple(certain.hidden_topics),
+        )
+        found = self._conversations.search(scope, wanted)
+        chosen = [hit.message for hit in found.hits]
+        around = self._conversations.neighbours(scope, chosen, before=BESIDE, after=BESIDE) if chosen else ()
+        return _Talks(found, [turn for turn in around if _may_be_shown(turn, query.user, certain.hidden_topics)])
+
+    def _memories(self, scope: Scope, query: ContextQuery, certain: _Known) -> SearchResult:
+        with self._engine.namespace(scope) as (connection, _):
+            hidden = flagged(connection, PassageKind.MEMORY, certain.namespace_id, certain.hidden_topics)
+        filters = Filters(without=tuple(hidden))
+        return self._engine.search(scope, SearchQuery(query.text, MAX_MEMORIES, filters=filters))
+
+    # --- the whole ---------------------------------------------------------------------------------------------
+
+    def _assembled(
+        self,
+        query: ContextQuery,
+        blocks: Sequence[Block],
+        talks: _Talks,
+        memories: SearchResult,
+        missing: Sequence[str],
+    ) -> Context:
+        prefix = stable_prefix(blocks)
+        found: list[MessageHit | Hit] = sorted([*talks.found.hits, *memories.hits], key=lambda hit: -hit.score)
+
+        def best(kept: int) -> tuple[list[Memory], list[Excerpt]]:
+            messages = [hit.message for hit in found[:kept] if isinstance(hit, MessageHit)]
+            return [hit.memory for hit in found[:kept] if isinstance(hit, Hit)], excerpts(messages, talks.around)
+
+        def tail_of(kept: int) -> str:
+            return volatile_tail(*best(kept), follows=bool(prefix))
+
+        done = fitted(prefix, tail_of, len(found), self._tokens, max_tokens=query.max_tokens)
+        over = [BLOCKS_OVER_BUDGET] if done.tokens > query.max_tokens else []
+        return Context(
+            blocks=blocks,
+            messages=talks.found.hits,
+            memories=memories.hits,
+            stable_prefix=prefix,
+            volatile_tail=done.tail,
+            tokens=done.tokens,
+            evidence=self._evidence(query.text, found),
+            degraded=tuple(dict.fromkeys([*talks.found.degraded, *memories.degraded, *missing, *over])),
+            dropped=_dropped(talks.found.hits, memories.hits, *best(done.kept)),
+        )
+
+    def _evidence(self, question: str, found: Sequence[MessageHit | Hit]) -> Evidence:
+        asked = {word.term for word in self._engine.analyser.query_words(question)}
+        legible = self._engine.models.serving.embedder.known_share(question) >= LEGIBLE_SHARE
+        finds = [self._find(hit, read=place < FINDS_READ) for place, hit in enumerate(found)]
+        return evidence(asked, finds if legible else [replace(find, similarity=None) for find in finds])
+
+    def _find(self, hit: MessageHit | Hit, *, read: bool) -> Find:
+        """:param read: Whether its words are looked at."""
+        terms = self._engine.analyser.terms
+        if isinstance(hit, Hit):
+            return Find(hit.parts.similarity, hit.score, terms(hit.memory.text) if read else ())
+        content, speaker = hit.message.content, hit.message.speaker
+        words = terms(searched_text(content, speaker)) if read else ()
+        return Find(hit.similarity, hit.score, words, frozenset(terms(speaker or "")))
+
+    def _tokens(self, text: str) -> int:
+        return len(self._engine.models.serving.embedder.token_offsets(text))
+
+
+def _awaited(name: str, part: Future[T], until: Deadline, missing: list[str]) -> T | None:
+    """What a part says; if it fails or is late, it is named in `missing`, which is what the caller is told."""
+    try:
+        return result_of(part, until)
+    except DeadlineExceeded:
+        missing += [name, DEADLINE]
+    except SouvenirError as error:
+        log.warning("context_part_failed", part=name, code=error.code, reason=error.message)
+        missing.append(name)
+    except Exception:  # noqa: BLE001 - a part's boundary: `InTime` logged it, and the blocks are of use without it
+        missing.append(name)
+    return None
+
+
+def _dropped(
+    messages: Sequence[MessageHit], memories: Sequence[Hit], memories_shown: Sequence[Memory], shown: Sequence[Excerpt]
+) -> Dropped:
+    """One that stands beside a better one is shown all the same."""
+    in_text = {turn.id for run in shown for turn in run}
+    left_out = sum(hit.message.id not in in_text for hit in messages)
+    return Dropped(left_out, len(memories) - len(memories_shown))
+
+
+def _may_be_shown(turn: Message, user: str | None, hidden_topics: frozenset[str]) -> bool:
+    """Whether a turn beside one that was found may be shown: not if the search itself would have kept it out."""
+    of_others = user is not None and turn.user not in (None, user)
+    topics = (turn.metadata or {}).get(SENSITIVE_TOPICS) or ()
+    return not of_others and hidden_topics.isdisjoint([topics] if isinstance(topics, str) else topics)

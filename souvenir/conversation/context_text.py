@@ -1,0 +1,121 @@
+"""A context as text that a model can be given as it is: blocks first, then memories and excerpts of conversations.
+
+    ## Memory
+
+    ### human
+    Name: Alice
+
+    ## Relevant Memories
+
+    - 2025-03-30: Alice leads the billing team.
+
+    ## Relevant Past Conversations
+
+    ### 2025-04-02
+
+    **User**: My name is Alice and I live in Boston.
+
+    **Assistant**: Nice to meet you, Alice!
+
+Invariants: the part about blocks depends on nothing but the blocks. Every line that begins with `#` or `**` is ours,
+whatever was stored: such a line of a stored text gets a backslash before it, also where blanks or signs that nobody
+sees go before. Lines of a memory after its first are indented, so that every line of that section that begins with `-`
+is ours too. Pure functions.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from souvenir.conversation.excerpts import Excerpt
+from souvenir.store.blocks import Block
+from souvenir.store.messages import Message
+from souvenir.types import Memory
+
+SHOWN_CHARS = 500
+"""Of one message or memory; the rest of a longer one is left out."""
+
+ELLIPSIS = "…"
+
+_OURS = ("#", "**")
+_MAX_NAME_CHARS = 100
+
+
+def stable_prefix(blocks: Iterable[Block]) -> str:
+    """The blocks, each under its label; empty if none has a value."""
+    shown = [f"### {block.label}\n{_escaped(block.value.strip())}" for block in blocks if block.value.strip()]
+    return _section("Memory", shown) if shown else ""
+
+
+def volatile_tail(memories: Sequence[Memory], excerpts: Sequence[Excerpt], *, follows: bool) -> str:
+    """What was found, oldest first.
+
+    :param follows: Whether it stands after blocks, from which an empty line parts it.
+    """
+    dated = sorted(memories, key=lambda memory: (memory.occurred_at, memory.id))
+    sections = []
+    if dated:
+        sections.append(_section("Relevant Memories", ["\n".join(map(_memory, dated))]))
+    if excerpts:
+        sections.append(_section("Relevant Past Conversations", list(map(_excerpt, excerpts))))
+    return ("\n" if follows and sections else "") + "\n".join(sections)
+
+
+def shortened(text: str, max_chars: int = SHOWN_CHARS) -> str:
+    """The text, or its beginning up to a word's end with an ellipsis; a word that is very long is cut in two."""
+    if len(text) <= max_chars:
+        return text
+    kept = text[: max_chars - len(ELLIPSIS)]
+    end = (
+        len(kept)
+        if text[len(kept)].isspace()
+        else max((at for at, sign in enumerate(kept) if sign.isspace()), default=0)
+    )
+    return kept[: end if end >= max_chars // 2 else len(kept)].rstrip() + ELLIPSIS
+
+
+def _section(title: str, parts: Sequence[str]) -> str:
+    return f"## {title}\n\n" + "\n\n".join(parts) + "\n"
+
+
+def _memory(memory: Memory) -> str:
+    lines = _escaped(shortened(memory.text.strip())).split("\n")
+    return f"- {_day(memory.occurred_at)}: " + "\n  ".join(lines)
+
+
+def _excerpt(excerpt: Excerpt) -> str:
+    days = sorted({_day(turn.created_at) for turn in excerpt})
+    heading = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    return "\n\n".join([f"### {heading}", *map(_turn, excerpt)])
+
+
+def _turn(message: Message) -> str:
+    name = _name(message.speaker or "") or message.role.value.capitalize()
+    return f"**{name}**: {_escaped(shortened(message.content.strip()))}"
+
+
+def _name(name: str) -> str:
+    """A speaker's name on one line, in which no asterisk ends what is bold."""
+    words = " ".join(name.split())[:_MAX_NAME_CHARS].strip()
+    return words.replace("\\", "\\\\").replace("*", "\\*")
+
+
+def _day(at: datetime) -> str:
+    return at.date().isoformat()
+
+
+def _escaped(text: str) -> str:
+    """The text with a backslash before what would read as structure of ours, and every line break a newline."""
+    return "\n".join(map(_escaped_line, text.splitlines()))
+
+
+def _escaped_line(line: str) -> str:
+    seen = next((at for at, sign in enumerate(line) if not _is_unseen(sign)), len(line))
+    return f"{line[:seen]}\\{line[seen:]}" if line.startswith(_OURS, seen) else line
+
+
+def _is_unseen(sign: str) -> bool:
+    """Blanks, control and format characters, and marks that belong to the sign before them."""
+    return unicodedata.category(sign)[0] in "ZCM"

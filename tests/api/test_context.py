@@ -1,0 +1,166 @@
+"""The context over HTTP: what the seed's clients send and read, with the real model, and what a key may see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app import create_app
+from souvenir.index.registry import IndexKey
+from souvenir.settings import Settings
+from souvenir.types import PassageKind, Scope
+from tests.api.conftest import BASE_URL, KEY, Start
+from tests.api.test_agents import key_for
+
+ENV = {"X-API-Key": KEY}
+
+
+@pytest.fixture(scope="module")
+def real_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """The service with the model that it comes with."""
+    settings = Settings(data_dir=tmp_path_factory.mktemp("real"))
+    with TestClient(create_app(settings), base_url=BASE_URL) as client:
+        yield client
+
+
+def context(client: TestClient, query: str, agent: str = "my_agent", **fields: Any) -> dict[str, Any]:
+    answer = client.post(f"/context/{agent}", json={"query": query, **fields})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def say(client: TestClient, content: str, agent: str = "my_agent", role: str = "user", **fields: Any) -> dict[str, Any]:
+    body = {"agent_name": agent, "role": role, "content": content, **fields}
+    answer = client.post("/messages", json=body)
+    assert answer.status_code == 200, answer.text
+    message: dict[str, Any] = answer.json()
+    return message
+
+
+def test_an_agent_that_was_told_a_favorite_color_knows_it_in_a_later_session(real_client: TestClient):
+    agent = real_client.post("/agents", json={"name": "my_agent"}).json()
+    block = real_client.post(
+        "/memory-blocks", json={"agent_name": "my_agent", "label": "human", "value": "Name: Alice\nLocation: Boston"}
+    ).json()
+    said = [
+        ("user", "Can you recommend a good bakery near the harbour?"),
+        ("assistant", "Try the one at the old fish market, they bake their own bread."),
+        ("user", "By the way, I love blue. I painted my whole kitchen in it."),
+        ("assistant", "Blue is a calm colour for a kitchen."),
+        ("user", "What time does the train to New York leave on Sundays?"),
+        ("assistant", "There is one every hour from seven in the morning on."),
+    ]
+    for role, content in said:
+        say(real_client, content, role=role, session_id="monday", created_at="2025-03-31T10:00:00Z")
+    question = say(real_client, "What's my favorite color?", session_id="tuesday")
+
+    found = context(real_client, "What's my favorite color?", agent_name="my_agent", session_id="tuesday")
+
+    assert found["memory_blocks"] == [block]
+    best = found["relevant_messages"][0]
+    assert best["content"] == "By the way, I love blue. I painted my whole kitchen in it."
+    assert best["agent_id"] == agent["id"]
+    assert best["role"] == "user"
+    assert 0.3 < best["similarity"] <= 1.0
+    assert question["id"] not in [message["id"] for message in found["relevant_messages"]]
+    assert found["text"] == found["stable_prefix"] + found["volatile_tail"]
+    assert found["text"].startswith("## Memory\n\n### human\nName: Alice\nLocation: Boston\n\n## Relevant Past")
+    assert "\n### 2025-03-31\n\n" in found["text"]
+    assert "**User**: By the way, I love blue. I painted my whole kitchen in it." in found["text"]
+    assert "What's my favorite color?" not in found["text"]
+    tokens = real_client.app.state.service.engine.models.serving.embedder.token_offsets(found["text"])  # type: ignore[attr-defined]
+    assert found["tokens"] == len(tokens)
+    assert (found["degraded"], found["dropped"]) == ([], {"messages": 0, "memories": 0})
+    assert found["evidence"] in {"strong", "weak"}
+    assert context(real_client, "How do I sharpen a chainsaw?")["evidence"] == "none"
+
+
+def test_a_small_budget_is_kept_with_the_real_tokenizer(real_client: TestClient):
+    for number in range(12):
+        say(
+            real_client,
+            f"Recipe {number}: " + "flour, sugar, crème fraîche. " * 30,
+            agent="cook",
+            session_id=str(number),
+        )
+    for max_tokens in (64, 200, 1000):
+        found = context(real_client, "Which recipe has sugar?", agent="cook", max_tokens=max_tokens)
+        assert found["tokens"] <= max_tokens
+        assert len(found["relevant_messages"]) == 10
+        assert 0 < found["dropped"]["messages"] <= 10
+
+
+def test_memories_of_the_namespace_are_in_its_context(client: TestClient):
+    client.post("/agents", json={"name": "my_agent"})
+    memory = {"text": "colour red", "source": "notes", "metadata": {"category": "taste", "score": 7}}
+    client.post("/memory/add", json=memory, headers={"X-Namespace": "my_agent"})
+    client.post("/memory/add", json={**memory, "text": "colour elsewhere"})
+    [found] = context(client, "colour")["relevant_memories"]
+    assert (found["text"], found["category"]) == ("colour red", "taste")
+    assert found["score"] != 7
+    assert found["similarity"] > 0
+
+
+def test_the_context_of_nobody_is_404_and_makes_nobody(client: TestClient):
+    answer = client.post("/context/nobody", json={"query": "q"})
+    assert (answer.status_code, answer.json()["code"]) == (404, "agent_not_found")
+    assert client.get("/agents").json()["total"] == 0
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"query": ""},
+        {"max_tokens": 63},
+        {"max_tokens": 200_001},
+        {"deadline_ms": 0},
+        {"deadline_ms": 60_001},
+        {"session_id": ""},
+        {"exclude_topics": [""]},
+    ],
+    ids=str,
+)
+def test_a_field_that_cannot_be_used_is_422(client: TestClient, fields: dict[str, Any]):
+    client.post("/agents", json={"name": "my_agent"})
+    assert client.post("/context/my_agent", json={"query": "q", **fields}).status_code == 422
+
+
+def test_max_context_messages_bounds_what_is_found(start: Start):
+    client = start(max_context_messages=2)
+    for number in range(4):
+        say(client, f"colour {number}", session_id=str(number))
+    assert len(context(client, "colour")["relevant_messages"]) == 2
+
+
+def test_no_messages_are_found_where_the_setting_wants_none(start: Start):
+    client = start(max_context_messages=0)
+    say(client, "colour", session_id="past")
+    found = context(client, "colour")
+    assert (found["relevant_messages"], found["degraded"]) == ([], [])
+
+
+def test_a_search_that_is_held_up_gets_an_answer_before_it_ends(client: TestClient):
+    client.post("/memory-blocks", json={"agent_name": "my_agent", "label": "human", "value": "Name: Alice"})
+    say(client, "colour", session_id="past")
+    engine = client.app.state.service.engine  # type: ignore[attr-defined]
+    with engine.namespace(Scope("my_agent")) as (_, namespace):
+        pass
+    index = engine.models.serving.registry.get(IndexKey(namespace.id, PassageKind.MESSAGE))
+    with index.lock.write():
+        found = context(client, "colour", deadline_ms=300)
+    assert found["degraded"] == ["messages", "deadline"]
+    assert found["memory_blocks"][0]["value"] == "Name: Alice"
+    assert found["text"] == "## Memory\n\n### human\nName: Alice\n"
+
+
+def test_a_key_of_another_agent_gets_no_context(start: Start):
+    client = start(api_key=KEY)
+    client.headers.update(ENV)
+    say(client, "colour", agent="mine", session_id="past")
+    other = key_for(client, namespace="other")
+    answer = client.post("/context/mine", json={"query": "colour"}, headers=other)
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
