@@ -41,6 +41,7 @@ from souvenir.api import (
     keys,
     maintenance,
     messages,
+    privacy,
     reads,
     removals,
     replacing,
@@ -74,7 +75,7 @@ log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, reads, deletes, duplicates),
-    *(agents, users, agent_export, messages, sessions, removals, blocks, context, tiers, windows),
+    *(agents, users, agent_export, messages, sessions, removals, blocks, context, tiers, windows, privacy),
     *(transfer, jobs, backups, keys, audit, maintenance, figures, docs),
 )
 

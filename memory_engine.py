@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from threading import Lock
 from typing import TypeVar
@@ -20,6 +21,7 @@ from souvenir.engine.maintenance import Maintenance
 from souvenir.engine.models import Models
 from souvenir.engine.recall import Found
 from souvenir.engine.schedule import back_up_if_due
+from souvenir.engine.screening import Screening
 from souvenir.engine.searching import Searching, memories_of
 from souvenir.engine.vitals import Vitals, vitals_of
 from souvenir.errors import NothingToDo, Overloaded, ServiceClosing
@@ -28,6 +30,7 @@ from souvenir.moments import utc_now
 from souvenir.observation.instruments import Instruments, Stage
 from souvenir.observation.tracing import MemoryOperation, traced
 from souvenir.passages import PreparedPassage
+from souvenir.privacy.rules import PrivacyRules
 from souvenir.search.duplicates import same_words
 from souvenir.settings import Settings
 from souvenir.store import reads
@@ -58,6 +61,7 @@ from souvenir.types import (
     Stats,
     SupersedeOutcome,
     UpsertOutcome,
+    without_notes,
 )
 
 T = TypeVar("T")
@@ -76,11 +80,19 @@ log = structlog.get_logger(__name__)
 class MemoryEngine:
     """Open with `MemoryEngine.open`; safe to call from any thread; raises the errors of `souvenir.errors`."""
 
-    def __init__(self, settings: Settings, embedder: Embedder, database: Database, instruments: Instruments) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        embedder: Embedder,
+        database: Database,
+        rules: PrivacyRules,
+        instruments: Instruments,
+    ) -> None:
         self._settings = settings
         self._instruments = instruments
         self.tracing = instruments.tracing
         self._database = database
+        self.screening = Screening(rules, database)
         self.analyser = Analyser(settings.analyser_language)
         self._duplicate_locks = [Lock() for _ in range(_DUPLICATE_LOCKS)]
         self._maintenance = Maintenance(self._maintain, interval_s=settings.snapshot_interval_s)
@@ -102,11 +114,13 @@ class MemoryEngine:
         """:param model_spec: What the embedder is made from again; noted beside the vectors.
 
         :raises StoreUnusable: If the data folder must not be opened; the sentence says what to do.
+        :raises PrivacyRulesUnusable: If the rules cannot be used; the sentence says why.
         """
         chosen = instruments or Instruments()
+        rules = PrivacyRules.load(settings.privacy_rules_path)
         database = Database.open(settings, embedder.model_id, chosen, model_spec=model_spec)
         try:
-            return cls(settings, embedder, database, chosen)
+            return cls(settings, embedder, database, rules, chosen)
         except BaseException:
             database.close()
             raise
@@ -132,6 +146,7 @@ class MemoryEngine:
     def add(self, scope: Scope, draft: MemoryDraft, *, on_duplicate: OnDuplicate | None = None) -> AddOutcome:
         """Store one memory, unless `on_duplicate` says otherwise of a text that is nearly there already."""
         require_writable(scope, draft.source)
+        draft = self.screening.draft(scope, draft)
         [passages] = self.prepare([draft.text])
         if on_duplicate in (None, OnDuplicate.ADD):
             return AddOutcome(AddAction.ADDED, self.write(scope, lambda tx: tx.insert(draft, passages)).id)
@@ -156,6 +171,7 @@ class MemoryEngine:
         """
         for draft in drafts:
             require_writable(scope, draft.source)
+        drafts = [self.screening.draft(scope, draft) for draft in drafts]
         prepared = self.prepare([draft.text for draft in drafts])
         if not deduplicate:
             return self._insert_all(scope, list(zip(drafts, prepared, strict=True)))
@@ -175,6 +191,7 @@ class MemoryEngine:
 
         :raises InvalidRequest: If a draft has no key.
         """
+        drafts = [self.screening.draft(scope, draft) for draft in drafts]
         prepared = self.prepare([draft.text for draft in drafts])
 
         def work(tx: Transaction) -> list[UpsertOutcome]:
@@ -190,6 +207,7 @@ class MemoryEngine:
         """
         if patch == MemoryPatch():
             raise NothingToDo("Nothing to update; give text, source, metadata_patch, pinned or archived")
+        patch = self.screening.patch(scope, patch)
         passages = [] if patch.text is None else self.prepare([patch.text])[0]
         return self.write(scope, lambda tx: tx.memory(tx.update(memory_id, patch, passages).id))
 
@@ -209,13 +227,13 @@ class MemoryEngine:
         :raises MemoryNotFound: If there is no such memory.
         :raises Conflict: If it is pinned or archived already.
         """
+        text, metadata = self.screening.content(scope, text, metadata)
         [passages] = self.prepare([text])
 
         def work(tx: Transaction) -> SupersedeOutcome:
             old = tx.living_memory(memory_id, hint="unpin it before superseding it")
-            draft = MemoryDraft(
-                text, source or old.source, {**old.metadata, **(metadata or {})}, key=old.key, document_at=document_at
-            )
+            carried = {**without_notes(old.metadata), **(metadata or {})}
+            draft = MemoryDraft(text, source or old.source, carried, key=old.key, document_at=document_at)
             return SupersedeOutcome(old, tx.supersede(old, draft, passages).id)
 
         return self.write(scope, work)
@@ -231,11 +249,12 @@ class MemoryEngine:
         chosen = sorted(set(ids))
         if len(chosen) < 2:
             raise NothingToDo("A merge takes the ids of at least two different memories")
+        text, notes = self.screening.content(scope, text, {})
         [passages] = self.prepare([text])
 
         def work(tx: Transaction) -> MergeOutcome:
             olds = [tx.living_memory(memory_id, hint="unpin it before merging it") for memory_id in chosen]
-            metadata = {MERGED_FROM: chosen}
+            metadata = {**(notes or {}), MERGED_FROM: chosen}
             merged = tx.insert(MemoryDraft(text, source, metadata), passages, action="merge")
             for old in olds:
                 tx.archive(old, action="merged")
@@ -330,7 +349,7 @@ class MemoryEngine:
 
     def nearest(self, scope: Scope, text: str) -> tuple[Memory, float] | None:
         """The living memory most similar to a text, and the cosine between them."""
-        return self.nearest_of(scope, self.prepare([text])[0])
+        return self.nearest_of(scope, self.prepare([self.screening.query(scope, text)])[0])
 
     def nearest_of(
         self, scope: Scope, passages: Sequence[PreparedPassage], *, include_archived: bool = False
@@ -344,7 +363,7 @@ class MemoryEngine:
 
         :raises SearchUnavailable: If no arm can run.
         """
-        return self._searching.search(scope, query)
+        return replace(self._searching.search(scope, self._screened(scope, query)), query=query.text)
 
     def search_many(self, scope: Scope, queries: Sequence[SearchQuery]) -> Sequence[SearchResult]:
         return [self.search(scope, query) for query in queries]
@@ -441,7 +460,7 @@ class MemoryEngine:
 
         :param owner_ids: The owners that may be found, if filters outside of the index chose them.
         """
-        return self._searching.recall(scope, kind, query, owner_ids)
+        return self._searching.recall(scope, kind, self._screened(scope, query), owner_ids)
 
     def write(self, scope: Scope, work: Callable[[Transaction], T]) -> T:
         """Run `work` in one durable transaction; the indexes know it when this returns.
@@ -468,6 +487,9 @@ class MemoryEngine:
 
     def _insert_all(self, scope: Scope, prepared: Sequence[tuple[MemoryDraft, Sequence[PreparedPassage]]]) -> list[int]:
         return self.write(scope, lambda tx: [tx.insert(draft, passages).id for draft, passages in prepared])
+
+    def _screened(self, scope: Scope, query: SearchQuery) -> SearchQuery:
+        return replace(query, text=self.screening.query(scope, query.text))
 
     def _duplicate_lock(self, scope: Scope) -> Lock:
         """Held from the check to the write, so that of two equal texts that come at once only one is new."""

@@ -21,6 +21,14 @@ FloatVector = NDArray[np.float32]
 
 JsonObject = Mapping[str, Any]
 
+SENSITIVE_TOPICS, SENSITIVE_DATA = "sensitive_topics", "sensitive_data"
+"""Keys of metadata under which the service notes what a text touches and what was found in it."""
+
+
+def without_notes(metadata: JsonObject) -> JsonObject:
+    """Metadata of a text that another one takes the place of."""
+    return {key: value for key, value in metadata.items() if key not in (SENSITIVE_TOPICS, SENSITIVE_DATA)}
+
 
 class Embedder(Protocol):
     """Turns text into vectors. Safe to call from many threads."""

@@ -26,6 +26,7 @@ from souvenir.conversation.blocks import Blocks
 from souvenir.conversation.context import Contexts
 from souvenir.conversation.messages import Conversations
 from souvenir.conversation.pending import index_all_pending
+from souvenir.conversation.rescan import Rescan
 from souvenir.conversation.sessions import Sessions
 from souvenir.conversation.tiers import Tiers
 from souvenir.embedding.factory import embedder_of
@@ -105,7 +106,7 @@ class Service:
         transfer = TransferParts.open(engine, settings, ReadAs())
         jobs = Jobs(
             engine,
-            [deduplication, reembedding, *transfer.handlers],
+            [deduplication, reembedding, Rescan(engine), *transfer.handlers],
             queue_max=settings.job_queue_max,
             retention_days=settings.job_retention_days,
             on_end=transfer.spools.sweep,

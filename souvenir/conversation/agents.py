@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import apsw
 
 from memory_engine import MemoryEngine
-from souvenir.errors import AgentNotFound
+from souvenir.errors import AgentNotFound, InvalidRequest
+from souvenir.privacy.policy import PrivacyPolicy
 from souvenir.store import agents as rows
 from souvenir.store.agents import Agent, AgentCounts
 from souvenir.store.idempotency import Once, do_once
@@ -32,6 +33,8 @@ class Agents:
 
     def create(self, scope: Scope, metadata: JsonObject | None = None, *, once: Once | None = None) -> Agent:
         """The scope's agent, made if it is new; metadata of one that has some stays."""
+        if metadata is not None:
+            metadata = self._engine.screening.metadata(scope, metadata)
 
         def work(tx: Transaction) -> Agent:
             return do_once(
@@ -43,6 +46,23 @@ class Agents:
             )
 
         return self._engine.write(scope, work)
+
+    def set_policy(self, scope: Scope, changes: JsonObject) -> None:
+        """Let the agent's privacy policy be that of the rules but for these changes.
+
+        :raises AgentNotFound: If the namespace is no agent.
+        :raises InvalidRequest: If the rules know no such topic.
+        """
+        topics = self._engine.screening.rules.topic_names
+        for name in PrivacyPolicy.of_json(changes).hidden_topics:
+            if name not in topics:
+                raise InvalidRequest(f"The rules know no topic {name!r}; they know {', '.join(topics)}")
+
+        def work(tx: Transaction) -> None:
+            rows.set_policy(tx.connection, known(tx.connection, scope).namespace_id, changes)
+
+        self.get(scope)
+        self._engine.write(scope, work)
 
     def ensure(self, scope: Scope) -> None:
         """Make the scope's namespace an agent, if it is none; one that is costs a look."""

@@ -58,6 +58,8 @@ class Blocks:
 
         :raises BlockExists: If there is one of that label. :raises BlockTooLong: If the value is over the limit.
         """
+        value = self._engine.screening.text(scope, draft.value)
+        draft = replace(draft, value=value, description=self._screened(scope, draft.description))
         _require_room(draft)
 
         def work(tx: Transaction) -> Block:
@@ -106,6 +108,9 @@ class Blocks:
         """
         if change == BlockChange():
             raise NothingToDo("Nothing to update; give value, description, limit or read_only")
+        change = replace(
+            change, value=self._screened(scope, change.value), description=self._screened(scope, change.description)
+        )
 
         def work(tx: Transaction) -> Block:
             block = _found(tx.connection, known(tx.connection, scope).namespace_id, label)
@@ -122,6 +127,10 @@ class Blocks:
             return _found(tx.connection, tx.namespace_id, label)
 
         return self._engine.write(scope, work)
+
+    def _screened(self, scope: Scope, text: str | None) -> str | None:
+        """As the agent's policy lets it in."""
+        return None if text is None else self._engine.screening.text(scope, text)
 
     @traced(MemoryOperation.DELETE, records=lambda _: 1)
     def delete(self, scope: Scope, label: str) -> Block:

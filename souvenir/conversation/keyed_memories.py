@@ -91,6 +91,8 @@ class KeyedMemories:
         """
         if not 1 <= len(key) <= MAX_KEY_CHARS:
             raise InvalidRequest(f"A key takes 1 to {MAX_KEY_CHARS} characters, and this one has {len(key)}")
+        if self._engine.screening.text(scope, key) != key:
+            raise InvalidRequest("This key holds what the agent's policy redacts; choose one that only names the value")
         draft = MemoryDraft(_text(key, value), self._source(category), key=key)
         [stored] = self._engine.upsert(scope, [draft])
         self._agents.ensure(scope)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import apsw
@@ -29,7 +29,7 @@ from souvenir.store.idempotency import Once, do_once, made_before
 from souvenir.store.messages import Message, MessageDraft, MessageFilter
 from souvenir.store.sessions import Place
 from souvenir.store.transaction import Transaction
-from souvenir.types import Filters, JsonObject, MessageRole, PassageKind, Scope, SearchQuery, TurnFilter
+from souvenir.types import Filters, JsonObject, MessageRole, PassageKind, Scope, SearchQuery, TurnFilter, without_notes
 
 DEFAULT_IDLE = timedelta(minutes=30)
 
@@ -94,6 +94,7 @@ class Conversations:
         before = None if once is None else self._made_before(scope, once)
         if before is not None:
             return before
+        drafts = [self._screened(scope, draft) for draft in drafts]
         prepared = self._engine.prepare([one.content for one in drafts], speakers=[one.speaker for one in drafts])
 
         def work(tx: Transaction) -> Sequence[Message]:
@@ -116,13 +117,14 @@ class Conversations:
 
         :raises SessionEnded: If it has ended.
         """
+        screened = [self._screened(scope, draft) for draft in drafts]
 
         def work(tx: Transaction) -> Sequence[Message]:
             agent = ensured(tx)
             return do_once(
                 tx,
                 once,
-                lambda: [self._insert(tx, agent, draft, None, session_id) for draft in drafts],
+                lambda: [self._insert(tx, agent, draft, None, session_id) for draft in screened],
                 ids=lambda made: [one.uid for one in made],
                 again=lambda uids: _present(tx.connection, agent, uids),
             )
@@ -147,14 +149,24 @@ class Conversations:
         """
         if content is None and metadata is None:
             raise NothingToDo("Nothing to change; give content or metadata")
-        # Who says it is searched with it, and does not change.
-        speaker = self.get(scope, uid).speaker
-        passages = [] if content is None else self._engine.prepare([content], speakers=[speaker])[0]
+        screening = self._engine.screening
+        notes: JsonObject | None = None
+        if metadata is not None:
+            metadata = screening.metadata(scope, metadata)
+        passages: Sequence[PreparedPassage] = ()
+        if content is not None:
+            content, notes = screening.content(scope, content, None)
+            # Who says it is searched with it, and does not change.
+            [passages] = self._engine.prepare([content], speakers=[self.get(scope, uid).speaker])
 
         def work(tx: Transaction) -> Message:
             agent = known(tx.connection, scope)
             [message] = _present(tx.connection, agent, [uid])
-            rows.update(tx.connection, message.id, content=content, metadata=metadata, at=tx.now)
+            after = metadata
+            if content is not None:
+                kept = message.metadata and without_notes(message.metadata) if metadata is None else metadata
+                after = kept if notes is None else {**(kept or {}), **notes}
+            rows.update(tx.connection, message.id, content=content, metadata=after, at=tx.now)
             if content is not None:
                 tx.passages.delete(PassageKind.MESSAGE, [message.id])
                 tx.passages.insert(message.owner, passages)
@@ -231,6 +243,11 @@ class Conversations:
                 return None
             once.replayed()
             return _present(connection, known(connection, scope), uids)
+
+    def _screened(self, scope: Scope, draft: MessageDraft) -> MessageDraft:
+        """As the agent's policy lets it in."""
+        content, metadata = self._engine.screening.content(scope, draft.content, draft.metadata)
+        return replace(draft, content=content, metadata=metadata)
 
     def _insert(
         self,

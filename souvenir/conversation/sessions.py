@@ -48,6 +48,7 @@ class Sessions:
         :param session_id: Without it, a new UUID.
         :raises SessionEnded: If the one of that id has ended.
         """
+        title, metadata = self._screened(scope, title, metadata)
 
         def make(tx: Transaction) -> Session:
             held = None if session_id is None else rows.find(tx.connection, tx.namespace_id, session_id)
@@ -98,6 +99,7 @@ class Sessions:
         """
         if title is None and metadata is None:
             raise NothingToDo("Nothing to change; give title or metadata")
+        title, metadata = self._screened(scope, title, metadata)
 
         def work(tx: Transaction) -> Session:
             session = _present(tx.connection, known(tx.connection, scope).namespace_id, session_id)
@@ -122,6 +124,16 @@ class Sessions:
         """Whom the agent talks with, in the order of their names, and how many they are."""
         with self._engine.namespace(scope) as (connection, _):
             return rows.users(connection, known(connection, scope).namespace_id, offset=offset, limit=limit)
+
+    def _screened(
+        self, scope: Scope, title: str | None, metadata: JsonObject | None
+    ) -> tuple[str | None, JsonObject | None]:
+        """As the agent's policy lets them in."""
+        screening = self._engine.screening
+        return (
+            None if title is None else screening.text(scope, title),
+            None if metadata is None else screening.metadata(scope, metadata),
+        )
 
     def _index_what_others_left(self, scope: Scope) -> None:
         try:

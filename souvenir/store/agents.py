@@ -83,6 +83,10 @@ def counts(connection: apsw.Connection, namespace_id: int) -> AgentCounts:
     return AgentCounts(*row[: len(tables)], *first_and_last)
 
 
+def set_policy(connection: apsw.Connection, namespace_id: int, policy: JsonObject) -> None:
+    connection.execute("UPDATE agents SET policy = ? WHERE namespace_id = ?", (to_json(dict(policy)), namespace_id))
+
+
 def _agent_of(row: tuple[Any, ...]) -> Agent:
     namespace_id, name, uid, metadata, policy, created_at = row
     known = None if metadata is None else json.loads(metadata)

@@ -33,6 +33,7 @@ from souvenir.types import (
     Scope,
     SkipReason,
     UpsertOutcome,
+    without_notes,
 )
 
 
@@ -174,11 +175,12 @@ class Transaction:
         :raises KeyTaken: If the memory would come to share its (source, key) with another living one.
         """
         before = self._stored(memory_id)
+        kept = before.metadata if patch.text is None else without_notes(before.metadata)
         after = replace(
             before,
             text=before.text if patch.text is None else patch.text,
             source=before.source if patch.source is None else patch.source,
-            metadata=_patched(before.metadata, patch.metadata),
+            metadata=_patched(kept, patch.metadata),
             document_at=None if patch.remove_document_at else patch.document_at or before.document_at,
             pinned=before.pinned if patch.pinned is None else patch.pinned,
             archived=before.archived if patch.archived is None else patch.archived,

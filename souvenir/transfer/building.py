@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 
 from memory_engine import MemoryEngine
-from souvenir.errors import Conflict, Forbidden
+from souvenir.errors import Conflict, Forbidden, PersonalDataRejected
 from souvenir.jobs.running import RunningJob
 from souvenir.store import transfers
 from souvenir.store.transaction import Transaction
@@ -80,14 +80,14 @@ class _Run:
             done = self._store(path, found)
         except UnreadableFile as error:
             done = self.state.with_error(path, str(error))
-        except (Conflict, Forbidden) as error:
+        except (Conflict, Forbidden, PersonalDataRejected) as error:
             done = self.state.with_error(path, error.message)
         self._checkpoint(replace(done, files=done.files + 1))
 
     def _store(self, path: str, found: Sequence[Section]) -> _State:
         """Write the sections that are not stored as they are; the state with what that makes of the file."""
         stored = self._stored(path)
-        changed = [section for section in found if not _says(stored.get(section.key), section)]
+        changed = [section for section in found if not _says(stored.get(section.key), self._screened(section.text))]
         if changed and self.state.backup is None:
             self._checkpoint(replace(self.state, backup=self._engine.back_up(reason="pre_build").name))
         remaining = iter(changed)
@@ -100,6 +100,10 @@ class _Run:
             state, processed=state.processed + 1, sections=state.sections + len(found), gone=state.gone + gone
         )
 
+    def _screened(self, text: str) -> str:
+        """As it would be stored."""
+        return self._engine.screening.text(self._job.scope, text)
+
     def _stored(self, path: str) -> dict[str, Memory]:
         with self._engine.namespace(self._job.scope) as (connection, namespace):
             return {} if namespace is None else transfers.keyed_memories(connection, namespace, path)
@@ -109,6 +113,7 @@ class _Run:
             MemoryDraft(section.text, path, {"origin": ORIGIN, "heading": section.headings}, key=section.key)
             for section in batch
         ]
+        drafts = [self._engine.screening.draft(self._job.scope, draft) for draft in drafts]
         prepared = self._engine.prepare([draft.text for draft in drafts])
 
         def work(tx: Transaction) -> _State:
@@ -130,5 +135,5 @@ class _Run:
         return len(self._job.parameters["files"])
 
 
-def _says(memory: Memory | None, section: Section) -> bool:
-    return memory is not None and memory.text == section.text
+def _says(memory: Memory | None, text: str) -> bool:
+    return memory is not None and memory.text == text

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Self
 
 from memory_engine import MemoryEngine
-from souvenir.errors import Conflict, Forbidden, InvalidRequest, KeyTaken
+from souvenir.errors import Conflict, Forbidden, InvalidRequest, KeyTaken, PersonalDataRejected
 from souvenir.jobs.running import RunningJob
 from souvenir.passages import PreparedPassage
 from souvenir.store import transfers
@@ -205,9 +205,23 @@ class _Run:
         return _Entry(raw, line if line is None or self._remap is None else self._remap.line(line))
 
     def _prepared(self, batch: Sequence[_Entry]) -> list[_Entry]:
-        """The batch with the passages of every line, which are embedded together."""
+        """The batch screened, with the passages of every line, which are embedded together."""
+        batch = [self._screened(entry) for entry in batch]
         passages = iter(self._engine.prepare([entry.line.draft.text for entry in batch if entry.line is not None]))
         return [entry if entry.line is None else replace(entry, passages=next(passages)) for entry in batch]
+
+    def _screened(self, entry: _Entry) -> _Entry:
+        """What the agent's policy lets in of a line, and of what it says of its past."""
+        if entry.line is None:
+            return entry
+        screening, scope, origin = self._engine.screening, self._job.scope, entry.line.origin
+        try:
+            draft = screening.draft(scope, entry.line.draft)
+            history = None if origin.history is None else [screening.past(scope, one) for one in origin.history]
+        except PersonalDataRejected as error:
+            return replace(entry, line=None, error=error.message)
+        origin = replace(origin, history=None if history is None else tuple(history))
+        return replace(entry, line=replace(entry.line, draft=draft, origin=origin))
 
     def _verdict(self, entry: _Entry) -> Verdict:
         if entry.line is None or not self._smart:

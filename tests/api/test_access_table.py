@@ -20,7 +20,7 @@ SEEDED = 14
 """Memories with the ids that the examples name, in a source below the examples' paths."""
 
 INSIDE, OUTSIDE, BESIDE = ["claude-code", "team"], ["other"], ["claude-c", "claude-code/bill", "tea"]
-OF_AGENTS = {"agents", "messages", "blocks", "context", "tiers"}
+OF_AGENTS = {"agents", "messages", "blocks", "context", "tiers", "privacy"}
 """Tags of routes that need a key of the agent's whole namespace."""
 GUARDED = [operation for operation in OPERATIONS if operation.template not in OPEN_PATHS]
 RANK = {role: rank for rank, role in enumerate(Role)}

@@ -1,0 +1,195 @@
+"""The job that applies today's privacy rules, and the agent's policy, to what a namespace stored before them.
+
+Noun by noun, in small transactions with their progress. What changed between a look and its write is looked at again.
+Nothing is refused: what a policy rejects is redacted; and notes of topics are added, never taken away, since callers
+set them too. Older bytes stay in backups, and in the files of the database and
+its indexes until they are overwritten; only an erasure takes those away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from memory_engine import MemoryEngine
+from souvenir.jobs.running import RunningJob
+from souvenir.passages import PreparedPassage
+from souvenir.store import blocks, messages, reads, rescan, transfers
+from souvenir.store.messages import Message
+from souvenir.store.transaction import Transaction
+from souvenir.types import Filters, JsonObject, Memory, MemoryPatch, PassageKind
+
+BATCH_SIZE = 64
+MEMORIES, MESSAGES, BLOCKS, COLUMNS = "memories", "messages", "blocks", "columns"
+ORDER = (MEMORIES, MESSAGES, BLOCKS, *(column.name.lower() for column in rescan.Columns))
+"""History comes last: it has noted the changes of the memories by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """`done` nouns of `ORDER`; of the next one, the last row that was looked at."""
+
+    done: int = 0
+    last: int = 0
+    looked_at: int = 0
+    changed: int = 0
+
+
+class Rescan:
+    """Runs jobs of the kind `rescan`, of the namespace of their scope."""
+
+    kind = "rescan"
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+
+    def run(self, job: RunningJob) -> JsonObject:
+        run = _Run(self._engine, job)
+        while run.state.done < len(ORDER):
+            run.step(ORDER[run.state.done])
+        return {"looked_at": run.state.looked_at, "changed": run.state.changed}
+
+
+class _Run:
+    def __init__(self, engine: MemoryEngine, job: RunningJob) -> None:
+        self._engine = engine
+        self._job = job
+        self.state = _State(**job.state)
+
+    def step(self, noun: str) -> None:
+        """Look at the next batch of a noun."""
+        match noun:
+            case "memories":
+                self._memories()
+            case "messages":
+                self._messages()
+            case "blocks":
+                self._blocks()
+            case _:
+                self._column(rescan.Columns[noun.upper()].value)
+
+    # --- nouns that are searched ---------------------------------------------------------------------------------
+
+    def _memories(self) -> None:
+        with self._engine.namespace(self._job.scope) as (connection, namespace):
+            found = (
+                transfers.selected(connection, namespace, Filters(), after_id=self.state.last, limit=BATCH_SIZE)
+                if namespace is not None
+                else []
+            )
+        safe = {memory.id: self._screened(memory.text, memory.metadata) for memory in found}
+        stale = [memory for memory in found if safe[memory.id] != (memory.text, memory.metadata)]
+        prepared = self._engine.prepare([safe[memory.id][0] for memory in stale])
+
+        def write(tx: Transaction) -> int | None:
+            now = reads.as_stored(tx.connection, tx.namespace, [memory.id for memory in stale])
+            if any(not _says_the_same(now.get(memory.id), memory) for memory in stale):
+                return None
+            for memory, passages in zip(stale, prepared, strict=True):
+                text, metadata = safe[memory.id]
+                tx.update(memory.id, MemoryPatch(text=text, metadata=metadata), passages, action="rescan")
+            return len(stale)
+
+        self._advance([memory.id for memory in found], write)
+
+    def _messages(self) -> None:
+        with self._engine.namespace(self._job.scope) as (connection, namespace):
+            if namespace is None:
+                ids, stored = [], dict[int, Message]()
+            else:
+                ids = rescan.message_ids(connection, namespace.id, after_id=self.state.last, limit=BATCH_SIZE)
+                stored = messages.by_id(connection, namespace.id, ids)
+        safe = {id_: self._screened(one.content, one.metadata) for id_, one in stored.items()}
+        stale = [one for id_, one in stored.items() if safe[id_] != (one.content, one.metadata)]
+        texts = [safe[one.id][0] for one in stale]
+        prepared = self._engine.prepare(texts, speakers=[one.speaker for one in stale])
+
+        def write(tx: Transaction) -> int | None:
+            now = messages.by_id(tx.connection, tx.namespace_id, [one.id for one in stale])
+            if any(now.get(one.id) != one for one in stale):
+                return None
+            for one, passages in zip(stale, prepared, strict=True):
+                _replace_message(tx, one, *safe[one.id], passages)
+            return len(stale)
+
+        self._advance(ids, write)
+
+    # --- nouns that are not ----------------------------------------------------------------------------------------
+
+    def _blocks(self) -> None:
+        """All at once: an agent has few."""
+
+        def write(tx: Transaction) -> int:
+            stale = 0
+            for block in blocks.page(tx.connection, tx.namespace_id)[0]:
+                value, description = self._text(block.value), block.description and self._text(block.description)
+                if (value, description) != (block.value, block.description):
+                    draft = blocks.BlockDraft(block.label, value, description, block.max_chars, block.read_only)
+                    blocks.update(tx, replace(draft, max_chars=max(draft.max_chars, len(value))))
+                    stale += 1
+            return stale
+
+        self._advance([], write)
+
+    def _column(self, column: rescan.Column) -> None:
+        """Look at a batch; the rows are counted, since not every table has numbers to go by."""
+        with self._engine.namespace(self._job.scope) as (connection, namespace):
+            known = [] if namespace is None else rescan.keys(connection, namespace.id, column)
+        batch = known[self.state.last : self.state.last + BATCH_SIZE]
+
+        def write(tx: Transaction) -> int:
+            stale = 0
+            for key, value in rescan.values(tx.connection, column, batch).items():
+                safe = self._json(value) if column.is_json else self._text(value)
+                if safe != value:
+                    rescan.put(tx.connection, column, key, safe)
+                    stale += 1
+            return stale
+
+        self._advance([self.state.last + number for number, _ in enumerate(batch, 1)], write)
+
+    # --- what they share -------------------------------------------------------------------------------------------
+
+    def _advance(self, looked_at: Sequence[int], write: Callable[[Transaction], int | None]) -> None:
+        """Write what a look has found together with how far it is; a noun with no rows left is done.
+
+        :param write: How many rows it changed; None if somebody else did since the look, which is then done again.
+        """
+
+        def work(tx: Transaction) -> _State:
+            changed = write(tx)
+            if changed is None:
+                return self.state
+            state = replace(
+                self.state,
+                looked_at=self.state.looked_at + len(looked_at),
+                changed=self.state.changed + changed,
+            )
+            more = len(looked_at) == BATCH_SIZE
+            state = replace(state, last=looked_at[-1]) if more else replace(state, last=0, done=state.done + 1)
+            self._job.save(tx.connection, done=state.looked_at, total=None, state=asdict(state))
+            return state
+
+        self.state = self._engine.write(self._job.scope, work)
+
+    def _screened(self, text: str, metadata: JsonObject | None) -> tuple[str, JsonObject | None]:
+        return self._engine.screening.content(self._job.scope, text, metadata, refuse=False)
+
+    def _text(self, text: str) -> str:
+        return self._engine.screening.text(self._job.scope, text, refuse=False)
+
+    def _json(self, value: Any) -> Any:
+        return self._engine.screening.metadata(self._job.scope, value, refuse=False)
+
+
+def _replace_message(
+    tx: Transaction, message: Message, content: str, metadata: JsonObject | None, passages: Sequence[PreparedPassage]
+) -> None:
+    messages.update(tx.connection, message.id, content=content, metadata=metadata or {}, at=tx.now)
+    tx.passages.delete(PassageKind.MESSAGE, [message.id])
+    tx.passages.insert(message.owner, passages)
+
+
+def _says_the_same(now: Memory | None, before: Memory) -> bool:
+    return now is not None and (now.text, now.metadata) == (before.text, before.metadata)

@@ -1,0 +1,97 @@
+"""The privacy rules on the way into the store: whatever is written goes through here before it is embedded or kept.
+
+Texts and the texts inside of metadata are screened; sources, keys, labels, names and ids are not, since others refer to
+them. What was found is noted in the metadata: kinds of data in `sensitive_data`, topics in `sensitive_topics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from souvenir.privacy.policy import Action, PrivacyPolicy
+from souvenir.privacy.rules import PrivacyRules
+from souvenir.store import agents
+from souvenir.store.database import Database
+from souvenir.types import SENSITIVE_DATA, SENSITIVE_TOPICS, HistoryEntry, JsonObject, MemoryDraft, MemoryPatch, Scope
+
+
+class Screening:
+    """Safe for many threads. A verb raises `PersonalDataRejected` where the namespace's policy says so.
+
+    :param refuse: Of a verb: False redacts what the policy rejects.
+    """
+
+    def __init__(self, rules: PrivacyRules, database: Database) -> None:
+        self.rules = rules
+        self._database = database
+
+    def policy(self, scope: Scope) -> PrivacyPolicy:
+        """Of the agent whose namespace it is, or else that of the rules."""
+        with self._database.read() as connection:
+            agent = agents.find(connection, scope.namespace)
+        if agent is None or not agent.policy:
+            return self.rules.default_policy
+        return PrivacyPolicy.of_json({**self.rules.default_policy.to_json(), **agent.policy})
+
+    def text(self, scope: Scope, text: str, *, refuse: bool = True) -> str:
+        """A text that has no metadata to note anything in."""
+        return self.rules.screen(text, self._applied(scope, refuse)).text
+
+    def query(self, scope: Scope, text: str) -> str:
+        """What is searched for: as it would have been stored, but never refused."""
+        return self.text(scope, text, refuse=False)
+
+    def content(
+        self, scope: Scope, text: str, metadata: JsonObject | None, *, refuse: bool = True
+    ) -> tuple[str, JsonObject | None]:
+        """A text and its metadata, with notes of what was found in either."""
+        policy = self._applied(scope, refuse)
+        screened, beside = self.rules.screen(text, policy), self.rules.screen_json(metadata, policy)
+        found = {*screened.found, *beside.found}
+        return screened.text, _noted(beside.value, screened.topics, found)
+
+    def metadata(self, scope: Scope, metadata: JsonObject, *, refuse: bool = True) -> JsonObject:
+        """Metadata whose text stays as it is."""
+        safe: JsonObject = self.rules.screen_json(metadata, self._applied(scope, refuse)).value
+        return safe
+
+    def draft(self, scope: Scope, draft: MemoryDraft) -> MemoryDraft:
+        text, metadata = self.content(scope, draft.text, draft.metadata)
+        return replace(draft, text=text, metadata=metadata or {})
+
+    def _applied(self, scope: Scope, refuse: bool) -> PrivacyPolicy:
+        policy = self.policy(scope)
+        if refuse:
+            return policy
+        return replace(policy, secrets=_at_most_redacted(policy.secrets), pii=_at_most_redacted(policy.pii))
+
+    def past(self, scope: Scope, entry: HistoryEntry) -> HistoryEntry:
+        """An entry of a history, which holds texts and metadata of former times."""
+        policy = self.policy(scope)
+        before, after = (self.rules.screen_json(state, policy).value for state in (entry.before, entry.after))
+        return replace(entry, before=before, after=after)
+
+    def patch(self, scope: Scope, patch: MemoryPatch) -> MemoryPatch:
+        if patch.text is None:
+            return patch if patch.metadata is None else replace(patch, metadata=self.metadata(scope, patch.metadata))
+        text, metadata = self.content(scope, patch.text, patch.metadata)
+        return replace(patch, text=text, metadata=metadata)
+
+
+def _at_most_redacted(action: Action) -> Action:
+    return Action.REDACT if action is Action.REJECT else action
+
+
+def _noted(metadata: JsonObject | None, topics: Iterable[str], found: Iterable[str]) -> JsonObject | None:
+    """The metadata with what was found beside what its caller says of the same."""
+    notes = {SENSITIVE_TOPICS: topics, SENSITIVE_DATA: found}
+    noted = {name: sorted({*_names(metadata, name), *values}) for name, values in notes.items()}
+    kept = {name: names for name, names in noted.items() if names}
+    return {**(metadata or {}), **kept} if kept else metadata
+
+
+def _names(metadata: Mapping[str, object] | None, name: str) -> list[str]:
+    """The names under a key, if a list of names stands there."""
+    held = (metadata or {}).get(name)
+    return [one for one in held if isinstance(one, str)] if isinstance(held, list) else []

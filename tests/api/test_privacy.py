@@ -1,0 +1,153 @@
+"""Secrets and personal data on their way in: redacted, flagged or refused before anything is stored or embedded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.conftest import Start
+
+KEY_ID = "AKIA" + "IOSFODNN7EXAMPLE"
+MAIL = "ann.smith@example.org"
+AGENT = {"X-Namespace": "my_agent"}
+
+
+def policy(client: TestClient, **values: Any) -> Any:
+    client.post("/agents", json={"name": "my_agent"})
+    answer = client.put("/agents/my_agent/policy", json=values)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def stored(client: TestClient, text: str, **body: Any) -> Any:
+    made = client.post("/memory/add", json={"text": text, "source": "notes", **body}, headers=AGENT)
+    assert made.status_code == 200, made.text
+    return client.get(f"/memory/{made.json()['id']}", headers=AGENT).json()
+
+
+def holds(folder: Path, text: str) -> bool:
+    return any(text.encode() in path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_secret_is_redacted_by_default_and_personal_data_is_kept(client: TestClient, tmp_path: Path):
+    memory = stored(client, f"The deploy key is {KEY_ID}, ask {MAIL}", metadata={"seen": {"in": [KEY_ID]}})
+    assert KEY_ID not in str(memory)
+    assert MAIL in memory["text"]
+    assert len(memory["sensitive_data"]) == 1
+    assert not holds(tmp_path / "data", KEY_ID)
+
+
+def test_no_verb_stores_a_secret(client: TestClient, tmp_path: Path):
+    text = f"key {KEY_ID}"
+    first = stored(client, "one thing")["id"]
+    requests: list[tuple[str, str, dict[str, Any]]] = [
+        ("POST", "/memory/add-batch", {"memories": [{"text": text, "source": "s"}]}),
+        ("POST", "/memory/upsert", {"text": text, "source": "s", "key": "k"}),
+        ("PATCH", f"/memory/{first}", {"text": text, "metadata_patch": {"note": text}}),
+        ("POST", f"/memory/{first}/supersede", {"text": text, "metadata": {"note": text}}),
+        ("POST", "/agents", {"name": "other", "metadata": {"note": text}}),
+        ("POST", "/memory-blocks", {"agent_name": "my_agent", "label": "l", "value": text, "description": text}),
+        ("PUT", "/memory-blocks/my_agent/l", {"value": f"again {text}", "description": f"again {text}"}),
+        ("POST", "/remember", {"agent_name": "my_agent", "key": "k", "value": text}),
+        ("PUT", "/preferences/my_agent/k", {"value": text}),
+    ]
+    for method, path, body in requests:
+        answer = client.request(method, path, json=body, headers=AGENT)
+        assert answer.status_code == 200, f"{method} {path}: {answer.text}"
+        assert KEY_ID not in answer.text
+    lines = f'{{"text": "{text}", "source": "s", "metadata": {{"note": "{text}"}}}}\n'
+    headers = {**AGENT, "Content-Type": "application/x-ndjson"}
+    imported = client.post("/import?no_backup=true", content=lines, headers=headers)
+    assert imported.json()["imported"] == 1
+    client.__exit__(None, None, None)
+    assert not holds(tmp_path / "data", KEY_ID)
+
+
+def test_a_search_for_a_secret_finds_what_was_redacted_of_it(client: TestClient):
+    memory = stored(client, f"key {KEY_ID}")
+    found = client.post("/search", json={"query": f"key {KEY_ID}", "k": 1}, headers=AGENT).json()
+    assert [hit["id"] for hit in found["results"]] == [memory["id"]]
+    assert found["query"] == f"key {KEY_ID}"
+
+
+def test_the_policy_of_an_agent_redacts_flags_or_refuses(client: TestClient):
+    policy(client, pii="redact")
+    assert MAIL not in stored(client, f"write to {MAIL}")["text"]
+    policy(client, pii="flag")
+    flagged = stored(client, f"write to {MAIL}")
+    assert (flagged["text"], flagged["sensitive_data"]) == (f"write to {MAIL}", ["email"])
+    policy(client, pii="reject")
+    count = client.get("/memories/count", headers=AGENT).json()
+    refused = client.post("/memory/add", json={"text": f"write to {MAIL}", "source": "s"}, headers=AGENT)
+    assert (refused.status_code, refused.json()["code"]) == (422, "personal_data_rejected")
+    assert MAIL not in refused.text
+    assert client.get("/memories/count", headers=AGENT).json() == count
+    elsewhere = client.post("/memory/add", json={"text": f"write to {MAIL}", "source": "s"})
+    assert elsewhere.status_code == 200
+
+
+def test_a_policy_is_the_rules_own_but_for_what_it_says(client: TestClient):
+    assert policy(client, pii="flag", hidden_topics=["health"]) == {
+        "secrets": "redact",
+        "pii": "flag",
+        "hidden_topics": ["health"],
+    }
+    assert client.get("/agents/my_agent/policy").json()["pii"] == "flag"
+    assert policy(client)["pii"] == "allow"
+
+
+@pytest.mark.parametrize("body", [{"pii": "burn"}, {"hidden_topics": ["astrology"]}, {"hidden_topics": "health"}])
+def test_a_policy_that_cannot_be_used_is_422_and_changes_nothing(client: TestClient, body: dict[str, Any]):
+    before = policy(client, pii="flag")
+    assert client.put("/agents/my_agent/policy", json=body).status_code == 422
+    assert client.get("/agents/my_agent/policy").json() == before
+
+
+def test_a_policy_of_nobody_is_404(client: TestClient):
+    for answer in (client.get("/agents/nobody/policy"), client.put("/agents/nobody/policy", json={"pii": "flag"})):
+        assert (answer.status_code, answer.json()["code"]) == (404, "agent_not_found")
+
+
+def test_topics_are_noted_and_go_when_the_text_goes(client: TestClient):
+    memory = stored(client, "The doctor changed her medication")
+    assert memory["sensitive_topics"] == ["health"]
+    client.patch(f"/memory/{memory['id']}", json={"text": "She walks in the park"}, headers=AGENT)
+    assert "sensitive_topics" not in client.get(f"/memory/{memory['id']}", headers=AGENT).json()
+
+
+def test_a_rescan_applies_todays_policy_to_what_was_stored_before(client: TestClient):
+    memory = stored(client, f"write to {MAIL}", metadata={"note": f"or {MAIL}"})
+    other = stored(client, "nothing to see")
+    client.post("/memory-blocks", json={"agent_name": "my_agent", "label": "l", "value": f"mail {MAIL}"})
+    client.put("/memory-blocks/my_agent/l", json={"value": f"her mail is {MAIL}"})
+    etag = client.get("/memory-blocks/my_agent/l").headers["ETag"]
+    policy(client, pii="redact")
+    done = client.post("/privacy/rescan", headers=AGENT)
+    assert done.status_code == 200, done.text
+    assert done.json()["changed"] > 0
+    after = client.get(f"/memory/{memory['id']}", headers=AGENT).json()
+    assert MAIL not in str(after)
+    assert after["sensitive_data"] == ["email"]
+    assert client.get(f"/memory/{other['id']}", headers=AGENT).json()["updated_at"] == other["updated_at"]
+    block = client.get("/memory-blocks/my_agent/l")
+    assert MAIL not in block.text
+    assert block.headers["ETag"] != etag
+    assert MAIL not in client.get("/memory-blocks/my_agent/l/history").text
+    export = client.get("/export?history=true", headers=AGENT)
+    assert export.status_code == 200
+    assert MAIL not in export.text
+    found = client.post("/search", json={"query": "write to", "k": 1}, headers=AGENT).json()["results"]
+    assert [hit["id"] for hit in found] == [memory["id"]]
+    assert client.post("/privacy/rescan", headers=AGENT).json()["changed"] == 0
+    assert client.app.state.service.engine.check() == []  # type: ignore[attr-defined]
+
+
+def test_a_rescan_redacts_what_the_policy_would_refuse(start: Start):
+    client = start()
+    memory = stored(client, f"write to {MAIL}")
+    policy(client, pii="reject")
+    assert client.post("/privacy/rescan", headers=AGENT).json()["changed"] > 0
+    assert MAIL not in client.get(f"/memory/{memory['id']}", headers=AGENT).text
