@@ -23,7 +23,7 @@ from souvenir.engine.recall import Found
 from souvenir.engine.schedule import back_up_if_due
 from souvenir.engine.screening import Screening
 from souvenir.engine.searching import Searching, memories_of
-from souvenir.engine.vitals import Vitals, vitals_of
+from souvenir.engine.vitals import Vitals, stats_of, vitals_of
 from souvenir.errors import NothingToDo, Overloaded, ServiceClosing
 from souvenir.index.analyser import Analyser
 from souvenir.moments import utc_now
@@ -370,22 +370,7 @@ class MemoryEngine:
 
     def stats(self, scope: Scope) -> Stats:
         """Of a scope that does not see all: what it can count, and neither times nor size of the whole."""
-        with self.namespace(scope) as (connection, namespace):
-            memories = 0 if namespace is None else reads.count_memories(connection, namespace)
-            passages = 0 if namespace is None else reads.count_passages(connection, namespace)
-        whole = namespace if scope.sources is None else None
-        serving = self.models.serving
-        index = None if whole is None else serving.registry.loaded().get(memories_of(whole))
-        return Stats(
-            memories=memories,
-            passages=passages,
-            dim=serving.embedder.dim,
-            model_id=serving.embedder.model_id,
-            created_at=None if whole is None else whole.created_at,
-            changed_at=None if whole is None else whole.changed_at,
-            index_bytes=0 if index is None else index.nbytes,
-            backups=len(self._database.backups.all()),
-        )
+        return stats_of(self._database, self.models.serving, scope)
 
     def readiness(self) -> Readiness:
         """Whether searches of the default namespace are answered now, and from all that it holds."""

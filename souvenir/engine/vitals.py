@@ -1,13 +1,16 @@
-"""What the store takes and holds, for whoever looks after it; over all namespaces, without naming one."""
+"""What the store takes and holds: of one namespace, or for whoever looks after it, over all without naming one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 
+from souvenir.engine.models import Serving
+from souvenir.engine.searching import memories_of
 from souvenir.index.registry import IndexRegistry
 from souvenir.store import reads
 from souvenir.store.database import Database
+from souvenir.types import Scope, Stats
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +44,24 @@ def vitals_of(database: Database, registry: IndexRegistry) -> Vitals:
         log_bytes=log_bytes,
         backups=len(backups),
         newest_backup_at=datetime.fromisoformat(backups[0].created_at) if backups else None,
+    )
+
+
+def stats_of(database: Database, serving: Serving, scope: Scope) -> Stats:
+    """Of a scope that does not see all: what it can count, and neither times nor size of the whole."""
+    with database.read() as connection:
+        namespace = reads.namespace_named(connection, scope.namespace, scope.sources)
+        memories = 0 if namespace is None else reads.count_memories(connection, namespace)
+        passages = 0 if namespace is None else reads.count_passages(connection, namespace)
+    whole = namespace if scope.sources is None else None
+    index = None if whole is None else serving.registry.loaded().get(memories_of(whole))
+    return Stats(
+        memories=memories,
+        passages=passages,
+        dim=serving.embedder.dim,
+        model_id=serving.embedder.model_id,
+        created_at=None if whole is None else whole.created_at,
+        changed_at=None if whole is None else whole.changed_at,
+        index_bytes=0 if index is None else index.nbytes,
+        backups=len(database.backups.all()),
     )
