@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,7 +82,7 @@ class PrivacyRules:
 
         :raises PrivacyRulesUnusable: If there is none, or something in it cannot be used; the sentence says what.
         """
-        return cls(read_rules_file(path))
+        return _made_of(path, path.read_bytes() if path.is_file() else b"")
 
     @property
     def topic_names(self) -> tuple[str, ...]:
@@ -176,6 +177,15 @@ class PrivacyRules:
         for finder, _ in self._patterns.found(rule.redaction, _encoded(rule.redaction), lambda rule: True):
             reason = f"the redaction text of {rule.name!r} is found by the pattern {finder.name!r}; choose another"
             raise PrivacyRulesUnusable(path, reason)
+
+
+@lru_cache(maxsize=4)
+def _made_of(path: Path, content: bytes) -> PrivacyRules:
+    """Once a process, since reading and compiling takes some 0.1 s.
+
+    :param content: Only tells the states of the file apart.
+    """
+    return PrivacyRules(read_rules_file(path))
 
 
 def _action(rule: PatternRule, policy: PrivacyPolicy) -> Action:
