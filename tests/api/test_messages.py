@@ -253,8 +253,9 @@ def test_a_search_says_which_arm_could_not_run(start: Start):
     assert [(hit["content"], hit["similarity"]) for hit in found.json()] == [("blue", None)]
 
 
-def test_many_writers_at_once_lose_nothing_and_keep_their_order(client: TestClient):
+def test_many_writers_at_once_lose_nothing_and_keep_their_order(start: Start):
     writers, each = 32, 5
+    client = start(max_writes=writers)
 
     def write(writer: int) -> None:
         for number in range(each):

@@ -151,3 +151,34 @@ def test_a_rescan_redacts_what_the_policy_would_refuse(start: Start):
     policy(client, pii="reject")
     assert client.post("/privacy/rescan", headers=AGENT).json()["changed"] > 0
     assert MAIL not in client.get(f"/memory/{memory['id']}", headers=AGENT).text
+
+
+def test_what_is_said_is_screened_and_noted_and_its_edits_too(client: TestClient, tmp_path: Path):
+    said = {"agent_name": "my_agent", "role": "user", "content": f"my key is {KEY_ID}", "session_id": "s"}
+    message = client.post("/messages", json=said).json()
+    assert message["metadata"]["sensitive_data"]
+    batch = {"agent_name": "my_agent", "session_id": "s", "messages": [{"role": "user", "content": f"or {KEY_ID}"}]}
+    assert client.post("/messages/batch", json=batch).status_code == 200
+    path = f"/messages/my_agent/{message['id']}"
+    edited = client.patch(path, json={"content": f"the doctor has {KEY_ID}"}).json()
+    assert edited["metadata"]["sensitive_topics"] == ["health"]
+    assert client.patch(path, json={"content": "it rains"}).json()["metadata"] == {}
+    titled = client.post("/sessions", json={"agent_name": "my_agent", "session_id": "t", "title": f"on {KEY_ID}"})
+    running = client.post("/sessions/my_agent/t/messages", json={"role": "user", "content": f"again {KEY_ID}"})
+    for answer in (titled, running, client.get("/messages/my_agent"), client.get("/agents/my_agent/export")):
+        assert answer.status_code == 200, answer.text
+        assert KEY_ID not in answer.text
+    client.__exit__(None, None, None)
+    assert not holds(tmp_path / "data", KEY_ID)
+
+
+def test_a_rescan_reaches_messages_and_titles(client: TestClient):
+    said = {"agent_name": "my_agent", "role": "user", "content": f"write to {MAIL}", "session_id": "s"}
+    message = client.post("/messages", json=said).json()
+    client.patch("/sessions/my_agent/s", json={"title": f"about {MAIL}"})
+    policy(client, pii="redact")
+    assert client.post("/privacy/rescan", headers=AGENT).json()["changed"] == 2
+    found = client.post("/messages/search", json={"agent_name": "my_agent", "query": "write to"}).json()
+    assert [hit["id"] for hit in found] == [message["id"]]
+    assert MAIL not in client.get("/agents/my_agent/export").text
+    assert client.app.state.service.engine.check() == []  # type: ignore[attr-defined]
