@@ -16,8 +16,8 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --pytho
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench bench-load bench-overload bench-retrieval bench-context isolation durability model lock \
-	clean FORCE
+.PHONY: help setup run test lint format bench bench-load bench-overload bench-retrieval bench-context bench-privacy \
+	isolation durability model lock clean FORCE
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -68,6 +68,10 @@ bench-retrieval: $(STAMP) ## Measure what search finds, on the sets in DATA=fold
 bench-context: $(STAMP) ## Measure how right the evidence of a context is, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Say where the sets are: make bench-context DATA=folder" >&2; exit 1)
 	@$(PY) -m benchmarks.context --data '$(DATA)' $(ARGS)
+
+bench-privacy: $(STAMP) ## Measure what the rules of privacy find, on the labelled texts in DATA=folder
+	@$(if $(DATA),,echo "Say where the texts are: make bench-privacy DATA=folder" >&2; exit 1)
+	@$(PY) -m benchmarks.privacy --data '$(DATA)' $(ARGS)
 
 isolation: $(STAMP) ## Let two keys with disjoint scopes try everything and count what they see of each other
 	@$(PY) -m benchmarks.isolation --requests $(REQUESTS) $(ARGS)

@@ -18,6 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import re2
+
 from souvenir.errors import PersonalDataRejected, PrivacyRulesUnusable
 from souvenir.privacy.patterns import Patterns
 from souvenir.privacy.policy import Action, PrivacyPolicy
@@ -70,7 +72,10 @@ class PrivacyRules:
         self.default_policy = PrivacyPolicy(pii=Action.REDACT if file.redact_before_storage else Action.ALLOW)
         self.categories = file.categories
         self._patterns = Patterns(file)
-        self._topics = Topics(file.topics)
+        try:
+            self._topics = Topics(file.topics)
+        except re2.error as error:
+            raise PrivacyRulesUnusable(file.path, "sensitive_topics has too many words; remove some") from error
         redactions = sorted({rule.redaction for rule in file.patterns}, key=len, reverse=True)
         self._redactions = re.compile("|".join(map(re.escape, redactions)) or r"(?!)")
         for rule in file.patterns:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from souvenir.errors import PrivacyRulesUnusable
+from souvenir.privacy.checks import CHECK_NAMES
 from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules import PrivacyRules
+from souvenir.privacy.rules_file import read_rules_file
 from souvenir.settings import ROOT, Settings
 from tests.privacy.conftest import LoadRules
 
+REDACT_ALL = PrivacyPolicy(Action.REDACT, Action.REDACT)
 SEED = Path(__file__).with_name("seed_privacy.yaml")
 
 
@@ -32,6 +36,14 @@ def test_a_file_without_secret_patterns_keeps_the_shipped_ones_and_an_empty_sect
     text = "postgres://app:s3cret@db/x"
     assert [span.kind for span in PrivacyRules.load(SEED).spans(text)] == ["url_credentials"]
     assert load_rules("secret_patterns: {}").spans(text) == []
+
+
+def test_the_page_on_privacy_names_every_kind_and_check_and_its_example_works(load_rules: LoadRules):
+    page = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+    kinds = [rule.name for rule in read_rules_file(Settings().privacy_rules_path).patterns]
+    assert [name for name in (*kinds, *CHECK_NAMES) if f"`{name}`" not in page] == []
+    [example] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert load_rules(example).screen("E-123456 needs a visa", REDACT_ALL).text == "E-[STAFF_ID_REDACTED] needs a visa"
 
 
 def test_the_shipped_rules_redact_secrets_and_leave_personal_data(rules):
@@ -104,6 +116,12 @@ def test_a_file_that_is_not_as_it_should_be_is_refused_with_the_place(load_rules
     with pytest.raises(PrivacyRulesUnusable) as refused:
         load_rules(text)
     assert reason in refused.value.message
+
+
+def test_more_words_than_re2_can_hold_are_refused(load_rules: LoadRules):
+    words = ", ".join(f"{number}{'x' * 150}" for number in range(4000))
+    with pytest.raises(PrivacyRulesUnusable, match="sensitive_topics has too many words"):
+        load_rules(f"memory_rules: {{sensitive_topics: {{all: [{words}]}}}}")
 
 
 def test_a_file_that_is_not_there_is_refused_with_the_setting(tmp_path):

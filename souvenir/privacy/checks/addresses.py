@@ -46,8 +46,6 @@ def email(text: str, start: int, end: int) -> Sequence[Found]:
 
 def ip(text: str, start: int, end: int) -> Sequence[Found]:
     """IPv4 and IPv6 addresses that a machine in a network can have; not versions, masks and loopback."""
-    if text[start:end].endswith(":") and not text[start:end].endswith("::"):
-        end -= 1
     try:
         if ":" not in text[start:end]:
             IPv4Address(text[start:end])

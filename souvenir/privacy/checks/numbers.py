@@ -16,6 +16,7 @@ SHORT_CARD_DIGITS = 12
 
 _CARD_WORDS = Context("card cards creditcard credit debit cc visa mastercard maestro amex karte carte tarjeta", "order")
 _DIGITS = re.compile(r"[0-9]+")
+_CARD_LIKE = re.compile(r"[0-9]{12}|[0-9]{4}[^0-9][0-9]{4}")
 
 # Issuers' first digits, and how long their numbers are (ISO/IEC 7812 and the issuers' own pages).
 _ISSUERS = re.compile(
@@ -32,6 +33,8 @@ _ISSUERS = re.compile(
 
 def luhn(text: str, start: int, end: int) -> Sequence[Found]:
     """Card numbers: Luhn's sum (ISO/IEC 7812-1, annex B), and an issuer's first digits or a word before."""
+    if not _CARD_LIKE.search(text, start, end):
+        return ()
     groups = [match.span() for match in _DIGITS.finditer(text, start, end)]
     found: list[Found] = []
     first = 0

@@ -25,6 +25,8 @@ MAX_GROUPS = 7
 MAX_GROUP_DIGITS = 8
 SINGLE_DIGITS = 2
 """Groups that can be so short: both in +33 (0)1 42 68 53 00."""
+LONG_RUN_CHARS = 40
+"""More than a number takes with all that can join its groups."""
 USUAL_GROUP_DIGITS = range(2, 6)
 OUT_OF_THE_COUNTRY = ("00", "011")
 
@@ -38,6 +40,7 @@ _WORDS = Context(
     "isbn issn doi policy passport licence license card iban zip postcode postal box part sku model ssn social tax tin "
     "ein vat patient member commit page pages timestamp unix epoch latitude longitude price total amount usd eur gbp "
     "ip mac port uuid hash bestellung bestellnummer rechnung konto kundennummer commande facture pedido factura # ",
+    units="eur euro euros usd dollars gbp pounds chf jpy cny inr pln sek nok dkk kr bytes ms km kg people users",
     named="number numbers nummer numéro número",
     unspaced="电话 電話 手机 手機 携帯 致电 전화 連絡先",
 )
@@ -49,7 +52,7 @@ _DATE = re.compile(
     r"|(?<![0-9])(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?![0-9]{1,5}(?![0-9]))"
 )
 _TELLING = re.compile(r"\+|(?<![0-9])0|(?<![0-9])[0-9]{3}[^0-9]+[0-9]{3}[^0-9]+[0-9]{4}(?![0-9])")
-"""What a number that speaks for itself has, unless it is all of its run. Most long runs have nothing of it."""
+"""What a number that speaks for itself has, unless it is all of its run."""
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _MONEY = frozenset("$€£¥₹")
 
@@ -79,6 +82,8 @@ class PhoneCheck:
         dates = [match.span() for match in _DATE.finditer(text, start, end)]
         if dates and end - start - sum(to - at for at, to in dates) < MIN_DIGITS:
             return ()
+        if end - start > LONG_RUN_CHARS and not self._can_hold_one(text, start, end):
+            return ()
         groups = [_Group(match[1], match.start(), match.end()) for match in _GROUP.finditer(text, start, end)]
         found: list[Found] = []
         for run in _between_dates(groups, dates) if dates else [groups]:
@@ -86,13 +91,13 @@ class PhoneCheck:
                 found += self._in_run(text, run)
         return found
 
+    @staticmethod
+    def _can_hold_one(text: str, start: int, end: int) -> bool:
+        """Of a run that is too long to be one number as a whole. Most such runs are tables of small numbers."""
+        return Says.YES in _says(text, start, end) or _TELLING.search(text, max(0, start - 1), end) is not None
+
     def _in_run(self, text: str, run: Sequence[_Group]) -> Iterator[Found]:
-        before = _WORDS.before(text, run[0].start)
-        end = run[-1].end
-        behind = Says.YES if _WORDS.after(text, end + (text[end : end + 1] in ("-", "/"))) else before
-        is_long = len(run) > MAX_GROUPS and Says.YES not in (before, behind)
-        if is_long and not _TELLING.search(text, max(0, run[0].start - 1), end):
-            return
+        before, behind = _says(text, run[0].start, run[-1].end)
         first = 0
         while first < len(run):
             size = self._size_of_number(text, run, first, before, behind)
@@ -133,6 +138,13 @@ class PhoneCheck:
                 return True
             number = number[-3:]
         return self._plans.is_grouped_as_usual([group.digits for group in number])
+
+
+def _says(text: str, start: int, end: int) -> tuple[Says, Says]:
+    """What the words beside a run say of the numbers in it, and of the last of them."""
+    before = _WORDS.before(text, start)
+    behind = _WORDS.after(text, end + (text[end : end + 1] in ("-", "/")))
+    return before, before if behind is Says.NOTHING else behind
 
 
 def _between_dates(groups: Sequence[_Group], dates: Sequence[Found]) -> Iterator[Sequence[_Group]]:

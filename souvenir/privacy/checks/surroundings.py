@@ -19,7 +19,8 @@ BEFORE_CHARS = 48
 AFTER_CHARS = 16
 
 _SOMEBODYS = frozenset("my your his her their our new meine deine seine ihre unsere mon votre son mi su meu".split())
-_WORDS = re.compile(r"[^\W\d_]+|#")
+# Latin, Greek and Cyrillic: a script without spaces around them is no part of the word.
+_WORDS = re.compile(r"[A-Za-z\u00c0-\u024f\u0370-\u052f]+|#")
 
 
 def is_word(character: str) -> bool:
@@ -58,13 +59,15 @@ class Says(Enum):
 class Context:
     """Words that say what a number is, and words that say that it is something else."""
 
-    def __init__(self, yes: str, no: str = "", *, named: str = "", unspaced: str = "") -> None:
+    def __init__(self, yes: str, no: str = "", *, named: str = "", unspaced: str = "", units: str = "") -> None:
         """Words are given with spaces between them.
 
         :param named: Words that say yes behind somebody's: *my number*, not *the order number*.
+        :param units: Words that say no right behind a number.
         :param unspaced: Words of scripts without spaces, which are looked for anywhere.
         """
         self._meaning = dict.fromkeys(no.split(), Says.NO) | dict.fromkeys(yes.split(), Says.YES)
+        self._units = frozenset(units.split())
         self._named = frozenset(named.split())
         self._unspaced = tuple(unspaced.split())
 
@@ -83,9 +86,11 @@ class Context:
             return Says.YES
         return Says.NOTHING
 
-    def after(self, text: str, end: int) -> bool:
-        """Whether the word right behind says yes: ``555 0100 (mobile)``."""
+    def after(self, text: str, end: int) -> Says:
+        """By the word right behind: ``555 0100 (mobile)``, ``1 000 000 EUR``."""
         word = _WORDS.search(text, end, end + AFTER_CHARS)
         if word is None or any(character.isalnum() or character in ".\n" for character in text[end : word.start()]):
-            return False
-        return self._meaning.get(word[0].lower()) is Says.YES
+            return Says.NOTHING
+        if word[0].lower() in self._units:
+            return Says.NO
+        return Says.YES if self._meaning.get(word[0].lower()) is Says.YES else Says.NOTHING

@@ -1,0 +1,1 @@
+"""What the rules of privacy find, character by character, beside Presidio's regex recognisers."""
