@@ -1,9 +1,11 @@
 """Two read-write keys with disjoint scopes ask the real service random things over all routes, at the same time.
 
-Both work in one namespace, on sources of which one looks like the beginning of the other. Every answer is searched for
-texts, ids and counts of the other; at the end the history says whose every id was, and who changed what.
+Both work in one namespace, on sources of which one looks like the beginning of the other, or with `--agents` each has
+an agent, with sessions, users and blocks of the same names. Every answer is searched for texts, ids and counts of the
+other; at the end the history says whose every id was, and who changed what.
 
     python -m benchmarks.isolation --requests 50000
+    python -m benchmarks.isolation --requests 50000 --agents
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from benchmarks.isolation.requests import Party, Pool, Request
 from benchmarks.service import Service, ServiceFailed
 
 PARTIES = (Party("a", "proj/a", "zqa"), Party("ab", "proj/ab", "zqb"))
+AGENTS = (Party("a", "proj/a", "zqa", agent="ann"), Party("ab", "proj/ab", "zqb", agent="ann-b"))
 ADMIN_KEY = "isolation-admin"
 TIMEOUT_S = 120.0
 SHOWN = 20
@@ -47,7 +50,7 @@ class Connection:
 
 def make_key(admin: Connection, party: Party) -> tuple[str, str]:
     """The id and the secret of a new key for the party."""
-    body = json.dumps({"name": party.name, "role": "read-write", "prefixes": [party.prefix]}).encode()
+    body = json.dumps(party.key()).encode()
     status, text = admin.send(Request("POST", "/api/keys", "/api/keys", body))
     if status != 200:
         raise ServiceFailed(f"no key was made: {text}")
@@ -55,13 +58,15 @@ def make_key(admin: Connection, party: Party) -> tuple[str, str]:
     return made["id"], made["key"]
 
 
-def play(service: Service, requests: int, dice: random.Random) -> tuple[list[Player], list[str]]:
+def play(
+    service: Service, parties: tuple[Party, Party], requests: int, dice: random.Random
+) -> tuple[list[Player], list[str]]:
     """Let both play at once; returns them and the ids of their keys."""
     admin = Connection(service.port, ADMIN_KEY)
     document = json.loads(admin.send(Request("GET", "/openapi.json", "/openapi.json"))[1])
-    pool = Pool({party.name: [] for party in PARTIES}, {party.name: [] for party in PARTIES})
+    pool = Pool({party.name: [] for party in parties}, tokens={party.name: [] for party in parties})
     players, key_ids = [], []
-    for me, other in (PARTIES, PARTIES[::-1]):
+    for me, other in (parties, parties[::-1]):
         key_id, secret = make_key(admin, me)
         send = Connection(service.port, secret).send
         players.append(Player(document, me, other, pool, send, random.Random(dice.getrandbits(64))))
@@ -94,6 +99,7 @@ def report(players: Sequence[Player], leaks: Sequence[str]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=50_000)
+    parser.add_argument("--agents", action="store_true", help="a key an agent, and not a key a path")
     parser.add_argument("--seed", type=int, default=0, help="0 draws one")
     arguments = parser.parse_args()
     seed = arguments.seed or random.SystemRandom().getrandbits(32)
@@ -102,7 +108,8 @@ def main() -> int:
         service = Service(Path(folder) / "data", API_KEY=ADMIN_KEY)
         service.start()
         begin = time.monotonic()
-        players, key_ids = play(service, arguments.requests, random.Random(seed))
+        parties = AGENTS if arguments.agents else PARTIES
+        players, key_ids = play(service, parties, arguments.requests, random.Random(seed))
         print(f"{time.monotonic() - begin:.0f} s")
         service.stop()
         leaks = [leak for player in players for leak in player.findings.leaks]

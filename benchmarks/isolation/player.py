@@ -27,6 +27,7 @@ LEAST_HELD = 60
 
 ID_FIELD = re.compile(r"(^|_)ids?$|^(superseded|supersedes|superseded_by|blocked_by|archived|would_delete|graph_via)$")
 COUNT_FIELD = re.compile(r"^(total|remaining|found|compared|total_memories|duplicate_pairs)$|_count$|^count$")
+UUID_ID = re.compile(r'"id":"([0-9a-f]{8}-[0-9a-f-]{27})"')
 FOREIGN_IDS = re.compile(r"job_id|request_id|key_id|search_id|principal_id")
 
 
@@ -64,7 +65,7 @@ class Player:
     def ask(self, request: Request) -> tuple[int, Any]:
         """Send a request and look at its answer."""
         if request.body is not None and request.method == "POST":
-            self._may_hold += request.body.count(b'"source"') + 1
+            self._may_hold += request.body.count(b'"source"') + request.body.count(b'"content"') + 1
         status, text = self._send(request)
         findings = self.findings
         findings.requests += 1
@@ -75,6 +76,7 @@ class Player:
         seen = set(self._token_of_other.findall(text)) - set(self._token_of_other.findall(request.words))
         findings.tokens_checked += text.count(self._me.mark)
         findings.leaks += [f"{request.method} {request.path} shows the text {token}" for token in seen]
+        self._pool.uuids += UUID_ID.findall(text)
         parsed = _parsed(text)
         if request.template != "/openapi.json":
             self._look_at_numbers(request, parsed)
@@ -87,10 +89,12 @@ class Player:
         _, counted = self.ask(Request("GET", "/memories/count", "/memories/count"))
         listed = [memory["id"] for memory in page["memories"]]
         self._pool.ids[self._me.name][:] = listed
-        foreign = [memory["source"] for memory in page["memories"] if not _lies_in(memory["source"], self._me.prefix)]
+        sources = [] if self._me.agent else [memory["source"] for memory in page["memories"]]
+        foreign = [source for source in sources if not _lies_in(source, self._me.prefix)]
         if foreign or not len(listed) == page["total"] == counted["count"]:
             self.findings.leaks.append(f"{len(listed)} listed, {page['total']}, {counted['count']}, foreign {foreign}")
-        self._may_hold = len(listed)
+        if not self._me.agent:  # what an agent holds beside memories is not listed here
+            self._may_hold = len(listed)
         return len(listed)
 
     def _look_at_numbers(self, request: Request, answer: Any) -> None:

@@ -16,12 +16,16 @@ WORDS = "amber birch cedar delta ember fjord grove harbor island jasper kettle l
 SOURCES_EACH = 12
 """Sources that one caller writes to: so few that there is something to find, merge and delete in each."""
 
-RARELY = ("snapshot", "backup", "restore", "deduplicate", "import", "reembed", "build", "sync")
-"""Parts of paths of routes that copy or sweep the whole store; they are asked a tenth as often as others."""
+RARELY = ("snapshot", "backup", "restore", "deduplicate", "import", "reembed", "build", "sync", "DELETE /agents")
+"""Parts of routes that copy, sweep or empty the whole store; they are asked a tenth as often as others."""
 
 RARE_WEIGHT = 0.1
 
 MISSING_ID = 10**9
+
+TEXTS = frozenset({"text", "new_text", "merged_text", "messages", "content", "value", "title", "description"})
+NAMES = {"session_id": 4, "exclude_session_id": 4, "user": 3, "label": 4}
+"""Names within an agent, and how many: both parties use the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +47,27 @@ class Pool:
     """What the two callers know of each other's ids and texts: enough to ask for them by name."""
 
     ids: dict[str, list[int]] = field(default_factory=dict)
+    uuids: list[str] = field(default_factory=list)
     tokens: dict[str, list[str]] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """One caller: its prefix, and the mark with which the tokens of its texts begin."""
+    """One caller: its prefix, and the mark with which the tokens of its texts begin.
+
+    :param agent: The agent whose whole namespace its key is for; without it, the key is for the prefix.
+    """
 
     name: str
     prefix: str
     mark: str
+    agent: str = ""
+
+    def key(self) -> dict[str, object]:
+        """What its key is made from."""
+        reach: dict[str, object] = {"namespace": self.agent} if self.agent else {"prefixes": [self.prefix]}
+        return {"name": self.name, "role": "read-write", **reach}
 
 
 class Requests:
@@ -67,7 +81,8 @@ class Requests:
             for method, operation in methods.items()
         ]
         self._weights = [
-            0.1 if any(part in template for part in RARELY) else 1.0 for _, template, _ in self._operations
+            RARE_WEIGHT if any(part in f"{method} {template}" for part in RARELY) else 1.0
+            for method, template, _ in self._operations
         ]
         self._me, self._other, self._pool, self._dice = me, other, pool, dice
 
@@ -145,9 +160,17 @@ class Requests:
     def _string(self, name: str) -> str:
         if "source" in name or "prefix" in name or "pattern" in name:
             return self._source()
-        if name in {"text", "new_text", "merged_text", "query", "messages"}:
-            return self._query() if name == "query" else self._text()
-        if name in {"since", "until", "reference_date", "document_at"}:
+        if name in TEXTS:
+            return self._text()
+        if name == "query":
+            return self._query()
+        if name in NAMES:
+            return f"{name}-{self._dice.randrange(NAMES[name])}"
+        if name == "agent_name" or (name == "name" and self._me.agent):
+            return self._me.agent if self._dice.random() < 0.85 else self._other.agent or "default"
+        if name == "message_id":
+            return self._dice.choice([*self._pool.uuids[-200:], "00000000-0000-4000-8000-000000000000"])
+        if name in {"since", "until", "reference_date", "document_at", "created_at"}:
             return self._dice.choice(["2001-01-01", "2025-06-01T12:00:00Z", "2100-01-01"])
         if name == "key" or name == "entity_key":
             return f"key-{self._dice.randrange(40)}"

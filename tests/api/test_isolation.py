@@ -14,6 +14,7 @@ from tests.api.operations import DOCUMENT
 
 ENV = {"X-API-Key": KEY}
 PARTIES = (Party("a", "proj/a", "zqa"), Party("ab", "proj/ab", "zqb"))
+AGENTS = (Party("a", "proj/a", "zqa", agent="ann"), Party("ab", "proj/ab", "zqb", agent="ann-b"))
 TURNS, REQUESTS_A_TURN = 30, 25
 
 
@@ -26,9 +27,9 @@ def sending(client: TestClient, key: str) -> Send:
     return send
 
 
-def players_of(client: TestClient, keys: list[str]) -> list[Player]:
-    pool = Pool({party.name: [] for party in PARTIES}, {party.name: [] for party in PARTIES})
-    pairs = zip((PARTIES, PARTIES[::-1]), keys, strict=True)
+def players_of(client: TestClient, keys: list[str], parties: tuple[Party, Party] = PARTIES) -> list[Player]:
+    pool = Pool({party.name: [] for party in parties}, tokens={party.name: [] for party in parties})
+    pairs = zip((parties, parties[::-1]), keys, strict=True)
     return [
         Player(DOCUMENT, me, other, pool, sending(client, key), random.Random(me.name)) for (me, other), key in pairs
     ]
@@ -42,7 +43,7 @@ def take_turns(players: list[Player], turns: int) -> None:
 
 def test_two_keys_with_disjoint_scopes_see_nothing_of_each_other(start: Start, tmp_path: Path):
     client = start(api_key=KEY)
-    bodies = [{"name": party.name, "role": "read-write", "prefixes": [party.prefix]} for party in PARTIES]
+    bodies = [party.key() for party in PARTIES]
     made = [client.post("/api/keys", json=body, headers=ENV).json() for body in bodies]
     players = players_of(client, [key["key"] for key in made])
     take_turns(players, TURNS)
@@ -54,6 +55,21 @@ def test_two_keys_with_disjoint_scopes_see_nothing_of_each_other(start: Start, t
         assert len(player.findings.ids_seen) > 100
         assert player.findings.counts_checked > 100
         assert player.findings.answered["POST /search"] > 0
+
+
+def test_two_agents_with_keys_of_their_own_see_nothing_of_each_other(start: Start, tmp_path: Path):
+    client = start(api_key=KEY, auth_rate_limit=10**6)
+    made = [client.post("/api/keys", json=agent.key(), headers=ENV).json() for agent in AGENTS]
+    players = players_of(client, [key["key"] for key in made], AGENTS)
+    take_turns(players, TURNS // 2)
+    client.__exit__(None, None, None)
+    leaks = [leak for player in players for leak in player.findings.leaks]
+    leaks += leaks_by_history(tmp_path / "data" / "souvenir.db", players, [key["id"] for key in made])
+    assert leaks == []
+    for player in players:
+        assert player.findings.answered["POST /messages/search"] > 0
+        assert player.findings.answered["POST /context/{agent_name}"] > 0
+        assert player.findings.tokens_checked > 100
 
 
 def test_a_caller_who_sees_all_would_be_noticed(start: Start, tmp_path: Path):
