@@ -88,7 +88,7 @@ _SELECT = (
     "m.edited_at, m.indexed, m.session_id, m.user_id FROM messages m CROSS JOIN agents a ON "
     "a.namespace_id = m.namespace_id CROSS JOIN sessions s ON s.id = m.session_id LEFT JOIN users u ON u.id = m.user_id"
 )
-"""The order of the joins is fixed: the messages are chosen first. Where they are chosen by id, a plus before
+"""The order of the joins is fixed: the messages are chosen first. Where few are chosen by something else, a plus before
 `m.namespace_id` keeps SQLite from reading all of the namespace's instead."""
 
 
@@ -241,7 +241,8 @@ def namespaces_with_pending(connection: apsw.Connection) -> list[str]:
 
 
 def _where(namespace_id: int, chosen: MessageFilter) -> tuple[str, list[Any]]:
-    conditions, parameters = ["m.namespace_id = ?"], list[Any]([namespace_id])
+    conditions = ["m.namespace_id = ?" if chosen.session_id is None else "+m.namespace_id = ?"]
+    parameters: list[Any] = [namespace_id]
     for column, table, name in (("session_id", "sessions", chosen.session_id), ("user_id", "users", chosen.user)):
         if name is not None:
             conditions.append(f"m.{column} = (SELECT id FROM {table} WHERE namespace_id = ? AND name = ?)")

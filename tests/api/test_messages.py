@@ -220,7 +220,8 @@ def test_a_key_does_not_reach_from_one_route_to_another(client: TestClient):
     assert client.get(f"/sessions/{AGENT}").json()["total"] == 2
 
 
-def test_requests_of_one_key_at_once_store_one_message(client: TestClient):
+def test_requests_of_one_key_at_once_store_one_message(start: Start):
+    client = start(max_writes=8)
     with ThreadPoolExecutor(8) as threads:
         stored = list(threads.map(lambda _: store(client, "hello", key="k")["id"], range(8)))
     assert len(set(stored)) == 1

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +17,15 @@ from souvenir.conversation.messages import Conversations
 from souvenir.conversation.sessions import Sessions
 from souvenir.errors import EmbeddingUnavailable, IdempotencyKeyReused, MessageNotFound
 from souvenir.moments import utc_now
+from souvenir.settings import Settings
 from souvenir.store import idempotency
 from souvenir.store.idempotency import KEPT, PRUNED_AT_ONCE, Once
+from souvenir.store.messages import MessageFilter
 from souvenir.store.transaction import Transaction
 from souvenir.types import Scope
 from tests.conversation.talk import ANN, BEN, BrokenEmbedder, draft, listed
 from tests.fake_embedder import FakeEmbedder
+from tests.killing import lines_until_killed
 
 DRAFTS = [draft("blue"), draft("green")]
 
@@ -136,3 +142,19 @@ def make(tx: Transaction, key: str) -> str:
 
 def make_at(engine: MemoryEngine, key: str, now: datetime) -> str:
     return engine.models.write(ANN, now, lambda tx: make(tx, key))
+
+
+def test_what_is_sent_again_after_each_kill_is_stored_once(tmp_path: Path):
+    chance, answered = random.Random(8900), dict[str, set[str]]()
+    for number in range(4):
+        lines = chance.randrange(60 * number + 20, 60 * number + 60)
+        for line in lines_until_killed("tests.conversation.sending_process", tmp_path, lines=lines):
+            sent, uid = line.split()
+            answered.setdefault(f"number {sent}", set()).add(uid)
+    with closing(MemoryEngine.open(Settings(data_dir=tmp_path), FakeEmbedder())) as engine:
+        engine.warm_up()
+        conversations = Conversations(engine)
+        stored = {one.content: {one.uid} for one in conversations.page(ANN, MessageFilter(), limit=10_000)[0]}
+        assert len(stored) == conversations.page(ANN, MessageFilter())[1]
+        assert answered.items() <= stored.items()
+        assert list(engine.check()) == []
