@@ -6,7 +6,7 @@ finds it by either. A key names one memory of a category; the same key in anothe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,12 +14,14 @@ from memory_engine import MemoryEngine
 from souvenir.conversation.agents import Agents
 from souvenir.errors import InvalidRequest, MemoryNotFound, PreferenceNotFound
 from souvenir.store import keyed
+from souvenir.store.flags import flagged
 from souvenir.store.transaction import Transaction
 from souvenir.types import (
     Filters,
     JsonObject,
     Memory,
     MemoryDraft,
+    PassageKind,
     Scope,
     SearchQuery,
     SourceFilter,
@@ -28,7 +30,6 @@ from souvenir.types import (
 
 ROOT = "long-term"
 GENERAL, PREFERENCE = "general", "preference"
-CATEGORIES = (GENERAL, PREFERENCE, "fact", "contact", "location", "routine")
 MAX_KEY_CHARS = 500
 
 
@@ -76,13 +77,15 @@ class Recollection:
 
 
 class KeyedMemories:
-    """The scope's namespace is the agent; whatever remembers for one that is not there makes it."""
+    """The scope's namespace is the agent; whatever remembers for one that is not there makes it.
 
-    def __init__(self, engine: MemoryEngine, categories: Sequence[str] = CATEGORIES) -> None:
-        """:param categories: That may be used beside `general` and `preference`."""
+    Categories are `general`, `preference`, and those that the privacy rules name.
+    """
+
+    def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
         self._agents = Agents(engine)
-        self.categories = tuple(dict.fromkeys((GENERAL, PREFERENCE, *categories)))
+        self.categories = tuple(dict.fromkeys((GENERAL, PREFERENCE, *engine.screening.rules.categories)))
 
     def remember(self, scope: Scope, key: str, value: str, category: str = GENERAL) -> tuple[KeyedMemory, bool]:
         """Store a value under a key, in the place of the one that it had; tells whether the key is new.
@@ -102,16 +105,26 @@ class KeyedMemories:
             raise MemoryNotFound(stored.id)
         return KeyedMemory.of(memory), stored.created
 
-    def search(self, scope: Scope, query: str, *, categories: Sequence[str] = (), limit: int = 10) -> Recollection:
+    def search(
+        self,
+        scope: Scope,
+        query: str,
+        *,
+        categories: Sequence[str] = (),
+        limit: int = 10,
+        without_topics: Collection[str] = (),
+    ) -> Recollection:
         """What answers a query best, of some categories or of all.
 
+        :param without_topics: Memories that are flagged with one of these sensitive topics are not found.
         :raises InvalidRequest: If nothing knows a category.
         """
         paths = [self._source(category) for category in categories] or [ROOT]
         if limit < 1:
             return Recollection(())
         sources = tuple(SourceFilter(path, SourceMatch.PATH) for path in paths)
-        result = self._engine.search(scope, SearchQuery(query, top_k=limit, filters=Filters(sources=sources)))
+        filters = Filters(sources=sources, without=self._flagged(scope, without_topics))
+        result = self._engine.search(scope, SearchQuery(query, top_k=limit, filters=filters))
         hits = [
             Remembered(KeyedMemory.of(hit.memory), hit.memory.text, hit.score, hit.parts.similarity)
             for hit in result.hits
@@ -157,15 +170,25 @@ class KeyedMemories:
             found, total = keyed.page(connection, namespace, self._source(PREFERENCE), offset=offset, limit=limit)
         return [KeyedMemory.of(memory) for memory in found], total
 
-    def preference_values(self, scope: Scope) -> dict[str, str]:
-        """Every preference's value by its key, in the order of the keys."""
+    def preference_values(self, scope: Scope, *, without_topics: Collection[str] = ()) -> dict[str, str]:
+        """Every preference's value by its key, in the order of the keys.
+
+        :param without_topics: Those that are flagged with one of these sensitive topics are left out.
+        """
         found, _ = self.preferences(scope)
-        return {one.key: one.value for one in found if one.key is not None}
+        hidden = self._flagged(scope, without_topics)
+        return {one.key: one.value for one in found if one.key is not None and one.id not in hidden}
 
     def forget_preference(self, scope: Scope, key: str) -> None:
         """:raises PreferenceNotFound: If there is none of that name."""
         if not self.forget(scope, key, PREFERENCE):
             raise PreferenceNotFound(key)
+
+    def _flagged(self, scope: Scope, topics: Collection[str]) -> tuple[int, ...]:
+        with self._engine.namespace(scope) as (connection, namespace):
+            if namespace is None:
+                return ()
+            return tuple(flagged(connection, PassageKind.MEMORY, namespace.id, topics))
 
     def _source(self, category: str) -> str:
         if category not in self.categories:

@@ -44,35 +44,47 @@ class Tiers:
         max_messages: int = MAX_MESSAGES,
     ) -> None:
         """:param max_messages: In the context of each running conversation."""
+        self._engine = engine
         self.agents = Agents(engine)
         self.conversations = conversations or Conversations(engine)
         self.sessions = Sessions(engine)
         self.windows = Windows(engine, self.conversations, max_messages=max_messages)
         self.long_term = KeyedMemories(engine)
 
-    def history(self, scope: Scope, query: str, *, but: str | None = None, limit: int = HISTORY_LIMIT) -> MessageSearch:
+    def history(
+        self,
+        scope: Scope,
+        query: str,
+        *,
+        but: str | None = None,
+        limit: int = HISTORY_LIMIT,
+        without_topics: tuple[str, ...] = (),
+    ) -> MessageSearch:
         """What was said before that answers a query best.
 
         :param but: The running session: it is no past yet.
+        :param without_topics: Messages that are flagged with one of these sensitive topics are not found.
         """
         if limit < 1:
             return MessageSearch(())
-        return self.conversations.search(scope, MessageQuery(query, limit, exclude_session_id=but))
+        asked = MessageQuery(query, limit, exclude_session_id=but, without_topics=without_topics)
+        return self.conversations.search(scope, asked)
 
     def context(self, scope: Scope, query: str, *, session_id: str | None) -> TierContext:
-        """What a prompt takes for a query in a conversation.
+        """What a prompt takes for a query in a conversation, without what the agent's policy hides.
 
         :param session_id: The running one, if there is one.
         :raises SessionNotFound: If there is no such session.
         """
         said = () if session_id is None else self.windows.newest(scope, session_id)
-        past = self.history(scope, query, but=session_id)
+        hidden = self._engine.screening.policy(scope).hidden_topics
+        past = self.history(scope, query, but=session_id, without_topics=hidden)
         others = [category for category in self.long_term.categories if category != PREFERENCE]
-        known = self.long_term.search(scope, query, categories=others, limit=MEMORY_LIMIT)
+        known = self.long_term.search(scope, query, categories=others, limit=MEMORY_LIMIT, without_topics=hidden)
         return TierContext(
             session=said,
             history=past,
             memories=[hit.text for hit in known.hits],
-            preferences=self.long_term.preference_values(scope),
+            preferences=self.long_term.preference_values(scope, without_topics=hidden),
             degraded=tuple(dict.fromkeys((*past.degraded, *known.degraded))),
         )

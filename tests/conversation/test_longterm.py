@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from souvenir.conversation.agents import Agents
 from souvenir.conversation.keyed_memories import KeyedMemories
 from souvenir.conversation.longterm import LongTermMemory
 from souvenir.errors import InvalidRequest, MemoryPinned
+from souvenir.settings import Settings
 from souvenir.types import MemoryPatch, Scope
 from tests.conversation.running import run
+from tests.fake_embedder import FakeEmbedder
 
 
 @pytest.fixture
@@ -114,12 +117,26 @@ def test_an_unknown_category_is_refused_with_the_known_ones(memory: LongTermMemo
             run(work)
 
 
-def test_categories_of_the_rules_take_the_place_of_the_usual_ones(engine: MemoryEngine):
-    memories = KeyedMemories(engine, categories=["recipe"])
-    memories.remember(Scope("cook"), "soup", "leeks", "recipe")
-    assert memories.categories == ("general", "preference", "recipe")
-    with pytest.raises(InvalidRequest, match="'fact' is not known"):
-        memories.remember(Scope("cook"), "soup", "leeks", "fact")
+def test_categories_are_those_of_the_privacy_rules(tmp_path: Path):
+    rules = tmp_path / "privacy.yaml"
+    rules.write_text("categories: [recipe]", encoding="utf-8")
+    with closing(MemoryEngine.open(Settings(data_dir=tmp_path, privacy_config=rules), FakeEmbedder())) as engine:
+        memories = KeyedMemories(engine)
+        memories.remember(Scope("cook"), "soup", "leeks", "recipe")
+        assert memories.categories == ("general", "preference", "recipe")
+        with pytest.raises(InvalidRequest, match="'fact' is not known"):
+            memories.remember(Scope("cook"), "soup", "leeks", "fact")
+
+
+def test_secrets_are_taken_out_of_values_and_refused_in_keys(memory: LongTermMemory):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    run(memory.set_preference("deploy token", f"it is {token}: keep it"))
+    value = run(memory.get_preference("deploy token"))
+    assert value is not None
+    assert token not in value
+    assert (value.startswith("it is ["), value.endswith("]: keep it")) == (True, True)
+    with pytest.raises(InvalidRequest, match="choose one that only names the value"):
+        run(memory.remember(token, "my token"))
 
 
 @pytest.mark.parametrize("key", ["", "k" * 501])

@@ -18,7 +18,7 @@ from souvenir.conversation.messages import Conversations
 from souvenir.conversation.sessions import Sessions
 from souvenir.errors import EmbeddingUnavailable, InvalidRequest, StoreUnusable
 from souvenir.settings import Settings
-from souvenir.types import Scope
+from souvenir.types import MemoryPatch, Scope
 from tests.conversation.running import run
 from tests.conversation.talk import BrokenEmbedder, say
 from tests.fake_embedder import FakeEmbedder
@@ -159,6 +159,39 @@ def test_the_context_for_a_prompt_holds_all_tiers_and_no_preference_twice(manage
     assert context["relevant_memories"] == ["kitchen: has a yellow wall"]
     assert context["user_preferences"] == {"kitchen music": "jazz"}
     assert context.keys() == {"session_messages", "relevant_history", "relevant_memories", "user_preferences"}
+
+
+def test_what_is_said_stands_in_the_context_as_it_is_stored(manager: MemoryManager):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    talk(manager, f"my token is {token}")
+    [said] = contents(run(manager.get_session_context()))
+    assert said.startswith("my token is [")
+    assert token not in said
+    assert contents(run(manager.get_session_context())) == [said]
+    run(manager.end_conversation())
+    assert contents(run(manager.search_history("my token is", limit=1))) == [said]
+
+
+def test_what_the_agents_policy_hides_is_in_no_part_of_the_context(manager: MemoryManager, engine: MemoryEngine):
+    flags = {"sensitive_topics": ["legal"]}
+    conversations = Conversations(engine)
+    say(conversations, "the red car was sold", AGENT, session_id="past")
+    say(conversations, "the red car is before court", AGENT, session_id="past", metadata=flags)
+    for key, value in (("car", "is red"), ("court", "about the red car")):
+        run(manager.remember(key, value))
+        run(manager.set_preference(f"{key} talk", value))
+    court = [one for one in engine.page(AGENT, offset=0, limit=9).memories if (one.key or "").startswith("court")]
+    assert len(court) == 2
+    for memory in court:
+        engine.patch(AGENT, memory.id, MemoryPatch(metadata=flags))
+    whole = run(manager.build_context_for_llm("red car"))
+    assert [len(whole[key]) for key in ("relevant_history", "relevant_memories", "user_preferences")] == [2, 2, 2]
+    engine.write(AGENT, lambda tx: tx.connection.execute('UPDATE agents SET policy = \'{"hidden_topics": ["legal"]}\''))
+    context = run(manager.build_context_for_llm("red car"))
+    assert contents(context["relevant_history"]) == ["the red car was sold"]
+    assert context["relevant_memories"] == ["car: is red"]
+    assert context["user_preferences"] == {"car talk": "is red"}
+    assert len(run(manager.search_history("red car"))) == 2
 
 
 def test_sixteen_tasks_at_once_lose_no_message_and_start_one_conversation(engine: MemoryEngine):
