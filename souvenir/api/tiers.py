@@ -11,6 +11,7 @@ from souvenir.api.caller import Reader, RunningService, Writer, agent_scope
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import MAX_ID, Clean
 from souvenir.api.json_route import router
+from souvenir.api.once import MakeOnce
 from souvenir.api.tier_models import (
     ForgetRequest,
     ForgetResponse,
@@ -33,10 +34,12 @@ PreferenceKey = Annotated[
 
 
 @routes.post("/remember", summary="Remember a value under a key", responses=error_responses(409))
-def remember(body: RememberRequest, _: Writer, service: RunningService, request: Request) -> RememberResponse:
+def remember(
+    body: RememberRequest, _: Writer, service: RunningService, request: Request, once: MakeOnce
+) -> RememberResponse:
     """Store a value under a key, in the place of the one that the key had in its category."""
     scope = agent_scope(request, body.agent_name)
-    memory, created = service.tiers.long_term.remember(scope, body.key, body.value, body.category)
+    memory, created = service.tiers.long_term.remember(scope, body.key, body.value, body.category, once=once)
     return RememberResponse.of(memory, created=created)
 
 

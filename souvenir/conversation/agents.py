@@ -64,13 +64,6 @@ class Agents:
         self.get(scope)
         self._engine.write(scope, work)
 
-    def ensure(self, scope: Scope) -> None:
-        """Make the scope's namespace an agent, if it is none; one that is costs a look."""
-        with self._engine.namespace(scope) as (connection, _):
-            known = rows.find(connection, scope.namespace)
-        if known is None:
-            self.create(scope)
-
     def get(self, scope: Scope) -> Agent:
         """:raises AgentNotFound: If the namespace is no agent."""
         with self._engine.namespace(scope) as (connection, _):

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memory_engine import MemoryEngine
-from souvenir.conversation.agents import Agents
+from souvenir.conversation.agents import ensured
 from souvenir.errors import InvalidRequest, MemoryNotFound, PreferenceNotFound
+from souvenir.observation.tracing import MemoryOperation, Tracing, traced
 from souvenir.store import keyed
 from souvenir.store.flags import flagged
+from souvenir.store.idempotency import Once, do_once
 from souvenir.store.transaction import Transaction
 from souvenir.types import (
     Filters,
@@ -26,11 +28,13 @@ from souvenir.types import (
     SearchQuery,
     SourceFilter,
     SourceMatch,
+    UpsertOutcome,
 )
 
 ROOT = "long-term"
 GENERAL, PREFERENCE = "general", "preference"
 MAX_KEY_CHARS = 500
+_CREATED = "created"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +88,16 @@ class KeyedMemories:
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
-        self._agents = Agents(engine)
         self.categories = tuple(dict.fromkeys((GENERAL, PREFERENCE, *engine.screening.rules.categories)))
 
-    def remember(self, scope: Scope, key: str, value: str, category: str = GENERAL) -> tuple[KeyedMemory, bool]:
+    @property
+    def tracing(self) -> Tracing:
+        return self._engine.tracing
+
+    @traced(MemoryOperation.UPSERT, records=lambda _: 1)
+    def remember(
+        self, scope: Scope, key: str, value: str, category: str = GENERAL, *, once: Once | None = None
+    ) -> tuple[KeyedMemory, bool]:
         """Store a value under a key, in the place of the one that it had; tells whether the key is new.
 
         :raises InvalidRequest: If the key is empty or too long, or nothing knows the category.
@@ -97,8 +107,20 @@ class KeyedMemories:
         if self._engine.screening.text(scope, key) != key:
             raise InvalidRequest("This key holds what the agent's policy redacts; choose one that only names the value")
         draft = MemoryDraft(_text(key, value), self._source(category), key=key)
-        [stored] = self._engine.upsert(scope, [draft])
-        self._agents.ensure(scope)
+        draft = self._engine.screening.draft(scope, draft)
+        [passages] = self._engine.prepare([draft.text])
+
+        def work(tx: Transaction) -> UpsertOutcome:
+            ensured(tx)
+            return do_once(
+                tx,
+                once,
+                lambda: tx.upsert(draft, passages),
+                ids=lambda outcome: [str(outcome.id), *([_CREATED] if outcome.created else [])],
+                again=lambda ids: UpsertOutcome(int(ids[0]), created=_CREATED in ids),
+            )
+
+        stored = self._engine.write(scope, work)
         memory = self._engine.get(scope, [stored.id]).get(stored.id)
         if memory is None:
             # Somebody else forgot it in this very moment.

@@ -90,3 +90,18 @@ def test_an_agents_key_remembers_for_its_agent_only(start: Start):
     ):
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
     assert client.get("/preferences/mine", headers=ENV).json()["preferences"] == {"tone": "formal"}
+
+
+def test_a_remember_that_is_sent_again_does_not_undo_a_later_one(client: TestClient):
+    headers = {"Idempotency-Key": "first"}
+    body = {"agent_name": "my_agent", "key": "color", "value": "blue"}
+    first = client.post("/remember", json=body, headers=headers)
+    assert first.json()["created"]
+    client.post("/remember", json={**body, "value": "teal"})
+    again = client.post("/remember", json=body, headers=headers)
+    assert (again.status_code, again.headers["Idempotency-Replayed"]) == (200, "true")
+    assert (again.json()["id"], again.json()["created"]) == (first.json()["id"], True)
+    recalled = client.post("/recall", json={"agent_name": "my_agent", "query": "color"}).json()
+    assert recalled["memories"] == ["color: teal"]
+    other = client.post("/remember", json={**body, "value": "red"}, headers=headers)
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
