@@ -50,7 +50,7 @@ class ConversationHistory:
         :raises StoreUnusable: If the data folder must not be opened. :raises EmbeddingUnavailable: Without a model.
         """
         await self._access.open()
-        await asyncio.to_thread(self._access.tiers.agents.ensure, self._scope)
+        await asyncio.to_thread(self._access.tiers.agents.create, self._scope)
 
     async def close(self) -> None:
         await self._access.close()
