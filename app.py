@@ -35,6 +35,7 @@ from souvenir.api import (
     deletes,
     docs,
     duplicates,
+    erasing,
     figures,
     health,
     jobs,
@@ -75,7 +76,7 @@ log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, reads, deletes, duplicates),
-    *(agents, users, agent_export, messages, sessions, removals, blocks, context, tiers, windows, privacy),
+    *(agents, users, agent_export, messages, sessions, removals, blocks, context, tiers, windows, privacy, erasing),
     *(transfer, jobs, backups, keys, audit, maintenance, figures, docs),
 )
 

@@ -35,8 +35,8 @@ from souvenir.search.duplicates import same_words
 from souvenir.settings import Settings
 from souvenir.store import reads
 from souvenir.store.backups import Backup
+from souvenir.store.copies import Copies
 from souvenir.store.database import Database
-from souvenir.store.erasure import Step
 from souvenir.store.reads import MERGED_FROM, SUPERSEDES
 from souvenir.store.transaction import Transaction, require_writable
 from souvenir.types import (
@@ -413,6 +413,11 @@ class MemoryEngine:
         """Have `tell` called after every restore, by a room that keeps in memory what the database says."""
         self._to_tell_of_restores.append(tell)
 
+    @property
+    def copies(self) -> Copies:
+        """What holds the store as it was: the backups, and what offline restores put aside."""
+        return self._database.copies
+
     def snapshot(self) -> None:
         """Write every changed index to disk, so that the next start is quick."""
         self._database.between_writes(lambda: self.models.serving.registry.write_snapshots(all_changed=True))
@@ -457,10 +462,6 @@ class MemoryEngine:
     def write_rows(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work`, which touches no memory, in one durable transaction."""
         return self._database.write_rows(work)
-
-    def remove_rows(self, work: Callable[[apsw.Connection], Step | None]) -> Step | None:
-        """Run `work`, which removes rows with their passages, in one durable transaction; the indexes follow it."""
-        return self.models.remove(work)
 
     @contextmanager
     def namespace(self, scope: Scope) -> Iterator[tuple[apsw.Connection, reads.Namespace | None]]:

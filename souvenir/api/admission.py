@@ -100,6 +100,7 @@ COSTS: Mapping[str, CostClass] = {
     "get_policy": _LIGHT,
     "set_policy": _LIGHT,
     "rescan": _LONG,
+    "erase": _LONG,
     "create_block": _LIGHT,
     "list_blocks": _LIGHT,
     "get_block": _LIGHT,

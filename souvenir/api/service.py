@@ -31,6 +31,7 @@ from souvenir.conversation.sessions import Sessions
 from souvenir.conversation.tiers import Tiers
 from souvenir.embedding.factory import embedder_of
 from souvenir.embedding.specs import ModelSpec
+from souvenir.erasure.erasing import Erasing
 from souvenir.erasure.removals import Removals
 from souvenir.jobs.deduplication import Deduplication
 from souvenir.jobs.worker import Jobs
@@ -76,6 +77,7 @@ class Service:
     sessions: Sessions
     tiers: Tiers
     removals: Removals
+    erasing: Erasing
     loading: Thread | None = None
     closing: Event = field(default_factory=Event)
 
@@ -104,9 +106,10 @@ class Service:
         deduplication = Deduplication(engine)
         reembedding = Reembedding(engine, make, model.adopt)
         transfer = TransferParts.open(engine, settings, ReadAs())
+        erasing = Erasing(engine, on_jobs_gone=transfer.spools.sweep)
         jobs = Jobs(
             engine,
-            [deduplication, reembedding, Rescan(engine), *transfer.handlers],
+            [deduplication, reembedding, Rescan(engine), erasing, *transfer.handlers],
             queue_max=settings.job_queue_max,
             retention_days=settings.job_retention_days,
             on_end=transfer.spools.sweep,
@@ -142,6 +145,7 @@ class Service:
             sessions=Sessions(engine),
             tiers=Tiers(engine, conversations=conversations, max_messages=settings.session_max_messages),
             removals=Removals(engine, on_jobs_gone=jobs.tell_gone),
+            erasing=erasing,
         )
         service.removals.start()
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)

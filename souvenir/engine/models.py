@@ -10,7 +10,7 @@ been replaced meanwhile is embedded again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock
@@ -27,6 +27,7 @@ from souvenir.index.analyser import Analyser
 from souvenir.index.registry import IndexRegistry
 from souvenir.passages import Passage, PassageAdded, PreparedPassage
 from souvenir.settings import Settings
+from souvenir.store import reads
 from souvenir.store import vectors as rows
 from souvenir.store.database import Database
 from souvenir.store.erasure import Step
@@ -115,6 +116,28 @@ class Models:
     def remove(self, work: Callable[[apsw.Connection], Step | None]) -> Step | None:
         """Run `work`, which removes rows, in one durable transaction; the indexes know it when this returns."""
         return self._database.write_rows(work, self._removed)
+
+    def sweep_snapshots(self, changed: Container[int] = ()) -> None:
+        """Remove snapshots that hold what is gone.
+
+        :param changed: Namespaces of which something was removed; the snapshots of those that are gone go anyway.
+        """
+
+        def work() -> None:
+            with self._database.reader() as connection:
+                known = reads.namespace_ids(connection)
+            self.serving.registry.sweep_snapshots(known, changed)
+
+        self._database.between_writes(work)
+
+    def clear_unused(self, changed: Container[int]) -> bool:
+        """Leave no bytes of what was removed from namespaces in any file; False if long reads are in the way."""
+        self.sweep_snapshots(changed)
+        return self._database.clear_unused()
+
+    def terms(self, text: str) -> Sequence[str]:
+        """What the index of words knows of a text."""
+        return self._analyser.terms(text)
 
     def restored(self) -> None:
         """The indexes of the database that was replaced are no longer true of anything."""

@@ -8,7 +8,7 @@ have it still, and a restore brings it back.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -31,7 +31,7 @@ from souvenir.errors import (
     UserNotFound,
 )
 from souvenir.moments import utc_now
-from souvenir.store import agents, erasure
+from souvenir.store import agents, erasure, tombstones
 from souvenir.store.erasure import Step
 from souvenir.store.jobs import unfinished_ids
 from souvenir.store.removal import Removed
@@ -99,7 +99,7 @@ class Removals:
         """
         selection = Selection(scope.namespace, chooses, scope.namespace if value is None else value)
         with self.working() as work:
-            return self.rest(work, self._engine.remove_rows(partial(_begin, selection=selection, work=work)))
+            return self.rest(work, self._engine.models.remove(partial(_begin, selection=selection, work=work)))
 
     @contextmanager
     def working(self) -> Iterator[str]:
@@ -126,18 +126,22 @@ class Removals:
         return removed
 
     def finish(self) -> None:
-        """Go on with what nobody is at work on."""
+        """Go on with what nobody is at work on: rows that are still there, and bytes that erasures left in files."""
         with self._engine.namespace(Scope()) as (connection, _), self._lock:
-            left = erasure.pending_works(connection) - self._at_work - unfinished_ids(connection)
+            busy = self._at_work | unfinished_ids(connection)
+            left, marked = erasure.pending_works(connection) - busy, tombstones.uncleared(connection).keys() - busy
         with suppress(ServiceClosing):
             for work in sorted(left):
                 removed = self.rest(work, Step())
                 log.info("removal_finished", messages=removed.messages, memories=removed.memories)
+            self._engine.models.sweep_snapshots()
+            if not clear(self._engine, marked):
+                log.warning("erased_bytes_left", reason="a long read needs the log", action="tried again soon")
 
     def _advance(self, work: str) -> Step | None:
         while not self._closing.is_set():
             try:
-                return self._engine.remove_rows(partial(erasure.advance, work=work, now=utc_now()))
+                return self._engine.models.remove(partial(erasure.advance, work=work, now=utc_now()))
             except Overloaded:
                 self._closing.wait(RETRY_PAUSE_S)
         raise ServiceClosing
@@ -145,6 +149,19 @@ class Removals:
     def _leave(self, work: str) -> None:
         with self._lock:
             self._at_work.discard(work)
+
+
+def clear(engine: MemoryEngine, works: Collection[str]) -> bool:
+    """Leave no bytes in any file of what these erasures removed; False if long reads are in the way."""
+    with engine.namespace(Scope()) as (connection, _):
+        marked = tombstones.uncleared(connection)
+    namespaces = {namespace_id for work in works for namespace_id in marked.get(work, ())}
+    if not marked.keys() & works:
+        return True
+    if not engine.models.clear_unused(namespaces):
+        return False
+    engine.write_rows(lambda connection: tombstones.mark_cleared(connection, works))
+    return True
 
 
 def _begin(connection: apsw.Connection, selection: Selection, work: str) -> Step:

@@ -1,7 +1,7 @@
 """The namespaces' indexes in memory, one a kind of passages: loaded on first use, dropped when memory is short.
 
 Loading goes on beside writes: what is committed meanwhile is kept for the namespace and applied when its load is done.
-`apply`, `forget`, `write_snapshots` and `shrink` run on the writer thread, one after another, so an index never changes
+Everything that changes indexes or snapshots runs on the writer thread, one after another, so an index never changes
 under a snapshot that is being written; searches go on.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -159,6 +159,22 @@ class IndexRegistry:
                 self._entries.pop(key, None)
             self._snapshots.remove(_snapshot_name(key))
 
+    def sweep_snapshots(self, known: Container[int], changed: Container[int]) -> None:
+        """Remove the snapshots that are of no namespace which there is, or of one that must be written anew.
+
+        :param known: The namespaces that there are. :param changed: Those of which old snapshots may not stay.
+        """
+        for name in self._snapshots.names():
+            namespace_id = _namespace_in(name)
+            if namespace_id not in known or namespace_id in changed:
+                self._snapshots.remove(name)
+            else:
+                self._snapshots.remove_unusable(name)
+        with self._lock:
+            entries = [entry for key, entry in self._entries.items() if key.namespace_id in changed]
+        for entry in entries:
+            entry.changed_rows = max(entry.changed_rows, 0 if entry.index is None else len(entry.index))
+
     def write_snapshots(self, *, all_changed: bool) -> None:
         """Write the indexes that changed since their snapshot; all of them, or those that changed much."""
         with self._lock:
@@ -253,6 +269,11 @@ def kind_of(change: IndexChange) -> PassageKind:
 def _snapshot_name(key: IndexKey) -> str:
     """Memories' files are called as they were when there was nothing else."""
     return f"{key.namespace_id}" if key.kind is PassageKind.MEMORY else f"{key.namespace_id}-{key.kind}"
+
+
+def _namespace_in(snapshot_name: str) -> int:
+    number = snapshot_name.partition("-")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def _named(key: IndexKey) -> dict[str, Any]:

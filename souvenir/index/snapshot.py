@@ -101,6 +101,10 @@ class SnapshotFiles:
         log.info("index_snapshot_stale", index=name, reason=stale, action="rebuilding")
         return None
 
+    def names(self) -> set[str]:
+        """Of everything that lies there, whole or half written."""
+        return {path.name.split(".")[0] for path in self._directory.glob("*.*")}
+
     def remove(self, name: str) -> None:
         """Remove the snapshot of that name, with what a crash left half written of it."""
         paths = self._paths(name)
@@ -109,6 +113,19 @@ class SnapshotFiles:
                 path.unlink(missing_ok=True)
                 _partial(path).unlink(missing_ok=True)
             sync(self._directory)
+
+    def remove_unusable(self, name: str) -> None:
+        """Remove what no start can read any more: what is half written, or of a database that was replaced."""
+        try:
+            manifest = json.loads(self._paths(name)[2].read_text(encoding="utf-8"))
+            ours = manifest["lineage"] == self._origin.lineage
+        except (OSError, ValueError, KeyError, TypeError):
+            ours = False
+        if not ours:
+            self.remove(name)
+            return
+        for path in self._paths(name):
+            _partial(path).unlink(missing_ok=True)
 
     def _difference(self, manifest: Mapping[str, object], newest_seq: int) -> str | None:
         for name, value in asdict(self._origin).items():

@@ -7,8 +7,9 @@ and renamed when it is whole, so a folder without the leading dot is a finished 
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -17,13 +18,16 @@ from threading import Lock
 
 import apsw
 
-from souvenir.errors import BackupDamaged, BackupNotFound, InvalidRequest
+from souvenir.errors import BackupDamaged, BackupNotFound, InvalidRequest, StoreUnusable, Unavailable
 from souvenir.files import sha256_of, sync
+from souvenir.locks import ReadersWriterLock
 from souvenir.store import reads
 from souvenir.store.schema import schema_version
 
 DATABASE_FILE = "souvenir.db"
 MANIFEST_FILE = "manifest.json"
+REWRITTEN = ".rewritten"
+"""Part of the names of all files that are there only while a backup is rewritten."""
 MAX_REASON_LENGTH = 50
 SCHEDULED = "scheduled"
 
@@ -60,6 +64,8 @@ class Backups:
         self._directory = directory
         self._keep = keep
         self._evicting = Lock()
+        self._changing = Lock()
+        self._making = ReadersWriterLock()
 
     def create(self, connection: apsw.Connection, *, reason: str, now: datetime) -> Backup:
         """Copy what `connection` reads now. It must be outside of a transaction; writers are not held up.
@@ -69,15 +75,17 @@ class Backups:
         if not reason or len(reason) > MAX_REASON_LENGTH or not all(c.isalnum() or c in "-_" for c in reason):
             raise InvalidRequest("A backup's prefix is 1 to 50 letters, digits, - or _")
         self._directory.mkdir(parents=True, exist_ok=True)
+        with self._making.read():
+            return self._create(connection, reason, now)
+
+    def _create(self, connection: apsw.Connection, reason: str, now: datetime) -> Backup:
         partial, name = self._reserve(f"{reason}_{now:%Y%m%d_%H%M%S}")
         try:
             database = partial / DATABASE_FILE
             connection.execute("VACUUM INTO ?", (str(database),))
             sync(database)
             backup = self._describe(database, name, reason, now)
-            manifest = partial / MANIFEST_FILE
-            manifest.write_text(json.dumps(asdict(backup), indent=2) + "\n", encoding="utf-8")
-            sync(manifest)
+            _write_manifest(partial / MANIFEST_FILE, backup)
             sync(partial)
             partial.rename(self._directory / name)
         except BaseException:
@@ -85,6 +93,14 @@ class Backups:
             raise
         sync(self._directory)
         return backup
+
+    def settle(self, timeout_s: float) -> None:
+        """Wait until the backups that are being made now are there.
+
+        :raises TimeoutError: If it takes longer.
+        """
+        with self._making.write(timeout_s):
+            return
 
     def all(self) -> list[Backup]:
         """Finished backups, newest first. A folder whose manifest cannot be read is no backup."""
@@ -100,20 +116,72 @@ class Backups:
         folder = self._directory / name
         if folder not in self._folders():
             raise BackupNotFound(name)
-        backup = _manifest(folder)
-        if backup is None:
-            raise BackupDamaged(name, "its manifest cannot be read")
         database = folder / DATABASE_FILE
-        if not database.is_file() or sha256_of(database) != backup.sha256:
-            raise BackupDamaged(name, "its database is not the file that was written")
+        with self._changing:
+            backup = _manifest(folder)
+            if backup is None:
+                raise BackupDamaged(name, "its manifest cannot be read")
+            if not database.is_file() or sha256_of(database) != backup.sha256:
+                raise BackupDamaged(name, "its database is not the file that was written")
         return database
+
+    def databases(self) -> list[tuple[str, Path]]:
+        """The database of every folder that has one, whatever its manifest says; by name."""
+        found = [(folder.name, folder / DATABASE_FILE) for folder in self._folders()]
+        return sorted((name, database) for name, database in found if database.exists())
+
+    def rewrite(self, name: str, change: Callable[[Path], None]) -> None:
+        """Put a changed copy in the place of a backup's database, in one step: a crash leaves the old or the new one.
+
+        :param change: Changes the copy, which nobody else has open.
+        :raises BackupNotFound: If there is none of that name, or not any more.
+        :raises BackupDamaged: If it cannot be used; it is left as it was. :raises Unavailable: If the disk is full.
+        """
+        database = self.verify(name)
+        folder = database.parent
+        manifest = folder / MANIFEST_FILE
+        copy, stating = (path.with_name(path.name + REWRITTEN) for path in (database, manifest))
+        switching = False
+        try:
+            was = _manifest(folder)
+            if was is None:
+                raise BackupDamaged(name, "its manifest cannot be read")
+            shutil.copyfile(database, copy)
+            change(copy)
+            sync(copy)
+            backup = self._describe(copy, name, was.reason, datetime.fromisoformat(was.created_at))
+            _write_manifest(stating, backup)
+            with self._evicting, self._changing:
+                # From here on the manifest is of the copy, which a start after a crash puts in its place.
+                switching = True
+                os.replace(stating, manifest)
+                sync(folder)
+                os.replace(copy, database)
+                sync(folder)
+        except (OSError, apsw.Error, StoreUnusable) as error:
+            if not database.exists():
+                raise BackupNotFound(name) from error
+            if isinstance(error, OSError | apsw.FullError | apsw.IOError):
+                raise Unavailable("A backup could not be written anew; look at the space in DATA_DIR") from error
+            raise BackupDamaged(name, str(error)) from error
+        finally:
+            if not switching:
+                for path in folder.glob(f"*{REWRITTEN}*"):
+                    path.unlink()
+
+    def drop(self, name: str) -> None:
+        """Remove a backup, if it is there."""
+        with self._evicting, suppress(FileNotFoundError):
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        """A folder is hidden before it is emptied, so that none is ever half a backup."""
+        shutil.rmtree((self._directory / name).rename(self._partial(f"{name}.evicted")))
 
     def evict(self, *, but: Collection[str] = ()) -> list[str]:
         """Remove backups beyond the number kept: the oldest of those that the service made, then the oldest of all.
 
         The number is kept of those that writers cause, and of all others. Never the newest of either, nor those named.
-
-        A folder is hidden before it is emptied, so that none is ever half a backup.
         """
         with self._evicting:
             backups = self.all()
@@ -121,7 +189,7 @@ class Backups:
             others = [backup for backup in backups if backup.reason not in OF_WRITERS]
             evicted = [name for kind in (by_writers, others) for name in self._beyond(kind, but)]
             for name in evicted:
-                shutil.rmtree((self._directory / name).rename(self._partial(f"{name}.evicted")))
+                self._drop(name)
         return evicted
 
     def _beyond(self, backups: Sequence[Backup], but: Collection[str]) -> list[str]:
@@ -131,10 +199,16 @@ class Backups:
         return [backup.name for backup in going[: max(0, len(backups) - self._keep)]]
 
     def clear_partial(self) -> None:
-        """Remove what a crash left half written."""
+        """Remove what a crash left half written, and finish what it left half replaced."""
         if self._directory.is_dir():
             for path in self._directory.glob(".*.partial"):
                 shutil.rmtree(path)
+            for copy in self._directory.glob(f"*/{DATABASE_FILE}{REWRITTEN}"):
+                backup = _manifest(copy.parent)
+                if backup is not None and sha256_of(copy) == backup.sha256:
+                    os.replace(copy, copy.with_name(DATABASE_FILE))
+            for path in self._directory.glob(f"*/*{REWRITTEN}*"):
+                path.unlink()
 
     def _folders(self) -> list[Path]:
         if not self._directory.is_dir():
@@ -176,6 +250,11 @@ class Backups:
             namespaces=counts.namespaces,
             schema_version=version,
         )
+
+
+def _write_manifest(path: Path, backup: Backup) -> None:
+    path.write_text(json.dumps(asdict(backup), indent=2) + "\n", encoding="utf-8")
+    sync(path)
 
 
 def _manifest(folder: Path) -> Backup | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
+from time import monotonic
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -24,10 +25,13 @@ from souvenir.observation.instruments import Instruments
 from souvenir.settings import Settings
 from souvenir.store import reads, vectors
 from souvenir.store.backups import Backup, Backups
-from souvenir.store.connections import ReaderPool, open_reader, open_writer, require_sound
+from souvenir.store.connections import BUSY_TIMEOUT_MS, ReaderPool, open_reader, open_writer, require_sound
+from souvenir.store.copies import Copies
 from souvenir.store.passages import VectorModels
 from souvenir.store.restore import (
+    COMPACT,
     LINEAGE,
+    REPLACED,
     carry_over,
     forget_again,
     lock_folders,
@@ -37,6 +41,7 @@ from souvenir.store.restore import (
     stage_backup,
 )
 from souvenir.store.schema import migrate
+from souvenir.store.scrubbing import empty_log, scrub
 from souvenir.store.transaction import IndexUpdate, Transaction
 from souvenir.store.vectors import MODEL, MODEL_SPEC, OTHER_MODEL
 from souvenir.store.writer import Writer
@@ -44,6 +49,8 @@ from souvenir.types import FloatVector, Scope
 
 T = TypeVar("T")
 READERS = 4
+LOG_WAIT_S = 5.0
+"""That an erasure waits for reads to let go of the write-ahead log, before it is tried again later."""
 SWITCH_WAIT_S = 0.5
 """That a change of the model waits, with everybody behind it, for the reads that run."""
 
@@ -69,6 +76,7 @@ class Database:
         self.next_model_id: str | None = None
         self._model_spec = model_spec
         self.backups = Backups(settings.backup_dir, keep=settings.max_backups)
+        self.copies = Copies(self.backups, self._path)
         self._clear_leftovers()
         self._refuse_lost_database()
         self._connect()
@@ -151,8 +159,8 @@ class Database:
 
     def _clear_leftovers(self) -> None:
         self.backups.clear_partial()
-        for name in (".restoring", ".replaced"):
-            for suffix in ("", "-wal", "-shm"):
+        for name in (".restoring", REPLACED):
+            for suffix in ("", "-wal", "-shm", "-journal", COMPACT):
                 self._path.with_name(self._path.name + name + suffix).unlink(missing_ok=True)
 
     @contextmanager
@@ -222,6 +230,31 @@ class Database:
         with self._gate.read():
             return self._writer.run_alone(lambda _: work())
 
+    def clear_unused(self) -> bool:
+        """Empty the log and overwrite what no row has any more, a part at a time, so that others write in between.
+
+        :return: False if long reads, such as a backup, kept the log in use; try again when they are over.
+        """
+        page: int | None = 1
+        give_up_at = monotonic() + LOG_WAIT_S
+        while page is not None:
+            emptied, following = self._clear_part(page)
+            if emptied:
+                page, give_up_at = following, monotonic() + LOG_WAIT_S
+            elif monotonic() >= give_up_at:
+                return False
+        return True
+
+    def _clear_part(self, page: int) -> tuple[bool, int | None]:
+        """Whether the log could be emptied, and then the page to go on with."""
+
+        def work(connection: apsw.Connection) -> tuple[bool, int | None]:
+            emptied = empty_log(connection, BUSY_TIMEOUT_MS)
+            return emptied, scrub(connection, self._path, page) if emptied else None
+
+        with self._gate.read():
+            return self._writer.run_alone(work)
+
     @property
     def bytes_on_disk(self) -> tuple[int, int]:
         """Of the database file, and of the write-ahead log beside it."""
@@ -282,12 +315,12 @@ class Database:
         with self._readers.read() as present, closing(open_copy(restoring)) as restored:
             raise_sequences(restored, sequences(present))
             carry_over(present, restored)
-            forget_again(restored)
+        forget_again(restoring)
         sync(restoring)
 
     def _switch(self, restoring: Path) -> None:
         """Replace the file under closed connections; put the old one back if the new one does not open."""
-        replaced = self._path.with_name(self._path.name + ".replaced")
+        replaced = self._path.with_name(self._path.name + REPLACED)
         self._close_connections()
         try:
             wal = self._path.with_name(self._path.name + "-wal")

@@ -2,8 +2,8 @@
 
 What goes is written down in `removals` first, and then goes part by part, each a transaction that leaves the database
 consistent; whoever finds the list after a kill goes on with it. An agent is hidden when it is written down: its name
-leads nowhere from then on, or to a new agent. What is erased for good has a tombstone besides, which restores carry
-over and replay (`replay`) by the same code. Ids are never used again, so a tombstone means nothing else.
+leads nowhere from then on, or to a new agent. The same code removes from a database that is being restored
+(`souvenir.store.tombstones`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import apsw
 from souvenir.moments import to_us
 from souvenir.store.removal import Removal, Removed
 from souvenir.store.rows import ids_parameter
+from souvenir.store.schema import has_table
 from souvenir.store.transaction import IndexUpdate
 
 AT_ONCE = 128
@@ -80,9 +81,7 @@ def begin(connection: apsw.Connection, targets: Iterable[Target], work: str) -> 
 
     :param work: A name of whoever removes it, so that two who remove at once count what each of them did.
     """
-    wanted = present(connection, targets)
-    users = [target.id for target in wanted if target.kind is Removable.USER]
-    wanted += [Target(Removable.SESSION, session) for user in users for session in sessions_of(connection, user)]
+    wanted = expand(connection, present(connection, targets))
     connection.executemany(
         "INSERT OR REPLACE INTO removals (kind, owner_id, work) VALUES (?, ?, ?)",
         [(target.kind.value, target.id, work) for target in wanted],
@@ -94,10 +93,19 @@ def begin(connection: apsw.Connection, targets: Iterable[Target], work: str) -> 
     return Step(removal.removed, gone=namespaces)
 
 
+def expand(connection: apsw.Connection, targets: Sequence[Target]) -> list[Target]:
+    """These, and the sessions that belong to the users among them alone."""
+    users = [target.id for target in targets if target.kind is Removable.USER]
+    sessions = [Target(Removable.SESSION, session) for user in users for session in sessions_of(connection, user)]
+    return list(dict.fromkeys([*targets, *sessions]))
+
+
 def present(connection: apsw.Connection, targets: Iterable[Target]) -> list[Target]:
-    """Those that are there."""
+    """Those that are there; the database may be of an older schema."""
     found: list[Target] = []
     for kind, ids in by_kind(targets).items():
+        if not knows(connection, kind):
+            continue
         rows = _ids(
             connection,
             f"SELECT id FROM {TABLES[kind]} WHERE id IN (SELECT value FROM json_each(?))",
@@ -153,6 +161,11 @@ def namespaces_of(connection: apsw.Connection, targets: Iterable[Target]) -> set
         )
         found.update(namespace_id for (namespace_id,) in rows)
     return found
+
+
+def knows(connection: apsw.Connection, kind: Removable) -> bool:
+    """Whether there can be any of the kind in the database, which may be of an older schema."""
+    return has_table(connection, TABLES[kind])
 
 
 def by_kind(targets: Iterable[Target]) -> dict[Removable, list[int]]:
@@ -266,41 +279,3 @@ def _finish(connection: apsw.Connection, targets: Iterable[Target]) -> None:
 def _ids(connection: apsw.Connection, query: str, *parameters: Any) -> list[int]:
     rows: Any = connection.execute(query, parameters)
     return [id_ for (id_,) in rows]
-
-
-# --- for good --------------------------------------------------------------------------------------------------------
-
-
-def bury(connection: apsw.Connection, targets: Iterable[Target], now: datetime) -> None:
-    """Write tombstones, so that no restored backup brings these back."""
-    connection.executemany(
-        "INSERT OR IGNORE INTO tombstones (kind, owner_id, erased_at) VALUES (?, ?, ?)",
-        [(target.kind.value, target.id, to_us(now)) for target in targets],
-    )
-
-
-def tombstones(connection: apsw.Connection) -> list[Target]:
-    """Of everything that was ever erased."""
-    rows: Any = connection.execute("SELECT kind, owner_id FROM tombstones")
-    return [Target(Removable(kind), owner_id) for kind, owner_id in rows]
-
-
-def merge_tombstones(source: apsw.Connection, into: apsw.Connection) -> None:
-    """Let a database know what another one of the same store has erased."""
-    if not source.execute("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'tombstones')").get:
-        return
-    rows = source.execute("SELECT kind, owner_id, erased_at FROM tombstones")
-    into.executemany("INSERT OR IGNORE INTO tombstones (kind, owner_id, erased_at) VALUES (?, ?, ?)", rows)
-
-
-def replay(connection: apsw.Connection, now: datetime) -> Removed:
-    """Remove what has a tombstone from a database that nobody reads yet."""
-    connection.pragma("foreign_keys", True)
-    with connection:
-        removed = begin(connection, tombstones(connection), _REPLAY).removed
-        while (step := advance(connection, _REPLAY, now)) is not None:
-            removed += step.removed
-    return removed
-
-
-_REPLAY = "replay"

@@ -57,6 +57,11 @@ def namespace_named(connection: apsw.Connection, name: str, sources: tuple[str, 
     return None if row is None else Namespace(row[0], row[1], from_us(row[2]), from_us(row[3]), sources)
 
 
+def namespace_ids(connection: apsw.Connection) -> set[int]:
+    """Of every namespace that there is."""
+    return {id_ for (id_,) in connection.execute("SELECT id FROM namespaces")}
+
+
 def first_and_last_write(connection: apsw.Connection) -> tuple[datetime, datetime] | None:
     """When a namespace was first made and when one was last changed; None of a store that nobody wrote to."""
     row: Any = connection.execute("SELECT min(created_at), max(changed_at) FROM namespaces").fetchone()

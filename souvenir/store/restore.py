@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +18,12 @@ from souvenir.errors import BackupDamaged, BackupNotFound, StoreUnusable
 from souvenir.files import sync
 from souvenir.moments import utc_now
 from souvenir.settings import Settings
-from souvenir.store import erasure, jobs, vectors
+from souvenir.store import jobs, tombstones, vectors
 from souvenir.store.backups import Backups
 from souvenir.store.connections import open_reader, require_sound
 from souvenir.store.removal import Removed
 from souvenir.store.schema import migrate, require_known
+from souvenir.store.tombstones import Tombstone
 
 LINEAGE = "lineage"
 """A random id of the database; a restored one gets a new one, so that index snapshots of the old are not taken."""
@@ -30,6 +31,13 @@ LINEAGE = "lineage"
 
 CARRIED_OVER = ("api_keys", "audit_events")
 """Tables that a restore leaves as they are now."""
+
+
+REPLACED = ".replaced"
+"""In the names of the files that a restore put aside; those of an offline one stay."""
+
+COMPACT = ".compact"
+"""At the end of the name of a copy while it is written anew."""
 
 
 def lock_folder(data_dir: Path) -> IO[str]:
@@ -125,7 +133,7 @@ def carry_over(present: apsw.Connection, restored: apsw.Connection) -> None:
     erased (`forget_again`).
     """
     with restored:
-        erasure.merge_tombstones(present, restored)
+        tombstones.add(restored, tombstones.read(present))
         for table in CARRIED_OVER:
             if not present.execute(f"SELECT EXISTS (SELECT 1 FROM {table})").get:
                 continue
@@ -136,10 +144,36 @@ def carry_over(present: apsw.Connection, restored: apsw.Connection) -> None:
             restored.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
 
 
-def forget_again(restored: apsw.Connection) -> None:
-    """Remove what has a tombstone from a copy of a database, whole and for good."""
-    if erasure.replay(restored, utc_now()) != Removed():
-        restored.execute("VACUUM")
+def forget_again(path: Path) -> None:
+    """Remove what has a tombstone from a copy of a database, for good: the file is then another one."""
+    with closing(open_copy(path)) as copy:
+        removed = tombstones.replay(copy, utc_now())
+    if removed == Removed():
+        return
+    compact = path.with_name(path.name + COMPACT)
+    compact.unlink(missing_ok=True)
+    with closing(open_reader(path)) as copy:
+        copy.execute("VACUUM INTO ?", (str(compact),))
+    os.replace(compact, path)
+
+
+def rewrite_backup(backups: Backups, name: str, rows: Sequence[Tombstone]) -> None:
+    """Remove what has a tombstone from a backup, which is then at today's schema.
+
+    :param rows: The tombstones that the present database has.
+    :raises BackupNotFound: If there is no such backup. :raises BackupDamaged: If it cannot be used.
+    """
+
+    def change(path: Path) -> None:
+        with closing(open_copy(path)) as copy:
+            require_known(copy, path)
+            require_sound(copy, path)
+            migrate(copy)
+            with copy:
+                tombstones.add(copy, rows)
+        forget_again(path)
+
+    backups.rewrite(name, change)
 
 
 def open_copy(path: Path) -> apsw.Connection:
@@ -172,7 +206,7 @@ def _tombstones_of(backups: Backups, restored: apsw.Connection) -> None:
             closing(open_reader(backups.verify(backup.name))) as one,
             restored,
         ):
-            erasure.merge_tombstones(one, restored)
+            tombstones.add(restored, tombstones.read(one))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +237,9 @@ def restore_offline(settings: Settings, name: str) -> OfflineRestore:
             keys_carried_over = _carry_over_from(path, restored)
             if not keys_carried_over:
                 _tombstones_of(backups, restored)
-            forget_again(restored)
+        forget_again(staged)
         sync(staged)
-        mark = f".replaced-{uuid.uuid4().hex[:8]}"
+        mark = f"{REPLACED}-{uuid.uuid4().hex[:8]}"
         for suffix in ("-wal", "-shm", ""):
             old = path.with_name(path.name + suffix)
             if old.exists():

@@ -61,3 +61,9 @@ def migrate(connection: apsw.Connection) -> None:
             connection.execute(MIGRATIONS[number])
             connection.pragma("user_version", number)
             connection.pragma("application_id", APPLICATION_ID)
+
+
+def has_table(connection: apsw.Connection, name: str) -> bool:
+    """Whether the database, which may be of an older schema, has a table."""
+    query = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)"
+    return bool(connection.execute(query, (name,)).get)

@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from souvenir.store.erasure import TABLES, Removable, Target
+from souvenir.store.erasure import TABLES, Removable, Target, knows
 from souvenir.store.reads import source_condition
 from souvenir.types import SourceFilter, SourceMatch
 
@@ -60,7 +60,7 @@ def resolve(connection: apsw.Connection, selection: Selection) -> list[Target]:
     """What a database has of it; nothing if it is not there, or if nothing of the kind is."""
     kind = KINDS[selection.chooses]
     row: Any = connection.execute("SELECT id FROM namespaces WHERE name = ?", (selection.namespace,)).fetchone()
-    if row is None or not _knows(connection, kind):
+    if row is None or not knows(connection, kind):
         return []
     if selection.chooses is Chooses.AGENT:
         return [Target(kind, row[0])]
@@ -72,8 +72,3 @@ def resolve(connection: apsw.Connection, selection: Selection) -> list[Target]:
         f"SELECT id FROM {TABLES[kind]} WHERE namespace_id = ? AND {condition} ORDER BY id", (row[0], *parameters)
     )
     return [Target(kind, id_) for (id_,) in rows]
-
-
-def _knows(connection: apsw.Connection, kind: Removable) -> bool:
-    query = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)"
-    return bool(connection.execute(query, (TABLES[kind],)).get)

@@ -32,7 +32,7 @@ WIRE = {
     *("POST /maintenance/reembed", "POST /maintenance/embedder/reload"),
     *("GET /export", "POST /import", "POST /index/build"),
     *("DELETE /agents/{agent_name}", "DELETE /agents/{agent_name}/users/{user}"),
-    *("DELETE /sessions/{agent_name}/{session_id}", "DELETE /messages/{agent_name}/{message_id}"),
+    *("DELETE /sessions/{agent_name}/{session_id}", "DELETE /messages/{agent_name}/{message_id}", "POST /erase"),
     *("GET /jobs", "GET /jobs/{job_id}", "POST /jobs/{job_id}/cancel"),
     *("GET /backups", "POST /backup", "POST /restore"),
     *("GET /api/keys", "POST /api/keys", "GET /api/keys/me"),

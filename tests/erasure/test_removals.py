@@ -198,8 +198,8 @@ def test_what_a_former_process_left_goes_at_the_next_start(settings: Settings, c
         target = {Chooses.AGENT: Target(Removable.NAMESPACE, row), Chooses.SESSION: Target(Removable.SESSION, 1)}[
             chooses
         ]
-        engine.remove_rows(lambda connection: erasure.begin(connection, [target], "gone"))
-        engine.remove_rows(lambda connection: erasure.advance(connection, "gone", utc_now()))
+        engine.models.remove(lambda connection: erasure.begin(connection, [target], "gone"))
+        engine.models.remove(lambda connection: erasure.advance(connection, "gone", utc_now()))
         assert rows_of(engine)["messages"] == MANY - erasure.AT_ONCE
         assert list(engine.check()) == []
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:

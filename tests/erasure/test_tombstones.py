@@ -16,7 +16,7 @@ from souvenir.conversation.messages import Conversations
 from souvenir.errors import AgentNotFound, BlockNotFound
 from souvenir.moments import utc_now
 from souvenir.settings import Settings
-from souvenir.store import erasure
+from souvenir.store import erasure, tombstones
 from souvenir.store.blocks import BlockDraft
 from souvenir.store.restore import restore_offline
 from souvenir.store.selection import Chooses, Selection, resolve
@@ -38,11 +38,11 @@ def erase(engine: MemoryEngine, chooses: Chooses, value: str | int, scope: Scope
     def begin(connection: apsw.Connection) -> erasure.Step:
         targets = resolve(connection, Selection(scope.namespace, chooses, value))
         assert targets
-        erasure.bury(connection, targets, utc_now())
+        tombstones.bury(connection, targets, utc_now())
         return erasure.begin(connection, targets, "erasing")
 
-    engine.remove_rows(begin)
-    while engine.remove_rows(lambda connection: erasure.advance(connection, "erasing", utc_now())):
+    engine.models.remove(begin)
+    while engine.models.remove(lambda connection: erasure.advance(connection, "erasing", utc_now())):
         pass
 
 
@@ -112,8 +112,8 @@ def test_a_user_who_is_erased_takes_what_only_the_backup_knows_of_them(opened: M
     backup = opened.back_up(reason="manual").name
     with opened.namespace(ANN) as (connection, _):
         target = resolve(connection, Selection(ANN.namespace, Chooses.SESSION, "older"))
-    opened.remove_rows(lambda connection: erasure.begin(connection, target, "deleting"))
-    opened.remove_rows(lambda connection: erasure.advance(connection, "deleting", utc_now()))
+    opened.models.remove(lambda connection: erasure.begin(connection, target, "deleting"))
+    opened.models.remove(lambda connection: erasure.advance(connection, "deleting", utc_now()))
     erase(opened, Chooses.USER, "mia")
     opened.restore(backup)
     assert set(listed(Conversations(opened))) == {"tom apple", "single apple"}

@@ -1,0 +1,136 @@
+"""Words that nobody else writes, planted wherever an agent keeps texts, and looked for in every file of a folder."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import count
+from pathlib import Path
+
+from souvenir.api.service import Service
+from souvenir.conversation.blocks import BlockChange
+from souvenir.index.analyser import Analyser
+from souvenir.store.blocks import BlockDraft
+from souvenir.store.idempotency import Once
+from souvenir.types import MemoryDraft, MemoryPatch, Scope
+from tests.conversation.talk import draft
+
+ALPHABETS = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзийклмн", "αβγδεζηθικλμν", "àéîõüçñøåß", "東京都語言")
+MIN_TERM_BYTES = 8
+"""A shorter piece of a word may stand somewhere by chance."""
+
+
+class Garden:
+    """What is planted for one agent, by the selector that must find it: `user`, `session`, `memory` and so on.
+
+    Everything is the agent's too. Long and short texts, so that rows of many sizes come to lie beside each other.
+    """
+
+    def __init__(self, service: Service, scope: Scope, seed: int) -> None:
+        self.service = service
+        self.scope = scope
+        self.random = random.Random(seed)
+        self.planted: dict[str, list[str]] = defaultdict(list)
+        self.message_id = ""
+        self.memory_ids: list[int] = []
+        self._keys = count()
+
+    def word(self, part: str) -> str:
+        """A new canary."""
+        letters = ALPHABETS[len(self.all()) % len(ALPHABETS)] if self.random.random() < 0.4 else ALPHABETS[0]
+        word = "".join(self.random.choices(letters, k=14)).capitalize()
+        self.planted[part].append(word)
+        return word
+
+    def text(self, part: str) -> str:
+        """A text with a canary in its middle and a phrase of two at its end."""
+        padding = "some words that many texts have, " * self.random.choice([0, 1, 3, 10])
+        return f"{padding}{self.word(part)} and {padding}{self.word(part)} {self.word(part)}"
+
+    def all(self) -> list[str]:
+        return [word for words in self.planted.values() for word in words]
+
+    def plant(self) -> None:
+        """A season: something of everything. Later ones change what is there, and leave histories."""
+        self._messages()
+        self._memories()
+        self._blocks()
+
+    def _messages(self) -> None:
+        conversations, sessions, scope = self.service.conversations, self.service.sessions, self.scope
+        if not self.message_id:
+            user = self.user = self.word("user")
+            self.session = self.word("session")
+            self.own_session = self.word("user")
+            sessions.start(scope, self.session, title=self.text("session"), metadata={"a": self.word("session")})
+            sessions.start(scope, self.own_session, user=user, title=self.text("user"), metadata={self.word("user"): 1})
+            sessions.start(scope, "shared", title=self.text("agent"))
+            once = Once.of("messages", self.word("agent"), {"content": self.word("agent")})
+            [one] = conversations.add(scope, [draft(self.text("message"), session_id="shared")], once=once)
+            self.message_id = one.uid
+        speaker = self.word("user")
+        conversations.add(
+            scope,
+            [
+                draft(self.text("session"), session_id=self.session, metadata={"b": self.word("session")}),
+                draft(self.text("user"), session_id=self.own_session, user=self.user, speaker=speaker),
+                draft(self.text("user"), session_id=self.own_session),
+                draft(self.text("user"), session_id="shared", user=self.user, metadata={"c": self.word("user")}),
+                draft(self.text("agent"), session_id="shared", user="tom", speaker=self.word("agent")),
+            ],
+        )
+        conversations.append(scope, self.session, [draft(self.text("session"))])
+        conversations.edit(scope, self.message_id, content=self.text("message"), metadata={"d": self.word("message")})
+
+    def _memories(self) -> None:
+        engine, scope = self.service.engine, self.scope
+        if not self.memory_ids:
+            key, metadata = self.word("memory"), {"e": self.word("memory")}
+            first = engine.add(scope, MemoryDraft(self.text("memory"), "notes", metadata, key=key)).id
+            assert first is not None
+            self.memory_ids = [first]
+        # The living one's history grows, and then another takes its place.
+        engine.patch(scope, self.memory_ids[-1], MemoryPatch(text=self.text("memory")))
+        self.memory_ids.append(engine.supersede(scope, self.memory_ids[-1], text=self.text("memory")).new_id)
+        below = f"diary/{next(self._keys)}"
+        merged = engine.add_batch(scope, [MemoryDraft(self.text("source"), below) for _ in range(2)])
+        engine.merge(scope, merged, text=self.text("source"), source="diary")
+        gone = engine.add(scope, MemoryDraft(self.text("agent"), "diary-of-others")).id
+        assert gone is not None
+        engine.delete(scope, gone)
+
+    def _blocks(self) -> None:
+        blocks, scope = self.service.blocks, self.scope
+        if blocks.page(scope, offset=0, limit=1)[1] == 0:
+            description = self.text("block")
+            blocks.create(scope, BlockDraft("human", self.text("block"), description, 10_000, read_only=False))
+            blocks.create(scope, BlockDraft("persona", self.text("agent"), None, 10_000, read_only=False))
+        blocks.update(scope, "human", BlockChange(value=self.text("block"), description=self.text("block")))
+
+
+def found_in(folder: Path, words: Iterable[str]) -> dict[str, list[str]]:
+    """The files below a folder that hold a word as it is written or as it is indexed, by the word."""
+    analyser = Analyser()
+    needles: dict[str, set[bytes]] = {}
+    for word in words:
+        forms = {word, word.lower(), word.casefold(), *analyser.terms(word)}
+        needles[word] = {form.encode() for form in forms if len(form.encode()) >= MIN_TERM_BYTES}
+    held: dict[str, list[str]] = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:  # old snapshots go in the background after a restore
+            continue
+        for word, sought in needles.items():
+            if any(form in content for form in sought):
+                held.setdefault(word, []).append(str(path.relative_to(folder)))
+    return held
+
+
+def stored(service: Service, words: Iterable[str]) -> set[str]:
+    """Those that stand in some row."""
+    with service.engine.namespace(Scope()) as (connection, _):
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        text = repr([connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables if table != "vectors"])
+    return {word for word in words if word in text}
