@@ -30,6 +30,11 @@ def without_notes(metadata: JsonObject) -> JsonObject:
     return {key: value for key, value in metadata.items() if key not in (SENSITIVE_TOPICS, SENSITIVE_DATA)}
 
 
+def notes_of(metadata: JsonObject) -> JsonObject:
+    """What metadata holds of what was found in its text."""
+    return {key: value for key, value in metadata.items() if key in (SENSITIVE_TOPICS, SENSITIVE_DATA)}
+
+
 class Embedder(Protocol):
     """Turns text into vectors. Safe to call from many threads."""
 

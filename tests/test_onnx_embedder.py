@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -102,6 +103,12 @@ def test_token_offsets_are_character_spans_without_special_tokens(embedder, text
 )
 def test_the_known_share_is_that_of_the_tokens_that_are_words_to_the_model(embedder, text, share):
     assert embedder.known_share(text) == pytest.approx(share)
+
+
+def test_the_known_share_of_the_longest_question_takes_no_longer_than_its_words(embedder):
+    began = time.monotonic()
+    assert embedder.known_share("x y " * 6_000) == 1.0
+    assert time.monotonic() - began < 10
 
 
 def test_token_offsets_are_not_cut_at_the_window(embedder):

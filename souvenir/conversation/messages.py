@@ -29,7 +29,17 @@ from souvenir.store.idempotency import Once, do_once, made_before
 from souvenir.store.messages import Message, MessageDraft, MessageFilter
 from souvenir.store.sessions import Place
 from souvenir.store.transaction import Transaction
-from souvenir.types import Filters, JsonObject, MessageRole, PassageKind, Scope, SearchQuery, TurnFilter, without_notes
+from souvenir.types import (
+    Filters,
+    JsonObject,
+    MessageRole,
+    PassageKind,
+    Scope,
+    SearchQuery,
+    TurnFilter,
+    notes_of,
+    without_notes,
+)
 
 DEFAULT_IDLE = timedelta(minutes=30)
 
@@ -162,7 +172,8 @@ class Conversations:
         def work(tx: Transaction) -> Message:
             agent = known(tx.connection, scope)
             [message] = _present(tx.connection, agent, [uid])
-            after = metadata
+            # What was found in a text stays noted as long as the text stays, unless the new metadata says otherwise.
+            after: JsonObject | None = None if metadata is None else {**notes_of(message.metadata or {}), **metadata}
             if content is not None:
                 kept = message.metadata and without_notes(message.metadata) if metadata is None else metadata
                 after = kept if notes is None else {**(kept or {}), **notes}
@@ -246,8 +257,10 @@ class Conversations:
 
     def _screened(self, scope: Scope, draft: MessageDraft) -> MessageDraft:
         """As the agent's policy lets it in."""
-        content, metadata = self._engine.screening.content(scope, draft.content, draft.metadata)
-        return replace(draft, content=content, metadata=metadata)
+        screening = self._engine.screening
+        content, metadata = screening.content(scope, draft.content, draft.metadata)
+        speaker = None if draft.speaker is None else screening.text(scope, draft.speaker)
+        return replace(draft, content=content, metadata=metadata, speaker=speaker)
 
     def _insert(
         self,

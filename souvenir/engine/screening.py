@@ -1,7 +1,8 @@
 """The privacy rules on the way into the store: whatever is written goes through here before it is embedded or kept.
 
-Texts and the texts inside of metadata are screened; sources, keys, labels, names and ids are not, since others refer to
-them. What was found is noted in the metadata: kinds of data in `sensitive_data`, topics in `sensitive_topics`.
+Texts, the texts inside of metadata, and the names of those who say messages are screened; sources, keys, labels, names
+of users and ids are not, since others refer to them. What was found is noted in the metadata: kinds of data in
+`sensitive_data`, topics in `sensitive_topics`.
 """
 
 from __future__ import annotations

@@ -172,6 +172,32 @@ def test_what_is_said_is_screened_and_noted_and_its_edits_too(client: TestClient
     assert not holds(tmp_path / "data", KEY_ID)
 
 
+def test_the_name_of_who_says_something_is_screened_too(client: TestClient, tmp_path: Path):
+    said = {"agent_name": "my_agent", "role": "user", "content": "hello", "name": f"Bob {KEY_ID}", "session_id": "s"}
+    name = client.post("/messages", json=said).json()["name"]
+    assert name.startswith("Bob ")
+    assert KEY_ID not in name
+    client.post("/messages/batch", json={"agent_name": "my_agent", "messages": [said]})
+    running = {"role": "user", "content": "hello", "name": f"Ann {KEY_ID}"}
+    assert client.post("/sessions/my_agent/s/messages", json=running).status_code == 200
+    assert KEY_ID not in client.get("/messages/my_agent").text
+    client.__exit__(None, None, None)
+    assert not holds(tmp_path / "data", KEY_ID)
+
+
+def test_new_metadata_does_not_bring_a_hidden_topic_into_the_context(client: TestClient):
+    said = {"agent_name": "my_agent", "role": "user", "content": "The doctor called about the diagnosis."}
+    path = f"/messages/my_agent/{client.post('/messages', json=said).json()['id']}"
+    policy(client, hidden_topics=["health"])
+    for metadata in ({"seen": True}, {}):
+        changed = client.patch(path, json={"metadata": metadata}).json()
+        assert changed["metadata"] == {**metadata, "sensitive_topics": ["health"]}
+        context = client.post("/context/my_agent", json={"query": "What did the doctor say of the diagnosis?"}).json()
+        assert context["relevant_messages"] == []
+    unmarked = client.patch(path, json={"metadata": {"sensitive_topics": []}}).json()
+    assert unmarked["metadata"] == {"sensitive_topics": []}
+
+
 def test_a_rescan_reaches_messages_and_titles(client: TestClient):
     said = {"agent_name": "my_agent", "role": "user", "content": f"write to {MAIL}", "session_id": "s"}
     message = client.post("/messages", json=said).json()
