@@ -211,6 +211,7 @@ def restore(settings: Settings, name: str) -> int:
         _say(
             "The keys are those of the backup, since the present ones could not be read: revoke what you revoked since"
         )
+        _say("What was erased after the newest backup may be back for the same reason: erase it again")
     return 0
 
 

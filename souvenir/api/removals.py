@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
 
-from fastapi import Path, Request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from souvenir.api.agents import AgentName
 from souvenir.api.caller import RunningService, Writer, agent_scope
+from souvenir.api.conversation_fields import MessageId, SessionId, UserName
 from souvenir.api.errors import error_responses
-from souvenir.api.fields import Clean
 from souvenir.api.json_route import router
 from souvenir.store.removal import Removed
 from souvenir.store.selection import Chooses
 
 routes = router("agents")
-
-_Name = Annotated[str, StringConstraints(min_length=1, max_length=500), Clean]
-_User = Annotated[_Name, Path(description="What the agent's messages call the user.")]
-_SessionId = Annotated[_Name, Path(description="The session's id.")]
-_MessageId = Annotated[_Name, Path(description="The message's id.")]
 
 COUNTS_EXAMPLE: JsonDict = {
     "agents": 1,
@@ -87,7 +81,7 @@ def delete_agent(agent_name: AgentName, _: Writer, service: RunningService, requ
 
 @routes.delete("/agents/{agent_name}/users/{user}", summary="Delete a user", responses=error_responses(404))
 def delete_user(
-    agent_name: AgentName, user: _User, _: Writer, service: RunningService, request: Request
+    agent_name: AgentName, user: UserName, _: Writer, service: RunningService, request: Request
 ) -> RemovedResponse:
     """Forget a user, their messages in every session, and the sessions in which nobody else has one."""
     scope = agent_scope(request, agent_name)
@@ -98,7 +92,7 @@ def delete_user(
 
 @routes.delete("/sessions/{agent_name}/{session_id}", summary="Delete a session", responses=error_responses(404))
 def delete_session(
-    agent_name: AgentName, session_id: _SessionId, _: Writer, service: RunningService, request: Request
+    agent_name: AgentName, session_id: SessionId, _: Writer, service: RunningService, request: Request
 ) -> RemovedResponse:
     """Forget a session with every message of it."""
     return RemovedResponse.of(service.removals.remove(agent_scope(request, agent_name), Chooses.SESSION, session_id))
@@ -106,7 +100,7 @@ def delete_session(
 
 @routes.delete("/messages/{agent_name}/{message_id}", summary="Delete a message", responses=error_responses(404))
 def delete_message(
-    agent_name: AgentName, message_id: _MessageId, _: Writer, service: RunningService, request: Request
+    agent_name: AgentName, message_id: MessageId, _: Writer, service: RunningService, request: Request
 ) -> RemovedResponse:
     """Forget a message."""
     return RemovedResponse.of(service.removals.remove(agent_scope(request, agent_name), Chooses.MESSAGE, message_id))

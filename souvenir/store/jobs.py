@@ -20,6 +20,9 @@ from souvenir.types import JsonObject, Scope
 MAX_FINISHED = 1_000
 """Finished jobs that are kept at most, however young they are."""
 
+OF_THE_STORE = ("erase", "reembed")
+"""Kinds of jobs that are about all of it, whichever namespace their caller named."""
+
 
 class JobStatus(StrEnum):
     QUEUED = "queued"
@@ -174,6 +177,15 @@ def request_cancel_of(connection: apsw.Connection, actor: str) -> None:
 def requeue_running(connection: apsw.Connection) -> None:
     """At a start nothing runs: what did goes on from its last state."""
     connection.execute("UPDATE jobs SET status = 'queued' WHERE status = 'running'")
+
+
+def delete_of(connection: apsw.Connection, namespace: str) -> int:
+    """Delete what was to be done or was done in a namespace; how many jobs that were."""
+    connection.execute(
+        "DELETE FROM jobs WHERE namespace = ? AND kind NOT IN (SELECT value FROM json_each(?))",
+        (namespace, to_json(list(OF_THE_STORE))),
+    )
+    return connection.changes()
 
 
 def cancel_unfinished(connection: apsw.Connection, now: datetime, *, reason: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import apsw
 
 from souvenir.passages import PassageRemoved
+from souvenir.store import jobs
 from souvenir.store.passages import remove_passages
 from souvenir.store.rows import ids_parameter, to_json
 from souvenir.types import PassageKind
@@ -110,7 +111,7 @@ class Removal:
     def agent(self, namespace_id: int, name: str) -> None:
         """That it is an agent, and what was to be done or was done for it."""
         agents = self._delete_where("agents", "namespace_id = ?", namespace_id)
-        self._add(agents=agents, jobs=self._delete_where("jobs", "namespace = ?", name))
+        self._add(agents=agents, jobs=jobs.delete_of(self.connection, name))
 
     def _forget_requests(self, namespace_id: int, made: Iterable[str]) -> None:
         """Requests that are known to have made one of these: whoever repeats one asks for something new."""

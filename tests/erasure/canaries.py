@@ -60,6 +60,7 @@ class Garden:
     def _messages(self) -> None:
         conversations, sessions, scope = self.service.conversations, self.service.sessions, self.scope
         if not self.message_id:
+            self.service.agents.create(scope, {self.word("agent"): self.word("agent")})
             user = self.user = self.word("user")
             self.session = self.word("session")
             self.own_session = self.word("user")

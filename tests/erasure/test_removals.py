@@ -15,7 +15,9 @@ from souvenir.conversation.messages import Conversations
 from souvenir.conversation.sessions import Sessions
 from souvenir.erasure.removals import Removals
 from souvenir.errors import AgentNotFound, MessageNotFound, NotFound, SessionNotFound, UserNotFound
+from souvenir.jobs.worker import Jobs
 from souvenir.moments import utc_now
+from souvenir.reembedding.job import Reembedding
 from souvenir.settings import Settings
 from souvenir.store import erasure
 from souvenir.store.blocks import BlockDraft
@@ -28,6 +30,7 @@ from souvenir.types import MemoryDraft, Scope, SearchQuery
 from tests.conversation.talk import ANN, BEN, draft, found, listed, say
 from tests.erasure.conftest import no_jobs
 from tests.fake_embedder import FakeEmbedder
+from tests.reembedding.embedders import OTHER, Held, OtherEmbedder
 
 PATIENCE_S = 60.0
 
@@ -243,6 +246,33 @@ def test_an_index_that_is_loaded_while_its_agent_goes_does_not_come_back(engine:
         assert all(one.result(PATIENCE_S) >= 0 for one in searching)
     assert removed.messages == 600
     assert all(not len(index) for index in engine.models.serving.registry.loaded().values())
+
+
+@pytest.mark.parametrize("batch", [2, 4, 9])
+def test_an_agent_that_goes_while_the_model_changes_leaves_no_vector_of_either(
+    engine: MemoryEngine, removals: Removals, batch: int
+):
+    conversations = Conversations(engine)
+    for scope in (ANN, BEN):
+        conversations.add(scope, [draft(f"apple {n}") for n in range(250)])
+        found(conversations, "apple", scope)
+    held = Held(at=batch)
+    with closing(Jobs(engine, [reembedding_with(engine, held)], queue_max=10, retention_days=1)) as jobs:
+        # The agent's own key may have asked for it: it is about the whole store all the same.
+        job = jobs.submit("reembed", ANN, {"spec": OTHER.to_json()})
+        jobs.start()
+        assert held.reached.wait(PATIENCE_S)
+        removed = removals.remove(ANN, Chooses.AGENT)
+        held.open.set()
+        assert jobs.wait(job.id, PATIENCE_S).error is None
+    assert removed.messages == 250
+    assert engine.models.serving.embedder.model_id == OtherEmbedder.model_id
+    assert rows_of(engine)["vectors"] == rows_of(engine)["passages"] == 250
+    assert found(conversations, "apple", BEN)
+
+
+def reembedding_with(engine: MemoryEngine, held: Held) -> Reembedding:
+    return Reembedding(engine, lambda spec: OtherEmbedder(held), lambda embedder: None)
 
 
 def test_two_who_delete_the_same_at_once_delete_it_once(engine: MemoryEngine, removals: Removals):
