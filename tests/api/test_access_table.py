@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from souvenir.api.caller import GUARDS, OPEN_PATHS
 from souvenir.types import Role
 from tests.api.conftest import KEY, Start
-from tests.api.operations import OPERATIONS, PATH_VALUES, Operation, described, routes_of
+from tests.api.operations import OF_AGENTS, OPERATIONS, PATH_VALUES, Operation, described, routes_of
 
 ENV = {"X-API-Key": KEY}
 MARK = "zebraquartz"
@@ -20,8 +20,6 @@ SEEDED = 14
 """Memories with the ids that the examples name, in a source below the examples' paths."""
 
 INSIDE, OUTSIDE, BESIDE = ["claude-code", "team"], ["other"], ["claude-c", "claude-code/bill", "tea"]
-OF_AGENTS = {"agents", "messages", "blocks", "context", "tiers", "privacy"}
-"""Tags of routes that need a key of the agent's whole namespace."""
 GUARDED = [operation for operation in OPERATIONS if operation.template not in OPEN_PATHS]
 RANK = {role: rank for rank, role in enumerate(Role)}
 
