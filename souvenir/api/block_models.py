@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, StringConstraints
 
 from souvenir.api.agents import AgentName
+from souvenir.api.caller import DOTS
 from souvenir.api.fields import Clean, wire_time
 from souvenir.conversation.blocks import DEFAULT_MAX_CHARS, MOST_MAX_CHARS, BlockChange
 from souvenir.store.blocks import Block, BlockDraft, BlockVersion
@@ -18,8 +19,8 @@ MAX_DESCRIPTION_CHARS = 2_000
 def label_name(text: str) -> str:
     """:raises ValueError: If no block can be called so."""
     name = text.strip()
-    if not name or "/" in name or not name.isprintable():
-        raise ValueError(f"a label takes 1 to {MAX_LABEL_CHARS} printable characters without /")
+    if not name or "/" in name or name in DOTS or not name.isprintable():
+        raise ValueError(f"a label takes 1 to {MAX_LABEL_CHARS} printable characters without /, and is not . or ..")
     return name
 
 

@@ -130,11 +130,17 @@ def _require(needed: Role) -> Callable[..., Awaitable[Scope]]:
     return scope
 
 
+DOTS = frozenset({".", ".."})
+"""No name of anything that stands in a path: clients resolve these before they send them."""
+
+
 def namespace_name(text: str) -> str:
     """:raises ValueError: If no namespace can be called so."""
     name = text.strip()
     if not 1 <= len(name) <= MAX_NAMESPACE_CHARS or "/" in name or "\ufffd" in name or not name.isprintable():
         raise ValueError(f"a namespace takes 1 to {MAX_NAMESPACE_CHARS} printable characters without /")
+    if name in DOTS:
+        raise ValueError("a namespace cannot be called . or .., which clients take out of paths")
     return name
 
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from souvenir.api.caller import DOTS
+
 MAX_NAME_CHARS = 200
 MAX_SPEAKER_CHARS = 100
 """A speaker's name is embedded with what they say, and takes from the room for it."""
@@ -20,8 +22,8 @@ def printable(text: str) -> str:
 
 def without_slash(text: str) -> str:
     """:raises ValueError: If it cannot be one part of a path."""
-    if "/" in text:
-        raise ValueError("takes no /, so that it can be part of a path")
+    if "/" in text or text in DOTS:
+        raise ValueError("takes no / and is not . or .., so that it can be part of a path")
     return text
 
 

@@ -21,6 +21,7 @@ from souvenir.store.transaction import Transaction
 from souvenir.types import Filters, JsonObject, Memory, MemoryPatch, PassageKind
 
 BATCH_SIZE = 64
+SPEAKER = rescan.Column("messages", "speaker")
 MEMORIES, MESSAGES, BLOCKS, COLUMNS = "memories", "messages", "blocks", "columns"
 ORDER = (MEMORIES, MESSAGES, BLOCKS, *(column.name.lower() for column in rescan.Columns))
 """History comes last: it has noted the changes of the memories by then."""
@@ -100,18 +101,18 @@ class _Run:
             else:
                 ids = rescan.message_ids(connection, namespace.id, after_id=self.state.last, limit=BATCH_SIZE)
                 stored = messages.by_id(connection, namespace.id, ids)
-        safe = {id_: self._screened(one.content, one.metadata) for id_, one in stored.items()}
-        stale = [one for id_, one in stored.items() if safe[id_] != (one.content, one.metadata)]
-        texts = [safe[one.id][0] for one in stale]
-        prepared = self._engine.prepare(texts, speakers=[one.speaker for one in stale])
+        safe = {id_: self._screened_message(one) for id_, one in stored.items()}
+        stale = [one for id_, one in stored.items() if safe[id_] != one]
+        after = [safe[one.id] for one in stale]
+        prepared = self._engine.prepare([one.content for one in after], speakers=[one.speaker for one in after])
 
         def write(tx: Transaction) -> int | None:
             now = messages.by_id(tx.connection, tx.namespace_id, [one.id for one in stale])
             if any(now.get(one.id) != one for one in stale):
                 return None
-            for one, passages in zip(stale, prepared, strict=True):
-                _replace_message(tx, one, *safe[one.id], passages)
-            return len(stale)
+            for one, passages in zip(after, prepared, strict=True):
+                _replace_message(tx, one, passages)
+            return len(after)
 
         self._advance(ids, write)
 
@@ -176,6 +177,11 @@ class _Run:
     def _screened(self, text: str, metadata: JsonObject | None) -> tuple[str, JsonObject | None]:
         return self._engine.screening.content(self._job.scope, text, metadata, refuse=False)
 
+    def _screened_message(self, message: Message) -> Message:
+        content, metadata = self._screened(message.content, message.metadata)
+        speaker = None if message.speaker is None else self._text(message.speaker)
+        return replace(message, content=content, metadata=metadata, speaker=speaker)
+
     def _text(self, text: str) -> str:
         return self._engine.screening.text(self._job.scope, text, refuse=False)
 
@@ -183,10 +189,11 @@ class _Run:
         return self._engine.screening.metadata(self._job.scope, value, refuse=False)
 
 
-def _replace_message(
-    tx: Transaction, message: Message, content: str, metadata: JsonObject | None, passages: Sequence[PreparedPassage]
-) -> None:
-    messages.update(tx.connection, message.id, content=content, metadata=metadata or {}, at=tx.now)
+def _replace_message(tx: Transaction, message: Message, passages: Sequence[PreparedPassage]) -> None:
+    metadata = message.metadata or {}
+    messages.update(tx.connection, message.id, content=message.content, metadata=metadata, at=tx.now)
+    if message.speaker is not None:
+        rescan.put(tx.connection, SPEAKER, message.id, message.speaker)
     tx.passages.delete(PassageKind.MESSAGE, [message.id])
     tx.passages.insert(message.owner, passages)
 

@@ -40,7 +40,7 @@ def test_agents_are_listed_in_pages_by_name(client: TestClient):
     assert ([one["name"] for one in page["agents"]], page["total"]) == (["b"], 3)
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "a\nb", "x" * 201])
+@pytest.mark.parametrize("name", ["", "a/b", "a\nb", "x" * 201, ".", ".."])
 def test_a_name_that_no_namespace_can_have_is_422(client: TestClient, name: str):
     assert client.post("/agents", json={"name": name}).status_code == 422
 

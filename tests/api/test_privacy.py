@@ -199,7 +199,7 @@ def test_new_metadata_does_not_bring_a_hidden_topic_into_the_context(client: Tes
 
 
 def test_a_rescan_reaches_messages_and_titles(client: TestClient):
-    said = {"agent_name": "my_agent", "role": "user", "content": f"write to {MAIL}", "session_id": "s"}
+    said = {"agent_name": "my_agent", "role": "user", "content": f"write to {MAIL}", "session_id": "s", "name": MAIL}
     message = client.post("/messages", json=said).json()
     client.patch("/sessions/my_agent/s", json={"title": f"about {MAIL}"})
     policy(client, pii="redact")
