@@ -16,11 +16,11 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --pytho
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench bench-load bench-overload bench-retrieval bench-context bench-privacy \
-	isolation durability model lock clean FORCE
+.PHONY: help setup run test lint format bench bench-load bench-overload bench-retrieval bench-context bench-conversation \
+	bench-privacy isolation durability model lock clean FORCE
 
 help: ## List what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
 setup: $(STAMP) ## Create .venv from the hash-locked requirements; does nothing when it is up to date
 	@echo "$(VENV) is ready."
@@ -54,6 +54,9 @@ format: $(STAMP) ## Format the code, and repair what ruff can
 
 bench: $(STAMP) ## Measure the engine beside the baselines; ARGS goes to benchmarks.engine
 	@$(PY) -m benchmarks.engine $(ARGS)
+
+bench-conversation: $(STAMP) ## Measure the three tiers at 100,000 messages; ARGS goes to benchmarks.conversation
+	@$(PY) -m benchmarks.conversation $(ARGS)
 
 bench-load: $(STAMP) ## Measure the service with eight searchers and a writer; ARGS goes to benchmarks.load
 	@$(PY) -m benchmarks.load $(ARGS)
