@@ -1,12 +1,12 @@
-"""One turn of every verb after the other, operation by operation, each timed by itself."""
+"""Turns of every verb, in an order that is drawn anew for each, operation by operation, each timed by itself."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections import defaultdict
-from collections.abc import Awaitable
-from itertools import count
+from collections.abc import Awaitable, Callable, Iterator
 
 from benchmarks.conversation.filling import AGENT, SCOPE
 from benchmarks.conversation.peer import NEWEST, BlobScan
@@ -30,6 +30,8 @@ ADD, GET, SEARCH, RECALL = "session add", "session get", "history search", "long
 CONTEXT, AGENT_CONTEXT = "build_context_for_llm", "context of POST /context"
 PEER_NEWEST, PEER_ALL = "peer, of the newest 1,000", "peer, of all messages"
 
+Verbs = dict[str, Callable[[], Awaitable[object]]]
+
 
 class Durations:
     """Seconds of every operation, by what was done."""
@@ -37,8 +39,10 @@ class Durations:
     def __init__(self) -> None:
         self._seconds: defaultdict[str, list[float]] = defaultdict(list)
 
-    def add(self, verb: str, seconds: float) -> None:
-        self._seconds[verb].append(seconds)
+    async def time(self, verb: str, operation: Callable[[], Awaitable[object]]) -> None:
+        begin = time.perf_counter()
+        await operation()
+        self._seconds[verb].append(time.perf_counter() - begin)
 
     def of(self, verb: str) -> list[float]:
         return self._seconds[verb]
@@ -55,37 +59,44 @@ class Durations:
 
 async def measure(engine: MemoryEngine, peer: BlobScan, rounds: int) -> Durations:
     """The agent's manager as an assistant uses it, in a conversation that runs."""
-    durations = Durations()
-    contexts = Contexts(engine, Conversations(engine), max_messages=Settings().max_context_messages)
-    said, asked, numbers = memories(seed=2), questions(seed=3), count()
+    durations, dice = Durations(), random.Random(0)
     async with MemoryManager.over(engine, agent=AGENT) as manager:
         await manager.start_conversation()
-        await manager.add_to_session("user", next(said))
-        await manager.build_context_for_llm(next(asked))
-
-        async def timed(verb: str, operation: Awaitable[object]) -> None:
-            begin = time.perf_counter()
-            await operation
-            durations.add(verb, time.perf_counter() - begin)
-
+        verbs = verbs_of(manager, engine, peer, new_questions())
+        for operation in verbs.values():
+            await operation()
+        scan_all = verbs.pop(PEER_ALL)
         for number in range(1, rounds + 1):
-            for _ in range(OPERATIONS):
-                role = "assistant" if next(numbers) % 2 else "user"
-                await timed(ADD, manager.add_to_session(role, next(said)))
-                await timed(GET, manager.get_session_context())
-                await timed(SEARCH, manager.search_history(next(asked), LIMIT))
-                await timed(RECALL, manager.recall(next(asked)))
-                await timed(CONTEXT, manager.build_context_for_llm(next(asked)))
-                query = ContextQuery(next(asked))
-                await timed(AGENT_CONTEXT, asyncio.to_thread(contexts.build, SCOPE, query))
-                _peer_turn(peer, PEER_NEWEST, NEWEST, next(asked), durations)
+            turns = [verb for verb in verbs for _ in range(OPERATIONS)]
+            for verb in dice.sample(turns, len(turns)):
+                await durations.time(verb, verbs[verb])
             if sum(durations.of(PEER_ALL)) < PEER_BUDGET_S:
-                _peer_turn(peer, PEER_ALL, None, next(asked), durations)
+                await durations.time(PEER_ALL, scan_all)
             progress(f"round {number} of {rounds}; context so far {durations.ms(CONTEXT, 50):.1f} ms")
     return durations
 
 
-def _peer_turn(peer: BlobScan, verb: str, newest: int | None, query: str, durations: Durations) -> None:
-    begin = time.perf_counter()
-    peer.search(query, limit=LIMIT, newest=newest)
-    durations.add(verb, time.perf_counter() - begin)
+def verbs_of(manager: MemoryManager, engine: MemoryEngine, peer: BlobScan, asked: Iterator[str]) -> Verbs:
+    """All from the event loop: what blocks runs in a thread, as in a service that is asked."""
+    said = memories(seed=2)
+    contexts = Contexts(engine, Conversations(engine), max_messages=Settings().max_context_messages)
+    return {
+        ADD: lambda: manager.add_to_session("user", next(said)),
+        GET: manager.get_session_context,
+        SEARCH: lambda: manager.search_history(next(asked), LIMIT),
+        RECALL: lambda: manager.recall(next(asked)),
+        CONTEXT: lambda: manager.build_context_for_llm(next(asked)),
+        AGENT_CONTEXT: lambda: asyncio.to_thread(contexts.build, SCOPE, ContextQuery(next(asked))),
+        PEER_NEWEST: lambda: asyncio.to_thread(peer.search, next(asked), limit=LIMIT, newest=NEWEST),
+        PEER_ALL: lambda: asyncio.to_thread(peer.search, next(asked), limit=LIMIT, newest=None),
+    }
+
+
+def new_questions() -> Iterator[str]:
+    """Each a new one, so that no cache knows its vector; without the number that would be a word that nothing knows."""
+    seen: set[str] = set()
+    for asked in questions(seed=3):
+        question = asked.partition(" Case ")[0]
+        if question not in seen:
+            seen.add(question)
+            yield question

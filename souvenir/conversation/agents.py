@@ -100,5 +100,8 @@ def known(connection: apsw.Connection, scope: Scope) -> Agent:
 
 def ensured(tx: Transaction, metadata: JsonObject | None = None) -> Agent:
     """The transaction's namespace as an agent, which it becomes if it is none."""
+    agent = rows.find(tx.connection, tx.namespace.name)
+    if agent is not None and (metadata is None or agent.metadata is not None):
+        return agent
     rows.ensure(tx.connection, tx.namespace_id, tx.now, metadata)
     return known(tx.connection, tx.scope)
