@@ -45,7 +45,7 @@ from tests.reference_search import TOLERANCE, ReferenceSearch, assert_equals_ref
 T = TypeVar("T")
 
 WORDS = (
-    "garden bread violin harbour winter Berlin teacher engine mountain letter river kitchen doctor ticket "
+    "garden bread violin harbour winter Berlin teacher engine mountain letter river kitchen pianist ticket "
     "planted planting fly.io v2.1 2023-05-08 getUserName the of 東京都 café gardens"
 ).split()
 SLIPS = ["gaden", "mountian", "kitchn", "violen", "zzzz", "???"]
