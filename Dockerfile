@@ -14,13 +14,13 @@ RUN apt-get update -qq \
  && rm -rf /var/lib/apt/lists/*
 # What the libraries ship for developers: tests, type stubs, headers, build and model-conversion tools, debug symbols,
 # SQLite's own command-line programs, and ONNX Runtime a second time, for callers from C. And Hugging Face's second way
-# of downloading: the first, over plain HTTPS, is enough for a model.
+# of downloading: the first, over plain HTTPS, is enough for a model. And the time zones: every time here is in UTC.
 RUN cd /opt/venv/lib/python3*/site-packages \
  && find . -type d \( -name tests -o -name include \) -prune -exec rm -rf {} + \
  && find . -type f \( -name '*.pyi' -o -name '*.a' \) -delete \
  && rm -rf apsw/sqlite_extra_binaries numpy/distutils numpy/f2py \
       onnxruntime/capi/libonnxruntime.so* onnxruntime/datasets onnxruntime/quantization onnxruntime/tools \
-      onnxruntime/transformers hf_xet hf_xet-*.dist-info \
+      onnxruntime/transformers hf_xet hf_xet-*.dist-info tzdata/zoneinfo \
  && strip --strip-unneeded uvloop/*.so tokenizers/*.so
 WORKDIR /app
 COPY LICENSE *.py ./

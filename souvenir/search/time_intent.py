@@ -1,0 +1,210 @@
+"""What a question says of when, and what that does to a search. Which words are times is decided in `time_phrases`.
+
+The rule, and why:
+
+- **A time that is named is a boost, not a filter.** The day on which something happened is not the day on which it was
+  told. Of the answers to the 74 questions of LoCoMo's development conversations that name a time, the first ten hold
+  .818 without any use of it, .946 with this boost, .716 if only the named days are searched, and .899 if those are
+  searched wherever anything lies in them (facts of the same conversations: .730, .901, .687, .837).
+  Passages of the period get the profile's `period` term; those from one day before to ten days after a single day that
+  is named also get its `day` term times ``exp(-days / 4)``.
+- The period of a written day is its month (so it was measured). A shorter period that counts from now is widened by the
+  same day before and ten days after, in which it is told of.
+- **A filter is only what asks when something was said**, in words that leave no doubt: "what did I tell you yesterday",
+  "messages from last week", "our conversation on 8 May". It holds for the exact days, and only if nothing else in the
+  question names a time. "What did I tell you about my trip in May" names the trip's time, and is a boost.
+- "latest", "newest" and "most recent" give recency its weight, unless the question names a time.
+- What the caller sets wins: a `since` or `until` of theirs is kept, and so is their weight of recency.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from souvenir.moments import EPOCH
+from souvenir.search.time_dates import DAY, Days, Period, Phrase, Yearly, latest, month_of
+from souvenir.search.time_phrases import find_phrases, readable
+
+RECENCY_WEIGHT = 0.2
+"""Of a question for the latest, where the caller sets none."""
+
+DAYS_BEFORE, DAYS_AFTER = 1, 10
+"""Passages this near to a named day may tell of it."""
+
+NEAR_DAYS = 4.0
+"""``exp(-days / 4)``: how soon the nearness fades."""
+
+SHORT_DAYS = 28
+
+DAY_US = 86_400_000_000
+
+Floats = NDArray[np.float32]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeIntent:
+    """What a question says of when.
+
+    :param phrases: The words that say it, as they stand in the question.
+    :param periods: What is boosted; a passage of any of them is within.
+    :param near: The single days that are named.
+    :param asked: The days to which the question limits what it asks for, if it does.
+    :param latest: Whether it asks for the latest.
+    """
+
+    phrases: tuple[str, ...]
+    periods: tuple[Period, ...] = ()
+    near: tuple[Period, ...] = ()
+    asked: Days | None = None
+    latest: bool = False
+
+    @property
+    def since(self) -> datetime | None:
+        """The first moment of the days that are asked for; None if all before are."""
+        return None if self.asked is None or self.asked.first == date.min else _midnight(self.asked.first)
+
+    @property
+    def until(self) -> datetime | None:
+        """Their last moment; None if all after are."""
+        if self.asked is None or self.asked.end == date.max:
+            return None
+        return _midnight(self.asked.end) - timedelta(microseconds=1)
+
+    def within(self, occurred_us: Integers) -> Floats:
+        """1 for what happened in one of the periods, else 0.
+
+        :param occurred_us: Microseconds since 1970 in UTC, shape (n,).
+        :return: Shape (n,).
+        """
+        return _by_day(occurred_us // DAY_US, self._within)
+
+    def near_to(self, occurred_us: Integers) -> Floats:
+        """``exp(-days / 4)`` for what happened from a day before to ten days after a named day, else 0.
+
+        Of several days the nearest counts. Shape (n,), as `occurred_us`.
+        """
+        return _by_day(occurred_us // DAY_US, self._near_to)
+
+    def _within(self, days: Integers) -> Floats:
+        found = np.zeros(len(days), dtype=np.bool_)
+        months = _months(days) if any(isinstance(period, Yearly) for period in self.periods) else days
+        for period in self.periods:
+            if isinstance(period, Days):
+                found |= (days >= _number(period.first)) & (days < _number(period.end))
+            else:
+                found |= months % 12 == period.month - 1
+        return found.astype(np.float32)
+
+    def _near_to(self, days: Integers) -> Floats:
+        nearest = np.zeros(len(days), dtype=np.float32)
+        for after in (days - named for period in self.near for named in _named_days(period, days)):
+            close = (after >= -DAYS_BEFORE) & (after <= DAYS_AFTER)
+            nearest[close] = np.maximum(nearest[close], np.exp(-np.abs(after[close]) / NEAR_DAYS))
+        return nearest
+
+
+def time_intent(text: str, now: datetime) -> TimeIntent | None:
+    """What a question says of when, or None if it says nothing.
+
+    :param now: What "last week" counts from; aware.
+    """
+    text = readable(text)
+    phrases = find_phrases(text, now)
+    if not phrases:
+        newest = _LATEST.search(text)
+        return None if newest is None else TimeIntent((newest.group(),), latest=True)
+    today = now.astimezone(UTC).date()
+    return TimeIntent(
+        phrases=tuple(text[phrase.start : phrase.end] for phrase in phrases),
+        periods=tuple(dict.fromkeys(period for phrase in phrases for period in _boosted(phrase))),
+        near=tuple(dict.fromkeys(day for phrase in phrases for day in phrase.near)),
+        asked=_asked(text, phrases, today),
+    )
+
+
+_LATEST = re.compile(r"\b(?:latest|newest|most recent(?:ly)?)\b", re.IGNORECASE)
+
+
+# --- the boost ----------------------------------------------------------------------------------------------------
+
+
+def _boosted(phrase: Phrase) -> Iterator[Period]:
+    yield from (_widened(period) for period in phrase.periods if not (phrase.written and period in phrase.near))
+    if phrase.written:
+        for day in phrase.near:
+            yield month_of(day.first) if isinstance(day, Days) else Yearly(day.month)
+
+
+def _widened(period: Period) -> Period:
+    if isinstance(period, Yearly) or period.end - period.first >= SHORT_DAYS * DAY:
+        return period
+    return Days(period.first - DAYS_BEFORE * DAY, period.end + DAYS_AFTER * DAY)
+
+
+def _by_day(days: Integers, values_of: Callable[[Integers], Floats]) -> Floats:
+    """The values of days since 1970, worked out once a calendar day where that is less work than once an element."""
+    if len(days) == 0:
+        return np.zeros(0, dtype=np.float32)
+    first, last = int(days.min()), int(days.max())
+    if last - first > len(days):
+        return values_of(days)
+    return values_of(np.arange(first, last + 1, dtype=np.int64))[days - first]
+
+
+def _months(days: Integers) -> Integers:
+    """Months since January 1970, of days since its first."""
+    return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+
+
+def _named_days(period: Period, days: Integers) -> Iterator[Integers | int]:
+    """A named day as days since 1970; of a day of every year, those in and around the year of each given day."""
+    if isinstance(period, Days):
+        yield _number(period.first)
+        return
+    januaries = _months(days) // 12 * 12
+    for year in (-1, 0, 1):
+        months = januaries + 12 * year + period.month - 1
+        named = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) + (period.day or 1) - 1
+        yield np.where(_months(named) == months, named, np.int64(2**62))
+
+
+def _number(day: date) -> int:
+    return (day - EPOCH.date()).days
+
+
+# --- the filter ---------------------------------------------------------------------------------------------------
+
+_SAY = "say said tell told mention mentioned ask asked discuss discussed talk talked chat chatted speak spoke".split()
+_SAID = re.compile(
+    rf"(?:\b(?:i|we|you)(?: (?:have|had|just|also|already|last))* (?:{'|'.join(_SAY)})"
+    r"(?: about)?(?: (?:to |with )?(?:you|me|us))?"
+    r"|\b(?:was|were|been) said"
+    r"|\b(?:messages?|conversations?|chats?|notes?)(?: (?:i|we|you) (?:had|sent|wrote))?)"
+    r"(?: (?:on|in|of|from|during|between|earlier))*(?: the)? $"
+)
+"""What stands before a time that limits what was said."""
+
+_SAID_AFTER = re.compile(r"(?:['’]s? |, ?| )(?:messages?|conversations?|chats?|notes?)\b")
+"""And what stands after: "last week's messages"."""
+
+
+def _asked(text: str, phrases: Sequence[Phrase], today: date) -> Days | None:
+    """The exact days, where the one time that the question names says when something was said."""
+    if len(phrases) != 1 or len(phrases[0].periods) != 1:
+        return None
+    [phrase] = phrases
+    lowered = text.lower()
+    if _SAID.search(lowered[: phrase.start]) or _SAID_AFTER.match(lowered, phrase.end):
+        return latest(phrase.periods[0], today)
+    return None
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
