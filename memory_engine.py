@@ -19,6 +19,7 @@ import structlog
 
 from souvenir.engine.maintenance import Maintenance
 from souvenir.engine.models import Models
+from souvenir.engine.preparation import PassageAnalyser
 from souvenir.engine.recall import Found
 from souvenir.engine.schedule import back_up_if_due
 from souvenir.engine.screening import Screening
@@ -29,9 +30,10 @@ from souvenir.index.analyser import Analyser
 from souvenir.moments import utc_now
 from souvenir.observation.instruments import Instruments, Stage
 from souvenir.observation.tracing import MemoryOperation, traced
-from souvenir.passages import PreparedPassage
+from souvenir.passages import PreparedPassage, SpokenBy
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.search.duplicates import same_words
+from souvenir.search.profiles import PROFILES, Profiles
 from souvenir.settings import Settings
 from souvenir.store import reads
 from souvenir.store.backups import Backup
@@ -87,6 +89,7 @@ class MemoryEngine:
         database: Database,
         rules: PrivacyRules,
         instruments: Instruments,
+        profiles: Profiles,
     ) -> None:
         self._settings = settings
         self._instruments = instruments
@@ -96,8 +99,9 @@ class MemoryEngine:
         self.analyser = Analyser(settings.analyser_language)
         self._duplicate_locks = [Lock() for _ in range(_DUPLICATE_LOCKS)]
         self._maintenance = Maintenance(self._maintain, interval_s=settings.snapshot_interval_s)
-        self.models = Models(settings, embedder, self.analyser, database, on_load=self._maintenance.ask)
-        self._searching = Searching(settings, self.models, database, self.analyser, instruments)
+        analyser = PassageAnalyser(self.analyser, profiles)
+        self.models = Models(settings, embedder, analyser, database, on_load=self._maintenance.ask)
+        self._searching = Searching(settings, self.models, database, analyser, instruments)
         self._to_tell_of_restores: list[Callable[[], None]] = []
         self._warm = False
         self._maintenance.start()
@@ -110,9 +114,11 @@ class MemoryEngine:
         instruments: Instruments | None = None,
         *,
         model_spec: str | None = None,
+        profiles: Profiles = PROFILES,
     ) -> MemoryEngine:
         """:param model_spec: What the embedder is made from again; noted beside the vectors.
 
+        :param profiles: The constants of scoring; a snapshot of the indexes does not know them.
         :raises StoreUnusable: If the data folder must not be opened; the sentence says what to do.
         :raises PrivacyRulesUnusable: If the rules cannot be used; the sentence says why.
         """
@@ -120,7 +126,7 @@ class MemoryEngine:
         rules = PrivacyRules.load(settings.privacy_rules_path)
         database = Database.open(settings, embedder.model_id, chosen, model_spec=model_spec)
         try:
-            return cls(settings, embedder, database, rules, chosen)
+            return cls(settings, embedder, database, rules, chosen, profiles)
         except BaseException:
             database.close()
             raise
@@ -434,14 +440,14 @@ class MemoryEngine:
     # --- what nouns of other rooms are built on --------------------------------------------------------------------
 
     def prepare(
-        self, texts: Sequence[str], *, speakers: Sequence[str | None] | None = None
+        self, texts: Sequence[str], *, spoken_by: Sequence[SpokenBy] | None = None
     ) -> Sequence[Sequence[PreparedPassage]]:
         """The passages of each text, analysed and embedded, for a `write`.
 
-        :param speakers: Of turns of a conversation, the name of who says each, or None.
+        :param spoken_by: Of messages, who says each; None: the texts are memories.
         """
         with self._instruments.stage(Stage.WRITE_PREPARE):
-            return self.models.prepare(texts, speakers)
+            return self.models.prepare(texts, spoken_by)
 
     def recall(
         self, scope: Scope, kind: PassageKind, query: SearchQuery, *, owner_ids: Sequence[int] | None = None

@@ -5,12 +5,26 @@ Values without behaviour, known to store, indexes and engine; the nouns' own val
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import IntFlag
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from souvenir.types import FloatVector, MessageRole, PassageKind, Profile
+
+Chunks = Sequence[Sequence[str]]
+"""The analyser's terms of a passage, chunk by chunk: what BM25 weighs is a chunk, what is found is its passage."""
+
+
+class SpokenBy(NamedTuple):
+    """Who says a message: a role, and a name if the caller gave one."""
+
+    role: MessageRole
+    speaker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +45,38 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class PassageOwner:
-    """What a noun lends to its passages: everything that filters read. `turn` is a message's."""
+    """What a noun lends to its passages: everything that filters read. `turn` is a message's.
+
+    :param dated: Whether a caller said when it occurred; memories of one source and one such time belong together.
+    """
 
     kind: PassageKind
     id: int
     source: str
     occurred_at: datetime
     archived: bool
+    dated: bool = False
     turn: Turn | None = None
 
 
 def searched_text(text: str, speaker: str | None) -> str:
-    """What is embedded and analysed of a passage."""
+    """What is analysed of a passage, and embedded unless it is too long."""
     return text if speaker is None else f"{speaker}: {text}"
+
+
+class Embeddable(NamedTuple):
+    """What a vector is made of: a text, or only the beginning of one (`souvenir.engine.preparation` says how much)."""
+
+    text: str
+    head_only: bool
+
+
+def embeddable(text: str, profile: Profile, spoken_by: SpokenBy | None) -> Embeddable:
+    """An assistant's answer is long, and begins with what it is about (docs/retrieval.md has what was measured)."""
+    if spoken_by is None:
+        return Embeddable(text, head_only=False)
+    head_only = profile is Profile.CHAT and spoken_by.role is MessageRole.ASSISTANT
+    return Embeddable(searched_text(text, spoken_by.speaker), head_only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +92,21 @@ class Passage:
     source: str
     occurred_at: datetime
     archived: bool
+    dated: bool = False
     turn: Turn | None = None
 
     @property
     def searched_text(self) -> str:
         return searched_text(self.text, None if self.turn is None else self.turn.speaker)
 
+    @property
+    def embeddable(self) -> Embeddable:
+        turn = self.turn
+        return embeddable(self.text, self.profile, None if turn is None else SpokenBy(turn.role, turn.speaker))
+
 
 class PassageRow(NamedTuple):
-    """What filters read of a passage, as an index holds it; `session_id` and `user_id` are 0 where there is none."""
+    """What filters and scores read of a passage, as an index holds it; ids and `flags` are 0 where there is none."""
 
     id: int
     owner_id: int
@@ -75,10 +114,44 @@ class PassageRow(NamedTuple):
     source: str
     occurred_us: int
     archived: bool
+    dated: bool = False
     session_id: int = 0
     position: int = 0
     role: MessageRole | None = None
     user_id: int = 0
+    speaker: str = ""
+    flags: int = 0
+
+
+class TurnFlag(IntFlag):
+    """What a message's text looks like."""
+
+    QUESTION = 1
+    TIME = 2
+    NUMBER = 4
+    NAME = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PassageColumns:
+    """What scores read of an index's n passages; arrays of shape (n,).
+
+    :param profiles: `Profile` values. :param flags: `TurnFlag` values. :param lengths: Terms of each.
+    :param by_user: Which were said by the user. :param with_assistant: Whether an assistant said any.
+    :param by_named: Which were said by the one speaker whom the question names; None if it names none or several.
+    """
+
+    profiles: NDArray[np.uint8]
+    occurred_us: NDArray[np.int64]
+    flags: NDArray[np.uint8]
+    lengths: NDArray[np.uint32]
+    by_user: NDArray[np.bool_]
+    with_assistant: bool
+    by_named: NDArray[np.bool_] | None
+
+
+FieldScores = Mapping[str, NDArray[np.float32]]
+"""Terms of a score beside the two arms', by name, each of shape (n,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +160,20 @@ class PreparedPassage:
 
     :param model_id: Of the model that made `vector`.
     :param next_vector: The id and the vector of a model that is about to take over.
-    :param speaker: Who says it, where that is searched too.
+    :param spoken_by: Of a message.
     """
 
     text: str
     profile: Profile
     vector: FloatVector
-    terms: Sequence[str]
+    chunks: Chunks
     model_id: str
     next_vector: tuple[str, FloatVector] | None = None
-    speaker: str | None = None
+    spoken_by: SpokenBy | None = None
 
     @property
-    def searched_text(self) -> str:
-        return searched_text(self.text, self.speaker)
+    def embeddable(self) -> Embeddable:
+        return embeddable(self.text, self.profile, self.spoken_by)
 
     def vector_by(self, model_id: str) -> FloatVector | None:
         """The vector that this model made, if it made one."""
@@ -115,7 +188,7 @@ class PreparedPassage:
 class PassageAdded:
     passage: Passage
     vector: FloatVector
-    terms: Sequence[str]
+    chunks: Chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +206,7 @@ class OwnerChanged:
     source: str
     occurred_at: datetime
     archived: bool
+    dated: bool
 
 
 IndexChange = PassageAdded | PassageRemoved | OwnerChanged

@@ -275,6 +275,8 @@ class Weights:
     :param recency: Added per hit, times ``0.5 ** (age / half-life)``.
     :param confidence: Added per hit, times its confidence.
     :param feedback: Share kept back for feedback in reciprocal rank fusion.
+    :param role: Added to what the user said in a chat with an assistant; None: the measured weight, or 0 if the
+        question asks for what the assistant said. Below 0 the assistant's messages come first.
     """
 
     vector: float = 0.7
@@ -282,13 +284,14 @@ class Weights:
     recency_half_life_days: float = 30.0
     confidence: float = 0.0
     feedback: float = 0.1
+    role: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
     """A search. `threshold` is the least cosine that a hit may have; `now` dates recency and confidence.
 
-    `explain` adds the terms of each hit and what each arm found alone.
+    `explain` adds the terms of each hit and what each arm found alone; `auto_intent` reads times in the text.
     """
 
     text: str
@@ -299,6 +302,7 @@ class SearchQuery:
     threshold: float | None = None
     now: datetime | None = None
     explain: bool = False
+    auto_intent: bool = True
 
 
 @dataclass(frozen=True, slots=True)

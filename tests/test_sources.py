@@ -43,7 +43,7 @@ def test_a_path_shows_itself_and_what_lies_below_it(source, paths, visible):
 def test_sql_and_the_index_show_what_the_rule_shows(sources: list[str], paths: tuple[str, ...] | None):
     expected = [is_visible(source, paths) for source in sources]
     assert [shown_by_sql(source, paths) for source in sources] == expected
-    attributes = PassageAttributes()
+    attributes = PassageAttributes(str.split)
     for number, source in enumerate(sources):
         attributes.append(PassageRow(number, number, 0, source, 0, False))
     allowed = attributes.allowed(Filters(visible=paths), None)

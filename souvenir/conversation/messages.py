@@ -105,7 +105,7 @@ class Conversations:
         if before is not None:
             return before
         drafts = [self._screened(scope, draft) for draft in drafts]
-        prepared = self._engine.prepare([one.content for one in drafts], speakers=[one.speaker for one in drafts])
+        prepared = self._engine.prepare([one.content for one in drafts], spoken_by=[one.spoken_by for one in drafts])
 
         def work(tx: Transaction) -> Sequence[Message]:
             agent = ensured(tx)
@@ -167,7 +167,7 @@ class Conversations:
         if content is not None:
             content, notes = screening.content(scope, content, None)
             # Who says it is searched with it, and does not change.
-            [passages] = self._engine.prepare([content], speakers=[self.get(scope, uid).speaker])
+            [passages] = self._engine.prepare([content], spoken_by=[self.get(scope, uid).spoken_by])
 
         def work(tx: Transaction) -> Message:
             agent = known(tx.connection, scope)

@@ -41,7 +41,7 @@ def index_pending(
         batch = _next(engine, scope, session_id, after_id)
         if not batch:
             break
-        prepared = engine.prepare([one.content for one in batch], speakers=[one.speaker for one in batch])
+        prepared = engine.prepare([one.content for one in batch], spoken_by=[one.spoken_by for one in batch])
         indexed += _index(engine, scope, batch, prepared)
         after_id = batch[-1].id
     return indexed

@@ -104,7 +104,7 @@ class _Run:
         safe = {id_: self._screened_message(one) for id_, one in stored.items()}
         stale = [one for id_, one in stored.items() if safe[id_] != one]
         after = [safe[one.id] for one in stale]
-        prepared = self._engine.prepare([one.content for one in after], speakers=[one.speaker for one in after])
+        prepared = self._engine.prepare([one.content for one in after], spoken_by=[one.spoken_by for one in after])
 
         def write(tx: Transaction) -> int | None:
             now = messages.by_id(tx.connection, tx.namespace_id, [one.id for one in stale])

@@ -8,6 +8,7 @@ import apsw
 
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.registry import IndexKey
+from souvenir.passages import Chunks, Passage
 from souvenir.store import check, reads
 
 
@@ -15,7 +16,7 @@ def disagreements(
     connection: apsw.Connection,
     model_id: str,
     indexes: Mapping[IndexKey, NamespaceIndex],
-    analyse: Callable[[str], Sequence[str]],
+    analyse: Callable[[Passage], Chunks],
 ) -> Sequence[str]:
     """One sentence each. Nothing may be written meanwhile.
 

@@ -21,11 +21,10 @@ import numpy as np
 
 from souvenir.engine.checking import disagreements
 from souvenir.engine.indexes import new_registry
-from souvenir.engine.preparation import prepare, vectors_of
+from souvenir.engine.preparation import PassageAnalyser, prepare, vectors_of
 from souvenir.errors import SouvenirError
-from souvenir.index.analyser import Analyser
 from souvenir.index.registry import IndexRegistry
-from souvenir.passages import Passage, PassageAdded, PreparedPassage
+from souvenir.passages import Embeddable, Passage, PassageAdded, PreparedPassage, SpokenBy
 from souvenir.settings import Settings
 from souvenir.store import reads
 from souvenir.store import vectors as rows
@@ -51,7 +50,7 @@ class Serving:
         known = [vector for vector in found if vector is not None]
         if len(known) == len(found):
             return np.stack(known)
-        return vectors_of([passage.searched_text for passage in passages], self.embedder)
+        return vectors_of([passage.embeddable for passage in passages], self.embedder)
 
 
 class Models:
@@ -61,7 +60,7 @@ class Models:
         self,
         settings: Settings,
         embedder: Embedder,
-        analyser: Analyser,
+        analyser: PassageAnalyser,
         database: Database,
         *,
         on_load: Callable[[], None],
@@ -88,13 +87,15 @@ class Models:
                     return result
 
     def prepare(
-        self, texts: Sequence[str], speakers: Sequence[str | None] | None = None
+        self, texts: Sequence[str], spoken_by: Sequence[SpokenBy] | None = None
     ) -> Sequence[Sequence[PreparedPassage]]:
         while True:
             serving, following = self.serving, self._next
             next_embedder = None if following is None else following.embedder
             try:
-                return prepare(texts, serving.embedder, self._analyser, speakers=speakers, next_embedder=next_embedder)
+                return prepare(
+                    texts, serving.embedder, self._analyser, spoken_by=spoken_by, next_embedder=next_embedder
+                )
             except SouvenirError:
                 if serving is self.serving:
                     raise
@@ -104,14 +105,14 @@ class Models:
 
         `work` runs again, its first transaction being undone, if another model took over since its texts were embedded.
         """
-        again: dict[tuple[str, str], FloatVector] = {}
+        again: dict[tuple[str, Embeddable], FloatVector] = {}
         while True:
             try:
                 return self._database.write(scope, now, work, self._apply, again)
             except ModelChanged as changed:
                 embedder = self.serving.embedder
-                for text, vector in zip(changed.texts, vectors_of(changed.texts, embedder), strict=True):
-                    again[embedder.model_id, text] = vector
+                for one, vector in zip(changed.passages, vectors_of(changed.passages, embedder), strict=True):
+                    again[embedder.model_id, one] = vector
 
     def remove(self, work: Callable[[apsw.Connection], Step | None]) -> Step | None:
         """Run `work`, which removes rows, in one durable transaction; the indexes know it when this returns."""
@@ -148,7 +149,7 @@ class Models:
     def disagreements(self, connection: apsw.Connection) -> Sequence[str]:
         """Of the database with itself, and of the loaded indexes with it. Nothing may be written meanwhile."""
         serving = self.serving
-        return disagreements(connection, serving.embedder.model_id, serving.registry.loaded(), self._analyser.terms)
+        return disagreements(connection, serving.embedder.model_id, serving.registry.loaded(), self._analyser.chunks)
 
     def tidy_indexes(self) -> None:
         """Drop indexes that are over the memory budget, and write those that changed much."""
@@ -189,8 +190,7 @@ class Models:
             following = self._next
             if following is not None:
                 for namespace_id, passage in added:
-                    terms = self._analyser.terms(passage.searched_text)
-                    change = PassageAdded(passage, vectors[passage.id], terms)
+                    change = PassageAdded(passage, vectors[passage.id], self._analyser.chunks(passage))
                     following.registry.apply(namespace_id, [change], 0)
 
         self._database.write_rows(work, apply)

@@ -3,81 +3,119 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import structlog
 
 from souvenir.errors import SouvenirError
 from souvenir.index.analyser import Analyser
-from souvenir.passages import PreparedPassage, searched_text
-from souvenir.search.passages import split_passages
-from souvenir.search.profiles import profile_of, turn_profile_of
-from souvenir.types import Embedder, FloatVector
+from souvenir.passages import Chunks, Embeddable, Passage, PreparedPassage, SpokenBy, embeddable
+from souvenir.search.passages import split_chunks, split_passages
+from souvenir.search.profiles import HEAD_TOKENS, Profiles, memory_profile, message_profile
+from souvenir.types import Embedder, FloatVector, Profile
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PassageAnalyser:
+    """Terms of passages, chunk by chunk as their profiles say."""
+
+    analyser: Analyser
+    profiles: Profiles
+
+    def terms(self, text: str) -> Sequence[str]:
+        return self.analyser.terms(text)
+
+    def chunks(self, passage: Passage) -> Chunks:
+        return self.chunks_of(passage.searched_text, passage.profile)
+
+    def chunks_of(self, text: str, profile: Profile) -> Chunks:
+        max_tokens = self.profiles[profile].chunk_tokens
+        pieces = [text] if max_tokens is None else split_chunks(text, max_tokens=max_tokens)
+        return [self.analyser.terms(piece) for piece in pieces]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The passages of one text, before they are embedded."""
+
+    texts: Sequence[str]
+    profile: Profile
+    spoken_by: SpokenBy | None
+
+    @property
+    def to_embed(self) -> list[Embeddable]:
+        return [embeddable(text, self.profile, self.spoken_by) for text in self.texts]
 
 
 def prepare(
     texts: Sequence[str],
     embedder: Embedder,
-    analyser: Analyser,
+    analyser: PassageAnalyser,
     *,
-    speakers: Sequence[str | None] | None = None,
+    spoken_by: Sequence[SpokenBy] | None = None,
     next_embedder: Embedder | None = None,
 ) -> list[list[PreparedPassage]]:
-    """The passages of each text, at least one; all of them embedded in one call.
+    """The passages of each text, at least one; all of them embedded in one call. A message is one passage.
 
-    :param speakers: Of turns of a conversation, who says each, where that has a name.
+    :param spoken_by: Of messages, who says each; None: the texts are memories.
     :param next_embedder: Embeds them too, if it can: the model that is about to take over.
     :raises EmbeddingUnavailable: If the model cannot run; nothing was stored.
     """
-    named: Sequence[str | None] = [None] * len(texts) if speakers is None else speakers
-    cut = [_cut(text, speaker, embedder) for text, speaker in zip(texts, named, strict=True)]
-    windows = [
-        searched_text(window, speaker) for (parts, _), speaker in zip(cut, named, strict=True) for window in parts
-    ]
-    vectors = iter(embedder.embed_documents(windows))
-    next_vectors = iter(_vectors_by(next_embedder, windows))
+    if spoken_by is None:
+        cut = [_cut_memory(text, embedder) for text in texts]
+    else:
+        cut = [_cut_message(*one, embedder) for one in zip(texts, spoken_by, strict=True)]
+    to_embed = [one for of_text in cut for one in of_text.to_embed]
+    vectors = iter(vectors_of(to_embed, embedder))
+    next_vectors = iter(_vectors_by(next_embedder, to_embed))
     return [
         [
             PreparedPassage(
-                window,
-                profile_of(token_count) if speakers is None else turn_profile_of(speaker),
+                text,
+                of_text.profile,
                 next(vectors),
-                analyser.terms(searched_text(window, speaker)),
+                analyser.chunks_of(one.text, of_text.profile),
                 embedder.model_id,
                 next(next_vectors, None),
-                speaker,
+                of_text.spoken_by,
             )
-            for window in parts
+            for text, one in zip(of_text.texts, of_text.to_embed, strict=True)
         ]
-        for (parts, token_count), speaker in zip(cut, named, strict=True)
+        for of_text in cut
     ]
 
 
-def _cut(text: str, speaker: str | None, embedder: Embedder) -> tuple[list[str], int]:
-    """Windows that leave room for the speaker, and how many tokens the text has."""
-    of_speaker = 0 if speaker is None else len(embedder.token_offsets(searched_text("", speaker)))
-    return split_passages(text, embedder.token_offsets, max_tokens=max(embedder.max_tokens - of_speaker, 1))
+def _cut_memory(text: str, embedder: Embedder) -> _Cut:
+    windows, token_count = split_passages(text, embedder.token_offsets, max_tokens=embedder.max_tokens)
+    return _Cut(windows, memory_profile(token_count), None)
 
 
-def _vectors_by(embedder: Embedder | None, windows: Sequence[str]) -> list[tuple[str, FloatVector]]:
+def _cut_message(text: str, spoken_by: SpokenBy, embedder: Embedder) -> _Cut:
+    token_count = 0 if spoken_by.speaker is None else len(embedder.token_offsets(text))
+    return _Cut([text], message_profile(spoken_by, token_count), spoken_by)
+
+
+def _vectors_by(embedder: Embedder | None, passages: Sequence[Embeddable]) -> list[tuple[str, FloatVector]]:
     """The vectors with the id of their model; none if it fails, since whoever changes the model makes up for it."""
     if embedder is None:
         return []
     try:
-        return [(embedder.model_id, vector) for vector in vectors_of(windows, embedder)]
+        return [(embedder.model_id, vector) for vector in vectors_of(passages, embedder)]
     except SouvenirError as error:
         log.warning("next_model_failed", model_id=embedder.model_id, reason=error.message)
         return []
 
 
-def vectors_of(passages: Sequence[str], embedder: Embedder) -> FloatVector:
-    """Unit vectors (n, dim) of passages that another model's window may have cut.
+def vectors_of(passages: Sequence[Embeddable], embedder: Embedder) -> FloatVector:
+    """Unit vectors (n, dim) of passages.
 
-    One that does not fit in this one's is cut again, and gets the direction of the mean of its parts.
+    One that does not fit in the model's window is cut, and gets the direction of the mean of its parts; of one that
+    counts by its beginning only that is embedded.
     """
-    cut = [split_passages(text, embedder.token_offsets, max_tokens=embedder.max_tokens)[0] for text in passages]
+    cut = [_windows(one, embedder) for one in passages]
     vectors = embedder.embed_documents([window for windows in cut for window in windows])
     if len(vectors) == len(passages):
         return vectors
@@ -86,3 +124,11 @@ def vectors_of(passages: Sequence[str], embedder: Embedder) -> FloatVector:
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     means: FloatVector = np.divide(sums, lengths, out=sums, where=lengths > 0)
     return means
+
+
+def _windows(one: Embeddable, embedder: Embedder) -> list[str]:
+    if not one.head_only:
+        return split_passages(one.text, embedder.token_offsets, max_tokens=embedder.max_tokens)[0]
+    offsets = embedder.token_offsets(one.text)
+    most = min(HEAD_TOKENS, embedder.max_tokens)
+    return [one.text if len(offsets) <= most else one.text[: offsets[most - 1][1]]]

@@ -17,11 +17,14 @@ import structlog
 from numpy.typing import NDArray
 
 from souvenir.deadlines import time_left
+from souvenir.engine.preparation import PassageAnalyser
 from souvenir.errors import Overloaded, SearchUnavailable
-from souvenir.index.analyser import Analyser
 from souvenir.index.namespace import Candidates, NamespaceIndex, Probe
 from souvenir.moments import to_us
 from souvenir.observation.instruments import Instruments, Stage
+from souvenir.passages import FieldScores, PassageColumns
+from souvenir.search.fields import Question, field_scores
+from souvenir.search.framing import without_framing
 from souvenir.search.profiles import LEGIBLE_SHARE
 from souvenir.search.ranking import Evidence, Ranked, rank_by_similarity, rank_owners
 from souvenir.types import (
@@ -117,7 +120,7 @@ class Recall:
         self,
         index: NamespaceIndex,
         embedder: Embedder,
-        analyser: Analyser,
+        analyser: PassageAnalyser,
         fusion: Fusion,
         slots: Semaphore,
         instruments: Instruments,
@@ -163,16 +166,29 @@ class Recall:
             probe = replace(probe, candidate_count=4 * probe.candidate_count)
 
     def _probe(self, query: SearchQuery, owner_ids: Sequence[int] | None) -> Probe:
-        words = _try(LEXICAL, lambda: self._analyser.query_words(query.text)) if query.hybrid else None
+        text = query.text
+        vector = unframed = words = None
+        if query.hybrid:
+            words = _try(LEXICAL, lambda: self._analyser.analyser.query_words(text))
+        vector = _try(VECTOR, lambda: self._embedder.embed_query(text))
+        about = without_framing(text) if vector is not None and self._index.holds(Profile.CHAT) else text
+        if query.hybrid and about != text:
+            unframed = _try(VECTOR, lambda: self._embedder.embed_query(about))
         return Probe(
-            vector=_try(VECTOR, lambda: self._embedder.embed_query(query.text)),
+            vector=vector,
             words=words,
             filters=query.filters,
             owner_ids=None if owner_ids is None else np.array(owner_ids, dtype=np.int64),
             centred=query.hybrid,
             candidate_count=CANDIDATE_COUNT,
             explain=query.explain,
+            unframed=unframed,
+            fields=self._fields(query) if query.hybrid else None,
         )
+
+    def _fields(self, query: SearchQuery) -> Callable[[PassageColumns], FieldScores]:
+        question = Question.of(query.text, role=query.weights.role)
+        return partial(field_scores, question, profiles=self._analyser.profiles)
 
     def _candidates(self, probe: Probe) -> tuple[Candidates, Probe]:
         """What the arms find, and the probe with the arms that could run."""
@@ -193,7 +209,12 @@ class Recall:
             ranked = rank_by_similarity(evidence, top_k=query.top_k)
         else:
             ranked = rank_owners(
-                evidence, weights=query.weights, fusion=self._fusion, now_us=to_us(now), top_k=query.top_k
+                evidence,
+                weights=query.weights,
+                profiles=self._analyser.profiles,
+                fusion=self._fusion,
+                now_us=to_us(now),
+                top_k=query.top_k,
             )
         return ranked if chosen is None else [replace(one, index=int(chosen[one.index])) for one in ranked]
 
@@ -232,5 +253,6 @@ def _evidence(found: Candidates, chosen: NDArray[np.int64] | None, *, dense_coun
         similarity=found.similarity[rows],
         profiles=found.profiles[rows],
         occurred_us=found.occurred_us[rows],
+        fields={name: values[rows] for name, values in found.fields.items()},
         dense_counts=dense_counts,
     )

@@ -8,8 +8,8 @@ from dataclasses import replace
 from threading import Semaphore
 
 from souvenir.engine.models import Models, Serving
+from souvenir.engine.preparation import PassageAnalyser
 from souvenir.engine.recall import Found, Recall
-from souvenir.index.analyser import Analyser
 from souvenir.index.registry import IndexKey
 from souvenir.moments import utc_now
 from souvenir.observation.instruments import Instruments, Stage
@@ -26,7 +26,12 @@ class Searching:
     """Safe to call from any thread. Every question to an index carries what the scope may see of it."""
 
     def __init__(
-        self, settings: Settings, models: Models, database: Database, analyser: Analyser, instruments: Instruments
+        self,
+        settings: Settings,
+        models: Models,
+        database: Database,
+        analyser: PassageAnalyser,
+        instruments: Instruments,
     ) -> None:
         self._fusion = settings.search_fusion
         self._models = models

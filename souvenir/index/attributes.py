@@ -1,27 +1,32 @@
-"""What filters read of every passage, as arrays by row, so that a filter is applied before top-k without the database.
+"""What filters and scores read of every passage, as arrays by row, so that neither asks the database.
 
-Rows are dense; removing one moves the last into its place, as in the other arrays of a namespace.
+Rows are dense; removing one moves the last into its place, as in the other arrays of a namespace. The neighbours of a
+passage in its session are links between rows (`souvenir.index.session_links`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from souvenir.index.session_links import Place, SessionLinks
+from souvenir.index.speakers import Speakers
+from souvenir.index.turn_flags import turn_flags
 from souvenir.moments import to_us
-from souvenir.passages import OwnerChanged, Passage, PassageRow
+from souvenir.passages import OwnerChanged, Passage, PassageColumns, PassageRow
 from souvenir.sources import is_visible, lies_in
-from souvenir.types import Filters, MessageRole, SourceFilter, SourceMatch, TurnFilter
+from souvenir.types import Filters, MessageRole, Profile, SourceFilter, SourceMatch, TurnFilter
 
 _MIN_CAPACITY = 64
 _PATHS_KEPT = 64
 """Lists of paths for which it is kept which source names lie in them."""
 _NO_NAMES = np.zeros(0, dtype=np.bool_)
 _COLUMNS = (
-    *("_ids", "_owners", "_profiles", "_sources", "_occurred", "_archived"),
-    *("_sessions", "_positions", "_roles", "_users"),
+    *("_ids", "_owners", "_profiles", "_sources", "_occurred", "_archived", "_dated"),
+    *("_sessions", "_positions", "_roles", "_users", "_speakers", "_flags"),
 )
 """In the order of `PassageRow`."""
 _ROLE_CODES: Mapping[MessageRole | None, int] = {None: 0, **{role: code for code, role in enumerate(MessageRole, 1)}}
@@ -36,11 +41,19 @@ def row_of(passage: Passage) -> PassageRow:
         source=passage.source,
         occurred_us=to_us(passage.occurred_at),
         archived=passage.archived,
+        dated=passage.dated,
     )
     turn = passage.turn
     if turn is None:
         return row
-    return row._replace(session_id=turn.session_id, position=turn.position, role=turn.role, user_id=turn.user_id or 0)
+    return row._replace(
+        session_id=turn.session_id,
+        position=turn.position,
+        role=turn.role,
+        user_id=turn.user_id or 0,
+        speaker=turn.speaker or "",
+        flags=turn_flags(passage.text).value,
+    )
 
 
 def source_matches(source: str, wanted: SourceFilter) -> bool:
@@ -54,24 +67,34 @@ def source_matches(source: str, wanted: SourceFilter) -> bool:
 
 
 class PassageAttributes:
-    """Arrays of shape (n,), a row a passage: see `PassageRow`; sources and roles stand as codes."""
+    """Arrays of shape (n,), a row a passage: see `PassageRow`; sources, roles and speakers stand as codes.
 
-    def __init__(self) -> None:
+    :param analyse: A speaker's name's terms.
+    """
+
+    def __init__(self, analyse: Callable[[str], Sequence[str]]) -> None:
+        self.speakers = Speakers(analyse)
         self._size = 0
         self._ids = np.zeros(_MIN_CAPACITY, dtype=np.int64)
         self._owners = np.zeros(_MIN_CAPACITY, dtype=np.int64)
-        self._profiles = np.zeros(_MIN_CAPACITY, dtype=np.int64)
+        self._profiles = np.zeros(_MIN_CAPACITY, dtype=np.uint8)
         self._sources = np.zeros(_MIN_CAPACITY, dtype=np.int32)
         self._occurred = np.zeros(_MIN_CAPACITY, dtype=np.int64)
         self._archived = np.zeros(_MIN_CAPACITY, dtype=np.bool_)
+        self._dated = np.zeros(_MIN_CAPACITY, dtype=np.bool_)
         self._sessions = np.zeros(_MIN_CAPACITY, dtype=np.int64)
         self._positions = np.zeros(_MIN_CAPACITY, dtype=np.int32)
         self._roles = np.zeros(_MIN_CAPACITY, dtype=np.int8)
         self._users = np.zeros(_MIN_CAPACITY, dtype=np.int64)
+        self._speakers = np.zeros(_MIN_CAPACITY, dtype=np.int32)
+        self._flags = np.zeros(_MIN_CAPACITY, dtype=np.uint8)
         self._row_of: dict[int, int] = {}
         self._source_names: list[str] = []
         self._source_codes: dict[str, int] = {}
         self._archived_count = 0
+        self._profile_counts: Counter[int] = Counter()
+        self._assistant_count = 0
+        self._links = SessionLinks(self._row_of.get)
         self._seen_by: dict[tuple[str, ...], NDArray[np.bool_]] = {}
 
     def __len__(self) -> int:
@@ -90,8 +113,40 @@ class PassageAttributes:
         return self._occurred[: self._size]
 
     @property
-    def profiles(self) -> NDArray[np.int64]:
+    def profiles(self) -> NDArray[np.uint8]:
         return self._profiles[: self._size]
+
+    @property
+    def flags(self) -> NDArray[np.uint8]:
+        return self._flags[: self._size]
+
+    def holds(self, profile: Profile) -> bool:
+        return self._profile_counts[profile] > 0
+
+    @property
+    def linked(self) -> bool:
+        """Whether any row has a session."""
+        return self._links.any
+
+    def neighbours(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The rows before and after each one in its session, (n + 1,); -1, which is the last entry, stands for none."""
+        return self._links.arrays(self._size)
+
+    def columns(self, lengths: NDArray[np.uint32], named: int | None) -> PassageColumns:
+        """What scores read.
+
+        :param lengths: Terms of every row, (n,). :param named: Code of the one speaker whom the question names.
+        """
+        end = self._size
+        return PassageColumns(
+            profiles=self.profiles,
+            occurred_us=self.occurred,
+            flags=self.flags,
+            lengths=lengths,
+            by_user=self._roles[:end] == _ROLE_CODES[MessageRole.USER],
+            with_assistant=self._assistant_count > 0,
+            by_named=None if named is None else self._speakers[:end] == named,
+        )
 
     @property
     def archived(self) -> NDArray[np.bool_]:
@@ -99,8 +154,8 @@ class PassageAttributes:
 
     @property
     def nbytes(self) -> int:
-        """About what is held: the arrays, and the dictionary of rows at some 100 bytes an entry."""
-        return sum(column.nbytes for column in self._columns()) + 100 * self._size
+        """About what is held: the arrays, the links, and the dictionary of rows at some 100 bytes an entry."""
+        return sum(column.nbytes for column in self._columns()) + self._links.nbytes + 100 * self._size
 
     def row_of(self, passage_id: int) -> int | None:
         return self._row_of.get(passage_id)
@@ -111,7 +166,7 @@ class PassageAttributes:
     def agrees(self, row: int, passage: Passage) -> bool:
         """Whether the row says what the passage says."""
         stated = row_of(passage)
-        held = stated._replace(source=self.source_of(row))
+        held = stated._replace(source=self.source_of(row), speaker=self.speakers.name_of(int(self._speakers[row])))
         return held == stated and all(
             column[row] == value for column, value in zip(self._columns(), self._coded(stated), strict=True)
         )
@@ -124,7 +179,8 @@ class PassageAttributes:
         for column, value in zip(self._columns(), self._coded(new), strict=True):
             column[row] = value
         self._row_of[new.id] = row
-        self._archived_count += new.archived
+        self._counted(row, 1)
+        self._link(row)
 
     def extend(self, rows: Sequence[PassageRow]) -> None:
         """Append many rows."""
@@ -136,30 +192,67 @@ class PassageAttributes:
         for column, values in zip(self._columns(), zip(*map(self._coded, rows), strict=True), strict=True):
             column[start:end] = values
         self._row_of.update((row.id, number) for number, row in enumerate(rows, start))
-        self._archived_count += sum(row.archived for row in rows)
         self._size = end
+        for row in range(start, end):
+            self._counted(row, 1)
+            self._link(row)
 
     def remove(self, row: int) -> None:
         """Take a row out; the last row moves into its place."""
         last = self._size - 1
-        self._archived_count -= int(self._archived[row])
+        self._counted(row, -1)
+        self._unlink(row)
         del self._row_of[int(self._ids[row])]
         if row != last:
+            self._links.move(last, row)
             for column in self._columns():
                 column[row] = column[last]
             self._row_of[int(self._ids[row])] = row
         self._archived[last] = False
         self._size = last
 
-    def change(self, row: int, source: str, occurred_us: int, archived: bool) -> None:
+    def change(self, row: int, source: str, occurred_us: int, archived: bool, dated: bool) -> None:
+        self._unlink(row)
         self._archived_count += int(archived) - int(self._archived[row])
         self._sources[row] = self._code(source)
         self._occurred[row] = occurred_us
         self._archived[row] = archived
+        self._dated[row] = dated
+        self._link(row)
+
+    def _counted(self, row: int, change: int) -> None:
+        """Keep what is known of all rows in step: one row more or less."""
+        profile = int(self._profiles[row])
+        self._archived_count += change * int(self._archived[row])
+        self._profile_counts[profile] += change
+        self._assistant_count += change * int(self._roles[row] == _ROLE_CODES[MessageRole.ASSISTANT])
+        if profile == Profile.TALK:
+            self.speakers.count(int(self._speakers[row]), change)
+
+    def _session_of(self, row: int) -> tuple[Hashable, Place] | None:
+        """What was said together, and where in it: a message's session; a source's memories of one given time."""
+        session_id, passage_id = int(self._sessions[row]), int(self._ids[row])
+        if session_id:
+            return session_id, (int(self._positions[row]), passage_id)
+        if self._dated[row]:
+            return (int(self._sources[row]), int(self._occurred[row])), (int(self._owners[row]), passage_id)
+        return None
+
+    def _link(self, row: int) -> None:
+        self._links.reserve(row + 1)
+        found = self._session_of(row)
+        if found is not None:
+            self._links.insert(row, *found)
+
+    def _unlink(self, row: int) -> None:
+        found = self._session_of(row)
+        if found is not None:
+            self._links.remove(row, *found)
 
     def _coded(self, row: PassageRow) -> tuple[int, ...]:
         """The row as `_columns` holds it."""
-        return (*row[:3], self._code(row.source), *row[4:8], _ROLE_CODES[row.role], row.user_id)
+        before, after = row[:3], (row.user_id, self.speakers.code(row.speaker), row.flags)
+        return (*before, self._code(row.source), *row[4:9], _ROLE_CODES[row.role], *after)
 
     def _code(self, source: str) -> int:
         code = self._source_codes.get(source)
@@ -173,7 +266,7 @@ class PassageAttributes:
         rows = np.flatnonzero(self.owners == change.owner_id).tolist()
         moved = any(self.source_of(row) != change.source for row in rows)
         for row in rows:
-            self.change(row, change.source, to_us(change.occurred_at), change.archived)
+            self.change(row, change.source, to_us(change.occurred_at), change.archived, change.dated)
         return moved
 
     def visible(self, paths: tuple[str, ...] | None) -> NDArray[np.bool_] | None:

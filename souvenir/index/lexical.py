@@ -117,6 +117,11 @@ class LexicalIndex:
         return np.array(self._profiles, np.uint8)
 
     @property
+    def lengths(self) -> NDArray[np.uint32]:
+        """Terms of every row, shape (n,); a copy."""
+        return np.array(self._lengths, np.uint32)
+
+    @property
     def nbytes(self) -> int:
         """Memory held, in bytes, within some 20 %: the parts are counted, Python's share of each is its usual size."""
         a_posting, a_row, a_term = 8.5 + 4, 33 + 8 + 5, 250

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
 
 import numpy as np
@@ -16,11 +17,22 @@ from numpy.typing import NDArray
 
 from souvenir.index.analyser import QueryWord
 from souvenir.index.attributes import PassageAttributes, row_of
-from souvenir.index.lexical import Bm25Constants, Corpus, LexicalIndex, RepairedQuery
+from souvenir.index.lexical import Corpus
+from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
 from souvenir.index.vector import VectorIndex, drawn_mean
 from souvenir.locks import ReadersWriterLock
 from souvenir.moments import to_us
-from souvenir.passages import IndexChange, OwnerChanged, Passage, PassageAdded, PassageRemoved
+from souvenir.passages import (
+    Chunks,
+    FieldScores,
+    IndexChange,
+    OwnerChanged,
+    Passage,
+    PassageAdded,
+    PassageColumns,
+    PassageRemoved,
+    TurnFlag,
+)
 from souvenir.sources import is_visible
 from souvenir.types import Filters, FloatVector, Profile, TermMatch
 
@@ -48,7 +60,9 @@ class Probe:
     """A query in the form that the arms take; an arm whose part is None does not run.
 
     :param vector: Unit vector (dim,).
+    :param unframed: The vector (dim,) of the question without its framing, for chats; None: it has none.
     :param centred: Whether the vector arm compares directions from the namespace's mean.
+    :param fields: The terms of the score beside the two arms', of every passage; None: there are none.
     """
 
     vector: FloatVector | None
@@ -58,12 +72,15 @@ class Probe:
     centred: bool
     candidate_count: int
     explain: bool = False
+    unframed: FloatVector | None = None
+    fields: Callable[[PassageColumns], FieldScores] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """The union of what both arms found, scored exactly; arrays of shape (n,) except where said.
 
+    :param fields: The terms of the score beside the two arms'.
     :param terms: The query's terms in each candidate, if the probe asked to explain; else empty.
     :param complete: No allowed passage was left out by the cut.
     :param excluded: Passages that the filters kept from the arms, of those that the scope may see.
@@ -77,6 +94,7 @@ class Candidates:
     similarity: NDArray[np.float64]
     profiles: NDArray[np.int64]
     occurred_us: NDArray[np.int64]
+    fields: FieldScores
     terms: tuple[tuple[TermMatch, ...], ...]
     repairs: Mapping[str, str]
     complete: bool
@@ -93,16 +111,17 @@ class NamespaceIndex:
     def __init__(
         self,
         dim: int,
-        constants: Mapping[Profile, Bm25Constants],
+        rules: Mapping[Profile, WordRules],
+        analyse: Callable[[str], Sequence[str]],
         *,
         vectors: VectorIndex | None = None,
-        lexical: LexicalIndex | None = None,
+        words: PassageWords | None = None,
     ) -> None:
         self.lock = ReadersWriterLock()
         self.change_seq = 0
         self.vectors = VectorIndex(dim) if vectors is None else vectors
-        self.lexical = LexicalIndex(constants) if lexical is None else lexical
-        self.attributes = PassageAttributes()
+        self.words = PassageWords(rules) if words is None else words
+        self.attributes = PassageAttributes(analyse)
         self._parts: dict[tuple[str, ...], _Part] = {}
 
     def __len__(self) -> int:
@@ -115,7 +134,7 @@ class NamespaceIndex:
 
     @property
     def nbytes(self) -> int:
-        return self.vectors.nbytes + self.lexical.nbytes + self.attributes.nbytes
+        return self.vectors.nbytes + self.words.nbytes + self.attributes.nbytes
 
     def apply(self, changes: Iterable[IndexChange], change_seq: int) -> None:
         """Bring the index to the state of a write; a large one lets searches in between its parts."""
@@ -128,63 +147,96 @@ class NamespaceIndex:
 
     def _apply(self, change: IndexChange) -> None:
         match change:
-            case PassageAdded(passage, vector, terms):
+            case PassageAdded(passage, vector, chunks):
                 row = self.attributes.row_of(passage.id)
                 if row is None:
                     self.vectors.extend(vector[None, :])
-                    self.lexical.add(terms, passage.profile)
+                    self.words.add(chunks, passage.profile)
                     self.attributes.append(row_of(passage))
                     self._count_in_parts(passage.source, vector, 1)
                 else:  # an earlier write of its owner may have been told again
                     self._parts.clear()
-                    self.attributes.change(row, passage.source, to_us(passage.occurred_at), passage.archived)
+                    occurred_us = to_us(passage.occurred_at)
+                    self.attributes.change(row, passage.source, occurred_us, passage.archived, passage.dated)
             case PassageRemoved(passage_id):
                 row = self.attributes.row_of(passage_id)
                 if row is not None:
                     self._count_in_parts(self.attributes.source_of(row), self.vectors.rows(np.array([row]))[0], -1)
                     self.vectors.remove(row)
-                    self.lexical.remove(row)
+                    self.words.remove(row)
                     self.attributes.remove(row)
             case OwnerChanged():
                 if self.attributes.change_owner(change):
                     self._parts.clear()
 
+    def holds(self, profile: Profile) -> bool:
+        """Whether there is a passage of this profile."""
+        return self.attributes.holds(profile)
+
     def search(self, probe: Probe) -> Candidates:
-        """Every passage that either arm ranks among its first `candidate_count`, under the filters, scored exactly."""
+        """The passages that either arm ranks among its first `candidate_count`, under the filters, scored exactly.
+
+        The words' arm ranks by everything but the cosine.
+        """
         with self.lock.read():
             allowed = self.attributes.allowed(probe.filters, probe.owner_ids)
             visible = self.attributes.visible(probe.filters.visible)
-            corpus = self.lexical.corpus(visible)
-            query, lexical = self._lexical(probe, corpus, allowed)
-            found = [_top(lexical, probe.candidate_count)]
+            corpus = self.words.corpus(visible)
+            asked = self._asked(probe, corpus)
+            evidence = self.words.score(asked.words, corpus, self._neighbourhood(), asked.talk)
+            columns = self.attributes.columns(self.words.lengths, asked.named)
+            fields = {} if probe.fields is None else probe.fields(columns)
             mean = self._mean(probe.filters.visible, visible)
             centre = mean if probe.centred else np.zeros_like(mean)
-            if probe.vector is not None:
-                found.append(self.vectors.search(probe.vector - centre, probe.candidate_count, allowed))
+            count = probe.candidate_count
+            found = [_top(evidence.scores, fields, allowed, count)]
+            found += [self.vectors.search(one - centre, count, allowed) for one in self._dense_queries(probe)]
             rows = _union(found, len(self))
-            dense, similarity = self._cosines(rows, probe.vector, centre)
+            dense, similarity = self._cosines(rows, probe, centre)
             reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
+            seen = len(self) if visible is None else int(np.count_nonzero(visible))
             return Candidates(
                 rows=rows,
                 passage_ids=self.attributes.ids[rows],
                 owner_ids=self.attributes.owners[rows],
-                lexical=lexical[rows].astype(np.float64),
+                lexical=evidence.scores[rows].astype(np.float64),
                 dense=dense,
                 similarity=similarity,
-                profiles=self.attributes.profiles[rows],
+                profiles=self.attributes.profiles[rows].astype(np.int64),
                 occurred_us=self.attributes.occurred[rows],
-                terms=tuple(map(tuple, self.lexical.explain(query.terms, rows.tolist(), corpus)))
-                if probe.explain
-                else (),
-                repairs=query.repairs,
-                complete=all(len(part) < probe.candidate_count for part in found) or len(rows) == reachable,
-                excluded=corpus.count - reachable,
+                fields={name: values[rows] for name, values in fields.items()},
+                terms=tuple(map(evidence.explain, rows.tolist())) if probe.explain else (),
+                repairs=asked.repairs,
+                complete=all(len(part) < count for part in found) or len(rows) == reachable,
+                excluded=seen - reachable,
             )
 
-    def _terms(
-        self, query: RepairedQuery, rows: NDArray[np.int64], corpus: Corpus
-    ) -> tuple[tuple[TermMatch, ...], ...]:
-        return tuple(map(tuple, self.lexical.explain(query.terms, rows.tolist(), corpus)))
+    def _asked(self, probe: Probe, corpus: Corpus) -> _Asked:
+        """The terms to look for, and the one speaker whom they name."""
+        repaired = self.words.chunks.repair(probe.words or (), corpus)
+        speakers = self.attributes.speakers
+        names = frozenset(term for term in repaired.terms if speakers.is_name(term))
+        talk = self.attributes.profiles == Profile.TALK
+        named = speakers.only_one_named(names)
+        return _Asked(WordQuery(repaired.terms, names), repaired.repairs, talk, named)
+
+    def _neighbourhood(self) -> Neighbourhood | None:
+        """None where nothing spreads."""
+        profiles = [profile for profile in Profile if self.attributes.holds(profile)]
+        if not self.attributes.linked or not any(map(self.words.spreads, profiles)):
+            return None
+        before, after = self.attributes.neighbours()
+        asks = (self.attributes.flags & TurnFlag.QUESTION).astype(np.bool_)
+        return Neighbourhood(before, after, self.attributes.profiles, asks)
+
+    def _dense_queries(self, probe: Probe) -> list[FloatVector]:
+        """What the vector arm looks for: the question, without its framing where all passages are of a chat."""
+        if probe.vector is None:
+            return []
+        if probe.unframed is None or not probe.centred:
+            return [probe.vector]
+        only_chat = not any(self.holds(profile) for profile in Profile if profile is not Profile.CHAT)
+        return [probe.unframed] if only_chat else [probe.vector, probe.unframed]
 
     def _mean(self, paths: tuple[str, ...] | None, visible: NDArray[np.bool_] | None) -> FloatVector:
         """The mean vector of what somebody sees."""
@@ -203,31 +255,18 @@ class NamespaceIndex:
                 part.total += sign * vector.astype(np.float64)
                 part.count += sign
 
-    def _lexical(
-        self, probe: Probe, corpus: Corpus, allowed: NDArray[np.bool_] | None
-    ) -> tuple[RepairedQuery, NDArray[np.float32]]:
-        if not probe.words:
-            return RepairedQuery((), {}), np.zeros(len(self), dtype=np.float32)
-        query = self.lexical.repair(probe.words, corpus)
-        scores = self.lexical.score(query.terms, corpus)
-        if allowed is not None:
-            scores[~allowed] = 0
-        return query, scores
-
     def _cosines(
-        self, rows: NDArray[np.int64], query: FloatVector | None, centre: FloatVector
+        self, rows: NDArray[np.int64], probe: Probe, centre: FloatVector
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Centred and plain cosine of the query with the rows; zeros without a query vector."""
-        if query is None:
+        if probe.vector is None:
             return np.zeros(len(rows)), np.zeros(len(rows))
         vectors = self.vectors.rows(rows)
-        # `vecdot` stays on this thread: for so few rows, waking a second one costs more than it brings.
-        similarity, along_centre = (np.vecdot(vectors, other).astype(np.float64) for other in (query, centre))
-        # The rows have length 1, so both parts of the centred cosine follow from these two products.
-        centre_square = float(centre @ centre)
-        products = similarity - along_centre - float(centre @ query) + centre_square
-        lengths = np.sqrt(np.maximum(1.0 - 2.0 * along_centre + centre_square, 0.0)) * np.linalg.norm(query - centre)
-        return np.divide(products, lengths, out=np.zeros(len(rows)), where=lengths > 0), similarity
+        dense, similarity = _centred_cosines(vectors, probe.vector, centre)
+        if probe.unframed is not None:
+            chat = self.attributes.profiles[rows] == Profile.CHAT
+            dense[chat] = _centred_cosines(vectors[chat], probe.unframed, centre)[0]
+        return dense, similarity
 
     def nearest(self, vectors: FloatVector, *, filters: Filters) -> tuple[int, float] | None:
         """The owner most similar to a text of these passages (m, dim), and how similar it is.
@@ -251,9 +290,7 @@ class NamespaceIndex:
             winner = int(np.argmax(similarity))
             return int(owners[winner]), float(similarity[winner])
 
-    def problems(
-        self, truth: Iterable[tuple[Passage, FloatVector]], analyse: Callable[[str], Sequence[str]]
-    ) -> list[str]:
+    def problems(self, truth: Iterable[tuple[Passage, FloatVector]], analyse: Callable[[Passage], Chunks]) -> list[str]:
         """Every way in which this index is not what the passages of the database say."""
         found: list[str] = []
         seen = 0
@@ -264,28 +301,58 @@ class NamespaceIndex:
                 if row is None:
                     found.append(f"passage {passage.id} is not indexed")
                     continue
-                found += self._row_problems(row, passage, vector, analyse(passage.searched_text))
-            if seen != len(self) or len(self.vectors) != len(self) or len(self.lexical) != len(self):
+                found += self._row_problems(row, passage, vector, analyse(passage))
+            if seen != len(self) or len(self.vectors) != len(self) or len(self.words) != len(self):
                 found.append(
-                    f"{seen} passages stored, {len(self)} rows, {len(self.vectors)} vectors, {len(self.lexical)} texts"
+                    f"{seen} passages stored, {len(self)} rows, {len(self.vectors)} vectors, {len(self.words)} texts"
                 )
         return found
 
-    def _row_problems(self, row: int, passage: Passage, vector: FloatVector, terms: Sequence[str]) -> Iterable[str]:
+    def _row_problems(self, row: int, passage: Passage, vector: FloatVector, chunks: Chunks) -> Iterable[str]:
         if not self.vectors.agrees(row, vector):
             yield f"passage {passage.id} has another vector"
-        if self.lexical.terms_of(row) != Counter(terms):
+        held, stated = (
+            sorted(sorted(one.items()) for one in of) for of in (self.words.chunks_of(row), map(Counter, chunks))
+        )
+        if held != stated:
             yield f"passage {passage.id} has other terms"
         if not self.attributes.agrees(row, passage):
             yield f"passage {passage.id} has other attributes"
 
 
-def _top(scores: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-    """Rows of the `count` greatest scores above zero, in no order."""
-    rows = np.flatnonzero(scores > 0)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """:param talk: Turns of talks, (n,). :param named: Code of the one speaker whom the question names."""
+
+    words: WordQuery
+    repairs: Mapping[str, str]
+    talk: NDArray[np.bool_]
+    named: int | None
+
+
+def _top(
+    lexical: NDArray[np.float32], fields: FieldScores, allowed: NDArray[np.bool_] | None, count: int
+) -> NDArray[np.int64]:
+    """Rows of the `count` greatest sums, in no order; without other terms, of those above zero."""
+    scores = reduce(np.add, fields.values(), lexical)
+    reachable = scores != 0
+    rows = np.flatnonzero(reachable if allowed is None else reachable & allowed)
     if len(rows) > count:
         rows = rows[np.argpartition(scores[rows], len(rows) - count)[-count:]]
     return rows
+
+
+def _centred_cosines(
+    vectors: FloatVector, query: FloatVector, centre: FloatVector
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Centred and plain cosine of a query (dim,) with unit vectors (n, dim)."""
+    # `vecdot` stays on this thread: for so few rows, waking a second one costs more than it brings.
+    similarity, along_centre = (np.vecdot(vectors, other).astype(np.float64) for other in (query, centre))
+    # The rows have length 1, so both parts of the centred cosine follow from these two products.
+    centre_square = float(centre @ centre)
+    products = similarity - along_centre - float(centre @ query) + centre_square
+    lengths = np.sqrt(np.maximum(1.0 - 2.0 * along_centre + centre_square, 0.0)) * np.linalg.norm(query - centre)
+    return np.divide(products, lengths, out=np.zeros(len(vectors)), where=lengths > 0), similarity
 
 
 def _union(parts: Sequence[NDArray[np.int64]], count: int) -> NDArray[np.int64]:

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, Protocol
 import structlog
 
 from souvenir.errors import Unavailable
-from souvenir.index.lexical import Bm25Constants
 from souvenir.index.namespace import NamespaceIndex
+from souvenir.index.passage_words import WordRules
 from souvenir.index.snapshot import SnapshotFiles
-from souvenir.passages import IndexChange, Passage, PassageAdded, PassageRemoved, PassageRow
+from souvenir.passages import Chunks, IndexChange, Passage, PassageAdded, PassageRemoved, PassageRow
 from souvenir.types import FloatVector, PassageKind, Profile
 
 REBUILD_SHARE = 0.25
@@ -53,6 +53,16 @@ class PassageView(Protocol):
         """Those among `ids`, or all, in id order, with their vectors."""
 
 
+class Analyse(Protocol):
+    """How texts become terms."""
+
+    def terms(self, text: str) -> Sequence[str]:
+        """Of a text by itself: a name."""
+
+    def chunks(self, passage: Passage) -> Chunks:
+        """Of what is searched of a passage, chunk by chunk."""
+
+
 OpenView = Callable[[IndexKey], AbstractContextManager[PassageView]]
 
 
@@ -77,10 +87,10 @@ class IndexRegistry:
         self,
         open_view: OpenView,
         snapshots: SnapshotFiles,
-        analyse: Callable[[str], Sequence[str]],
+        analyse: Analyse,
         *,
         dim: int,
-        constants: Mapping[Profile, Bm25Constants],
+        rules: Mapping[Profile, WordRules],
         max_bytes: int,
         on_load: Callable[[], None],
     ) -> None:
@@ -88,7 +98,7 @@ class IndexRegistry:
         self._snapshots = snapshots
         self._analyse = analyse
         self._dim = dim
-        self._constants = constants
+        self._rules = rules
         self._max_bytes = max_bytes
         self._on_load = on_load
         self._entries: OrderedDict[IndexKey, _Entry] = OrderedDict()
@@ -200,8 +210,9 @@ class IndexRegistry:
                 _snapshot_name(key),
                 change_seq=index.change_seq,
                 passage_ids=index.attributes.ids,
+                flags=index.attributes.flags,
                 vectors=index.vectors,
-                lexical=index.lexical,
+                words=index.words,
             )
         except (
             OSError,
@@ -241,14 +252,18 @@ class IndexRegistry:
             change_seq = view.change_seq
             snapshot = self._snapshots.read(_snapshot_name(key), newest_seq=change_seq)
             if snapshot is None:
-                index = NamespaceIndex(self._dim, self._constants)
+                index = NamespaceIndex(self._dim, self._rules, self._analyse.terms)
                 index.apply(self._added(view.passages(None)), change_seq)
                 entry.changed_rows = len(index)
                 return index
-            index = NamespaceIndex(self._dim, self._constants, vectors=snapshot.vectors, lexical=snapshot.lexical)
+            index = NamespaceIndex(
+                self._dim, self._rules, self._analyse.terms, vectors=snapshot.vectors, words=snapshot.words
+            )
             stored = {row.id: row for row in view.attributes()}
             snapshot_ids = snapshot.passage_ids.tolist()
-            index.attributes.extend([stored.get(id_, PassageRow(id_, 0, 0, "", 0, False)) for id_ in snapshot_ids])
+            held = zip(snapshot_ids, snapshot.flags.tolist(), strict=True)
+            gone = PassageRow(0, 0, 0, "", 0, False)
+            index.attributes.extend([stored.get(id_, gone)._replace(id=id_, flags=flags) for id_, flags in held])
             known = set(snapshot_ids)
             index.apply([PassageRemoved(id_, key.kind) for id_ in known - stored.keys()], 0)
             missing = stored.keys() - known
@@ -259,7 +274,7 @@ class IndexRegistry:
             return index
 
     def _added(self, passages: Iterable[tuple[Passage, FloatVector]]) -> Iterable[PassageAdded]:
-        return (PassageAdded(passage, vector, self._analyse(passage.searched_text)) for passage, vector in passages)
+        return (PassageAdded(passage, vector, self._analyse.chunks(passage)) for passage, vector in passages)
 
 
 def kind_of(change: IndexChange) -> PassageKind:

@@ -1,8 +1,8 @@
 """An index on disk, so that a start does not analyse every text again. Only a copy: the database is the truth.
 
-Three files an index: `<name>.faiss` (vectors), `<name>.npz` (words and passage ids), `<name>.json` (what they are of,
-and their checksums), renamed into place in that order. A snapshot that is not of this database, model and analyser, or
-whose bytes are not those that were written, is not used; nothing in it is ever code.
+Three files an index: `<name>.faiss` (vectors), `<name>.npz` (words, passage ids and flags), `<name>.json` (what they
+are of, and their checksums), renamed into place in that order. A snapshot that is not of this database, model and
+analyser, or whose bytes are not those that were written, is not used; nothing in it is ever code.
 """
 
 from __future__ import annotations
@@ -19,9 +19,13 @@ import structlog
 from numpy.typing import NDArray
 
 from souvenir.files import sha256_of, sync
-from souvenir.index.lexical import Bm25Constants, LexicalIndex
+from souvenir.index.passage_words import PassageWords, WordRules
+from souvenir.index.turn_flags import TURN_FLAGS_VERSION
 from souvenir.index.vector import VectorIndex
 from souvenir.types import Profile
+
+LAYOUT = f"2.{TURN_FLAGS_VERSION}"
+"""Of the arrays, and of what stands in them beside terms."""
 
 log = structlog.get_logger(__name__)
 
@@ -34,6 +38,7 @@ class Origin:
     model_id: str
     dim: int
     analyser: str
+    layout: str = LAYOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +47,18 @@ class Snapshot:
 
     change_seq: int
     passage_ids: NDArray[np.int64]
+    flags: NDArray[np.uint8]
     vectors: VectorIndex
-    lexical: LexicalIndex
+    words: PassageWords
 
 
 class SnapshotFiles:
     """The snapshots of all indexes of one database."""
 
-    def __init__(self, directory: Path, origin: Origin, constants: Mapping[Profile, Bm25Constants]) -> None:
+    def __init__(self, directory: Path, origin: Origin, rules: Mapping[Profile, WordRules]) -> None:
         self._directory = directory
         self._origin = origin
-        self._constants = constants
+        self._rules = rules
 
     def write(
         self,
@@ -60,8 +66,9 @@ class SnapshotFiles:
         *,
         change_seq: int,
         passage_ids: NDArray[np.int64],
+        flags: NDArray[np.uint8],
         vectors: VectorIndex,
-        lexical: LexicalIndex,
+        words: PassageWords,
     ) -> None:
         """Replace the snapshot of that name. The parts must not change meanwhile."""
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -69,7 +76,7 @@ class SnapshotFiles:
         checksums: dict[str, str] = {}
         vectors.write(_partial(faiss_path))
         with _partial(words_path).open("wb") as file:
-            np.savez(file, allow_pickle=False, passage_ids=passage_ids, **lexical.to_arrays())
+            np.savez(file, allow_pickle=False, passage_ids=passage_ids, passage_flags=flags, **words.to_arrays())
         for path in (faiss_path, words_path):
             checksums[path.name] = sha256_of(_partial(path))
         manifest = {"change_seq": change_seq, "rows": len(passage_ids), "sha256": checksums, **asdict(self._origin)}
@@ -89,6 +96,8 @@ class SnapshotFiles:
             return None
         try:
             manifest = json.loads(manifest_path.read_text(encoding="utf-8"))
+            if not isinstance(manifest, dict):
+                raise ValueError("its manifest is no JSON object")
             stale = self._difference(manifest, newest_seq)
             if stale is None:
                 for path in (faiss_path, words_path):
@@ -129,9 +138,9 @@ class SnapshotFiles:
 
     def _difference(self, manifest: Mapping[str, object], newest_seq: int) -> str | None:
         for name, value in asdict(self._origin).items():
-            if manifest[name] != value:
+            if manifest.get(name) != value:
                 return f"made with another {name}"
-        change_seq = manifest["change_seq"]
+        change_seq = manifest.get("change_seq")
         if not isinstance(change_seq, int) or change_seq > newest_seq:
             return "made of a later state than the database has"
         return None
@@ -139,15 +148,15 @@ class SnapshotFiles:
     def _load(self, faiss_path: Path, words_path: Path, manifest: Mapping[str, object]) -> Snapshot:
         vectors = VectorIndex.read(faiss_path, self._origin.dim)
         with np.load(words_path, allow_pickle=False) as arrays:
-            words = {name: arrays[name] for name in arrays.files}
-        passage_ids = words.pop("passage_ids").astype(np.int64)
-        lexical = LexicalIndex.from_arrays(words, self._constants)
-        if not len(passage_ids) == len(vectors) == len(lexical) == manifest["rows"]:
+            stored = {name: arrays[name] for name in arrays.files}
+        passage_ids, flags = stored["passage_ids"].astype(np.int64), stored["passage_flags"].astype(np.uint8)
+        words = PassageWords.from_arrays(stored, self._rules)
+        if not len(passage_ids) == len(flags) == len(vectors) == len(words) == manifest["rows"]:
             raise ValueError("its parts hold different numbers of rows")
         change_seq = manifest["change_seq"]
         if not isinstance(change_seq, int):
             raise TypeError("its change_seq is no number")
-        return Snapshot(change_seq, passage_ids, vectors, lexical)
+        return Snapshot(change_seq, passage_ids, flags, vectors, words)
 
     def _paths(self, name: str) -> tuple[Path, Path, Path]:
         faiss_path, words_path, manifest_path = (

@@ -21,6 +21,7 @@ from souvenir.embedding.specs import ModelSpec
 from souvenir.engine.preparation import vectors_of
 from souvenir.errors import EmbeddingUnavailable, InvalidRequest, SouvenirError
 from souvenir.jobs.running import JobCancelled, RunningJob
+from souvenir.passages import Embeddable
 from souvenir.reembedding.choice import MakeEmbedder
 from souvenir.store import jobs
 from souvenir.store import vectors as rows
@@ -154,7 +155,7 @@ class Reembedding:
                 if switched is not None:
                     return switched
 
-    def _missing(self, embedder: Embedder, *, after: int) -> list[tuple[int, str]]:
+    def _missing(self, embedder: Embedder, *, after: int) -> list[tuple[int, Embeddable]]:
         with self._engine.namespace(Scope()) as (connection, _):
             return rows.missing(connection, embedder.model_id, after=after, limit=PASSAGES_AT_ONCE)
 
@@ -171,8 +172,10 @@ class Reembedding:
 
         return self._engine.write_rows(work)
 
-    def _embed(self, job: RunningJob, embedder: Embedder, missing: list[tuple[int, str]], state: _State) -> _State:
-        made = vectors_of([text for _, text in missing], embedder)
+    def _embed(
+        self, job: RunningJob, embedder: Embedder, missing: list[tuple[int, Embeddable]], state: _State
+    ) -> _State:
+        made = vectors_of([one for _, one in missing], embedder)
         after = replace(
             state,
             last=missing[-1][0],

@@ -1,4 +1,7 @@
-"""Cutting a long text into overlapping passages that each fit the embedding model. Nothing is left out."""
+"""Cutting a long text: into overlapping passages that each fit the embedding model, and into chunks for its words.
+
+Nothing is left out.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,30 @@ def split_passages(
         # A cut inside a word can give its parts more tokens than the word had.
         windows += split_passages(window, tokenize, max_tokens=max_tokens)[0]
     return windows, len(offsets)
+
+
+_CHUNK_END = re.compile(r"(?<=[.!?:])\s+|\n+|(?<=[。！？])")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def split_chunks(text: str, *, max_tokens: int) -> list[str]:
+    """Consecutive sentences and lines, together at most `max_tokens` words and marks; a longer one stands alone.
+
+    :return: At least one chunk.
+    """
+    chunks: list[str] = []
+    pieces: list[str] = []
+    held = 0
+    for piece in _CHUNK_END.split(text):
+        tokens = len(_TOKEN.findall(piece))
+        if not tokens:
+            continue
+        if pieces and held + tokens > max_tokens:
+            chunks.append("\n".join(pieces))
+            pieces, held = [], 0
+        pieces.append(piece)
+        held += tokens
+    return [*chunks, "\n".join(pieces)] if pieces or not chunks else chunks
 
 
 def _windows(text: str, offsets: Sequence[tuple[int, int]], max_tokens: int) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""The constants of scoring, a row a profile, and how a text's profile is decided. Nothing else holds a constant.
+"""Every constant of scoring, a row a profile, and how an item's profile is decided.
 
-Sources: Robertson and Zaragoza 2009 for k1 and b; the values were chosen on development conversations and scored on
-held-out ones (docs/benchmarks.md has the figures).
+Sources: Robertson and Zaragoza 2009 for k1 and b. The values were chosen on development conversations (LoCoMo, four of
+its ten; BEAM 100k, eight chats) and scored on others that were kept back; docs/retrieval.md has the figures.
 """
 
 from __future__ import annotations
@@ -10,11 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from souvenir.passages import SpokenBy
 from souvenir.types import Profile
 
 FACT_MAX_TOKENS = 60
-"""A text of fewer tokens of the embedding model is scored as a fact, a longer one as a document."""
+"""A memory of fewer tokens of the embedding model is scored as a fact, a longer one as a document."""
 
+TALK_MAX_TOKENS = 256
+"""A longer turn is no remark of a talk but a text of its own, whoever says it."""
+
+HEAD_TOKENS = 64
+"""Tokens that an assistant's answer is embedded by. Embedding all of it gained nothing at 14 times the cost."""
 
 LEGIBLE_SHARE = 0.5
 """A question of whose tokens the embedding model knows fewer than this share is ranked by its words alone: what the
@@ -23,28 +29,91 @@ to 6,000 random identifiers, 39 were not among the first three with it, none wit
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """How a passage takes part in what its neighbours in the session say: the greatest of what reaches it, a term.
+
+    A term that weighs w in the k-th passage before weighs ``back * decay ** (k - 1) * w`` here, in the k-th behind
+    ``forward * decay ** (k - 1) * w``. The turn that answers rarely holds the words of the topic; its neighbours do.
+
+    :param turns: The farthest k; 0: none. :param after_question: Stands for `back` right after a turn that asks.
+    """
+
+    turns: int = 0
+    back: float = 0.0
+    forward: float = 0.0
+    decay: float = 0.0
+    after_question: float = 0.0
+
+
+NO_SPREAD = Spread()
+
+
+@dataclass(frozen=True, slots=True)
 class Constants:
-    """:param k1: Saturation of term frequency. :param b: Length normalisation. :param dense: Weight of the cosine."""
+    """What a passage of a profile is scored by; all but `k1`, `b` and `chunk_tokens` are weights in the sum.
+
+    :param k1: Saturation of a term's repeats. :param b: Share of length normalisation.
+    :param chunk_tokens: BM25 weighs pieces of at most so many words and marks; None: the whole passage.
+    :param dense: Of the centred cosine. :param speaker: Said by the one speaker whom the question names.
+    :param role: Said by the user. :param question: Ends with a question mark.
+    :param length: Times ln(1 + number of terms). :param time_word: Has one, asked for when.
+    :param number: Has one, asked for how many or how long. :param name: Has a capitalised word, asked for who or what.
+    :param period: Occurred in a period that the question names. :param day: Times the nearness to a day that it names.
+    """
 
     k1: float
     b: float
     dense: float
+    chunk_tokens: int | None = None
+    spread: Spread = NO_SPREAD
+    speaker: float = 0.0
+    role: float = 0.0
+    question: float = 0.0
+    length: float = 0.0
+    time_word: float = 0.0
+    number: float = 0.0
+    name: float = 0.0
+    period: float = 0.0
+    day: float = 0.0
 
 
-PROFILES: Mapping[Profile, Constants] = MappingProxyType(
+Profiles = Mapping[Profile, Constants]
+
+PROFILES: Profiles = MappingProxyType(
     {
-        Profile.FACT: Constants(k1=0.9, b=0.4, dense=1.3),
+        Profile.FACT: Constants(
+            k1=0.9,
+            b=0.4,
+            dense=1.3,
+            spread=Spread(turns=3, back=0.4, forward=0.4, decay=0.8),
+            period=0.4,
+            day=0.05,
+        ),
         Profile.DOC: Constants(k1=1.2, b=0.75, dense=1.3),
-        Profile.TALK: Constants(k1=0.9, b=0.15, dense=1.3),
-        Profile.CHAT: Constants(k1=0.9, b=0.4, dense=1.3),
+        Profile.TALK: Constants(
+            k1=0.9,
+            b=0.15,
+            dense=0.4,
+            spread=Spread(turns=6, back=0.7, forward=0.6, decay=0.8, after_question=0.9),
+            speaker=0.3,
+            question=-0.1,
+            length=0.05,
+            time_word=0.3,
+            number=0.12,
+            name=0.06,
+            period=0.45,
+            day=0.05,
+        ),
+        Profile.CHAT: Constants(k1=0.9, b=0.4, dense=1.3, chunk_tokens=64, role=0.4),
     }
 )
 
 
-def profile_of(token_count: int) -> Profile:
+def memory_profile(token_count: int) -> Profile:
     return Profile.FACT if token_count < FACT_MAX_TOKENS else Profile.DOC
 
 
-def turn_profile_of(speaker: str | None) -> Profile:
+def message_profile(spoken_by: SpokenBy, token_count: int) -> Profile:
     """Turns of people who have names are talk; a user and an assistant chat."""
-    return Profile.CHAT if speaker is None else Profile.TALK
+    talks = spoken_by.speaker is not None and token_count < TALK_MAX_TOKENS
+    return Profile.TALK if talks else Profile.CHAT

@@ -9,7 +9,8 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from souvenir.search.profiles import PROFILES
+from souvenir.passages import FieldScores
+from souvenir.search.profiles import Profiles
 from souvenir.types import Fusion, Profile, Weights
 
 RRF_K = 60
@@ -19,7 +20,6 @@ CONFIDENCE_HALF_LIFE_DAYS = 90.0
 DAY_US = 86_400_000_000
 
 _VECTOR_SHARE = Weights().vector
-_DENSE = np.array([PROFILES[profile].dense for profile in Profile], dtype=np.float64)
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class Evidence:
 
     `lexical` is L(j) in [0, k1 + 1], `dense` the centred cosine, `similarity` the plain one; a passage that an arm
     did not match has 0 there, and `dense` is 0 throughout where it does not count. `profiles` holds `Profile` values,
-    `occurred_us` microseconds.
+    `occurred_us` microseconds. `fields` are the terms of the sum beside the two arms', by name.
     """
 
     rows: NDArray[np.int64]
@@ -40,6 +40,7 @@ class Evidence:
     similarity: Floats
     profiles: NDArray[np.int64]
     occurred_us: NDArray[np.int64]
+    fields: FieldScores
     dense_counts: bool = True
 
 
@@ -61,16 +62,18 @@ def half_life(age_us: NDArray[np.int64], half_life_days: float) -> Floats:
     return np.asarray(0.5 ** (np.maximum(age_us, 0) / (half_life_days * DAY_US)), dtype=np.float64)
 
 
-def score_parts(evidence: Evidence, weights: Weights, now_us: int) -> dict[str, Floats]:
-    """The terms of the sum: ``L(j) + w_dense d(j)`` and what the caller asked for, each of shape (n,).
+def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us: int) -> dict[str, Floats]:
+    """The terms of the sum: ``L(j) + w_dense d(j)``, the fields', and what the caller asked for, each of shape (n,).
 
     `weights.vector` moves weight between the arms and leaves the measured constants as they are at its default.
     """
     lexical_share = (1.0 - weights.vector) / (1.0 - _VECTOR_SHARE)
     dense_share = weights.vector / _VECTOR_SHARE
+    dense = np.array([profiles[profile].dense for profile in Profile], dtype=np.float64)
     parts = {
         "lexical": lexical_share * evidence.lexical,
-        "dense": dense_share * _DENSE[evidence.profiles] * evidence.dense,
+        "dense": dense_share * dense[evidence.profiles] * evidence.dense,
+        **{name: values.astype(np.float64) for name, values in evidence.fields.items()},
     }
     age_us = now_us - evidence.occurred_us
     if weights.recency:
@@ -125,9 +128,11 @@ def reciprocal_rank_scores(
     return np.asarray(np.sum(terms, axis=0), dtype=np.float64)
 
 
-def rank_owners(evidence: Evidence, *, weights: Weights, fusion: Fusion, now_us: int, top_k: int) -> list[Ranked]:
+def rank_owners(
+    evidence: Evidence, *, weights: Weights, profiles: Profiles, fusion: Fusion, now_us: int, top_k: int
+) -> list[Ranked]:
     """The best `top_k` owners, each by its best passage, best first; equal scores keep owner order."""
-    parts = score_parts(evidence, weights, now_us)
+    parts = score_parts(evidence, weights, profiles, now_us)
     total = reduce(np.add, parts.values())
     owners = _Owners.of(evidence, total)
     lexical = owners.greatest(evidence.lexical)

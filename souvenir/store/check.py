@@ -15,7 +15,8 @@ _RULES = {
     ),
     "passage {} does not say what its memory says": (
         "SELECT p.id FROM passages p JOIN memories m ON p.kind = 'memory' AND m.id = p.owner_id WHERE "
-        "(p.source, p.archived, p.occurred_at) IS NOT (m.source, m.archived, coalesce(m.document_at, m.created_at))"
+        "(p.source, p.archived, p.occurred_at, p.dated) IS NOT "
+        "(m.source, m.archived, coalesce(m.document_at, m.created_at), m.document_at IS NOT NULL)"
     ),
     "passage {} is no part of its memory's text": (
         "SELECT p.id FROM passages p JOIN memories m ON p.kind = 'memory' AND m.id = p.owner_id "
@@ -34,9 +35,9 @@ _RULES = {
         "(p.occurred_at, p.session_id, p.position, p.role, p.user_id, p.speaker) IS NOT "
         "(m.created_at, m.session_id, m.position, m.role, m.user_id, m.speaker)"
     ),
-    "passage {} is no part of its message's text": (
+    "passage {} is not its message's text": (
         "SELECT p.id FROM passages p JOIN messages m ON p.kind = 'message' AND m.id = p.owner_id "
-        "WHERE instr(m.content, p.text) = 0 AND p.text <> ''"
+        "WHERE (p.text, p.ordinal) IS NOT (m.content, 0)"
     ),
     "message {} lies in a session of another namespace": (
         "SELECT m.id FROM messages m JOIN sessions s ON s.id = m.session_id WHERE s.namespace_id <> m.namespace_id"

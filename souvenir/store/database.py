@@ -22,6 +22,7 @@ from souvenir.errors import BackupDamaged, ServiceClosing, StoreUnusable, Unavai
 from souvenir.files import sync
 from souvenir.locks import ReadersWriterLock
 from souvenir.observation.instruments import Instruments
+from souvenir.passages import Embeddable
 from souvenir.settings import Settings
 from souvenir.store import reads, vectors
 from souvenir.store.backups import Backup, Backups
@@ -179,7 +180,7 @@ class Database:
         now: datetime,
         work: Callable[[Transaction], T],
         apply: Callable[[IndexUpdate], None],
-        again: Mapping[tuple[str, str], FloatVector] = MappingProxyType({}),
+        again: Mapping[tuple[str, Embeddable], FloatVector] = MappingProxyType({}),
     ) -> T:
         """Run `work` in one durable transaction, hand its index changes to `apply`, return its result.
 

@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from souvenir.moments import from_us, to_us
-from souvenir.passages import PassageOwner, Turn
+from souvenir.passages import PassageOwner, SpokenBy, Turn
 from souvenir.store.rows import ids_parameter, to_json
 from souvenir.store.sessions import Place
 from souvenir.types import JsonObject, MessageRole, PassageKind
@@ -50,6 +50,10 @@ class Message:
     user_row: int | None
 
     @property
+    def spoken_by(self) -> SpokenBy:
+        return SpokenBy(self.role, self.speaker)
+
+    @property
     def owner(self) -> PassageOwner:
         """What its passages say of it."""
         turn = Turn(self.session_row, self.position, self.role, self.user_row, self.speaker)
@@ -70,6 +74,10 @@ class MessageDraft:
     user: str | None = None
     speaker: str | None = None
     created_at: datetime | None = None
+
+    @property
+    def spoken_by(self) -> SpokenBy:
+        return SpokenBy(self.role, self.speaker)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import apsw
 
 from souvenir.moments import to_us
 from souvenir.passages import (
+    Embeddable,
     IndexChange,
     OwnerChanged,
     Passage,
@@ -31,21 +32,21 @@ from souvenir.types import FloatVector, PassageKind
 class ModelChanged(Exception):
     """Texts of the write were embedded by a model that has been replaced since; nothing was written."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        super().__init__(f"{len(texts)} passages have no vector of the present model")
-        self.texts = texts
+    def __init__(self, passages: Sequence[Embeddable]) -> None:
+        super().__init__(f"{len(passages)} passages have no vector of the present model")
+        self.passages = passages
 
 
 @dataclass(frozen=True, slots=True)
 class VectorModels:
     """The models whose vectors are stored.
 
-    :param again: Vectors of texts that were prepared with another model, by the id of theirs and their text.
+    :param again: Vectors of what was prepared with another model, by the id of theirs and what they are made of.
     """
 
     present: str
     following: str | None
-    again: Mapping[tuple[str, str], FloatVector]
+    again: Mapping[tuple[str, Embeddable], FloatVector]
 
 
 @dataclass(slots=True)
@@ -57,7 +58,7 @@ class PassageWriter:
     models: VectorModels
     changes: list[IndexChange] = field(default_factory=list)
     next_changes: list[IndexChange] = field(default_factory=list)
-    unembedded: list[str] = field(default_factory=list)
+    unembedded: list[Embeddable] = field(default_factory=list)
 
     def require_embedded(self) -> None:
         """:raises ModelChanged: If vectors of the present model are missing."""
@@ -69,7 +70,7 @@ class PassageWriter:
         for ordinal, one in enumerate(prepared):
             vector = self._vector_of(one)
             if vector is None:
-                self.unembedded.append(one.searched_text)
+                self.unembedded.append(one.embeddable)
                 continue
             passage = Passage(
                 id=self._insert_row(owner, ordinal, one),
@@ -81,6 +82,7 @@ class PassageWriter:
                 source=owner.source,
                 occurred_at=owner.occurred_at,
                 archived=owner.archived,
+                dated=owner.dated,
                 turn=owner.turn,
             )
             self._insert_vectors(passage, vector, one)
@@ -94,10 +96,10 @@ class PassageWriter:
     def move(self, owner: PassageOwner) -> None:
         """Let the passages say what their owner says now of source, time and archive."""
         self.connection.execute(
-            "UPDATE passages SET source = ?, occurred_at = ?, archived = ? WHERE kind = ? AND owner_id = ?",
-            (owner.source, to_us(owner.occurred_at), owner.archived, owner.kind.value, owner.id),
+            "UPDATE passages SET source = ?, occurred_at = ?, archived = ?, dated = ? WHERE kind = ? AND owner_id = ?",
+            (owner.source, to_us(owner.occurred_at), owner.archived, owner.dated, owner.kind.value, owner.id),
         )
-        self.tell([OwnerChanged(owner.kind, owner.id, owner.source, owner.occurred_at, owner.archived)])
+        self.tell([OwnerChanged(owner.kind, owner.id, owner.source, owner.occurred_at, owner.archived, owner.dated)])
 
     def _insert_row(self, owner: PassageOwner, ordinal: int, one: PreparedPassage) -> int:
         turn = owner.turn
@@ -106,8 +108,8 @@ class PassageWriter:
             of_turn = (turn.session_id, turn.position, turn.role.value, turn.user_id, turn.speaker)
         passage_id = self.connection.execute(
             "INSERT INTO passages (namespace_id, kind, owner_id, ordinal, text, profile, source, occurred_at, "
-            "archived, session_id, position, role, user_id, speaker) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            "archived, dated, session_id, position, role, user_id, speaker) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             (
                 self.namespace_id,
                 owner.kind.value,
@@ -118,6 +120,7 @@ class PassageWriter:
                 owner.source,
                 to_us(owner.occurred_at),
                 owner.archived,
+                owner.dated,
                 *of_turn,
             ),
         ).get
@@ -125,17 +128,17 @@ class PassageWriter:
 
     def _vector_of(self, prepared: PreparedPassage) -> FloatVector | None:
         vector = prepared.vector_by(self.models.present)
-        return self.models.again.get((self.models.present, prepared.searched_text)) if vector is None else vector
+        return self.models.again.get((self.models.present, prepared.embeddable)) if vector is None else vector
 
     def _insert_vectors(self, passage: Passage, vector: FloatVector, prepared: PreparedPassage) -> None:
         """Of the present model, and of the next one if it has embedded the text already."""
         vectors.add(self.connection, self.models.present, {passage.id: vector})
-        self.changes.append(PassageAdded(passage, vector, prepared.terms))
+        self.changes.append(PassageAdded(passage, vector, prepared.chunks))
         following = self.models.following
         next_vector = None if following is None else prepared.vector_by(following)
         if following is not None and next_vector is not None:
             vectors.add(self.connection, following, {passage.id: next_vector})
-            self.next_changes.append(PassageAdded(passage, next_vector, prepared.terms))
+            self.next_changes.append(PassageAdded(passage, next_vector, prepared.chunks))
 
     def tell(self, changes: Sequence[IndexChange]) -> None:
         """Let the indexes of both models know."""

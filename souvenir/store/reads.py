@@ -268,14 +268,15 @@ class NamespaceView:
         return int(row or 0)
 
     def attributes(self) -> list[PassageRow]:
-        """What filters read, a row a passage."""
+        """What filters and scores read but for the flags, which are in no column, a row a passage."""
         rows: list[Any] = self.connection.execute(
-            "SELECT id, owner_id, profile, source, occurred_at, archived, coalesce(session_id, 0), "
-            "coalesce(position, 0), role, coalesce(user_id, 0) FROM passages WHERE namespace_id = ? AND kind = ?",
+            "SELECT id, owner_id, profile, source, occurred_at, archived, dated, coalesce(session_id, 0), "
+            "coalesce(position, 0), role, coalesce(user_id, 0), coalesce(speaker, '') FROM passages "
+            "WHERE namespace_id = ? AND kind = ?",
             (self.namespace_id, self.kind.value),
         ).fetchall()
         roles: dict[str | None, MessageRole | None] = {None: None, **{role.value: role for role in MessageRole}}
-        return [PassageRow._make((*columns, roles[role], user_id)) for *columns, role, user_id in rows]
+        return [PassageRow._make((*columns, roles[role], user, speaker, 0)) for *columns, role, user, speaker in rows]
 
     def passages(self, ids: Iterable[int] | None) -> Iterator[tuple[Passage, FloatVector]]:
         """Passages that the model has embedded, with their vectors (dim,), in id order; all, or those among `ids`."""

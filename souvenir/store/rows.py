@@ -11,7 +11,7 @@ from souvenir.passages import Passage, Turn
 from souvenir.types import Link, Memory, MessageRole, PassageKind, Profile
 
 PASSAGE_COLUMNS = (
-    "id, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, "
+    "id, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, dated, "
     "session_id, position, role, user_id, speaker"
 )
 
@@ -50,7 +50,7 @@ def memory_of(row: tuple[Any, ...]) -> Memory:
 
 def passage_of(row: tuple[Any, ...]) -> Passage:
     """A passage of `PASSAGE_COLUMNS`."""
-    id_, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, *turn = row
+    id_, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, dated, *turn = row
     session_id, position, role, user_id, speaker = turn
     return Passage(
         id=id_,
@@ -62,6 +62,7 @@ def passage_of(row: tuple[Any, ...]) -> Passage:
         source=source,
         occurred_at=from_us(occurred_at),
         archived=bool(archived),
+        dated=bool(dated),
         turn=None if session_id is None else Turn(session_id, position, MessageRole(role), user_id, speaker),
     )
 

@@ -310,7 +310,8 @@ def require_writable(scope: Scope, source: str) -> None:
 
 
 def _owner(memory: Memory) -> PassageOwner:
-    return PassageOwner(PassageKind.MEMORY, memory.id, memory.source, memory.occurred_at, memory.archived)
+    dated = memory.document_at is not None
+    return PassageOwner(PassageKind.MEMORY, memory.id, memory.source, memory.occurred_at, memory.archived, dated)
 
 
 def _patched(metadata: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 import numpy as np
 
-from souvenir.passages import Passage, searched_text
+from souvenir.passages import Embeddable, Passage
 from souvenir.store.rows import PASSAGE_COLUMNS, ids_parameter, passage_of
 from souvenir.types import FloatVector
 
@@ -22,14 +22,14 @@ OTHER_MODEL = "other_model_id"
 """Another model that may have vectors too: the next one while they are made, the last one until they are removed."""
 
 
-def missing(connection: apsw.Connection, model_id: str, *, after: int, limit: int) -> list[tuple[int, str]]:
+def missing(connection: apsw.Connection, model_id: str, *, after: int, limit: int) -> list[tuple[int, Embeddable]]:
     """The first passages behind an id that have no vector of a model: ids, in order, and what is to be embedded."""
     rows: list[Any] = connection.execute(
-        "SELECT id, text, speaker FROM passages p WHERE id > ? AND NOT EXISTS "
+        f"SELECT {PASSAGE_COLUMNS} FROM passages p WHERE id > ? AND NOT EXISTS "
         "(SELECT 1 FROM vectors v WHERE v.passage_id = p.id AND v.model_id = ?) ORDER BY id LIMIT ?",
         (after, model_id, limit),
     ).fetchall()
-    return [(id_, searched_text(text, speaker)) for id_, text, speaker in rows]
+    return [(passage.id, passage.embeddable) for passage in map(passage_of, rows)]
 
 
 def add(connection: apsw.Connection, model_id: str, vectors: Mapping[int, FloatVector]) -> None:

@@ -10,6 +10,7 @@ from threading import Semaphore
 import pytest
 
 from memory_engine import MemoryEngine
+from souvenir.engine.preparation import PassageAnalyser
 from souvenir.engine.recall import CANDIDATE_COUNT, Recall
 from souvenir.errors import SearchUnavailable
 from souvenir.index.analyser import Analyser, QueryWord
@@ -20,7 +21,7 @@ from souvenir.settings import Settings
 from souvenir.types import Filters, Fusion, MemoryDraft, Profile, SearchQuery, SourceFilter, SourceMatch, Weights
 from tests.engine.conftest import BreakableEmbedder, OpenEngine
 from tests.engine.verbs import DEFAULT, add, stored
-from tests.index.shelf import CONSTANTS
+from tests.index.shelf import RULES
 from tests.reference_search import ReferenceSearch, assert_equals_reference
 
 MAY = datetime(2023, 5, 8, tzinfo=UTC)
@@ -206,8 +207,10 @@ class BrokenAnalyser(Analyser):
 
 
 def test_without_the_analyser_meaning_still_finds_and_without_both_nothing_is_claimed(embedder: BreakableEmbedder):
-    index = NamespaceIndex(embedder.dim, CONSTANTS)
-    recall = Recall(index, embedder, BrokenAnalyser(), Fusion.SUM, Semaphore(1), Instruments())
+    index = NamespaceIndex(embedder.dim, RULES, Analyser().terms)
+    recall = Recall(
+        index, embedder, PassageAnalyser(BrokenAnalyser(), PROFILES), Fusion.SUM, Semaphore(1), Instruments()
+    )
     found = recall.find(SearchQuery("violin"), None, NOW)
     assert found.result({}).degraded == ("lexical",)
     embedder.broken = True

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from souvenir.engine.preparation import prepare
+from souvenir.engine.indexes import word_rules
+from souvenir.engine.preparation import PassageAnalyser, prepare
 from souvenir.index.analyser import Analyser
-from souvenir.index.lexical import Bm25Constants
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.registry import IndexKey, IndexRegistry, PassageView
 from souvenir.index.snapshot import Origin, SnapshotFiles
+from souvenir.passages import Chunks, Passage
 from souvenir.search.profiles import PROFILES
 from souvenir.settings import Settings
 from souvenir.store import reads
@@ -23,7 +24,8 @@ from souvenir.types import MemoryDraft, MemoryPatch, PassageKind, Scope
 from tests.fake_embedder import FakeEmbedder
 
 NOW = datetime(2024, 3, 1, tzinfo=UTC)
-CONSTANTS = {profile: Bm25Constants(row.k1, row.b) for profile, row in PROFILES.items()}
+PASSAGE_ANALYSER = PassageAnalyser(Analyser(), PROFILES)
+RULES = {profile: word_rules(row) for profile, row in PROFILES.items()}
 NO_LIMIT = 1 << 40
 
 
@@ -31,13 +33,16 @@ class CountingAnalyser:
     """The real one, and how many texts it was asked for."""
 
     def __init__(self) -> None:
-        self._analyser = Analyser()
+        self._analyser = PassageAnalyser(Analyser(), PROFILES)
         self._numbers = count(1)
         self.texts = 0
 
-    def __call__(self, text: str) -> list[str]:
-        self.texts = next(self._numbers)
+    def terms(self, text: str) -> Sequence[str]:
         return self._analyser.terms(text)
+
+    def chunks(self, passage: Passage) -> Chunks:
+        self.texts = next(self._numbers)
+        return self._analyser.chunks(passage)
 
 
 class Shelf:
@@ -56,10 +61,10 @@ class Shelf:
         self.analyser = CountingAnalyser()
         self.registry = IndexRegistry(
             self.open_view,
-            SnapshotFiles(self.index_dir, origin or self.origin, CONSTANTS),
+            SnapshotFiles(self.index_dir, origin or self.origin, RULES),
             self.analyser,
             dim=FakeEmbedder.dim,
-            constants=CONSTANTS,
+            rules=RULES,
             max_bytes=max_bytes,
             on_load=self._count_load,
         )
@@ -77,7 +82,7 @@ class Shelf:
         self.registry.apply(update.namespace_id, update.changes, update.change_seq)
 
     def add(self, *texts: str, namespace: str = "default") -> list[int]:
-        prepared = prepare(texts, FakeEmbedder(), Analyser())
+        prepared = prepare(texts, FakeEmbedder(), PASSAGE_ANALYSER)
 
         def work(tx: Transaction) -> list[int]:
             return [tx.insert(MemoryDraft(text, "notes"), part).id for text, part in zip(texts, prepared, strict=True)]
@@ -85,7 +90,7 @@ class Shelf:
         return self.database.write(Scope(namespace), NOW, work, self._apply)
 
     def change(self, memory_id: int, patch: MemoryPatch) -> None:
-        [passages] = prepare([patch.text or ""], FakeEmbedder(), Analyser())
+        [passages] = prepare([patch.text or ""], FakeEmbedder(), PASSAGE_ANALYSER)
         self.database.write(Scope(), NOW, lambda tx: tx.update(memory_id, patch, passages), self._apply)
 
     def delete(self, ids: Sequence[int]) -> None:
@@ -117,7 +122,7 @@ class Shelf:
         def compare() -> list[str]:
             with self.database.reader() as connection:
                 truth = reads.NamespaceView(connection, key.namespace_id, key.kind, FakeEmbedder.model_id)
-                found = index.problems(truth.passages(None), Analyser().terms)
+                found = index.problems(truth.passages(None), PASSAGE_ANALYSER.chunks)
                 return found if index.change_seq == truth.change_seq else [*found, "it stands at another write"]
 
         return self.database.between_writes(compare)

@@ -57,7 +57,7 @@ def test_a_source_is_selected_by_prefix_by_path_or_by_part(match: SourceMatch, p
 def test_after_any_changes_the_filters_allow_what_they_would_of_a_plain_list(
     steps: list[tuple[int, str, datetime, bool, Profile] | float | OwnerChanged], wanted: Filters
 ):
-    attributes, passages = PassageAttributes(), dict[int, Passage]()
+    attributes, passages = PassageAttributes(str.split), dict[int, Passage]()
     for number, step in enumerate(steps):
         match step:
             case OwnerChanged():
@@ -94,7 +94,7 @@ def test_after_any_changes_the_filters_allow_what_they_would_of_a_plain_list(
 
 
 def test_owners_that_other_filters_left_are_all_that_is_allowed():
-    attributes = PassageAttributes()
+    attributes = PassageAttributes(str.split)
     for number in range(200):
         append(attributes, passage_of(number, owner=number // 2))
     allowed = attributes.allowed(Filters(), np.array([3, 40, 777]))
@@ -110,7 +110,7 @@ def passage_of(number: int, owner: int) -> Passage:
 
 
 def test_a_row_that_was_archived_leaves_nothing_behind_when_it_is_used_again():
-    attributes = PassageAttributes()
+    attributes = PassageAttributes(str.split)
     append(attributes, replace(passage_of(1, owner=1), archived=True))
     attributes.remove(0)
     append(attributes, passage_of(2, owner=2))
@@ -125,7 +125,7 @@ def test_rows_appended_together_are_like_rows_appended_one_by_one():
         replace(passage_of(number, owner=number // 3), source=f"s{number % 4}", archived=number % 5 == 0)
         for number in range(300)
     ]
-    together = PassageAttributes()
+    together = PassageAttributes(str.split)
     for part in (passages[:1], [], passages[1:70], passages[70:]):
         together.extend([row_of(passage) for passage in part])
     assert len(together) == 300
@@ -144,11 +144,11 @@ def test_rows_appended_together_are_like_rows_appended_one_by_one():
 
 
 def test_without_filters_every_row_is_allowed_without_a_mask():
-    attributes = PassageAttributes()
+    attributes = PassageAttributes(str.split)
     assert attributes.allowed(Filters(), None) is None
     append(attributes, passage_of(1, owner=1))
     assert attributes.allowed(Filters(), None) is None
-    attributes.change_owner(OwnerChanged(PassageKind.MEMORY, 1, "a", START, True))
+    attributes.change_owner(OwnerChanged(PassageKind.MEMORY, 1, "a", START, True, False))
     assert attributes.allowed(Filters(include_archived=True), None) is None
     assert attributes.allowed(Filters(), None) is not None
 
@@ -165,7 +165,7 @@ def test_without_filters_every_row_is_allowed_without_a_mask():
     ],
 )
 def test_a_row_that_says_anything_else_than_its_passage_does_not_agree(changed: dict[str, object]):
-    attributes, passage = PassageAttributes(), passage_of(7, owner=1)
+    attributes, passage = PassageAttributes(str.split), passage_of(7, owner=1)
     append(attributes, passage)
     assert attributes.agrees(0, passage)
     assert not attributes.agrees(0, replace(passage, **changed))  # type: ignore[arg-type]  # one field, by its name

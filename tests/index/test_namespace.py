@@ -17,7 +17,7 @@ from souvenir.index.namespace import NamespaceIndex, Probe
 from souvenir.passages import IndexChange, OwnerChanged, Passage, PassageAdded, PassageRemoved
 from souvenir.types import Filters, FloatVector, PassageKind, Profile, SourceFilter
 from tests.fake_embedder import FakeEmbedder
-from tests.index.shelf import CONSTANTS
+from tests.index.shelf import PASSAGE_ANALYSER, RULES
 
 START = datetime(2023, 5, 8, tzinfo=UTC)
 EMBEDDER, ANALYSER = FakeEmbedder(), Analyser()
@@ -31,18 +31,18 @@ def passage_of(id_: int, text: str, *, owner: int | None = None, source: str = "
 
 
 def adding(passage: Passage) -> PassageAdded:
-    return PassageAdded(passage, EMBEDDER.embed_documents([passage.text])[0], ANALYSER.terms(passage.text))
+    return PassageAdded(passage, EMBEDDER.embed_documents([passage.text])[0], PASSAGE_ANALYSER.chunks(passage))
 
 
 def index_of(*passages: Passage) -> NamespaceIndex:
-    index = NamespaceIndex(EMBEDDER.dim, CONSTANTS)
+    index = NamespaceIndex(EMBEDDER.dim, RULES, ANALYSER.terms)
     index.apply(map(adding, passages), 1)
     return index
 
 
 def differences(index: NamespaceIndex, passages: Sequence[Passage]) -> list[str]:
     truth = ((passage, EMBEDDER.embed_documents([passage.text])[0]) for passage in passages)
-    return index.problems(truth, ANALYSER.terms)
+    return index.problems(truth, PASSAGE_ANALYSER.chunks)
 
 
 def probe(text: str, **changes: object) -> Probe:
@@ -80,7 +80,9 @@ def histories(draw: st.DrawFn) -> list[tuple[list[IndexChange], list[Passage]]]:
             )
         if verb == "move":
             said = owners[owner]
-            changes.append(OwnerChanged(PassageKind.MEMORY, owner, said.source, said.occurred_at, said.archived))
+            changes.append(
+                OwnerChanged(PassageKind.MEMORY, owner, said.source, said.occurred_at, said.archived, said.dated)
+            )
             stored |= {id_: replace(said, id=id_, text=stored[id_].text) for id_ in held}
         else:
             changes += [PassageRemoved(id_, PassageKind.MEMORY) for id_ in held]
@@ -101,7 +103,7 @@ def test_writes_that_a_load_has_seen_already_may_be_told_again(
 ):
     seen = min(seen, len(history))
     again = min(again, seen)
-    index = NamespaceIndex(EMBEDDER.dim, CONSTANTS)
+    index = NamespaceIndex(EMBEDDER.dim, RULES, ANALYSER.terms)
     loaded = history[seen - 1][1] if seen else []
     index.apply(map(adding, loaded), seen)
     assert differences(index, loaded) == []
@@ -115,7 +117,7 @@ def test_a_passage_that_is_told_again_after_an_earlier_move_of_its_owner_stands_
     """Loaded after both writes, told of both: first the owner moves to b, then it gets a new text and moves to c."""
     old, new = passage_of(1, "garden", owner=1, source="a"), passage_of(2, "bread", owner=1, source="c")
     index = index_of(new)
-    index.apply([OwnerChanged(PassageKind.MEMORY, 1, "b", START, False)], 2)
+    index.apply([OwnerChanged(PassageKind.MEMORY, 1, "b", START, False, False)], 2)
     index.apply([PassageRemoved(old.id, PassageKind.MEMORY), adding(new)], 3)
     assert differences(index, [new]) == []
 
@@ -201,7 +203,7 @@ def test_the_nearest_owner_is_that_of_a_comparison_with_everything(texts: list[s
 
 
 def test_an_empty_namespace_has_no_nearest_owner_and_finds_nothing():
-    index = NamespaceIndex(EMBEDDER.dim, CONSTANTS)
+    index = NamespaceIndex(EMBEDDER.dim, RULES, ANALYSER.terms)
     assert index.nearest(EMBEDDER.embed_documents(["violin"]), filters=Filters()) is None
     assert owners_found(index, probe("violin")) == []
     archived = index_of(passage_of(1, "violin", archived=True))

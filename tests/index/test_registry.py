@@ -22,7 +22,7 @@ from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.passages import PassageAdded
 from souvenir.types import Filters, MemoryPatch, Scope
 from tests.fake_embedder import FakeEmbedder
-from tests.index.shelf import CONSTANTS, NO_LIMIT, NOW, Shelf
+from tests.index.shelf import NO_LIMIT, NOW, RULES, Shelf
 
 PATIENCE_S = 60.0
 TEXTS = [f"note {number} about the garden and plan{number}" for number in range(30)]
@@ -363,10 +363,10 @@ def test_a_load_that_fails_fails_for_all_who_wait_and_is_tried_again_by_the_next
 
     registry = IndexRegistry(
         open_view,
-        SnapshotFiles(shelf.index_dir, shelf.origin, CONSTANTS),
+        SnapshotFiles(shelf.index_dir, shelf.origin, RULES),
         shelf.analyser,
         dim=FakeEmbedder.dim,
-        constants=CONSTANTS,
+        rules=RULES,
         max_bytes=NO_LIMIT,
         on_load=lambda: None,
     )

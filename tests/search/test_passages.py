@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from souvenir.search.passages import OVERLAP_TOKENS, split_passages
-from souvenir.search.profiles import FACT_MAX_TOKENS, profile_of
+from souvenir.search.profiles import FACT_MAX_TOKENS, memory_profile
 from souvenir.types import Profile
 
 Tokenize = Callable[[str], list[tuple[int, int]]]
@@ -122,4 +122,4 @@ def test_blank_space_around_a_text_stays_in_its_first_and_last_passage():
 @pytest.mark.parametrize(("tokens", "profile"), [(0, Profile.FACT), (59, Profile.FACT), (60, Profile.DOC)])
 def test_a_text_of_60_tokens_is_a_document_and_a_shorter_one_a_fact(tokens: int, profile: Profile):
     assert FACT_MAX_TOKENS == 60
-    assert profile_of(tokens) is profile
+    assert memory_profile(tokens) is profile

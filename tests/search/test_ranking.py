@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from souvenir.search.profiles import PROFILES
 from souvenir.search.ranking import (
     DAY_US,
     RRF_K,
@@ -42,6 +43,7 @@ def evidence(rows: Sequence[Row], *, dense_counts: bool = True) -> Evidence:
         similarity=np.array(dense, dtype=np.float64) / 2,
         profiles=np.array(profiles, dtype=np.int64),
         occurred_us=np.array([NOW_US - int(age * DAY_US) for age in ages], dtype=np.int64),
+        fields={},
         dense_counts=dense_counts,
     )
 
@@ -50,7 +52,9 @@ HAND = [(1, 0.0, 0.9, FACT, 0.0), (2, 1.5, 0.2, FACT, 30.0), (3, 0.6, 0.8, DOC, 
 
 
 def test_the_sum_is_lexical_evidence_and_weighted_cosine_of_the_best_passage():
-    ranked = rank_owners(evidence(HAND), weights=Weights(), fusion=Fusion.SUM, now_us=NOW_US, top_k=10)
+    ranked = rank_owners(
+        evidence(HAND), weights=Weights(), profiles=PROFILES, fusion=Fusion.SUM, now_us=NOW_US, top_k=10
+    )
     assert [(one.owner_id, one.index) for one in ranked] == [(2, 1), (3, 2), (1, 0)]
     assert [one.score for one in ranked] == pytest.approx([1.5 + 1.3 * 0.2, 0.6 + 1.3 * 0.8, 1.3 * 0.9])
     assert ranked[0].parts == pytest.approx({"lexical": 1.5, "dense": 0.26})
@@ -62,7 +66,7 @@ def test_the_sum_is_lexical_evidence_and_weighted_cosine_of_the_best_passage():
     [(0.7, 1.0, 1.3), (0.0, 10 / 3, 0.0), (1.0, 0.0, 13 / 7), (0.85, 0.5, 1.3 * 17 / 14)],
 )
 def test_the_vector_weight_moves_weight_between_the_arms(vector: float, lexical: float, dense: float):
-    parts = score_parts(evidence(HAND), Weights(vector=vector), NOW_US)
+    parts = score_parts(evidence(HAND), Weights(vector=vector), PROFILES, NOW_US)
     assert parts["lexical"] == pytest.approx([0.0, 1.5 * lexical, 0.6 * lexical, 0.1 * lexical])
     assert parts["dense"] == pytest.approx([0.9 * dense, 0.2 * dense, 0.8 * dense, 0.1 * dense])
     assert set(parts) == {"lexical", "dense"}
@@ -70,7 +74,7 @@ def test_the_vector_weight_moves_weight_between_the_arms(vector: float, lexical:
 
 def test_recency_and_confidence_halve_with_age():
     weights = Weights(recency=0.4, recency_half_life_days=30.0, confidence=0.2)
-    parts = score_parts(evidence(HAND), weights, NOW_US)
+    parts = score_parts(evidence(HAND), weights, PROFILES, NOW_US)
     assert parts["recency"] == pytest.approx([0.4, 0.2, 0.1, 0.2])
     assert parts["confidence"] == pytest.approx([0.2, 0.2 * 0.5 ** (1 / 3), 0.2 * 0.5 ** (2 / 3), 0.2 * 0.5 ** (1 / 3)])
 
@@ -93,7 +97,9 @@ def test_rankings_and_shares_of_different_numbers_are_an_error():
 
 def test_reciprocal_rank_fusion_of_both_arms_by_hand():
     """Shares 0.9 x 0.7 and 0.9 x 0.3: feedback keeps back 0.1."""
-    ranked = rank_owners(evidence(HAND), weights=Weights(), fusion=Fusion.RRF, now_us=NOW_US, top_k=10)
+    ranked = rank_owners(
+        evidence(HAND), weights=Weights(), profiles=PROFILES, fusion=Fusion.RRF, now_us=NOW_US, top_k=10
+    )
     expected = {1: 0.63 / 61, 2: 0.63 / 63 + 0.27 / 61, 3: 0.63 / 62 + 0.27 / 62}
     assert [one.owner_id for one in ranked] == [3, 2, 1]
     assert [one.score for one in ranked] == pytest.approx([expected[3], expected[2], expected[1]])
@@ -101,8 +107,12 @@ def test_reciprocal_rank_fusion_of_both_arms_by_hand():
 
 
 def test_every_hit_carries_its_reciprocal_rank_score_under_the_sum_too():
-    by_sum = rank_owners(evidence(HAND), weights=Weights(), fusion=Fusion.SUM, now_us=NOW_US, top_k=10)
-    by_rank = rank_owners(evidence(HAND), weights=Weights(), fusion=Fusion.RRF, now_us=NOW_US, top_k=10)
+    by_sum = rank_owners(
+        evidence(HAND), weights=Weights(), profiles=PROFILES, fusion=Fusion.SUM, now_us=NOW_US, top_k=10
+    )
+    by_rank = rank_owners(
+        evidence(HAND), weights=Weights(), profiles=PROFILES, fusion=Fusion.RRF, now_us=NOW_US, top_k=10
+    )
     assert {one.owner_id: one.rrf_score for one in by_sum} == {one.owner_id: one.score for one in by_rank}
 
 
@@ -113,7 +123,7 @@ def test_recency_and_confidence_are_rankings_of_their_own_in_reciprocal_rank_fus
         {"vector": 0.175, "bm25": 0.175, "recency": 0.35, "feedback": 0.1, "confidence": 0.2}
     )
     assert sum(shares.values()) == pytest.approx(1.0)
-    ranked = rank_owners(evidence(HAND), weights=weights, fusion=Fusion.RRF, now_us=NOW_US, top_k=10)
+    ranked = rank_owners(evidence(HAND), weights=weights, profiles=PROFILES, fusion=Fusion.RRF, now_us=NOW_US, top_k=10)
     assert {one.owner_id: one.score for one in ranked} == pytest.approx(
         {
             1: 0.175 / 61 + 0.55 / 61,
@@ -127,6 +137,7 @@ def test_where_the_cosine_does_not_count_only_words_rank():
     ranked = rank_owners(
         evidence([(1, 0.5, 0.0, FACT, 0), (2, 0.9, 0.0, FACT, 0)], dense_counts=False),
         weights=Weights(),
+        profiles=PROFILES,
         fusion=Fusion.SUM,
         now_us=NOW_US,
         top_k=10,
@@ -137,7 +148,9 @@ def test_where_the_cosine_does_not_count_only_words_rank():
 
 def test_no_evidence_is_no_ranking():
     for fusion in Fusion:
-        assert rank_owners(evidence([]), weights=Weights(), fusion=fusion, now_us=NOW_US, top_k=5) == []
+        assert (
+            rank_owners(evidence([]), weights=Weights(), profiles=PROFILES, fusion=fusion, now_us=NOW_US, top_k=5) == []
+        )
     assert rank_by_similarity(evidence([]), top_k=5) == []
 
 
@@ -154,7 +167,9 @@ def test_the_vector_arm_alone_ranks_by_the_plain_cosine():
 def test_equal_scores_rank_in_the_order_of_their_owners():
     rows = [(owner, 0.5, 0.5, FACT, 0.0) for owner in (9, 4, 7, 4)]
     for fusion in Fusion:
-        ranked = rank_owners(evidence(rows), weights=Weights(), fusion=fusion, now_us=NOW_US, top_k=10)
+        ranked = rank_owners(
+            evidence(rows), weights=Weights(), profiles=PROFILES, fusion=fusion, now_us=NOW_US, top_k=10
+        )
         assert [one.owner_id for one in ranked] == [4, 7, 9]
     assert [one.owner_id for one in rank_by_similarity(evidence(rows), top_k=10)] == [4, 7, 9]
     assert ranks(np.array([0.5, 0.7, 0.5])).tolist() == [2, 1, 3]
@@ -174,10 +189,10 @@ weightings = st.builds(
 @given(rows=rows, weights=weightings, top_k=st.integers(1, 8))
 def test_the_sum_ranks_like_a_plain_loop(rows: list[Row], weights: Weights, top_k: int):
     def score(row: Row) -> float:
-        _, lexical, dense, _, age = row
+        _, lexical, dense, profile, age = row
         return (
             (1 - weights.vector) / 0.3 * lexical
-            + weights.vector / 0.7 * 1.3 * dense
+            + weights.vector / 0.7 * (0.4 if profile is Profile.TALK else 1.3) * dense
             + weights.recency * math.pow(0.5, age / 30)
             + weights.confidence * math.pow(0.5, age / 90)
         )
@@ -186,7 +201,9 @@ def test_the_sum_ranks_like_a_plain_loop(rows: list[Row], weights: Weights, top_
     for row in rows:
         best[row[0]] = max(score(row), best.get(row[0], -9.0))
     expected = sorted(best.items(), key=lambda item: (-item[1], item[0]))
-    ranked = rank_owners(evidence(rows), weights=weights, fusion=Fusion.SUM, now_us=NOW_US, top_k=top_k)
+    ranked = rank_owners(
+        evidence(rows), weights=weights, profiles=PROFILES, fusion=Fusion.SUM, now_us=NOW_US, top_k=top_k
+    )
     assert [one.score for one in ranked] == pytest.approx([score for _, score in expected[:top_k]])
     assert [one.score for one in ranked] == pytest.approx([best[one.owner_id] for one in ranked])
     for earlier, later in pairwise(ranked):
@@ -200,7 +217,9 @@ def test_the_sum_ranks_like_a_plain_loop(rows: list[Row], weights: Weights, top_
 def test_fusion_by_ranks_is_what_the_ranks_that_it_shows_make(rows: list[Row], weights: Weights):
     weights = Weights(vector=weights.vector, feedback=weights.feedback)
     shares = rrf_shares(weights)
-    ranked = rank_owners(evidence(rows), weights=weights, fusion=Fusion.RRF, now_us=NOW_US, top_k=100)
+    ranked = rank_owners(
+        evidence(rows), weights=weights, profiles=PROFILES, fusion=Fusion.RRF, now_us=NOW_US, top_k=100
+    )
     assert len(ranked) == len({row[0] for row in rows})
     for one in ranked:
         expected = sum(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from souvenir.engine.preparation import prepare
+from souvenir.engine.preparation import PassageAnalyser, prepare
 from souvenir.index.analyser import Analyser
+from souvenir.search.profiles import PROFILES
 from souvenir.store import check, reads
 from souvenir.store.database import Database
 from souvenir.store.transaction import IndexUpdate, Transaction
@@ -27,7 +28,7 @@ def insert(
     """Store all texts in one transaction."""
     embedder = FakeEmbedder()
     embedder.model_id = database.model_id
-    prepared = prepare(texts, embedder, Analyser())
+    prepared = prepare(texts, embedder, PassageAnalyser(Analyser(), PROFILES))
 
     def work(tx: Transaction) -> list[int]:
         return [tx.insert(MemoryDraft(text, source), part).id for text, part in zip(texts, prepared, strict=True)]

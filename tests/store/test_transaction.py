@@ -10,10 +10,11 @@ from typing import TypeVar
 
 import pytest
 
-from souvenir.engine.preparation import prepare
+from souvenir.engine.preparation import PassageAnalyser, prepare
 from souvenir.errors import InvalidRequest
 from souvenir.index.analyser import Analyser
 from souvenir.passages import OwnerChanged, PassageAdded, PassageRemoved, PreparedPassage
+from souvenir.search.profiles import PROFILES
 from souvenir.store import reads
 from souvenir.store.database import Database
 from souvenir.store.transaction import IndexUpdate, Transaction
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 def passages(text: str) -> list[PreparedPassage]:
-    return prepare([text], FakeEmbedder(), Analyser())[0]
+    return prepare([text], FakeEmbedder(), PassageAnalyser(Analyser(), PROFILES))[0]
 
 
 def write(database: Database, work: Callable[[Transaction], T]) -> T:

@@ -1,0 +1,275 @@
+"""The words of passages: BM25 over chunks, spread over neighbouring turns, as one score a passage.
+
+A row here is a passage, numbered like the rows of a namespace's other arrays; `LexicalIndex` below holds a row a chunk.
+Most passages are one chunk. Statistics (N, df, avdl) are over chunks. Reads change nothing; a write needs the index for
+itself.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from souvenir.index.lexical import Bm25Constants, Corpus, LexicalIndex, TermWeights
+from souvenir.passages import Chunks
+from souvenir.types import Profile, TermMatch
+
+_MIN_CAPACITY = 64
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadRule:
+    """What a passage of a profile takes from its neighbours: shares by distance, from 1 on; none: no spread.
+
+    :param after_question: Stands in the place of the first share of `back` after a turn that asks, if it is greater.
+    """
+
+    back: tuple[float, ...] = ()
+    forward: tuple[float, ...] = ()
+    after_question: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WordRules:
+    """How the words of a profile's passages are weighed."""
+
+    bm25: Bm25Constants
+    spread: SpreadRule = SpreadRule()
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """What the spread reads of n passages.
+
+    :param before: The row before each in its session, and -1 at the end, (n + 1,); likewise `after`.
+    :param profiles: Shape (n,). :param asks: Which turns end with a question mark, (n,).
+    """
+
+    before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    profiles: NDArray[np.uint8]
+    asks: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class WordQuery:
+    """The distinct terms of a question.
+
+    :param names: Those that are names of speakers, which say nothing of what a turn of a talk is about.
+    """
+
+    terms: Sequence[str]
+    names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A term over chunks, and what the spread adds to it in each passage (n,); None: nothing."""
+
+    weights: TermWeights
+    is_name: bool
+    gained: Floats | None
+
+
+class PassageWords:
+    """:param rules: For every profile that passages may have."""
+
+    def __init__(self, rules: Mapping[Profile, WordRules], lexical: LexicalIndex | None = None) -> None:
+        self.chunks = (
+            LexicalIndex({profile: rule.bm25 for profile, rule in rules.items()}) if lexical is None else lexical
+        )
+        self._owner = np.zeros(_MIN_CAPACITY, dtype=np.int32)  # passage of each chunk
+        self._chunks_of: list[tuple[int, ...]] = []
+        self._lengths = array("I")
+        reach = max((len(rule.spread.back) for rule in rules.values()), default=0)
+        self._back = np.zeros((reach, max(rules, default=-1) + 1), dtype=np.float32)
+        self._forward = np.zeros_like(self._back)
+        self._after_question = np.zeros(self._back.shape[1], dtype=np.float32)
+        for profile, rule in rules.items():
+            self._back[: len(rule.spread.back), profile] = rule.spread.back
+            self._forward[: len(rule.spread.forward), profile] = rule.spread.forward
+            self._after_question[profile] = rule.spread.after_question
+
+    def __len__(self) -> int:
+        """Number of passages."""
+        return len(self._chunks_of)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes, within some 20 %: beside the chunks' a tuple of each passage's."""
+        return self.chunks.nbytes + self._owner.nbytes + 60 * len(self)
+
+    @property
+    def lengths(self) -> NDArray[np.uint32]:
+        """Terms of every passage, (n,)."""
+        return np.array(self._lengths, np.uint32)
+
+    def spreads(self, profile: Profile) -> bool:
+        """Whether passages of a profile take anything from their neighbours."""
+        return bool(self._back[:, profile].any() or self._forward[:, profile].any())
+
+    def add(self, chunks: Chunks, profile: Profile) -> None:
+        """Append a passage of at least one chunk.
+
+        :raises KeyError: If the profile has no rules; nothing is changed then.
+        """
+        first = len(self.chunks)
+        for terms in chunks:
+            self.chunks.add(terms, profile)
+        last = len(self.chunks)
+        if last > len(self._owner):
+            self._owner = np.concatenate([self._owner, np.zeros(max(last, len(self._owner)), dtype=np.int32)])
+        self._owner[first:last] = len(self)
+        self._chunks_of.append(tuple(range(first, last)))
+        self._lengths.append(sum(map(len, chunks)))
+
+    def remove(self, row: int) -> None:
+        """Remove a passage; the last one takes its number.
+
+        :raises IndexError: If there is no such passage.
+        """
+        for chunk in sorted(self._chunks_of[row], reverse=True):
+            self._remove_chunk(chunk)
+        last, length = self._chunks_of.pop(), self._lengths.pop()
+        if row < len(self._chunks_of):
+            self._chunks_of[row], self._lengths[row] = last, length
+            self._owner[list(last)] = row
+
+    def _remove_chunk(self, chunk: int) -> None:
+        """The last chunk takes its number."""
+        last = len(self.chunks) - 1
+        self.chunks.remove(chunk)
+        if chunk == last:
+            return
+        owner = int(self._owner[last])
+        self._owner[chunk] = owner
+        self._chunks_of[owner] = tuple(chunk if one == last else one for one in self._chunks_of[owner])
+
+    def chunks_of(self, row: int) -> list[dict[str, int]]:
+        """Term -> tf of each chunk of a passage, in no order, for comparison with what the text should give."""
+        return [self.chunks.terms_of(chunk) for chunk in self._chunks_of[row]]
+
+    def corpus(self, visible: NDArray[np.bool_] | None = None) -> Corpus:
+        """The statistics of the chunks of some passages, or of all; true until the index changes."""
+        return self.chunks.corpus(None if visible is None else visible[self._owners()])
+
+    # --- scores ------------------------------------------------------------------------------------------------
+
+    def score(self, query: WordQuery, corpus: Corpus, near: Neighbourhood | None, talk: NDArray[np.bool_]) -> Evidence:
+        """L(j) of every passage: the best of its chunks (docs/retrieval.md has the formula).
+
+        ``L(j) = sum_t idf_t m_t(j) / sum_t idf_t`` over the known terms, m_t being BM25's w_t of the chunk or what
+        reaches the passage from its neighbours, if that is more. Absolute: no rescaling by query.
+
+        :param near: None: nothing spreads. :param talk: The turns of talks, (n,), for which names do not count.
+        """
+        terms = [
+            _Term(weights, weights.term in query.names, None if near is None else self._gained(weights, corpus, near))
+            for weights in self.chunks.weigh(query.terms, corpus)
+        ]
+        of_chunks, gained = np.zeros(len(self.chunks), np.float32), np.zeros(len(self), np.float32)
+        total = total_without_names = 0.0
+        for term in terms:
+            idf = np.float32(term.weights.idf)
+            total += term.weights.idf
+            total_without_names += 0.0 if term.is_name else term.weights.idf
+            rows, weights = term.weights.rows, term.weights.weights
+            of_chunks[rows] += weights * idf * ~talk[self._owner[rows]] if term.is_name else weights * idf
+            if term.gained is not None:
+                gained += term.gained * idf * ~talk if term.is_name else term.gained * idf
+        scores = self._best(of_chunks) + gained
+        divisors = np.where(talk, total_without_names, total).astype(np.float32) if query.names else np.float32(total)
+        np.divide(scores, divisors, out=scores, where=divisors > 0)
+        return Evidence(self, scores, of_chunks, terms, corpus, talk)
+
+    def _gained(self, term: TermWeights, corpus: Corpus, near: Neighbourhood) -> Floats:
+        """How much more a term weighs in each passage by what its neighbours say of it, (n,)."""
+        own = np.zeros(len(self) + 1, dtype=np.float32)  # the last one stands for no neighbour
+        rows = self._owner[term.rows]
+        np.maximum.at(own, rows, term.weights)
+        if corpus.rows is not None:
+            rows = rows[corpus.rows[term.rows]]
+        weights = own[rows]  # a passage of several chunks stands here as often, each time with its greatest weight
+        profiles = np.append(near.profiles, np.uint8(0))
+        best = np.zeros_like(own)
+        for links, shares, asks in ((near.after, self._back, near.asks[rows]), (near.before, self._forward, None)):
+            reached = rows
+            for distance in range(len(shares)):
+                reached = links[reached]
+                of = profiles[reached]
+                share = shares[distance][of]
+                if distance == 0 and asks is not None:
+                    share = np.where(asks, np.maximum(share, self._after_question[of]), share)
+                best[reached] = np.maximum(best[reached], share * weights)
+        gained = np.maximum(best - own, 0.0)[:-1]
+        return np.asarray(gained, dtype=np.float32)
+
+    def _best(self, of_chunks: Floats) -> Floats:
+        """The greatest of each passage's chunks."""
+        best = np.zeros(len(self), dtype=np.float32)
+        scored = np.flatnonzero(of_chunks)
+        np.maximum.at(best, self._owner[scored], of_chunks[scored])
+        return best
+
+    def _owners(self) -> NDArray[np.int32]:
+        return self._owner[: len(self.chunks)]
+
+    # --- snapshot ----------------------------------------------------------------------------------------------
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything but the rules, as plain arrays."""
+        return {**self.chunks.to_arrays(), "chunk_passages": self._owners().astype(np.uint32)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], rules: Mapping[Profile, WordRules]) -> PassageWords:
+        """:raises ValueError: If the arrays cannot have come from an index, or a profile has no rules."""
+        owners = arrays.get("chunk_passages")
+        if owners is None or owners.dtype != np.uint32 or owners.ndim != 1:
+            raise ValueError("lexical snapshot: chunk_passages is not a one-dimensional array of uint32")
+        lexical = LexicalIndex.from_arrays(arrays, {profile: rule.bm25 for profile, rule in rules.items()})
+        count = int(owners.max()) + 1 if len(owners) else 0
+        if len(owners) != len(lexical) or len(np.unique(owners)) != count:
+            raise ValueError("lexical snapshot: chunks and passages are inconsistent")
+        words = cls(rules, lexical)
+        words._owner = np.concatenate([owners.astype(np.int32), np.zeros(_MIN_CAPACITY, dtype=np.int32)])
+        grouped: list[list[int]] = [[] for _ in range(count)]
+        for chunk, owner in enumerate(owners.tolist()):
+            grouped[owner].append(chunk)
+        words._chunks_of = [tuple(chunks) for chunks in grouped]
+        lengths = np.bincount(owners, weights=lexical.lengths, minlength=count)
+        words._lengths = array("I", lengths.astype(np.uint32).tobytes())
+        return words
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """L(j) of every passage, (n,), and what it is made of; true until the index changes."""
+
+    words: PassageWords
+    scores: Floats
+    of_chunks: Floats
+    terms: Sequence[_Term]
+    corpus: Corpus
+    talk: NDArray[np.bool_]
+
+    @property
+    def total_idf(self) -> float:
+        return sum(term.weights.idf for term in self.terms)
+
+    def explain(self, row: int) -> tuple[TermMatch, ...]:
+        """The known terms that count for a passage; ``sum(m.idf * m.weight) / sum(m.idf)`` over them is its score."""
+        chunks = self.words._chunks_of[row]
+        best = max(chunks, key=lambda chunk: float(self.of_chunks[chunk]))
+        counted = [term for term in self.terms if not (term.is_name and self.talk[row])]
+        held = self.words.chunks.explain([term.weights.term for term in counted], [best], self.corpus)[0]
+        return tuple(
+            match if term.gained is None else replace(match, weight=match.weight + float(term.gained[row]))
+            for term, match in zip(counted, held, strict=True)
+        )
