@@ -12,7 +12,7 @@ from typing import Any
 
 from souvenir.errors import KeyTaken, MemoryArchived, MemoryNotFound, MemoryPinned
 from souvenir.types import Link, Memory, MemoryDraft, MemoryPatch, SourceFilter
-from tests.reference_search import selects
+from tests.reference.search import selects
 
 
 @dataclass
@@ -116,7 +116,7 @@ class Model:
 
     def supersede(self, namespace: str, old_id: int, new_id: int, draft: MemoryDraft, at: datetime) -> None:
         old = self.require_living(namespace, old_id)
-        if (draft.source, draft.key) != (old.source, old.key):
+        if not draft.archived and (draft.source, draft.key) != (old.source, old.key):
             self._require_free_key(namespace, draft.source, draft.key, but=None)
         self.archive(namespace, old_id, at)
         self.add(namespace, new_id, draft, at)

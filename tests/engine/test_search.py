@@ -22,7 +22,8 @@ from souvenir.types import Filters, Fusion, MemoryDraft, Profile, SearchQuery, S
 from tests.engine.conftest import BreakableEmbedder, OpenEngine
 from tests.engine.verbs import DEFAULT, add, stored
 from tests.index.shelf import RULES
-from tests.reference_search import ReferenceSearch, assert_equals_reference
+from tests.reference.agreement import assert_equals_reference
+from tests.reference.search import ReferenceSearch
 
 MAY = datetime(2023, 5, 8, tzinfo=UTC)
 NOW = MAY + timedelta(days=1000)
@@ -68,22 +69,44 @@ FILTERS = {
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("hybrid", [True, False])
 def test_the_first_hits_of_a_large_namespace_are_those_of_the_slow_search(large: MemoryEngine, name: str, hybrid: bool):
-    reference, memories = ReferenceSearch(BreakableEmbedder(), Analyser()), stored(large)
+    reference = ReferenceSearch(BreakableEmbedder(), Analyser())
+    passages = reference.passages.of_memories(stored(large))
     for text in ("violin harbour note77", "winter", "mountan river"):
         for threshold in (None, 0.31):
             query = SearchQuery(text, 10, hybrid, FILTERS[name], threshold=threshold, now=NOW)
             result = large.search(DEFAULT, query)
-            expected = reference.rank(memories, query, NOW)
+            expected = reference.rank(passages, query, NOW)
             assert_equals_reference(result, expected, 10)
             assert name != "nothing" or result.hits == ()
 
 
+def test_memories_that_were_said_together_lend_each_other_their_words(engine: MemoryEngine):
+    """Two talks that lie in each other, long texts and archived ones among them, and memories that no caller dated."""
+    long = " ".join(words(number) for number in range(40))
+    drafts = [
+        MemoryDraft(
+            f"{long} end{number}" if number % 10 == 9 else words(number),
+            "a/b" if number % 3 == 0 else "a",
+            document_at=None if number % 8 == 7 else MAY,
+            archived=number % 7 == 3,
+        )
+        for number in range(40)
+    ]
+    engine.add_batch(DEFAULT, drafts)
+    reference = ReferenceSearch(BreakableEmbedder(), Analyser())
+    passages = reference.passages.of_memories(stored(engine))
+    for number in range(40):
+        query = SearchQuery(f"note{number} end{number} garden", 50, now=NOW)
+        assert_equals_reference(engine.search(DEFAULT, query), reference.rank(passages, query, NOW), 50)
+
+
 def test_more_hits_than_candidates_can_be_asked_for(large: MemoryEngine):
     query = SearchQuery("violin", top_k=2 * CANDIDATE_COUNT, now=NOW)
-    expected = ReferenceSearch(BreakableEmbedder(), Analyser()).rank(stored(large), query, NOW)
+    reference = ReferenceSearch(BreakableEmbedder(), Analyser())
+    expected = reference.rank(reference.passages.of_memories(stored(large)), query, NOW)
     result = large.search(DEFAULT, query)
     assert len(result.hits) == 2 * CANDIDATE_COUNT
-    assert {hit.memory.id for hit in result.hits[:50]} == {hit.memory_id for hit in expected[:50]}
+    assert {hit.memory.id for hit in result.hits[:50]} == {hit.owner_id for hit in expected[:50]}
 
 
 def test_a_long_memory_that_fills_all_candidates_leaves_room_for_others(engine: MemoryEngine):

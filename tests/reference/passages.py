@@ -1,0 +1,164 @@
+"""What the slow search knows of a passage, made from a memory or a message and from nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from souvenir.index.analyser import Analyser
+from souvenir.search.passages import split_passages
+from souvenir.store.messages import Message
+from souvenir.types import Embedder, JsonObject, Memory, MessageRole, Profile
+from tests.reference.constants import FACT_BELOW_TOKENS, HEAD_TOKENS, TABLE, TALK_BELOW_TOKENS
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class SlowPassage:
+    """:param chunks: The terms of each chunk. :param text: What is said, without who says it."""
+
+    owner_id: int
+    profile: Profile
+    text: str
+    chunks: tuple[tuple[str, ...], ...]
+    vector: NDArray[np.float64]
+    occurred_at: datetime
+    session: Hashable = None
+    source: str = ""
+    archived: bool = False
+    metadata: JsonObject = field(default_factory=dict)
+    session_row: int | None = None
+    user_row: int | None = None
+    role: MessageRole | None = None
+    speaker: str | None = None
+
+
+class Passages:
+    """Remembers the terms and vectors of a text, and nothing else."""
+
+    def __init__(self, embedder: Embedder, analyser: Analyser) -> None:
+        self._embedder = embedder
+        self._analyser = analyser
+        self._windows: dict[str, tuple[list[str], int]] = {}
+        self._terms: dict[str, tuple[str, ...]] = {}
+        self._vectors: dict[str, NDArray[np.float64]] = {}
+
+    def of_memories(self, memories: Iterable[Memory]) -> list[SlowPassage]:
+        """In the order of their ids. Those of one source that were given the same date were said together."""
+        found: list[SlowPassage] = []
+        for memory in sorted(memories, key=lambda one: one.id):
+            windows, tokens = self.windows(memory.text)
+            dated = memory.document_at is not None
+            found += [
+                SlowPassage(
+                    owner_id=memory.id,
+                    profile=Profile.FACT if tokens < FACT_BELOW_TOKENS else Profile.DOC,
+                    text=window,
+                    chunks=(self.terms(window),),
+                    vector=self.vector(window),
+                    occurred_at=memory.occurred_at,
+                    session=(memory.source, memory.document_at) if dated else None,
+                    source=memory.source,
+                    archived=memory.archived,
+                    metadata=memory.metadata,
+                )
+                for window in windows
+            ]
+        return found
+
+    def of_messages(self, messages: Iterable[Message]) -> list[SlowPassage]:
+        """Session by session, in the order in which they came."""
+        said = sorted(messages, key=lambda one: (one.session_row, one.position))
+        return [self._of_message(message) for message in said if message.indexed]
+
+    def _of_message(self, message: Message) -> SlowPassage:
+        talks = message.speaker is not None and self.windows(message.content)[1] < TALK_BELOW_TOKENS
+        profile = Profile.TALK if talks else Profile.CHAT
+        words = spoken(message.content, message.speaker)
+        limit = TABLE[profile].chunk_tokens
+        return SlowPassage(
+            owner_id=message.id,
+            profile=profile,
+            text=message.content,
+            chunks=tuple(self.terms(chunk) for chunk in (chunks(words, limit) if limit else [words])),
+            vector=self.vector(self._head(message, profile)),
+            occurred_at=message.created_at,
+            session=message.session_row,
+            session_row=message.session_row,
+            user_row=message.user_row,
+            role=message.role,
+            speaker=message.speaker,
+        )
+
+    def _head(self, message: Message, profile: Profile) -> str:
+        """What is embedded of a message: an assistant's answer by its first tokens, any other by its first window."""
+        words = spoken(message.content, message.speaker)
+        if profile is Profile.CHAT and message.role is MessageRole.ASSISTANT:
+            offsets = self._embedder.token_offsets(words)[:HEAD_TOKENS]
+            return words[: offsets[-1][1]] if len(offsets) == HEAD_TOKENS else words
+        return self.windows(words)[0][0]
+
+    def windows(self, text: str) -> tuple[list[str], int]:
+        """The windows of a text, and how many tokens it has."""
+        if text not in self._windows:
+            self._windows[text] = split_passages(
+                text, self._embedder.token_offsets, max_tokens=self._embedder.max_tokens
+            )
+        return self._windows[text]
+
+    def terms(self, text: str) -> tuple[str, ...]:
+        if text not in self._terms:
+            self._terms[text] = tuple(self._analyser.terms(text))
+        return self._terms[text]
+
+    def vector(self, text: str) -> NDArray[np.float64]:
+        if text not in self._vectors:
+            self._vectors[text] = self._embedder.embed_documents([text])[0].astype(np.float64)
+        return self._vectors[text]
+
+    def similarities(self, memories: Iterable[Memory], text: str) -> dict[int, float]:
+        """Of every living memory: how much of the text stands there, as a cosine."""
+        parts = [self.vector(window) for window in self.windows(text)[0]]
+        return {
+            memory.id: sum(
+                max(float(part @ self.vector(window)) for window in self.windows(memory.text)[0]) for part in parts
+            )
+            / len(parts)
+            for memory in memories
+            if not memory.archived
+        }
+
+
+def spoken(text: str, speaker: str | None) -> str:
+    return text if speaker is None else f"{speaker}: {text}"
+
+
+def chunks(text: str, limit: int) -> list[str]:
+    """Sentences and lines, as many together as have no more tokens than the limit; a longer sentence stands alone."""
+    found: list[list[str]] = []
+    room = 0
+    for sentence in sentences(text):
+        size = len(_TOKEN.findall(sentence))
+        if not found or size > room:
+            found.append([])
+            room = limit
+        found[-1].append(sentence)
+        room -= size
+    return ["\n".join(part) for part in found] or [text]
+
+
+def sentences(text: str) -> list[str]:
+    """A sentence ends with its line, after a mark that white space follows, and after a mark that needs no space."""
+    found, start = [], 0
+    for at, character in enumerate(text):
+        last = text[at - 1] if at else ""
+        if character == "\n" or (character.isspace() and last and last in ".!?:") or (last and last in "。！？"):
+            found.append(text[start:at])
+            start = at
+    return [one for one in [*found, text[start:]] if one.strip()]
