@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import IntFlag
+from enum import Enum, IntFlag
 from typing import NamedTuple
 
 import numpy as np
@@ -64,19 +64,31 @@ def searched_text(text: str, speaker: str | None) -> str:
     return text if speaker is None else f"{speaker}: {text}"
 
 
+class EmbeddedPart(Enum):
+    """How much of a text that is longer than the model's window makes its vector (`souvenir.engine.preparation`)."""
+
+    ALL = "all"
+    FIRST_WINDOW = "first window"
+    HEAD = "head"
+
+
 class Embeddable(NamedTuple):
-    """What a vector is made of: a text, or only the beginning of one (`souvenir.engine.preparation` says how much)."""
+    """What a vector is made of."""
 
     text: str
-    head_only: bool
+    part: EmbeddedPart
 
 
 def embeddable(text: str, profile: Profile, spoken_by: SpokenBy | None) -> Embeddable:
-    """An assistant's answer is long, and begins with what it is about (docs/retrieval.md has what was measured)."""
+    """A message is found by what it begins with, and an assistant's answer, which is long, by less of that.
+
+    docs/retrieval.md has what was measured.
+    """
     if spoken_by is None:
-        return Embeddable(text, head_only=False)
-    head_only = profile is Profile.CHAT and spoken_by.role is MessageRole.ASSISTANT
-    return Embeddable(searched_text(text, spoken_by.speaker), head_only)
+        return Embeddable(text, EmbeddedPart.ALL)
+    answers = profile is Profile.CHAT and spoken_by.role is MessageRole.ASSISTANT
+    part = EmbeddedPart.HEAD if answers else EmbeddedPart.FIRST_WINDOW
+    return Embeddable(searched_text(text, spoken_by.speaker), part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import structlog
 
 from souvenir.errors import SouvenirError
 from souvenir.index.analyser import Analyser
-from souvenir.passages import Chunks, Embeddable, Passage, PreparedPassage, SpokenBy, embeddable
+from souvenir.passages import Chunks, Embeddable, EmbeddedPart, Passage, PreparedPassage, SpokenBy, embeddable
 from souvenir.search.passages import split_chunks, split_passages
 from souvenir.search.profiles import HEAD_TOKENS, Profiles, memory_profile, message_profile
 from souvenir.types import Embedder, FloatVector, Profile
@@ -112,8 +112,8 @@ def _vectors_by(embedder: Embedder | None, passages: Sequence[Embeddable]) -> li
 def vectors_of(passages: Sequence[Embeddable], embedder: Embedder) -> FloatVector:
     """Unit vectors (n, dim) of passages.
 
-    One that does not fit in the model's window is cut, and gets the direction of the mean of its parts; of one that
-    counts by its beginning only that is embedded.
+    Of one that does not fit in the model's window the part is embedded that counts; if all of it does, it is cut and
+    gets the direction of the mean of its windows.
     """
     cut = [_windows(one, embedder) for one in passages]
     vectors = embedder.embed_documents([window for windows in cut for window in windows])
@@ -127,8 +127,9 @@ def vectors_of(passages: Sequence[Embeddable], embedder: Embedder) -> FloatVecto
 
 
 def _windows(one: Embeddable, embedder: Embedder) -> list[str]:
-    if not one.head_only:
-        return split_passages(one.text, embedder.token_offsets, max_tokens=embedder.max_tokens)[0]
-    offsets = embedder.token_offsets(one.text)
-    most = min(HEAD_TOKENS, embedder.max_tokens)
-    return [one.text if len(offsets) <= most else one.text[: offsets[most - 1][1]]]
+    if one.part is EmbeddedPart.HEAD:
+        offsets = embedder.token_offsets(one.text)
+        most = min(HEAD_TOKENS, embedder.max_tokens)
+        return [one.text if len(offsets) <= most else one.text[: offsets[most - 1][1]]]
+    windows, _ = split_passages(one.text, embedder.token_offsets, max_tokens=embedder.max_tokens)
+    return windows if one.part is EmbeddedPart.ALL else windows[:1]

@@ -54,16 +54,12 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A ranking, before the memories themselves were read.
-
-    :param legible: Whether the embedding model can make something of the question's words.
-    """
+    """A ranking, before the memories themselves were read."""
 
     query: SearchQuery
     candidates: Candidates
     ranked: Sequence[Ranked]
     degraded: tuple[str, ...]
-    legible: bool
 
     @property
     def owner_ids(self) -> list[int]:
@@ -110,7 +106,6 @@ class Found:
             profile=Profile(int(found.profiles[index])),
             passage_id=int(found.passage_ids[index]),
             terms=found.terms[index] if found.terms else (),
-            rerank_score=ranked.rerank_score,
         )
 
 
@@ -167,7 +162,7 @@ class Recall:
                 degraded = self._degraded(query, probe)
                 for arm in degraded:
                     self._instruments.degraded(arm)
-                return Found(query, candidates, ranked, degraded, legible)
+                return Found(query, candidates, ranked, degraded)
             probe = replace(probe, candidate_count=4 * probe.candidate_count)
 
     def _probe(self, query: SearchQuery, owner_ids: Sequence[int] | None) -> Probe:
