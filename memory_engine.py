@@ -55,6 +55,7 @@ from souvenir.types import (
     Page,
     PassageKind,
     Readiness,
+    Reranker,
     Scope,
     SearchQuery,
     SearchResult,
@@ -90,6 +91,7 @@ class MemoryEngine:
         rules: PrivacyRules,
         instruments: Instruments,
         profiles: Profiles,
+        reranker: Reranker | None,
     ) -> None:
         self._settings = settings
         self._instruments = instruments
@@ -101,7 +103,7 @@ class MemoryEngine:
         self._maintenance = Maintenance(self._maintain, interval_s=settings.snapshot_interval_s)
         analyser = PassageAnalyser(self.analyser, profiles)
         self.models = Models(settings, embedder, analyser, database, on_load=self._maintenance.ask)
-        self._searching = Searching(settings, self.models, database, analyser, instruments)
+        self._searching = Searching(settings, self.models, database, analyser, instruments, reranker)
         self._to_tell_of_restores: list[Callable[[], None]] = []
         self._warm = False
         self._maintenance.start()
@@ -115,10 +117,12 @@ class MemoryEngine:
         *,
         model_spec: str | None = None,
         profiles: Profiles = PROFILES,
+        reranker: Reranker | None = None,
     ) -> MemoryEngine:
         """:param model_spec: What the embedder is made from again; noted beside the vectors.
 
         :param profiles: The constants of scoring; a snapshot of the indexes does not know them.
+        :param reranker: Orders the best results of a search anew. The caller closes it, and the embedder.
         :raises StoreUnusable: If the data folder must not be opened; the sentence says what to do.
         :raises PrivacyRulesUnusable: If the rules cannot be used; the sentence says why.
         """
@@ -126,7 +130,7 @@ class MemoryEngine:
         rules = PrivacyRules.load(settings.privacy_rules_path)
         database = Database.open(settings, embedder.model_id, chosen, model_spec=model_spec)
         try:
-            return cls(settings, embedder, database, rules, chosen, profiles)
+            return cls(settings, embedder, database, rules, chosen, profiles, reranker)
         except BaseException:
             database.close()
             raise

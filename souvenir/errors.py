@@ -39,6 +39,7 @@
     +- Unavailable                   503
        +- EmbeddingUnavailable       503  embedding_unavailable
        +- SearchUnavailable          503  search_unavailable
+       +- RerankingUnavailable       503  reranking_unavailable  the service refuses to start
        +- JobFailed                  503  job_failed          its sentence is the job's
        +- DeadlineExceeded           503  deadline_exceeded   carries retry_after_s
        +- ServiceClosing             503  service_closing     carries retry_after_s
@@ -352,6 +353,12 @@ class EmbeddingUnavailable(Unavailable):
 
 class SearchUnavailable(Unavailable):
     code = "search_unavailable"
+
+
+class RerankingUnavailable(Unavailable):
+    """The cross-encoder cannot be used. Searches do without it: no request ends in this."""
+
+    code = "reranking_unavailable"
 
 
 class JobFailed(Unavailable):

@@ -166,13 +166,30 @@ class Settings(BaseSettings):
     embed_threads: int = Field(
         default=0,
         ge=0,
-        description="Threads of one embedding run; 0 uses half of the cores, which leaves the others to search.",
+        description="Threads of one run of a model in this process, embedding or cross-encoder; 0 uses half of the "
+        "cores, which leaves the others to search.",
     )
     query_cache_size: int = Field(default=1024, ge=0, description="Query vectors kept in memory, in entries.")
 
     search_fusion: Fusion = Field(
         default=Fusion.SUM,
         description="How the two arms are joined: `sum` (measured best) or `rrf` (reciprocal ranks, k = 60).",
+    )
+    rerank_model: str | None = Field(
+        default=None,
+        description="Cross-encoder that orders the best results of a search anew: a folder with an ONNX file, or a "
+        "Hugging Face id (downloaded at the first start). Unset, none does.",
+    )
+    rerank_revision: str | None = Field(
+        default=None, description="Commit or tag of a Hugging Face cross-encoder; unset takes the cached or the newest."
+    )
+    rerank_candidates: int = Field(
+        default=20, ge=1, le=100, description="Results that the cross-encoder scores, the best of the first ranking."
+    )
+    rerank_deadline_ms: float = Field(
+        default=500.0,
+        gt=0,
+        description="Milliseconds that it may take for one search; then the first ranking is the answer, and says so.",
     )
     analyser_language: str = Field(default="english", description="Snowball language of the stemmer, in lower case.")
 

@@ -79,6 +79,19 @@ class LoadableEmbedder(Embedder, Protocol):
         """Fail the requests that wait; later ones raise `ServiceClosing`."""
 
 
+class Reranker(Protocol):
+    """Reads a question and a passage together. Safe to call from many threads."""
+
+    def scores(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
+        """How well each passage answers the question, in their order; higher is better, and any number may come.
+
+        :raises TimeoutError: If not all are scored in that time; nothing is worked on any more soon after.
+        """
+
+    def close(self) -> None:
+        """Give the model's memory back; later calls raise `ServiceClosing`."""
+
+
 class Profile(IntEnum):
     """Which row of constants scores a passage; decided when it is stored, from what it is."""
 
@@ -317,7 +330,10 @@ class TermMatch:
 
 @dataclass(frozen=True, slots=True)
 class ScoreParts:
-    """Everything that a hit's score is made of; `sum(parts.values())` is the score under the sum fusion."""
+    """Everything that a hit's score is made of; `sum(parts.values())` is the score under the sum fusion.
+
+    `rerank_score` is a cross-encoder's raw score, if one read the passage; with one, the sum holds under any fusion.
+    """
 
     lexical: float
     dense: float
@@ -329,6 +345,7 @@ class ScoreParts:
     profile: Profile
     passage_id: int
     terms: tuple[TermMatch, ...] = ()
+    rerank_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +365,7 @@ class ArmCandidate:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """`degraded` names the arms that could not run; empty means that nothing was left out."""
+    """`degraded` names the arms that could not run, and `rerank`; empty means that nothing was left out."""
 
     query: str
     hits: tuple[Hit, ...]

@@ -35,7 +35,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"souvenir.deadlines", "souvenir.passages", "souvenir.settings", "souvenir.observation"}),
     frozenset({"souvenir.store", "souvenir.index", "souvenir.search", "souvenir.privacy"}),
     frozenset({"souvenir.engine", "souvenir.embedding"}),
-    frozenset({"onnx_embedder", "llm_provider", "memory_engine"}),
+    frozenset({"onnx_embedder", "llm_provider", "memory_engine", "souvenir.reranking"}),
     frozenset({"souvenir.access", "souvenir.jobs", "souvenir.embedding.factory"}),
     frozenset({"souvenir.transfer", "souvenir.reembedding", "souvenir.erasure"}),
     frozenset({"souvenir.conversation", "souvenir.facts", "souvenir.graph", "llm_extract"}),

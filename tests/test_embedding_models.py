@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import os
 import re
-import subprocess
-import sys
-import threading
 from collections.abc import Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +19,9 @@ from onnx_embedder import OnnxEmbedder
 from souvenir.embedding.specs import DEFAULT_MODELS
 from souvenir.errors import EmbeddingUnavailable
 from souvenir.settings import EmbedProvider
+from tests.hub_server import COMMIT, said_by_another_process, serving
 
 ROOT = Path(__file__).parent.parent
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 WORDS = ["[PAD]", "[CLS]", "[SEP]", "query", "passage", ":", "red", "green", "blue", "fish"]
 TABLE = np.array([[i + 1, (i * 7) % 5 - 2, (i * 3) % 4] for i in range(len(WORDS))], dtype=np.float32)
@@ -248,73 +242,25 @@ def test_a_model_that_cannot_be_downloaded_says_so(tmp_path):
         OnnxEmbedder("org/elsewhere", revision="v2", cache_dir=tmp_path).load()
 
 
-class Hub(BaseHTTPRequestHandler):
-    """As much of the Hugging Face hub as a download asks for: one model, one commit."""
-
-    def __init__(self, *arguments: Any, folder: Path, asked: list[str]) -> None:
-        self._folder = folder
-        self._asked = asked
-        super().__init__(*arguments)
-
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        self._asked.append(path)
-        files = {file.relative_to(self._folder).as_posix(): file for file in self._folder.rglob("*") if file.is_file()}
-        if path.startswith("/api/models/org/small/revision/"):
-            self._answer(json.dumps({"id": "org/small", "sha": COMMIT, "siblings": []}).encode())
-        elif path.startswith("/api/models/org/small/tree/"):
-            tree = [
-                {"type": "file", "path": name, "size": file.stat().st_size, "oid": f"{place:040x}"}
-                for place, (name, file) in enumerate(files.items())
-            ]
-            self._answer(json.dumps(tree).encode())
-        elif (name := path.removeprefix(f"/org/small/resolve/{COMMIT}/")) in files:
-            self._answer(files[name].read_bytes(), ETag=f'"{name}"', **{"X-Repo-Commit": COMMIT})
-        else:
-            self.send_error(404)
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def _answer(self, body: bytes, **headers: str) -> None:
-        self.send_response(200)
-        for name, value in {"Content-Length": str(len(body)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 def test_a_hugging_face_id_is_downloaded_once_and_without_files_of_no_use(tmp_path):
     folder = write_model(tmp_path / "hub", {"config.json": {"pad_token_id": 0}}, onnx_name="onnx/model.onnx")
     (folder / "pytorch_model.bin").write_bytes(b"much too large")
-    asked: list[str] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Hub, folder=folder, asked=asked))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    hub = f"http://127.0.0.1:{server.server_port}"
-    assert embed_in_another_process(hub, tmp_path / "cache") == f"org/small@{COMMIT[:12]}"
-    assert f"/org/small/resolve/{COMMIT}/onnx/model.onnx" in asked
-    assert not any("pytorch_model" in path for path in asked)
-    asked.clear()
-    assert embed_in_another_process(hub, tmp_path / "cache") == f"org/small@{COMMIT[:12]}"
-    assert asked == []
-    server.shutdown()
-    server.server_close()
+    with serving(folder) as hub:
+        assert embed_in_another_process(hub.url, tmp_path / "cache") == f"org/small@{COMMIT[:12]}"
+        assert f"/org/small/resolve/{COMMIT}/onnx/model.onnx" in hub.asked
+        assert not any("pytorch_model" in path for path in hub.asked)
+        hub.asked.clear()
+        assert embed_in_another_process(hub.url, tmp_path / "cache") == f"org/small@{COMMIT[:12]}"
+        assert hub.asked == []
 
 
 def embed_in_another_process(hub: str, cache_dir: Path) -> str:
-    """The model id after embedding a text; in a process of its own, because the client reads HF_* on import."""
-    script = (
+    """The model id after embedding a text."""
+    return said_by_another_process(
         "import sys, pathlib, onnx_embedder\n"
         "e = onnx_embedder.OnnxEmbedder('org/small', revision='v1', cache_dir=pathlib.Path(sys.argv[1]))\n"
         "e.embed_query('red')\n"
-        "print(e.model_id)"
+        "print(e.model_id)",
+        hub,
+        cache_dir,
     )
-    environment = os.environ | {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": hub, "NO_PROXY": "127.0.0.1"}
-    command = [sys.executable, "-c", script, str(cache_dir)]
-    return subprocess.run(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True
-    ).stdout.strip()

@@ -97,9 +97,9 @@ class ContextResponse(BaseModel):
     tokens: int = Field(description="Of `text`; above `max_tokens` only if the blocks alone are.")
     evidence: Evidence = Field(description="Whether what was found bears on the query: `strong`, `weak` or `none`.")
     degraded: list[str] = Field(
-        description="What is missing: `vector` or `lexical` (an arm of the search), `messages` or `memories` (not "
-        "searched), with `deadline` if it was not done in time; `blocks_over_budget` if they left no room. Empty if "
-        "all is there."
+        description="What is missing: `vector` or `lexical` (an arm of the search), `rerank` (the cross-encoder's "
+        "order), `messages` or `memories` (not searched), with `deadline` if it was not done in time; "
+        "`blocks_over_budget` if they left no room. Empty if all is there."
     )
     dropped: DroppedCounts
 

@@ -25,6 +25,7 @@ _EXPLANATION_EXAMPLE: dict[str, Any] = {
     "terms": [{"term": "bill", "idf": 5.11, "tf": 1, "weight": 1.07}],
     "parts": {"lexical": 0.728771, "dense": 0.754142},
     "rrf_score": 0.014754,
+    "rerank_score": None,
 }
 
 
@@ -38,7 +39,7 @@ class Term(BaseModel):
 
 
 class Explanation(BaseModel):
-    """Every part of a score. Under the fusion `sum` the score is the sum of `parts`, under `rrf` it is `rrf_score`."""
+    """Every part of a score: their sum, or `rrf_score` under the fusion `rrf` where no cross-encoder ranked."""
 
     passage_id: int = Field(description="The memory's passage that scored best.")
     profile: str = Field(description="The row of constants that scored it: `fact` or `doc`.")
@@ -50,6 +51,7 @@ class Explanation(BaseModel):
     terms: list[Term]
     parts: dict[str, float] = Field(description="The terms of the sum.")
     rrf_score: float
+    rerank_score: float | None = Field(description="The cross-encoder's score; null if none read the passage.")
 
     @classmethod
     def of(cls, parts: ScoreParts) -> Explanation:
@@ -64,6 +66,7 @@ class Explanation(BaseModel):
             terms=[Term(term=match.term, idf=match.idf, tf=match.tf, weight=match.weight) for match in parts.terms],
             parts=dict(parts.parts),
             rrf_score=parts.rrf_score,
+            rerank_score=parts.rerank_score,
         )
 
 

@@ -34,7 +34,10 @@ routes = router("messages")
 
 DEGRADED_HEADER = "X-Search-Degraded"
 _DEGRADED = described_header(
-    DEGRADED_HEADER, "The arms of the search that could not run, separated by commas; absent if all did.", "string"
+    DEGRADED_HEADER,
+    "What of the search could not run, separated by commas: an arm (`vector`, `lexical`), the cross-encoder "
+    "(`rerank`); absent if all did.",
+    "string",
 )
 
 

@@ -177,7 +177,9 @@ class SearchResponse(BaseModel):
     query: str
     results: list[SearchHit] = Field(description="Best first.")
     count: int
-    degraded: list[str] = Field(description="Arms that could not run (`vector`, `lexical`); empty if all did.")
+    degraded: list[str] = Field(
+        description="What could not run: an arm (`vector`, `lexical`), the cross-encoder (`rerank`); empty if all did."
+    )
 
     @classmethod
     def of(cls, request: SearchRequest, result: SearchResult) -> SearchResponse:

@@ -40,10 +40,11 @@ from souvenir.observation.tracing import Tracing
 from souvenir.reembedding.choice import MakeEmbedder, chosen_model
 from souvenir.reembedding.job import Reembedding
 from souvenir.reembedding.owner import ModelOwner
+from souvenir.reranking.onnx_reranker import reranker_of
 from souvenir.settings import Settings
 from souvenir.store.rows import to_json
 from souvenir.transfer.parts import TransferParts
-from souvenir.types import Embedder, LoadableEmbedder
+from souvenir.types import Embedder, LoadableEmbedder, Reranker
 
 LOADING_TIMEOUT_S = 30.0
 """That closing waits for a model that is still being loaded."""
@@ -69,6 +70,7 @@ class Service:
     admission: Admission
     bodies: BodyMemory
     model: ModelOwner
+    reranker: Reranker | None
     reembedding: Reembedding
     agents: Agents
     blocks: Blocks
@@ -93,6 +95,7 @@ class Service:
 
         :param make_embedder: Makes the embedder of a spec; without it, the factory does.
         :raises StoreUnusable: If the data folder must not be opened.
+        :raises RerankingUnavailable: If the settings name a cross-encoder that cannot be used.
         """
         instruments = Instruments(Tracing.to(settings.otel_exporter_otlp_endpoint, VERSION))
         make = make_embedder or partial(embedder_of, settings, instruments=instruments)
@@ -101,7 +104,8 @@ class Service:
         if embedder is None:
             embedder, chosen = chosen_model(settings, make)
             own, spec = embedder, to_json(chosen.to_json())
-        engine = MemoryEngine.open(settings, embedder, instruments, model_spec=spec)
+        reranker = reranker_of(settings, instruments)
+        engine = MemoryEngine.open(settings, embedder, instruments, model_spec=spec, reranker=reranker)
         model = ModelOwner(engine, make, ModelSpec.of(settings), own)
         deduplication = Deduplication(engine)
         reembedding = Reembedding(engine, make, model.adopt)
@@ -137,6 +141,7 @@ class Service:
             admission=admission,
             bodies=bodies,
             model=model,
+            reranker=reranker,
             reembedding=reembedding,
             agents=Agents(engine),
             blocks=Blocks(engine),
@@ -168,6 +173,8 @@ class Service:
         self.audit.close()
         self.engine.close()
         self.model.close()
+        if self.reranker is not None:
+            self.reranker.close()
         self.instruments.tracing.close()
 
     def _load(self) -> None:

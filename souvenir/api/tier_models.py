@@ -119,7 +119,7 @@ class RecallResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"memories": ["favorite color: blue"], "degraded": []}]})
 
     memories: list[str] = Field(description="Each as `key: value`, best first.")
-    degraded: list[str] = Field(description="Arms of the search that could not run; empty if all did.")
+    degraded: list[str] = Field(description="What of the search could not run, as in `/search`; empty if all did.")
 
     @classmethod
     def of(cls, found: Recollection) -> RecallResponse:
@@ -143,7 +143,7 @@ class RecallSearchResponse(BaseModel):
     )
 
     memories: list[LongTermHit] = Field(description="Best first.")
-    degraded: list[str] = Field(description="Arms of the search that could not run; empty if all did.")
+    degraded: list[str] = Field(description="What of the search could not run, as in `/search`; empty if all did.")
 
     @classmethod
     def of(cls, found: Recollection) -> RecallSearchResponse:

@@ -77,7 +77,7 @@ class SessionContextResponse(BaseModel):
         description="What is remembered, each as `key: value`, best first; without preferences."
     )
     user_preferences: dict[str, str] = Field(description="All of them, by key.")
-    degraded: list[str] = Field(description="Arms of the searches that could not run; empty if all did.")
+    degraded: list[str] = Field(description="What of the searches could not run, as in `/search`; empty if all did.")
 
     @classmethod
     def of(cls, found: TierContext) -> Self:

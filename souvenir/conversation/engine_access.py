@@ -12,9 +12,10 @@ from souvenir.conversation.tiers import Tiers
 from souvenir.conversation.window import MAX_MESSAGES
 from souvenir.errors import InvalidRequest
 from souvenir.reembedding.choice import chosen_model
+from souvenir.reranking.onnx_reranker import reranker_of
 from souvenir.settings import EmbedProvider, Settings
 from souvenir.store.rows import to_json
-from souvenir.types import LoadableEmbedder, Scope
+from souvenir.types import LoadableEmbedder, Reranker, Scope
 
 OLLAMA_HOST = "http://localhost:11434"
 
@@ -35,7 +36,7 @@ class EngineAccess:
         self._tiers = tiers
         self._settings = settings
         self._max_messages = max_messages
-        self._own: tuple[MemoryEngine, LoadableEmbedder] | None = None
+        self._own: tuple[MemoryEngine, LoadableEmbedder, Reranker | None] | None = None
         self._changing = Lock()
         self.scope = Scope(agent, ACTOR)
 
@@ -60,6 +61,7 @@ class EngineAccess:
         """:raises StoreUnusable: If the data folder must not be opened; the sentence says what to do.
 
         :raises EmbeddingUnavailable: If the model cannot be loaded.
+        :raises RerankingUnavailable: If the cross-encoder cannot be.
         """
         await asyncio.to_thread(self._open)
 
@@ -71,24 +73,29 @@ class EngineAccess:
         with self._changing:
             if self._tiers is not None or self._settings is None:
                 return
+            reranker = reranker_of(self._settings)
             embedder, spec = chosen_model(self._settings)
             try:
                 embedder.load()
-                engine = MemoryEngine.open(self._settings, embedder, model_spec=to_json(spec.to_json()))
+                engine = MemoryEngine.open(
+                    self._settings, embedder, model_spec=to_json(spec.to_json()), reranker=reranker
+                )
                 engine.warm_up()
             except BaseException:
                 embedder.close()
                 raise
-            self._own, self._tiers = (engine, embedder), Tiers(engine, max_messages=self._max_messages)
+            self._own, self._tiers = (engine, embedder, reranker), Tiers(engine, max_messages=self._max_messages)
 
     def _close(self) -> None:
         with self._changing:
             if self._own is None:
                 return
-            engine, embedder = self._own
+            engine, embedder, reranker = self._own
             self._own = self._tiers = None
             engine.close()
             embedder.close()
+            if reranker is not None:
+                reranker.close()
 
 
 def settings_of(database: Path, model: str | None, *, ollama_host: str, provider: str | None = None) -> Settings:

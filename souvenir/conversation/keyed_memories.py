@@ -74,7 +74,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Recollection:
-    """:param degraded: The arms of the search that could not run."""
+    """:param degraded: What of the search could not run."""
 
     hits: Sequence[Remembered]
     degraded: Sequence[str] = ()

@@ -73,7 +73,7 @@ class MessageHit:
 
 @dataclass(frozen=True, slots=True)
 class MessageSearch:
-    """`degraded` names the arms that could not run; empty means that nothing was left out."""
+    """`degraded` names the arms that could not run, and `rerank`; empty means that nothing was left out."""
 
     hits: tuple[MessageHit, ...]
     degraded: tuple[str, ...] = ()

@@ -23,7 +23,7 @@ class TierContext:
     """What a prompt takes.
 
     :param memories: Texts `key: value`, best first; preferences are not among them, since all of those stand beside.
-    :param degraded: The arms of the searches that could not run.
+    :param degraded: What of the searches could not run.
     """
 
     session: Sequence[WindowMessage]

@@ -1,4 +1,4 @@
-"""One ONNX Runtime session: padded token ids in, unit vectors out. Not for two threads at once; the batcher owns it."""
+"""Sessions of ONNX Runtime: padded token ids in, what the graph makes of them out. Not for two threads at once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from souvenir.embedding.model_files import ModelFiles, Pooling
+from souvenir.embedding.model_folder import ModelFolder
 from souvenir.embedding.tokens import TokenIds
 from souvenir.errors import EmbeddingUnavailable
 from souvenir.types import FloatVector
@@ -23,41 +24,86 @@ if TYPE_CHECKING:
 _KNOWN_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 
+class Stop:
+    """Ends the run that it is given to, from any thread; that run then raises."""
+
+    def __init__(self) -> None:
+        os.environ.setdefault(NO_TELEMETRY, "1")
+        import onnxruntime
+
+        self.options = onnxruntime.RunOptions()
+        # Who stops a run knows that it ends, and need not be told on the standard error too.
+        self.options.log_severity_level = 4
+
+    def set(self) -> None:
+        self.options.terminate = True
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.options.terminate)
+
+
+class TextSession:
+    """A graph that reads texts as token ids, whatever it says of them.
+
+    :raises Unavailable: As `folder.use` says it, if the graph cannot be loaded or wants what a text does not have.
+    """
+
+    def __init__(self, folder: ModelFolder, threads: int) -> None:
+        try:
+            self._session = _open(folder, threads)
+        except Exception as error:
+            # ONNX Runtime's errors have no common base.
+            raise folder.use.failure(
+                f"ONNX Runtime cannot load {folder.onnx_path}; restore it or set {folder.use.setting} to another model"
+            ) from error
+        self._input_types = {
+            value.name: np.int32 if "int32" in value.type else np.int64 for value in self._session.get_inputs()
+        }
+        if unknown := self._input_types.keys() - _KNOWN_INPUTS:
+            raise folder.use.failure(
+                f"{folder.onnx_path} wants {', '.join(sorted(unknown))}, which a reader of texts has no use for; "
+                f"set {folder.use.setting} to another model"
+            )
+        self._pad_id = folder.pad_id
+        self.outputs = [value.name for value in self._session.get_outputs()]
+
+    def run(
+        self,
+        output: str,
+        rows: Sequence[TokenIds],
+        types: Sequence[TokenIds] | None = None,
+        stop: Stop | None = None,
+    ) -> tuple[FloatVector, NDArray[np.bool_]]:
+        """What one output says of token ids with their special tokens, and where they stand in the padding (n, length).
+
+        :param types: Of each token the part of its row that it belongs to; all in the first one if not given.
+        """
+        lengths = np.array([len(row) for row in rows])
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        values = {
+            "input_ids": _padded(rows, mask, self._pad_id),
+            "attention_mask": mask,
+            "token_type_ids": np.zeros(mask.shape, dtype=np.int64) if types is None else _padded(types, mask, 0),
+        }
+        feed = {name: values[name].astype(kind, copy=False) for name, kind in self._input_types.items()}
+        [found] = self._session.run([output], feed, None if stop is None else stop.options)
+        return np.asarray(found, dtype=np.float32), mask
+
+
 class EncoderSession:
     """:raises EmbeddingUnavailable: If the model cannot be loaded, or what it says is no vector."""
 
     def __init__(self, files: ModelFiles, threads: int) -> None:
         files.check_manifest()
         self._pooling = files.config.pooling
-        self._pad_id = files.config.pad_id
-        try:
-            self._session = _open(files, threads)
-        except Exception as error:
-            # ONNX Runtime's errors have no common base.
-            raise EmbeddingUnavailable(
-                f"ONNX Runtime cannot load {files.onnx_path}; restore it or set EMBED_MODEL to another model"
-            ) from error
-        self._input_types = {
-            value.name: np.int32 if "int32" in value.type else np.int64 for value in self._session.get_inputs()
-        }
-        if unknown := self._input_types.keys() - _KNOWN_INPUTS:
-            raise EmbeddingUnavailable(
-                f"{files.onnx_path} wants {', '.join(sorted(unknown))}, which a text encoder has no use for; "
-                "set EMBED_MODEL to another model"
-            )
-        outputs = [value.name for value in self._session.get_outputs()]
+        self._session = TextSession(files.folder, threads)
+        outputs = self._session.outputs
         self._output = "sentence_embedding" if "sentence_embedding" in outputs else outputs[0]
 
     def encode(self, rows: Sequence[TokenIds]) -> FloatVector:
         """Unit vectors (n, dim) of token ids with their special tokens; padded to the longest row."""
-        lengths = np.array([len(row) for row in rows])
-        mask = np.arange(lengths.max()) < lengths[:, None]
-        ids = np.full(mask.shape, self._pad_id, dtype=np.int64)
-        ids[mask] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
-        values = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        feed = {name: values[name].astype(kind, copy=False) for name, kind in self._input_types.items()}
-        [output] = self._session.run([self._output], feed)
-        vectors: FloatVector = np.asarray(output, dtype=np.float32)
+        vectors, mask = self._session.run(self._output, rows)
         if vectors.ndim == 3:
             vectors = pooled(vectors, mask, self._pooling)
         norms: FloatVector = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -83,7 +129,13 @@ def pooled(tokens: FloatVector, mask: NDArray[np.bool_], pooling: Pooling) -> Fl
     return vectors
 
 
-def _open(files: ModelFiles, threads: int) -> onnxruntime.InferenceSession:
+def _padded(rows: Sequence[TokenIds], mask: NDArray[np.bool_], pad_id: int) -> NDArray[np.int64]:
+    ids = np.full(mask.shape, pad_id, dtype=np.int64)
+    ids[mask] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
+    return ids
+
+
+def _open(folder: ModelFolder, threads: int) -> onnxruntime.InferenceSession:
     os.environ.setdefault(NO_TELEMETRY, "1")
     import onnxruntime
 
@@ -95,7 +147,7 @@ def _open(files: ModelFiles, threads: int) -> onnxruntime.InferenceSession:
     options.log_severity_level = 3
     # Threads that spin while they wait take the cores from whoever else has work.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(files.onnx_path, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(folder.onnx_path, options, providers=["CPUExecutionProvider"])
 
 
 def available_cores() -> int:

@@ -8,7 +8,8 @@ from itertools import groupby, pairwise
 from tokenizers import Encoding, Tokenizer
 
 from souvenir.embedding.model_files import ModelFiles
-from souvenir.errors import EmbeddingUnavailable, InvalidRequest
+from souvenir.embedding.model_folder import ModelFolder
+from souvenir.errors import InvalidRequest
 
 TokenIds = Sequence[int]
 
@@ -22,15 +23,7 @@ class ModelTokenizer:
     """Safe to call from many threads."""
 
     def __init__(self, files: ModelFiles) -> None:
-        try:
-            self._tokenizer = Tokenizer.from_file(str(files.tokenizer_path))
-        except Exception as error:
-            # The library raises plain Exception.
-            raise EmbeddingUnavailable(
-                f"{files.tokenizer_path} cannot be read; restore it or set EMBED_MODEL to another model"
-            ) from error
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
+        self._tokenizer = open_tokenizer(files.folder)
         self._unknown_id = self._tokenizer.token_to_id(getattr(self._tokenizer.model, "unk_token", None) or "[UNK]")
         self._query_prefix = files.config.query_prefix
         self._document_prefix = files.config.document_prefix
@@ -95,6 +88,23 @@ class ModelTokenizer:
             return self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
         except TypeError as error:
             raise not_unicode() from error
+
+
+def open_tokenizer(folder: ModelFolder) -> Tokenizer:
+    """The model's tokenizer, which pads and cuts nothing, whatever its file says.
+
+    :raises Unavailable: As `folder.use` says it.
+    """
+    try:
+        tokenizer = Tokenizer.from_file(str(folder.tokenizer_path))
+    except Exception as error:
+        # The library raises plain Exception.
+        raise folder.use.failure(
+            f"{folder.tokenizer_path} cannot be read; restore it or set {folder.use.setting} to another model"
+        ) from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 def _words(encoding: Encoding) -> Iterator[Sequence[int]]:

@@ -54,12 +54,16 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A ranking, before the memories themselves were read."""
+    """A ranking, before the memories themselves were read.
+
+    :param legible: Whether the embedding model can make something of the question's words.
+    """
 
     query: SearchQuery
     candidates: Candidates
     ranked: Sequence[Ranked]
     degraded: tuple[str, ...]
+    legible: bool
 
     @property
     def owner_ids(self) -> list[int]:
@@ -106,6 +110,7 @@ class Found:
             profile=Profile(int(found.profiles[index])),
             passage_id=int(found.passage_ids[index]),
             terms=found.terms[index] if found.terms else (),
+            rerank_score=ranked.rerank_score,
         )
 
 
@@ -162,7 +167,7 @@ class Recall:
                 degraded = self._degraded(query, probe)
                 for arm in degraded:
                     self._instruments.degraded(arm)
-                return Found(query, candidates, ranked, degraded)
+                return Found(query, candidates, ranked, degraded, legible)
             probe = replace(probe, candidate_count=4 * probe.candidate_count)
 
     def _probe(self, query: SearchQuery, owner_ids: Sequence[int] | None) -> Probe:

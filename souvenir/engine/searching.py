@@ -10,6 +10,7 @@ from threading import Semaphore
 from souvenir.engine.models import Models, Serving
 from souvenir.engine.preparation import PassageAnalyser
 from souvenir.engine.recall import Found, Recall
+from souvenir.engine.reranking import Reranking
 from souvenir.index.registry import IndexKey
 from souvenir.moments import utc_now
 from souvenir.observation.instruments import Instruments, Stage
@@ -17,7 +18,7 @@ from souvenir.passages import PreparedPassage
 from souvenir.settings import Settings
 from souvenir.store import reads
 from souvenir.store.database import Database
-from souvenir.types import Filters, Memory, PassageKind, Scope, SearchQuery, SearchResult
+from souvenir.types import Filters, Memory, PassageKind, Reranker, Scope, SearchQuery, SearchResult
 
 ANY = Filters()
 
@@ -32,6 +33,7 @@ class Searching:
         database: Database,
         analyser: PassageAnalyser,
         instruments: Instruments,
+        reranker: Reranker | None,
     ) -> None:
         self._fusion = settings.search_fusion
         self._models = models
@@ -39,6 +41,7 @@ class Searching:
         self._analyser = analyser
         self._instruments = instruments
         self._slots = Semaphore(os.cpu_count() or 1)
+        self._reranking = Reranking(settings, reranker, database, instruments)
 
     def search(self, scope: Scope, query: SearchQuery) -> SearchResult:
         """The memories that answer a query best.
@@ -101,7 +104,8 @@ class Searching:
             self._instruments,
         )
         query = replace(query, filters=_visible_to(scope, query.filters))
-        return recall.find(query, owner_ids, query.now or utc_now())
+        found = recall.find(self._reranking.first(query), owner_ids, query.now or utc_now())
+        return self._reranking.second(found, query, key.namespace_id)
 
 
 def memories_of(namespace: reads.Namespace) -> IndexKey:

@@ -26,6 +26,7 @@ class Stage(Enum):
     SEARCH_WAIT = ("search", "wait")
     SEARCH_INDEX = ("search", "index")
     SEARCH_RANK = ("search", "rank")
+    SEARCH_RERANK = ("search", "rerank")
     SEARCH_READ = ("search", "read")
     WRITE_PREPARE = ("write", "prepare")
     WRITE_WAIT = ("write", "wait")
@@ -49,7 +50,7 @@ class Instruments:
         self._stages = {stage: stages.labels(*stage.value) for stage in Stage}
         self._degraded = Counter(
             "souvenir_degraded_searches",
-            "Searches that were answered without this arm, because it could not run.",
+            "Searches that were answered without this arm, or without the cross-encoder, because it could not run.",
             ("arm",),
             registry=self.registry,
         )

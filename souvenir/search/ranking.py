@@ -46,7 +46,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One owner's best passage: its index in the evidence, the score, the score's parts and the arms' ranks."""
+    """One owner's best passage: its index in the evidence, the score, the score's parts and the arms' ranks.
+
+    `rerank_score` is a cross-encoder's raw score, if one read it.
+    """
 
     index: int
     owner_id: int
@@ -55,6 +58,7 @@ class Ranked:
     parts: Mapping[str, float]
     lexical_rank: int | None
     vector_rank: int | None
+    rerank_score: float | None = None
 
 
 def half_life(age_us: NDArray[np.int64], half_life_days: float) -> Floats:

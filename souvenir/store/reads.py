@@ -17,7 +17,7 @@ import numpy as np
 
 from souvenir.errors import InvalidRequest
 from souvenir.moments import from_us
-from souvenir.passages import Passage, PassageRow
+from souvenir.passages import Passage, PassageRow, searched_text
 from souvenir.sources import PARENT, SEPARATOR
 from souvenir.store.rows import (
     MEMORY_COLUMNS,
@@ -251,6 +251,15 @@ def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, want
         for id_, metadata in rows
         if not nested or all(same_json(json.loads(metadata)[key], value) for key, value in nested.items())
     ]
+
+
+def passage_texts(connection: apsw.Connection, namespace_id: int, passage_ids: Iterable[int]) -> dict[int, str]:
+    """What is searched of those of the passages that are still there, by id."""
+    rows: Any = connection.execute(
+        "SELECT id, text, speaker FROM passages WHERE namespace_id = ? AND id IN (SELECT value FROM json_each(?))",
+        (namespace_id, ids_parameter(passage_ids)),
+    )
+    return {id_: searched_text(text, speaker) for id_, text, speaker in rows}
 
 
 @dataclass(frozen=True, slots=True)
