@@ -148,12 +148,14 @@ class TurnFlag(IntFlag):
 class PassageColumns:
     """What scores read of an index's n passages; arrays of shape (n,).
 
-    :param profiles: `Profile` values. :param flags: `TurnFlag` values. :param lengths: Terms of each.
+    :param profiles: `Profile` values. :param only_profile: That of all passages, if they have one.
+    :param flags: `TurnFlag` values. :param lengths: Terms of each.
     :param by_user: Which were said by the user. :param with_assistant: Whether an assistant said any.
     :param by_named: Which were said by the one speaker whom the question names; None if it names none or several.
     """
 
     profiles: NDArray[np.uint8]
+    only_profile: Profile | None
     occurred_us: NDArray[np.int64]
     flags: NDArray[np.uint8]
     lengths: NDArray[np.uint32]

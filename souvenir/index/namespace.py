@@ -222,12 +222,14 @@ class NamespaceIndex:
 
     def _neighbourhood(self) -> Neighbourhood | None:
         """None where nothing spreads."""
-        profiles = [profile for profile in Profile if self.attributes.holds(profile)]
-        if not self.attributes.linked or not any(map(self.words.spreads, profiles)):
+        held = [profile for profile in Profile if self.attributes.holds(profile)]
+        if not self.attributes.linked or not any(map(self.words.spreads, held)):
             return None
         before, after = self.attributes.neighbours()
         asks = (self.attributes.flags & TurnFlag.QUESTION).astype(np.bool_)
-        return Neighbourhood(before, after, self.attributes.profiles, asks)
+        # One entry more, for the neighbour that is not there.
+        profiles = np.append(self.attributes.profiles, np.uint8(0))
+        return Neighbourhood(before, after, profiles, self.attributes.only_profile, asks)
 
     def _dense_queries(self, probe: Probe) -> list[FloatVector]:
         """What the vector arm looks for: the question, without its framing where all passages are of a chat."""

@@ -49,12 +49,14 @@ class Neighbourhood:
     """What the spread reads of n passages.
 
     :param before: The row before each in its session, and -1 at the end, (n + 1,); likewise `after`.
-    :param profiles: Shape (n,). :param asks: Which turns end with a question mark, (n,).
+    :param profiles: And anything at the end, (n + 1,). :param only_profile: That of all, if they have one.
+    :param asks: Which turns end with a question mark, (n,).
     """
 
-    before: NDArray[np.int32]
-    after: NDArray[np.int32]
+    before: NDArray[np.int64]
+    after: NDArray[np.int64]
     profiles: NDArray[np.uint8]
+    only_profile: Profile | None
     asks: NDArray[np.bool_]
 
 
@@ -192,31 +194,41 @@ class PassageWords:
     def _gained(self, term: TermWeights, corpus: Corpus, near: Neighbourhood) -> Floats:
         """How much more a term weighs in each passage by what its neighbours say of it, (n,)."""
         own = np.zeros(len(self) + 1, dtype=np.float32)  # the last one stands for no neighbour
-        rows = self._owner[term.rows]
-        np.maximum.at(own, rows, term.weights)
+        rows = self._owner[term.rows].astype(np.int64)
+        if self._is_chunked:
+            np.maximum.at(own, rows, term.weights)
+        else:
+            own[rows] = term.weights
         if corpus.rows is not None:
             rows = rows[corpus.rows[term.rows]]
         weights = own[rows]  # a passage of several chunks stands here as often, each time with its greatest weight
-        profiles = np.append(near.profiles, np.uint8(0))
         best = np.zeros_like(own)
         for links, shares, asks in ((near.after, self._back, near.asks[rows]), (near.before, self._forward, None)):
             reached = rows
             for distance in range(len(shares)):
                 reached = links[reached]
-                of = profiles[reached]
+                of = near.profiles[reached] if near.only_profile is None else near.only_profile
                 share = shares[distance][of]
                 if distance == 0 and asks is not None:
                     share = np.where(asks, np.maximum(share, self._after_question[of]), share)
                 best[reached] = np.maximum(best[reached], share * weights)
-        gained = np.maximum(best - own, 0.0)[:-1]
-        return np.asarray(gained, dtype=np.float32)
+        best -= own
+        return np.maximum(best, 0.0, out=best)[:-1]
 
     def _best(self, of_chunks: Floats) -> Floats:
         """The greatest of each passage's chunks."""
         best = np.zeros(len(self), dtype=np.float32)
-        scored = np.flatnonzero(of_chunks)
-        np.maximum.at(best, self._owner[scored], of_chunks[scored])
+        if self._is_chunked:
+            scored = np.flatnonzero(of_chunks)
+            np.maximum.at(best, self._owner[scored], of_chunks[scored])
+        else:
+            best[self._owners()] = of_chunks
         return best
+
+    @property
+    def _is_chunked(self) -> bool:
+        """Whether some passage has several chunks."""
+        return len(self.chunks) > len(self)
 
     def _owners(self) -> NDArray[np.int32]:
         return self._owner[: len(self.chunks)]

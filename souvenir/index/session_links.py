@@ -27,11 +27,11 @@ class SessionLinks:
 
     def __init__(self, row_of: Callable[[int], int | None]) -> None:
         self._row_of = row_of
-        self._before = np.full(_MIN_CAPACITY, NOBODY, dtype=np.int32)
-        self._after = np.full(_MIN_CAPACITY, NOBODY, dtype=np.int32)
+        self._before = np.full(_MIN_CAPACITY, NOBODY, dtype=np.int64)
+        self._after = np.full(_MIN_CAPACITY, NOBODY, dtype=np.int64)
         self._order: dict[Hashable, list[Place]] = {}
 
-    def arrays(self, count: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def arrays(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows before and after each of `count` rows, and `NOBODY` at the end, which is where `NOBODY` points."""
         return self._before[: count + 1], self._after[: count + 1]
 
@@ -86,7 +86,7 @@ class SessionLinks:
             return
         size = max(rows + 1, 2 * len(self._before))
         for name in ("_before", "_after"):
-            grown = np.full(size, NOBODY, dtype=np.int32)
+            grown = np.full(size, NOBODY, dtype=np.int64)
             old = getattr(self, name)
             grown[: len(old)] = old
             setattr(self, name, grown)

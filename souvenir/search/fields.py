@@ -64,9 +64,10 @@ def field_scores(question: Question, columns: PassageColumns, profiles: Profiles
     found: dict[str, Floats] = {}
 
     def add(name: str, of: Callable[[Constants], float], values: Callable[[], NDArray[np.bool_] | Floats]) -> None:
-        by_profile = weights(of)
-        if by_profile.any():
-            scores = by_profile[columns.profiles] * values().astype(np.float32, copy=False)
+        by_profile, only = weights(of), columns.only_profile
+        if by_profile.any() if only is None else by_profile[only]:
+            of_rows = by_profile[columns.profiles] if only is None else by_profile[only]
+            scores = of_rows * values().astype(np.float32, copy=False)
             if scores.any():
                 found[name] = scores
 
