@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -30,7 +32,9 @@ filters = st.builds(
 )
 added = st.tuples(st.integers(1, 8), sources, moments, st.booleans(), st.sampled_from(list(Profile)))
 removed = st.floats(0, 1, exclude_max=True)
-changed = st.builds(OwnerChanged, st.just(PassageKind.MEMORY), st.integers(1, 8), sources, moments, st.booleans())
+changed = st.builds(
+    OwnerChanged, st.just(PassageKind.MEMORY), st.integers(1, 8), sources, moments, st.booleans(), st.booleans()
+)
 
 
 def append(attributes: PassageAttributes, passage: Passage) -> None:
@@ -53,6 +57,19 @@ def test_a_source_is_selected_by_prefix_by_path_or_by_part(match: SourceMatch, p
     assert {name for name in names if source_matches(name, SourceFilter(pattern, match))} == expected
 
 
+def assert_neighbours_are_those_said_together(attributes: PassageAttributes, passages: Mapping[int, Passage]) -> None:
+    """Memories of one source that were given one time, in the order of their ids."""
+    before, after = (array.tolist() for array in attributes.neighbours())
+    row_of = {id_: row for row, id_ in enumerate(attributes.ids.tolist())}
+    expected_before, expected_after = [-1] * (len(passages) + 1), [-1] * (len(passages) + 1)
+    in_order = sorted(passages.values(), key=lambda one: (one.source, one.occurred_at, one.owner_id, one.id))
+    for first, second in pairwise([one for one in in_order if one.dated]):
+        if (first.source, first.occurred_at) == (second.source, second.occurred_at):
+            expected_after[row_of[first.id]] = row_of[second.id]
+            expected_before[row_of[second.id]] = row_of[first.id]
+    assert (before, after) == (expected_before, expected_after)
+
+
 @given(steps=st.lists(added | removed | changed, max_size=60), wanted=filters)
 def test_after_any_changes_the_filters_allow_what_they_would_of_a_plain_list(
     steps: list[tuple[int, str, datetime, bool, Profile] | float | OwnerChanged], wanted: Filters
@@ -65,7 +82,11 @@ def test_after_any_changes_the_filters_allow_what_they_would_of_a_plain_list(
                 for id_, passage in passages.items():
                     if passage.owner_id == step.owner_id:
                         passages[id_] = replace(
-                            passage, source=step.source, occurred_at=step.occurred_at, archived=step.archived
+                            passage,
+                            source=step.source,
+                            occurred_at=step.occurred_at,
+                            archived=step.archived,
+                            dated=step.dated,
                         )
             case float():
                 if passages:
@@ -81,6 +102,7 @@ def test_after_any_changes_the_filters_allow_what_they_would_of_a_plain_list(
     for row, id_ in enumerate(attributes.ids.tolist()):
         assert attributes.row_of(id_) == row
         assert attributes.agrees(row, passages[id_])
+    assert_neighbours_are_those_said_together(attributes, passages)
     allowed = attributes.allowed(wanted, None)
     found = attributes.ids if allowed is None else attributes.ids[allowed]
     assert set(found.tolist()) == {
