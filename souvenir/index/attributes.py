@@ -7,7 +7,7 @@ passage in its session are links between rows (`souvenir.index.session_links`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,6 +177,26 @@ class PassageAttributes:
         return held == stated and all(
             column[row] == value for column, value in zip(self._columns(), self._coded(stated), strict=True)
         )
+
+    def problems(self) -> Iterator[str]:
+        """How what is kept of all rows differs from what the rows say."""
+        linked = SessionLinks(self._row_of.get)
+        linked.reserve(self._size)
+        for row in range(self._size):
+            found = self._session_of(row)
+            if found is not None:
+                linked.insert(row, *found)
+        if not all(map(np.array_equal, self.neighbours(), linked.arrays(self._size))):
+            yield "passages have other neighbours than their sessions say"
+        assistant = _ROLE_CODES[MessageRole.ASSISTANT]
+        held = self._archived_count, self._assistant_count, +self._profile_counts
+        stated = (
+            int(np.count_nonzero(self.archived)),
+            int(np.count_nonzero(self._roles[: self._size] == assistant)),
+            Counter(self.profiles.tolist()),
+        )
+        if held != stated:
+            yield f"(archived, by an assistant, by profile) are {stated} passages, but {held} are counted"
 
     def append(self, new: PassageRow) -> None:
         if self._size == len(self._ids):

@@ -304,6 +304,7 @@ class NamespaceIndex:
                     found.append(f"passage {passage.id} is not indexed")
                     continue
                 found += self._row_problems(row, passage, vector, analyse(passage))
+            found += self.attributes.problems()
             if seen != len(self) or len(self.vectors) != len(self) or len(self.words) != len(self):
                 found.append(
                     f"{seen} passages stored, {len(self)} rows, {len(self.vectors)} vectors, {len(self.words)} texts"

@@ -108,7 +108,7 @@ def test_a_message_more_costs_what_it_cost_at_the_beginning(engine: MemoryEngine
     assert after[new_row].tolist() == [previous, NOBODY]
 
 
-def links(engine: MemoryEngine, scope: Scope) -> NDArray[np.int32]:
+def links(engine: MemoryEngine, scope: Scope) -> NDArray[np.int64]:
     """The rows before and after each row of an agent's messages, (n, 2)."""
     with engine.namespace(scope) as (_, namespace):
         assert namespace is not None

@@ -225,6 +225,18 @@ def test_the_check_names_every_difference_from_what_is_stored(truth: list[Passag
     assert problem in differences(index_of(passage_of(1, "garden")), truth)
 
 
+def test_the_check_names_what_of_all_rows_differs_from_the_rows():
+    passages = [replace(passage_of(id_, "garden"), dated=True) for id_ in range(1, 4)]
+    index = index_of(*passages)
+    assert differences(index, passages) == []
+    before, _ = index.attributes.neighbours()
+    before[2] = 0
+    assert differences(index, passages) == ["passages have other neighbours than their sessions say"]
+    before[2] = 1
+    index.attributes.archived[0] = True
+    assert any("but (0, 0, " in problem for problem in differences(index, passages))
+
+
 def test_searches_beside_updates_see_whole_rows():
     """Every row that a search finds has the cosine of its own text, whatever moves meanwhile."""
     texts = {id_: f"{WORDS[id_ % 8]} number{id_}" for id_ in range(1, 401)}
