@@ -44,7 +44,7 @@ class Rows:
             self.ids[row] = self.ids[last]
         self.ids.pop()
 
-    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         before, after = self.links.arrays(len(self.ids))
         return before.copy(), after.copy()
 
