@@ -72,7 +72,7 @@ class Reranking:
             read = [one.index for one in best if one.index in texts]
             scores = reranker.scores(text, [texts[index] for index in read], timeout_s=until.left_s) if read else ()
         except TimeoutError:
-            log.warning("reranking_late", deadline_ms=round(until.timeout_s * 1000), candidates=len(best))
+            log.info("reranking_late", deadline_ms=round(until.timeout_s * 1000), candidates=len(best))
             return None
         except Exception:
             # The boundary of an extra: the first ranking is of use without it.

@@ -1,7 +1,8 @@
 """OnnxReranker: a cross-encoder in this process, for one search at a time and within a time that the caller gives.
 
 A thread of its own runs the model. A search that is not through in time leaves the queue, or the run that is under way
-for it is stopped: nothing is worked on that nobody waits for.
+for it is stopped: nothing is worked on that nobody waits for. One that would hardly be through, by what searches took
+lately and by how many go before it, is refused at once; else under load all would be begun and none finished.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
+from time import monotonic
 
 from souvenir.embedding.model_folder import ModelFolder
 from souvenir.embedding.session import Stop
@@ -19,7 +21,10 @@ from souvenir.reranking.cross_encoder import RERANKING, CrossEncoder
 from souvenir.settings import Settings
 
 MAX_WAITING = 8
-"""Searches at the model and before it. Who comes when there are so many would hardly be through in time."""
+"""Searches at the model and before it, at most."""
+
+NEWEST_SHARE = 0.2
+"""Of the last search in the estimate of what one takes."""
 
 
 class OnnxReranker:
@@ -46,6 +51,7 @@ class OnnxReranker:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="souvenir-reranking")
         self._under_way: dict[Future[list[float]], Stop] = {}
         self._changing = Lock()
+        self._expected_s = 0.0
         self._closed = False
         watched = instruments or Instruments()
         self._forget_queue = watched.watch_queue("reranking", lambda: len(self._under_way), capacity=MAX_WAITING)
@@ -53,12 +59,12 @@ class OnnxReranker:
     def scores(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
         """The model's raw scores; see `souvenir.reranking.cross_encoder`.
 
-        :raises TimeoutError: If not all are scored in that time, or too many searches go before this one.
+        :raises TimeoutError: If not all are scored in that time, or would hardly be.
         :raises RerankingUnavailable: If the model fails on them.
         :raises ServiceClosing: If it was closed.
         """
         stop = Stop()
-        found = self._begun(query, passages, stop)
+        found = self._begun(query, passages, stop, timeout_s)
         try:
             return found.result(timeout_s)
         except CancelledError as error:
@@ -81,16 +87,34 @@ class OnnxReranker:
         self._worker.shutdown(cancel_futures=True)
         self._forget_queue()
 
-    def _begun(self, query: str, passages: Sequence[str], stop: Stop) -> Future[list[float]]:
+    def _begun(self, query: str, passages: Sequence[str], stop: Stop, timeout_s: float) -> Future[list[float]]:
         with self._changing:
             if self._closed:
                 raise ServiceClosing
-            if len(self._under_way) >= MAX_WAITING:
-                raise TimeoutError(f"{MAX_WAITING} searches wait for the cross-encoder")
-            found = self._worker.submit(self._encoder.scores, query, passages, stop)
+            # Alone it is always tried, so that an estimate which is too high does not stay.
+            before = len(self._under_way)
+            if before >= MAX_WAITING or (before and (before + 1) * self._expected_s > timeout_s):
+                raise TimeoutError(f"{before} searches go before this one")
+            found = self._worker.submit(self._run, query, passages, stop)
             self._under_way[found] = stop
         found.add_done_callback(self._forget)
         return found
+
+    def _run(self, query: str, passages: Sequence[str], stop: Stop) -> list[float]:
+        began = monotonic()
+        try:
+            return self._encoder.scores(query, passages, stop)
+        finally:
+            self._note(monotonic() - began, ended=not stop.is_set)
+
+    def _note(self, took_s: float, *, ended: bool) -> None:
+        """Let a search count in what one takes; a run that was stopped says only that it takes longer."""
+        with self._changing:
+            if ended:
+                share = NEWEST_SHARE if self._expected_s else 1.0
+                self._expected_s += share * (took_s - self._expected_s)
+            else:
+                self._expected_s = max(self._expected_s, took_s)
 
     def _forget(self, found: Future[list[float]]) -> None:
         with self._changing:

@@ -105,7 +105,7 @@ def test_who_comes_when_many_wait_is_refused_at_once_and_closing_fails_those_who
             threads.submit(reranker.scores, "fox", [SLOW], timeout_s=PATIENCE_S) for _ in range(MAX_WAITING)
         ]
         until(lambda: depth(instruments) == MAX_WAITING)
-        with pytest.raises(TimeoutError, match="wait for the cross-encoder"):
+        with pytest.raises(TimeoutError, match=f"{MAX_WAITING} searches go before this one"):
             reranker.scores("fox", ["fox"], timeout_s=PATIENCE_S)
         reranker.close()
         failures = [type(one.exception(PATIENCE_S)) for one in waiting]
@@ -113,6 +113,22 @@ def test_who_comes_when_many_wait_is_refused_at_once_and_closing_fails_those_who
     assert failures.count(RerankingUnavailable) == 1
     with pytest.raises(ServiceClosing):
         reranker.scores("fox", ["fox"], timeout_s=PATIENCE_S)
+
+
+def test_who_would_hardly_be_through_is_refused_at_once_unless_the_model_is_idle(open_reranker: Open, tmp_path: Path):
+    instruments = Instruments()
+    reranker = open_reranker(write_cross_encoder(tmp_path), instruments=instruments)
+    with pytest.raises(TimeoutError):
+        reranker.scores("fox", [SLOW], timeout_s=1.5)
+    until(lambda: depth(instruments) == 0)
+    # Now a search is taken to take 1.5 s; the model is idle, so it is tried all the same.
+    assert reranker.scores("fox", ["fox"], timeout_s=1.0) == [-1.0]
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(reranker.scores, "fox", [SLOW], timeout_s=PATIENCE_S)
+        until(lambda: depth(instruments) == 1)
+        with pytest.raises(TimeoutError, match="1 searches go before this one"):
+            reranker.scores("fox", ["fox"], timeout_s=1.0)
+        reranker.close()
 
 
 def depth(instruments: Instruments) -> float | None:

@@ -1,0 +1,28 @@
+"""Pairs as the tokenizer of the shipped model makes them by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from souvenir.embedding.model_folder import ModelFolder
+from souvenir.embedding.specs import DEFAULT_MODELS
+from souvenir.reranking.cross_encoder import RERANKING
+from souvenir.reranking.pairs import PairTokenizer
+from souvenir.settings import ROOT, EmbedProvider
+
+FOLDER = DEFAULT_MODELS[EmbedProvider.ONNX]
+QUESTION = "What did Zoë's grandmother bake, and when?"
+PASSAGES = ["Zoë: my grandmother baked strudel in May 2023 🥧", "", "x" * 600, "one two three " * 400]
+
+
+def test_a_pair_is_what_the_tokenizer_makes_of_two_texts_cut_after_the_window_from_the_second():
+    own = Tokenizer.from_file(str(ROOT / Path(FOLDER) / "tokenizer.json"))
+    own.no_padding()
+    own.enable_truncation(256, strategy="only_second")
+    pairs = PairTokenizer(ModelFolder.find(RERANKING, FOLDER, None, None)).pairs(QUESTION, PASSAGES)
+    assert [len(pair) for pair in pairs][-1] == 256
+    for pair, passage in zip(pairs, PASSAGES, strict=True):
+        expected = own.encode(QUESTION, passage)
+        assert (list(pair.ids), list(pair.types)) == (expected.ids, expected.type_ids)
