@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -59,15 +60,23 @@ def progress(text: str) -> None:
     print(f"{datetime.now(UTC):%H:%M:%S} {text}", flush=True)
 
 
+def commit() -> str:
+    """The commit that is measured, as `git describe` names it: with `-dirty` if files differ from it."""
+    describe = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(describe, cwd=RESULTS_DIR.parent, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
 def write_results(benchmark: str, figures: Mapping[str, Any], targets: Sequence[Target] = ()) -> Path:
     """Keep a run as JSON, with what it ran on."""
     RESULTS_DIR.mkdir(exist_ok=True)
-    now = datetime.now(UTC)
-    path = RESULTS_DIR / f"{benchmark}_{now:%Y%m%d_%H%M%S}.json"
+    now, measured = datetime.now(UTC), commit()
+    path = RESULTS_DIR / f"{benchmark}_{measured.replace('/', '-')}_{now:%Y%m%d_%H%M%S}.json"
     document = {
         "benchmark": benchmark,
+        "commit": measured,
         "at": now.isoformat(timespec="seconds"),
-        "arguments": sys.argv[1:],
+        "command": ["python", "-m", f"benchmarks.{benchmark}", *sys.argv[1:]],
         "machine": {"cores": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()},
         "libraries": {name: version(name) for name in MEASURED_LIBRARIES},
         "targets": [{**asdict(target), "met": target.met} for target in targets],

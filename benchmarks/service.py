@@ -10,7 +10,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -114,19 +116,27 @@ class Client:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
         self._headers = {} if key is None else {"X-API-Key": key}
 
-    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def call(self, method: str, path: str, body: Any = None, *, namespace: str | None = None) -> tuple[int, Any]:
         """Status and parsed answer.
 
         :raises OSError: If no whole answer came; the request may or may not have been carried out.
         """
-        return self._send(method, path, None if body is None else json.dumps(body), "application/json")
+        headers = {} if namespace is None else {"X-Namespace": namespace}
+        return self._send(method, path, None if body is None else json.dumps(body), "application/json", headers)
 
     def send_lines(self, path: str, lines: str) -> tuple[int, Any]:
         """Post NDJSON; as `call`."""
         return self._send("POST", path, lines.encode(), "application/x-ndjson")
 
-    def _send(self, method: str, path: str, body: str | bytes | None, content_type: str) -> tuple[int, Any]:
-        headers = self._headers | ({} if body is None else {"Content-Type": content_type})
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: str | bytes | None,
+        content_type: str,
+        further: Mapping[str, str] = MappingProxyType({}),
+    ) -> tuple[int, Any]:
+        headers = {**self._headers, **further, **({} if body is None else {"Content-Type": content_type})}
         try:
             self._connection.request(method, path, body, headers)
             response = self._connection.getresponse()
