@@ -364,8 +364,39 @@ class ArmCandidate:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """From `since` to `until`, both inclusive, None being open; or of every year a `month`, or a `day` of it."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    month: int | None = None
+    day: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimeUse:
+    """What a search made of the times in its text.
+
+    :param phrases: The words that were read.
+    :param boosted: What occurred in any of these has the score's part `period`.
+    :param near: What occurred near to any of these days has its part `day`.
+    :param filtered: Nothing outside of it was searched; None: the text filters nothing.
+    :param recency: The weight of recency that the text asks for; None: the caller's.
+    """
+
+    phrases: tuple[str, ...]
+    boosted: tuple[TimeSpan, ...] = ()
+    near: tuple[TimeSpan, ...] = ()
+    filtered: TimeSpan | None = None
+    recency: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
-    """`degraded` names the arms that could not run, and `rerank`; empty means that nothing was left out."""
+    """`degraded` names the arms that could not run, and `rerank`; empty means that nothing was left out.
+
+    `time` is None where the text says nothing of when, or was not to be read for it.
+    """
 
     query: str
     hits: tuple[Hit, ...]
@@ -375,6 +406,7 @@ class SearchResult:
     lexical_candidates: tuple[ArmCandidate, ...] = ()
     filtered_by_source: int = 0
     repairs: Mapping[str, str] = field(default_factory=dict)
+    time: TimeUse | None = None
 
 
 class AddAction(StrEnum):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from souvenir.api.fields import optional_wire_time
 from souvenir.api.search_models import HIT_EXAMPLE, SearchHit, SearchRequest, hit_fields
 from souvenir.search.ranking import RRF_K, rrf_shares
-from souvenir.types import ArmCandidate, Fusion, Memory, ScoreParts, SearchResult
+from souvenir.types import ArmCandidate, Fusion, Memory, ScoreParts, SearchResult, TimeSpan, TimeUse, Weights
 
 CANDIDATE_TEXT_CHARS = 200
 """Shown of a candidate's text."""
@@ -105,6 +107,40 @@ class GraphUse(BaseModel):
     ppr_alpha: float
 
 
+class TimePeriod(BaseModel):
+    """From `since` to `until`, or a month or a day of every year."""
+
+    since: str | None = Field(default=None, description="Null: open.")
+    until: str | None = Field(default=None, description="Inclusive. Null: open.")
+    month: int | None = None
+    day: int | None = None
+
+    @classmethod
+    def of(cls, span: TimeSpan) -> TimePeriod:
+        since, until = optional_wire_time(span.since), optional_wire_time(span.until)
+        return cls(since=since, until=until, month=span.month, day=span.day)
+
+
+class TimeReading(BaseModel):
+    """What was made of the times that the query names."""
+
+    phrases: list[str] = Field(description="The words that were read.")
+    boosted: list[TimePeriod] = Field(description="What occurred in any of these has the part `period`.")
+    near: list[TimePeriod] = Field(description="What occurred near to any of these days has the part `day`.")
+    filtered: TimePeriod | None = Field(description="Nothing outside of it was searched. Null: no filter.")
+    recency_weight: float | None = Field(description="Set because the query asks for the latest. Null: not set.")
+
+    @classmethod
+    def of(cls, use: TimeUse) -> TimeReading:
+        return cls(
+            phrases=list(use.phrases),
+            boosted=[TimePeriod.of(span) for span in use.boosted],
+            near=[TimePeriod.of(span) for span in use.near],
+            filtered=None if use.filtered is None else TimePeriod.of(use.filtered),
+            recency_weight=use.recency,
+        )
+
+
 class SearchExplanation(BaseModel):
     fusion: str = Field(description="`sum` or `rrf`, as the setting SEARCH_FUSION says.")
     candidates_considered: int
@@ -115,6 +151,7 @@ class SearchExplanation(BaseModel):
     scoring_weights: ScoringWeights
     rrf_k: int
     repairs: dict[str, str] = Field(description="Words of the query that nobody wrote, and what was read instead.")
+    time: TimeReading | None = Field(description="Null: the query says nothing of when, or `auto_intent` is off.")
     graph: GraphUse
 
 
@@ -128,6 +165,13 @@ _EXPLAIN_EXAMPLE: dict[str, Any] = {
     "scoring_weights": {"vector": 0.63, "bm25": 0.27, "recency": 0.0, "feedback": 0.1, "confidence": 0.0},
     "rrf_k": RRF_K,
     "repairs": {"bililng": "bill"},
+    "time": {
+        "phrases": ["May 2026"],
+        "boosted": [{"since": "2026-05-01T00:00:00.000000+00:00", "until": "2026-05-31T23:59:59.999999+00:00"}],
+        "near": [],
+        "filtered": None,
+        "recency_weight": None,
+    },
     "graph": {
         "enabled": False,
         "graph_weight": 0.1,
@@ -146,7 +190,7 @@ class ExplainResponse(BaseModel):
         json_schema_extra={
             "examples": [
                 {
-                    "query": "which database does bililng use",
+                    "query": "which database did bililng use in May 2026",
                     "results": [{**HIT_EXAMPLE, "explanation": _EXPLANATION_EXAMPLE}],
                     "count": 1,
                     "degraded": [],
@@ -190,9 +234,10 @@ def _search_explanation(
         bm25_candidates=_candidates(result.lexical_candidates, candidates),
         filtered_by_source=result.filtered_by_source,
         filtered_by_auth=0,
-        scoring_weights=ScoringWeights(**rrf_shares(request.weights())),
+        scoring_weights=ScoringWeights(**rrf_shares(_weights(request, result))),
         rrf_k=RRF_K,
         repairs=dict(result.repairs),
+        time=None if result.time is None else TimeReading.of(result.time),
         graph=GraphUse(
             enabled=False,
             graph_weight=request.graph_weight,
@@ -204,6 +249,11 @@ def _search_explanation(
             ppr_alpha=0.0,
         ),
     )
+
+
+def _weights(request: SearchRequest, result: SearchResult) -> Weights:
+    asked = None if result.time is None else result.time.recency
+    return request.weights() if asked is None else replace(request.weights(), recency=asked)
 
 
 def _candidates(found: tuple[ArmCandidate, ...], memories: Mapping[int, Memory]) -> list[Candidate]:

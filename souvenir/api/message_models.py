@@ -129,6 +129,14 @@ class SearchMessagesRequest(BaseModel):
     exclude_session_id: Annotated[
         SessionId | None, Field(description="Not of this session, such as the running one.")
     ] = None
+    auto_intent: Annotated[
+        bool,
+        Field(
+            description="Read what the query says of when: what is of that time scores higher. Asking when something "
+            "was said fills `since` and `until` if neither is given; asking for the latest weighs recency."
+        ),
+    ] = True
+    reference_date: Annotated[Moment | None, Field(description="What counts as now for times in the query.")] = None
 
     def query_of(self, limit: int) -> MessageQuery:
         return MessageQuery(
@@ -140,6 +148,8 @@ class SearchMessagesRequest(BaseModel):
             since=self.since,
             until=self.until,
             exclude_session_id=self.exclude_session_id,
+            auto_intent=self.auto_intent,
+            now=self.reference_date,
         )
 
 

@@ -23,6 +23,14 @@ from souvenir.moments import utc_now
 from souvenir.sources import is_visible
 from souvenir.types import Filters, Hit, Scope, SearchQuery, SearchResult, SourceFilter, SourceMatch, Weights
 
+REFERENCE_DATE = "What counts as now, for times in the query, recency and confidence."
+
+AUTO_INTENT = (
+    "Read what the query says of when, such as `in May 2023` or `last week`: what is of that time scores higher. "
+    "Asking when something was said (`what did I tell you yesterday`) fills `since` and `until` if neither is given; "
+    "asking for the latest sets `recency_weight` to 0.2 if it is 0."
+)
+
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -47,7 +55,7 @@ class SearchRequest(BaseModel):
     confidence_weight: Share = Field(default=0.0, description="Added times the confidence.")
     feedback_weight: Share = Field(default=0.1, description="Kept back in `rrf_score`; no feedback is recorded yet.")
     graph_weight: Share = Field(default=0.1, description="Above 0 the graph's fields are sent; links do not score yet.")
-    auto_intent: bool = Field(default=True, description="Accepted; times in the query are not read yet.")
+    auto_intent: bool = Field(default=True, description=AUTO_INTENT)
     include_archived: bool = Field(default=False, description="Also what was archived or superseded.")
     source: OptionalSource = Field(default="", description="Accepted and not used; `source_prefix` filters.")
     source_prefix: OptionalSource | None = Field(default=None, description="Sources that begin with this.")
@@ -65,7 +73,7 @@ class SearchRequest(BaseModel):
         default=None, description="Earliest `document_at`, or `created_at` where there is none."
     )
     until: EndMoment | None = Field(default=None, description="Latest; a date alone includes that whole day.")
-    reference_date: Moment | None = Field(default=None, description="What counts as now for recency and confidence.")
+    reference_date: Moment | None = Field(default=None, description=REFERENCE_DATE)
 
     @model_validator(mode="after")
     def _one_kind_of_source_filter(self) -> Self:
@@ -88,6 +96,7 @@ class SearchRequest(BaseModel):
             now=self.reference_date,
             weights=self.weights(),
             explain=explain,
+            auto_intent=self.auto_intent,
             filters=Filters(
                 sources=self._sources(),
                 since=self.since,

@@ -49,6 +49,7 @@ class MessageQuery:
     """A search of messages; every filter applies before the best `limit` are chosen.
 
     :param without_topics: Messages that are flagged with one of these sensitive topics are not found.
+    :param auto_intent: Read times in the text, relative to `now` or the clock.
     """
 
     text: str
@@ -60,6 +61,8 @@ class MessageQuery:
     until: datetime | None = None
     exclude_session_id: str | None = None
     without_topics: tuple[str, ...] = ()
+    auto_intent: bool = True
+    now: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +229,8 @@ class Conversations:
             filters = _filters(connection, agent.namespace_id, query)
         if filters is None:
             return MessageSearch(())
-        found = self._engine.recall(scope, PassageKind.MESSAGE, SearchQuery(query.text, query.limit, filters=filters))
+        asked = SearchQuery(query.text, query.limit, filters=filters, auto_intent=query.auto_intent, now=query.now)
+        found = self._engine.recall(scope, PassageKind.MESSAGE, asked)
         if found is None:
             return MessageSearch(())
         with self._engine.namespace(scope) as (connection, _):

@@ -27,6 +27,7 @@ from souvenir.search.fields import Question, field_scores
 from souvenir.search.framing import without_framing
 from souvenir.search.profiles import LEGIBLE_SHARE
 from souvenir.search.ranking import Evidence, Ranked, rank_by_similarity, rank_owners
+from souvenir.search.time_intent import TimeIntent, time_intent
 from souvenir.types import (
     ArmCandidate,
     Embedder,
@@ -37,6 +38,7 @@ from souvenir.types import (
     ScoreParts,
     SearchQuery,
     SearchResult,
+    TimeUse,
 )
 
 T = TypeVar("T")
@@ -64,6 +66,7 @@ class Found:
     ranked: Sequence[Ranked]
     degraded: tuple[str, ...]
     legible: bool
+    time: TimeUse | None = None
 
     @property
     def owner_ids(self) -> list[int]:
@@ -84,6 +87,7 @@ class Found:
             lexical_candidates=self._arm(self.candidates.lexical),
             filtered_by_source=self.candidates.excluded,
             repairs=self.candidates.repairs,
+            time=self.time,
         )
 
     def _arm(self, scores: NDArray[np.float64]) -> tuple[ArmCandidate, ...]:
@@ -145,13 +149,16 @@ class Recall:
         :raises Overloaded: If too many searches go before this one.
         :raises DeadlineExceeded: If nobody waits for it any more.
         """
+        intent, time = time_intent(query.text, now) if query.auto_intent else None, None
+        if intent is not None:
+            query, time = intent.applied_to(query)
         with self._instruments.stage(Stage.SEARCH_EMBED):
-            probe = self._probe(query, owner_ids)
+            probe = self._probe(query, owner_ids, intent)
         with self._instruments.stage(Stage.SEARCH_WAIT):
             if not self._slots.acquire(timeout=time_left(SLOT_WAIT_S)):
                 raise Overloaded("Too many searches are waiting; try again in a moment")
         try:
-            return self._find(query, probe, now)
+            return replace(self._find(query, probe, now), time=time)
         finally:
             self._slots.release()
 
@@ -170,7 +177,7 @@ class Recall:
                 return Found(query, candidates, ranked, degraded, legible)
             probe = replace(probe, candidate_count=4 * probe.candidate_count)
 
-    def _probe(self, query: SearchQuery, owner_ids: Sequence[int] | None) -> Probe:
+    def _probe(self, query: SearchQuery, owner_ids: Sequence[int] | None, time: TimeIntent | None) -> Probe:
         text = query.text
         vector = unframed = words = None
         if query.hybrid:
@@ -188,11 +195,11 @@ class Recall:
             candidate_count=CANDIDATE_COUNT,
             explain=query.explain,
             unframed=unframed,
-            fields=self._fields(query) if query.hybrid else None,
+            fields=self._fields(query, time) if query.hybrid else None,
         )
 
-    def _fields(self, query: SearchQuery) -> Callable[[PassageColumns], FieldScores]:
-        question = Question.of(query.text, role=query.weights.role)
+    def _fields(self, query: SearchQuery, time: TimeIntent | None) -> Callable[[PassageColumns], FieldScores]:
+        question = Question.of(query.text, role=query.weights.role, time=time)
         return partial(field_scores, question, profiles=self._analyser.profiles)
 
     def _candidates(self, probe: Probe) -> tuple[Candidates, Probe]:

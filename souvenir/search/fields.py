@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from souvenir.passages import FieldScores, PassageColumns, TurnFlag
 from souvenir.search.framing import asks_the_assistant
 from souvenir.search.profiles import Constants, Profiles
+from souvenir.search.time_intent import TimeIntent
 from souvenir.types import Profile
 
 _WHEN = re.compile(r"\s*when|.*\b(?:what|which) (?:date|year|month)", re.IGNORECASE | re.DOTALL)
@@ -30,6 +31,7 @@ class Question:
     """What a question asks for.
 
     :param role: The caller's weight of what the user said; None: the profile's.
+    :param time: What it says of when, if it is read for it.
     """
 
     asks_when: bool
@@ -37,26 +39,22 @@ class Question:
     asks_who: bool
     asks_the_assistant: bool
     role: float | None = None
+    time: TimeIntent | None = None
 
     @classmethod
-    def of(cls, text: str, *, role: float | None = None) -> Question:
+    def of(cls, text: str, *, role: float | None = None, time: TimeIntent | None = None) -> Question:
         return cls(
             asks_when=_WHEN.match(text) is not None,
             asks_how_many=_HOW_MANY.search(text) is not None,
             asks_who=_WHO.match(text) is not None,
             asks_the_assistant=asks_the_assistant(text),
             role=role,
+            time=time,
         )
 
 
 def field_scores(question: Question, columns: PassageColumns, profiles: Profiles) -> FieldScores:
     """The terms that are not zero throughout, by name; see `Constants` for what each is."""
-
-    def weights(of: Callable[[Constants], float]) -> Floats:
-        by_profile = np.zeros(len(Profile), dtype=np.float32)
-        for profile, constants in profiles.items():
-            by_profile[profile] = of(constants)
-        return by_profile
 
     def flagged(flag: TurnFlag) -> NDArray[np.bool_]:
         return (columns.flags & flag).astype(np.bool_)
@@ -64,7 +62,7 @@ def field_scores(question: Question, columns: PassageColumns, profiles: Profiles
     found: dict[str, Floats] = {}
 
     def add(name: str, of: Callable[[Constants], float], values: Callable[[], NDArray[np.bool_] | Floats]) -> None:
-        by_profile, only = weights(of), columns.only_profile
+        by_profile, only = _by_profile(profiles, of), columns.only_profile
         if by_profile.any() if only is None else by_profile[only]:
             of_rows = by_profile[columns.profiles] if only is None else by_profile[only]
             scores = of_rows * values().astype(np.float32, copy=False)
@@ -84,7 +82,18 @@ def field_scores(question: Question, columns: PassageColumns, profiles: Profiles
         add("number", lambda row: row.number, lambda: flagged(TurnFlag.NUMBER))
     if question.asks_who:
         add("name", lambda row: row.name, lambda: flagged(TurnFlag.NAME))
+    time = question.time
+    if time is not None:
+        add("period", lambda row: row.period, lambda: time.within(columns.occurred_us))
+        add("day", lambda row: row.day, lambda: time.near_to(columns.occurred_us))
     return found
+
+
+def _by_profile(profiles: Profiles, of: Callable[[Constants], float]) -> Floats:
+    weights = np.zeros(len(Profile), dtype=np.float32)
+    for profile, constants in profiles.items():
+        weights[profile] = of(constants)
+    return weights
 
 
 def _role(constants: Constants, question: Question) -> float:

@@ -79,6 +79,8 @@ class Constants:
 
 Profiles = Mapping[Profile, Constants]
 
+# The weights of a named time are measured for talks and facts. Documents and chats have those of facts: the labelled
+# questions to documents name no time, and of those to chats (BEAM) one names a date, which is right either way.
 PROFILES: Profiles = MappingProxyType(
     {
         Profile.FACT: Constants(
@@ -89,7 +91,7 @@ PROFILES: Profiles = MappingProxyType(
             period=0.4,
             day=0.05,
         ),
-        Profile.DOC: Constants(k1=1.2, b=0.75, dense=1.3),
+        Profile.DOC: Constants(k1=1.2, b=0.75, dense=1.3, period=0.4, day=0.05),
         Profile.TALK: Constants(
             k1=0.9,
             b=0.15,
@@ -104,7 +106,7 @@ PROFILES: Profiles = MappingProxyType(
             period=0.45,
             day=0.05,
         ),
-        Profile.CHAT: Constants(k1=0.9, b=0.4, dense=1.3, chunk_tokens=64, role=0.4),
+        Profile.CHAT: Constants(k1=0.9, b=0.4, dense=1.3, chunk_tokens=64, role=0.4, period=0.4, day=0.05),
     }
 )
 

@@ -14,14 +14,15 @@ The rule, and why:
   "messages from last week", "our conversation on 8 May". It holds for the exact days, and only if nothing else in the
   question names a time. "What did I tell you about my trip in May" names the trip's time, and is a boost.
 - "latest", "newest" and "most recent" give recency its weight, unless the question names a time.
-- What the caller sets wins: a `since` or `until` of theirs is kept, and so is their weight of recency.
+- What the caller sets wins: with a `since` or an `until` of theirs the text filters nothing, and a weight of recency
+  that is not 0 stays.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 
 import numpy as np
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 from souvenir.moments import EPOCH
 from souvenir.search.time_dates import DAY, Days, Period, Phrase, Yearly, latest, month_of
 from souvenir.search.time_phrases import find_phrases, readable
+from souvenir.types import SearchQuery, TimeSpan, TimeUse
 
 RECENCY_WEIGHT = 0.2
 """Of a question for the latest, where the caller sets none."""
@@ -65,17 +67,27 @@ class TimeIntent:
     asked: Days | None = None
     latest: bool = False
 
-    @property
-    def since(self) -> datetime | None:
-        """The first moment of the days that are asked for; None if all before are."""
-        return None if self.asked is None or self.asked.first == date.min else _midnight(self.asked.first)
+    def applied_to(self, query: SearchQuery) -> tuple[SearchQuery, TimeUse]:
+        """The query with the filter and the weight that its text asks for, and what that was.
 
-    @property
-    def until(self) -> datetime | None:
-        """Their last moment; None if all after are."""
-        if self.asked is None or self.asked.end == date.max:
-            return None
-        return _midnight(self.asked.end) - timedelta(microseconds=1)
+        A search by meaning alone has no sum to add to, and is filtered only.
+        """
+        filters, weights = query.filters, query.weights
+        filtered = None
+        if self.asked is not None and filters.since is None and filters.until is None:
+            filtered = _span(self.asked)
+            filters = replace(filters, since=filtered.since, until=filtered.until)
+        recency = RECENCY_WEIGHT if self.latest and query.hybrid and not weights.recency else None
+        if recency is not None:
+            weights = replace(weights, recency=recency)
+        use = TimeUse(
+            phrases=self.phrases,
+            boosted=tuple(_span(period) for period in self.periods if query.hybrid),
+            near=tuple(_span(day) for day in self.near if query.hybrid),
+            filtered=filtered,
+            recency=recency,
+        )
+        return replace(query, filters=filters, weights=weights), use
 
     def within(self, occurred_us: Integers) -> Floats:
         """1 for what happened in one of the periods, else 0.
@@ -204,6 +216,15 @@ def _asked(text: str, phrases: Sequence[Phrase], today: date) -> Days | None:
     if _SAID.search(lowered[: phrase.start]) or _SAID_AFTER.match(lowered, phrase.end):
         return latest(phrase.periods[0], today)
     return None
+
+
+def _span(period: Period) -> TimeSpan:
+    if isinstance(period, Yearly):
+        return TimeSpan(month=period.month, day=period.day)
+    return TimeSpan(
+        since=None if period.first == date.min else _midnight(period.first),
+        until=None if period.end == date.max else _midnight(period.end) - timedelta(microseconds=1),
+    )
 
 
 def _midnight(day: date) -> datetime:

@@ -250,7 +250,8 @@ class ConversationMachine(RuleBasedStateMachine):
 
     def ask(self, scope: Scope, stored: list[Message], query: SearchQuery, told: Message | None, number: int) -> None:
         """As callers ask: by the names of sessions and users."""
-        asked = MessageQuery(query.text, query.top_k, since=query.filters.since, until=query.filters.until)
+        since, until = query.filters.since, query.filters.until
+        asked = MessageQuery(query.text, query.top_k, since=since, until=until, now=NOW)
         filters = query.filters
         if told is not None and number % 3 == 0:
             asked = replace(asked, session_id=told.session_id, role=told.role)

@@ -70,6 +70,6 @@ TABLE = {
         period=0.4,
         day=0.05,
     ),
-    Profile.DOC: Constants(k1=1.2, b=0.75, dense=1.3),
-    Profile.CHAT: Constants(k1=0.9, b=0.4, dense=1.3, chunk_tokens=64, role=0.4),
+    Profile.DOC: Constants(k1=1.2, b=0.75, dense=1.3, period=0.4, day=0.05),
+    Profile.CHAT: Constants(k1=0.9, b=0.4, dense=1.3, chunk_tokens=64, role=0.4, period=0.4, day=0.05),
 }

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from souvenir.index.analyser import Analyser
 from souvenir.search.framing import asks_the_assistant, without_framing
+from souvenir.search.time_intent import TimeIntent, time_intent
 from souvenir.sources import is_visible
 from souvenir.types import Embedder, Filters, MessageRole, Profile, SearchQuery, SourceFilter, SourceMatch, TurnFilter
-from tests.reference import cues
+from tests.reference import cues, times
 from tests.reference.constants import CONFIDENCE_HALF_LIFE_DAYS, MEAN_PRIOR_ROWS, TABLE, Constants
 from tests.reference.passages import Passages, SlowPassage
 from tests.reference.words import Words
@@ -43,7 +44,10 @@ class ReferenceSearch:
         seen = [passage for passage in stored if is_visible(passage.source, paths)]
         if not seen:
             return []
-        asked = Asked(seen, query, self._embedder, self._analyser, now)
+        intent = time_intent(query.text, now) if query.auto_intent else None
+        if intent is not None:
+            query = times.limited(query, intent)
+        asked = Asked(seen, query, self._embedder, self._analyser, now, intent)
         best: dict[int, SlowHit] = {}
         for at, passage in enumerate(seen):
             similarity = cosine(passage.vector, asked.vector)
@@ -60,11 +64,18 @@ class Asked:
     """A query, and the statistics of the passages that it is asked of."""
 
     def __init__(
-        self, passages: Sequence[SlowPassage], query: SearchQuery, embedder: Embedder, analyser: Analyser, now: datetime
+        self,
+        passages: Sequence[SlowPassage],
+        query: SearchQuery,
+        embedder: Embedder,
+        analyser: Analyser,
+        now: datetime,
+        intent: TimeIntent | None,
     ) -> None:
         self._passages = passages
         self._query = query
         self._now = now
+        self._intent = intent or TimeIntent(())
         self._words = Words(passages)
         self._mean = np.sum([passage.vector for passage in passages], axis=0) / (len(passages) + MEAN_PRIOR_ROWS)
         self.vector = embedder.embed_query(query.text).astype(np.float64)
@@ -103,6 +114,8 @@ class Asked:
             "time_word": constants.time_word * (cues.asks_when(question) and cues.has_time_word(text)),
             "number": constants.number * (cues.asks_how_many(question) and cues.has_number(text)),
             "name": constants.name * (cues.asks_for_a_name(question) and cues.has_name(text)),
+            "period": constants.period * times.within(self._intent.periods, passage.occurred_at.date()),
+            "day": constants.day * times.near_to(self._intent.near, passage.occurred_at.date()),
         }
 
     def _role(self, constants: Constants) -> float:

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from souvenir.moments import to_us
 from souvenir.search.time_dates import Days, Period, Yearly
-from souvenir.search.time_intent import DAYS_AFTER, DAYS_BEFORE, TimeIntent, time_intent
+from souvenir.search.time_intent import TimeIntent, time_intent
 from souvenir.search.time_phrases import MAX_READ_CHARS, find_phrases, readable
+from souvenir.types import Filters, SearchQuery, TimeSpan, Weights
+from tests.reference import times
 
 NOW = datetime(2023, 6, 15, 12, 30, tzinfo=UTC)
 """A Thursday."""
@@ -277,22 +279,8 @@ def test_the_arrays_equal_a_slow_reading_of_the_calendar(
     intent = TimeIntent((), tuple(named_periods), tuple(named_days))
     occurred_us = np.array([to_us(moment.replace(tzinfo=UTC)) for moment in moments], dtype=np.int64)
     days = [moment.date() for moment in moments]
-    assert intent.within(occurred_us).tolist() == [float(any(holds(one, day) for one in named_periods)) for day in days]
-    assert intent.near_to(occurred_us) == pytest.approx([nearness(named_days, day) for day in days])
-
-
-def holds(period: Period, day: date) -> bool:
-    return period.first <= day < period.end if isinstance(period, Days) else day.month == period.month
-
-
-def nearness(named_days: list[Period], day: date) -> float:
-    about = [day - timedelta(days=after) for after in range(-DAYS_BEFORE, DAYS_AFTER + 1)]
-    found = [abs((day - one).days) for one in about if any(is_day(period, one) for period in named_days)]
-    return float(np.exp(-min(found) / 4)) if found else 0.0
-
-
-def is_day(period: Period, day: date) -> bool:
-    return period.first == day if isinstance(period, Days) else (period.month, period.day) == (day.month, day.day)
+    assert intent.within(occurred_us).tolist() == [times.within(named_periods, day) for day in days]
+    assert intent.near_to(occurred_us) == pytest.approx([times.near_to(named_days, day) for day in days])
 
 
 # --- what filters ---------------------------------------------------------------------------------------------------
@@ -319,9 +307,10 @@ def is_day(period: Period, day: date) -> bool:
 def test_asking_when_something_was_said_limits_the_search_to_those_days(
     text: str, since: str | None, until: str | None
 ):
-    intent = intent_of(text)
-    assert intent.since == (since and datetime.fromisoformat(since).replace(tzinfo=UTC))
-    assert intent.until == (until and datetime.fromisoformat(until).replace(tzinfo=UTC))
+    query, use = intent_of(text).applied_to(SearchQuery(text))
+    assert query.filters.since == (since and datetime.fromisoformat(since).replace(tzinfo=UTC))
+    assert query.filters.until == (until and datetime.fromisoformat(until).replace(tzinfo=UTC))
+    assert use.filtered == TimeSpan(query.filters.since, query.filters.until)
 
 
 @pytest.mark.parametrize(
@@ -339,16 +328,27 @@ def test_asking_when_something_was_said_limits_the_search_to_those_days(
     ],
 )
 def test_any_other_time_is_a_boost_and_no_filter(text: str):
-    intent = intent_of(text)
-    assert intent.periods
-    assert (intent.asked, intent.since, intent.until) == (None, None, None)
+    query, use = intent_of(text).applied_to(SearchQuery(text))
+    assert use.boosted
+    assert (query, use.filtered) == (SearchQuery(text), None)
+
+
+@pytest.mark.parametrize("own", [Filters(since=NOW), Filters(until=NOW)])
+def test_what_the_caller_limits_the_text_does_not_limit(own: Filters):
+    text = "What did I tell you yesterday?"
+    query, use = intent_of(text).applied_to(SearchQuery(text, filters=own))
+    assert (query.filters, use.filtered) == (own, None)
 
 
 @pytest.mark.parametrize("text", ["the latest news on billing", "Most recent deploy?", "which is the newest key"])
 def test_asking_for_the_latest_is_seen(text: str):
-    intent = intent_of(text)
-    assert intent.latest
-    assert not intent.periods
+    query, use = intent_of(text).applied_to(SearchQuery(text))
+    assert (query.weights.recency, use.recency, use.boosted) == (0.2, 0.2, ())
+
+
+def test_a_weight_of_recency_that_the_caller_gives_stays():
+    query, use = intent_of("the latest").applied_to(SearchQuery("the latest", weights=Weights(recency=0.7)))
+    assert (query.weights.recency, use.recency) == (0.7, None)
 
 
 def test_asking_for_the_latest_of_a_time_asks_for_that_time():
@@ -379,7 +379,9 @@ def test_no_text_at_no_time_raises_or_takes_long(text: str, now: datetime):
         occurred_us = at("0001-01-01", "2023-05-08", "9999-12-31")
         assert set(intent.within(occurred_us)) <= {0.0, 1.0}
         assert ((intent.near_to(occurred_us) >= 0) & (intent.near_to(occurred_us) <= 1)).all()
-        assert intent.since is None or intent.until is None or intent.since <= intent.until
+        query, _ = intent.applied_to(SearchQuery(text))
+        since, until = query.filters.since, query.filters.until
+        assert since is None or until is None or since < until
         assert all(phrase.strip() == phrase and phrase for phrase in intent.phrases)
 
 
