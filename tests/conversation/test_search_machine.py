@@ -114,6 +114,11 @@ drafts = st.builds(
 )
 
 
+def of_agent(scope: Scope, said: list[MessageDraft]) -> list[MessageDraft]:
+    """Nobody has a name who talks with Ben's agent, so that all of its messages are of a chat."""
+    return said if scope is ANN else [replace(draft, speaker=None) for draft in said]
+
+
 class ConversationMachine(RuleBasedStateMachine):
     """What is stored is read from the database, whose rows other tests hold; the slow search ranks it."""
 
@@ -136,7 +141,7 @@ class ConversationMachine(RuleBasedStateMachine):
         self.open(roomy)
         self.opened.callback(lambda: self.engine.close())  # noqa: PLW0108 - a restart opens another
         for scope in (ANN, BEN):
-            self.conversations.add(scope, said)
+            self.say(scope, said)
 
     def open(self, roomy: bool) -> None:
         """Without room, an agent's index is dropped as soon as that of the other one is loaded."""
@@ -162,11 +167,11 @@ class ConversationMachine(RuleBasedStateMachine):
 
     @rule(scope=scopes, said=st.lists(drafts, min_size=1, max_size=4))
     def say(self, scope: Scope, said: list[MessageDraft]) -> None:
-        self.conversations.add(scope, said)
+        self.conversations.add(scope, of_agent(scope, said))
 
     @rule(scope=scopes, said=st.lists(drafts, min_size=1, max_size=2), session=st.sampled_from(["s1", "s2"]))
     def say_unindexed(self, scope: Scope, said: list[MessageDraft], session: str) -> None:
-        self.conversations.append(scope, session, said)
+        self.conversations.append(scope, session, of_agent(scope, said))
 
     @rule(scope=scopes)
     def index_pending(self, scope: Scope) -> None:
@@ -250,8 +255,14 @@ class ConversationMachine(RuleBasedStateMachine):
 
     def ask(self, scope: Scope, stored: list[Message], query: SearchQuery, told: Message | None, number: int) -> None:
         """As callers ask: by the names of sessions and users."""
-        since, until = query.filters.since, query.filters.until
-        asked = MessageQuery(query.text, query.top_k, since=since, until=until, now=NOW)
+        asked = MessageQuery(
+            query.text,
+            query.top_k,
+            since=query.filters.since,
+            until=query.filters.until,
+            auto_intent=query.auto_intent,
+            now=NOW,
+        )
         filters = query.filters
         if told is not None and number % 3 == 0:
             asked = replace(asked, session_id=told.session_id, role=told.role)
@@ -260,7 +271,7 @@ class ConversationMachine(RuleBasedStateMachine):
             asked = replace(asked, exclude_session_id=told.session_id, user=told.user)
             filters = replace(filters, turn=TurnFilter(not_session_id=told.session_row, user_id=told.user_row))
         found = self.conversations.search(scope, asked)
-        plain = SearchQuery(query.text, query.top_k, filters=filters, now=NOW)
+        plain = SearchQuery(query.text, query.top_k, filters=filters, auto_intent=query.auto_intent)
         expected = self.reference.rank(self.reference.passages.of_messages(stored), plain, NOW)
         assert found.degraded == ()
         score_of = {hit.owner_id: hit.score for hit in expected}

@@ -18,7 +18,17 @@ from souvenir.index.namespace import NamespaceIndex
 from souvenir.observation.instruments import Instruments
 from souvenir.search.profiles import PROFILES
 from souvenir.settings import Settings
-from souvenir.types import Filters, Fusion, MemoryDraft, Profile, SearchQuery, SourceFilter, SourceMatch, Weights
+from souvenir.types import (
+    Filters,
+    Fusion,
+    MemoryDraft,
+    MemoryPatch,
+    Profile,
+    SearchQuery,
+    SourceFilter,
+    SourceMatch,
+    Weights,
+)
 from tests.engine.conftest import BreakableEmbedder, OpenEngine
 from tests.engine.verbs import DEFAULT, add, stored
 from tests.index.shelf import RULES
@@ -92,7 +102,9 @@ def test_memories_that_were_said_together_lend_each_other_their_words(engine: Me
         )
         for number in range(40)
     ]
-    engine.add_batch(DEFAULT, drafts)
+    ids = engine.add_batch(DEFAULT, drafts)
+    for number in (0, 6, 9, 20):  # the order stays that of the ids, whenever a text was written
+        engine.patch(DEFAULT, ids[number], MemoryPatch(text=f"{words(number)} note{number + 1}"))
     reference = ReferenceSearch(BreakableEmbedder(), Analyser())
     passages = reference.passages.of_memories(stored(engine))
     for number in range(40):

@@ -1,0 +1,55 @@
+"""What a turn looks like, against walks over its words and letters."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from souvenir.index.turn_flags import turn_flags
+from souvenir.passages import TurnFlag
+from tests.reference import cues
+
+WORDS = sorted(cues.TIME_WORDS | cues.NUMBER_WORDS)
+MARKS = [" ", " ", " ", ", ", ". ", "? ", "?", "！", "？", " [", "]", "] ", "\n", "-", "_"]
+OTHERS = ["adjust", "weekends", "Lisbon", "A", "McKay", "élan", "Élan", "7", "1999", "20231", "10th", "²", "٣", ""]
+
+
+def expected(text: str) -> TurnFlag:
+    flags = {
+        TurnFlag.QUESTION: cues.ends_in_question(text),
+        TurnFlag.TIME: cues.has_time_word(text),
+        TurnFlag.NUMBER: cues.has_number(text),
+        TurnFlag.NAME: cues.has_name(text),
+    }
+    return TurnFlag(sum(flag for flag, shown in flags.items() if shown))
+
+
+@given(st.lists(st.sampled_from([*WORDS, *OTHERS, *MARKS, *MARKS]), max_size=8).map("".join))
+def test_flags_are_those_of_a_walk_over_the_text(text: str):
+    assert turn_flags(text) == expected(text)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_word_of_the_lists_counts_in_any_case_and_only_whole(word: str):
+    for written in (word, word.upper(), f"so {word.title()}, yes", f"{word}?"):
+        assert turn_flags(written) == expected(written)
+        assert turn_flags(written) & (TurnFlag.TIME | TurnFlag.NUMBER)
+    assert not turn_flags(f"x{word}") & (TurnFlag.TIME | TurnFlag.NUMBER)
+    assert not turn_flags(f"{word}x") & (TurnFlag.TIME | TurnFlag.NUMBER)
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ("We met Ilse there.", TurnFlag.NAME),
+        ("Ilse met us. Nobody else.", TurnFlag(0)),
+        ("Well, Ilse", TurnFlag.NAME),
+        ("is it so? [photo of Lisbon in 1999]", TurnFlag.QUESTION),
+        ("it is so [is it?] and so", TurnFlag(0)),
+        ("ok?!", TurnFlag(0)),
+        ("好吗？", TurnFlag.QUESTION),
+    ],
+)
+def test_flags_of_some_turns(text: str, flags: TurnFlag):
+    assert turn_flags(text) == expected(text) == flags
