@@ -40,8 +40,8 @@ $(STAMP): $(if $(USABLE),,FORCE)
 run: $(STAMP) ## Serve on http://127.0.0.1:8900 with the data in ./data
 	@$(PY) app.py
 
-test: $(STAMP) ## Run the tests; ARGS goes to pytest
-	@$(PY) -m pytest $(ARGS)
+test: $(STAMP) ## Run the tests on all cores; ARGS goes to pytest
+	@$(PY) -m pytest --numprocesses auto --dist loadfile $(ARGS)
 
 lint: $(STAMP) ## Check format, style and types
 	@$(PY) -m ruff format --check .
