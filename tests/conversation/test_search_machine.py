@@ -30,6 +30,7 @@ from souvenir.store.selection import Chooses
 from souvenir.types import Filters, MessageRole, PassageKind, Scope, SearchQuery, TurnFilter, Weights
 from tests.fake_embedder import FakeEmbedder
 from tests.reference.agreement import TOLERANCE, assert_equals_reference
+from tests.reference.passages import SlowPassage
 from tests.reference.search import ReferenceSearch
 
 ANN, BEN = Scope("ann_agent"), Scope("ben_agent")
@@ -39,8 +40,8 @@ MANY = 10_000
 
 WORDS = (
     "garden bread violin harbour winter teacher engine mountain letter river kitchen pianist ticket planted planting "
-    "fly.io v2.1 getUserName the of in 東京都 café gardens Berlin Lisbon Ann Ben Miller yesterday May 2021 three 12, "
-    "two"
+    "fly.io v2.1 getUserName the of in 東京都 café gardens Berlin Lisbon Ann Ben Miller Zoe O'Brien "
+    "yesterday May 2021 three 12, two"
 ).split()
 RARE = [f"{first}{second}o" for first in ("bam", "dul", "fig", "kov", "nex", "pyr") for second in ("tag", "ril", "sum")]
 SLIPS = ["gaden", "mountian", "kitchn", "Millre", "zzzz", "???"]
@@ -49,7 +50,7 @@ OPENINGS = [
     *("What did you recommend about", "Can you summarize", "in May 2023", "last week", "two days before May 9"),
 ]
 ENDS = ["", "", ".", "!", "?", "? ", " [a photo of a cat]", "? [picture: Is it? ]", "]", "？"]
-SPEAKERS = [None, None, None, "Ann", "Ben", "Ann Miller", "The"]
+SPEAKERS = [None, None, None, "Ann", "Ben", "Ann Miller", "The", "Zoë O'Brien"]
 SESSIONS = ["s1", "s1", "s1", "s2", None]
 USERS = [None, None, "mia", "noa"]
 
@@ -117,6 +118,19 @@ drafts = st.builds(
 def of_agent(scope: Scope, said: list[MessageDraft]) -> list[MessageDraft]:
     """Nobody has a name who talks with Ben's agent, so that all of its messages are of a chat."""
     return said if scope is ANN else [replace(draft, speaker=None) for draft in said]
+
+
+def of_turn(query: SearchQuery, told: Message | None, number: int) -> SearchQuery:
+    """The query, now and then only of some of the turns."""
+    if told is None or number % 2:
+        return query
+    turn = [
+        TurnFilter(session_id=told.session_row),
+        TurnFilter(not_session_id=told.session_row, role=MessageRole.USER),
+        TurnFilter(user_id=told.user_row),
+        TurnFilter(role=told.role),
+    ][number // 2 % 4]
+    return replace(query, filters=replace(query.filters, turn=turn, without=(told.id,)))
 
 
 class ConversationMachine(RuleBasedStateMachine):
@@ -225,27 +239,16 @@ class ConversationMachine(RuleBasedStateMachine):
         """Other queries at every step: a run asks many of them, and Hypothesis chooses only the first."""
         for scope in (ANN, BEN):
             number = next(self.queries)
-            stored = self.stored(scope)
-            self.recall(scope, stored, self.of_turn(QUERIES[number % len(QUERIES)], scope, number))
-            self.ask(scope, stored, QUERIES[(number + 1) % len(QUERIES)], self.one_of(scope, number), number)
+            stored = sorted(self.stored(scope), key=lambda one: one.id)
+            passages = self.reference.passages.of_messages(stored)
+            told = stored[number % len(stored)] if stored else None
+            self.recall(scope, passages, of_turn(QUERIES[number % len(QUERIES)], told, number))
+            self.ask(scope, stored, passages, QUERIES[(number + 1) % len(QUERIES)], told, number)
 
-    def of_turn(self, query: SearchQuery, scope: Scope, number: int) -> SearchQuery:
-        """The query, now and then only of some of the turns."""
-        message = self.one_of(scope, number)
-        if message is None or number % 2:
-            return query
-        turn = [
-            TurnFilter(session_id=message.session_row),
-            TurnFilter(not_session_id=message.session_row, role=MessageRole.USER),
-            TurnFilter(user_id=message.user_row),
-            TurnFilter(role=message.role),
-        ][number // 2 % 4]
-        return replace(query, filters=replace(query.filters, turn=turn, without=(message.id,)))
-
-    def recall(self, scope: Scope, stored: list[Message], query: SearchQuery) -> None:
+    def recall(self, scope: Scope, passages: list[SlowPassage], query: SearchQuery) -> None:
         found = self.engine.recall(scope, PassageKind.MESSAGE, query)
         assert found is not None
-        expected = self.reference.rank(self.reference.passages.of_messages(stored), query, NOW)
+        expected = self.reference.rank(passages, query, NOW)
         assert_equals_reference(found, expected, query.top_k)
         for ranked in found.ranked if query.explain and query.hybrid else ():
             parts = found.score_parts(ranked)
@@ -253,7 +256,15 @@ class ConversationMachine(RuleBasedStateMachine):
             lexical = sum(term.idf * term.weight for term in parts.terms) / total if total else 0.0
             assert parts.lexical == pytest.approx(lexical, abs=TOLERANCE)
 
-    def ask(self, scope: Scope, stored: list[Message], query: SearchQuery, told: Message | None, number: int) -> None:
+    def ask(
+        self,
+        scope: Scope,
+        stored: list[Message],
+        passages: list[SlowPassage],
+        query: SearchQuery,
+        told: Message | None,
+        number: int,
+    ) -> None:
         """As callers ask: by the names of sessions and users."""
         asked = MessageQuery(
             query.text,
@@ -272,7 +283,7 @@ class ConversationMachine(RuleBasedStateMachine):
             filters = replace(filters, turn=TurnFilter(not_session_id=told.session_row, user_id=told.user_row))
         found = self.conversations.search(scope, asked)
         plain = SearchQuery(query.text, query.top_k, filters=filters, auto_intent=query.auto_intent)
-        expected = self.reference.rank(self.reference.passages.of_messages(stored), plain, NOW)
+        expected = self.reference.rank(passages, plain, NOW)
         assert found.degraded == ()
         score_of = {hit.owner_id: hit.score for hit in expected}
         scores = [hit.score for hit in found.hits]

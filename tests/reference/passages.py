@@ -47,6 +47,7 @@ class Passages:
         self._analyser = analyser
         self._windows: dict[str, tuple[list[str], int]] = {}
         self._terms: dict[str, tuple[str, ...]] = {}
+        self._chunks: dict[tuple[str, int], tuple[tuple[str, ...], ...]] = {}
         self._vectors: dict[str, NDArray[np.float64]] = {}
 
     def of_memories(self, memories: Iterable[Memory]) -> list[SlowPassage]:
@@ -81,12 +82,11 @@ class Passages:
         talks = message.speaker is not None and self.windows(message.content)[1] < TALK_BELOW_TOKENS
         profile = Profile.TALK if talks else Profile.CHAT
         words = spoken(message.content, message.speaker)
-        limit = TABLE[profile].chunk_tokens
         return SlowPassage(
             owner_id=message.id,
             profile=profile,
             text=message.content,
-            chunks=tuple(self.terms(chunk) for chunk in (chunks(words, limit) if limit else [words])),
+            chunks=self.chunks(words, TABLE[profile].chunk_tokens),
             vector=self.vector(self._head(message, profile)),
             occurred_at=message.created_at,
             session=message.session_row,
@@ -116,6 +116,12 @@ class Passages:
         if text not in self._terms:
             self._terms[text] = tuple(self._analyser.terms(text))
         return self._terms[text]
+
+    def chunks(self, text: str, limit: int) -> tuple[tuple[str, ...], ...]:
+        """The terms of each chunk; without a limit a text is one."""
+        if (text, limit) not in self._chunks:
+            self._chunks[text, limit] = tuple(map(self.terms, chunks(text, limit) if limit else [text]))
+        return self._chunks[text, limit]
 
     def vector(self, text: str) -> NDArray[np.float64]:
         if text not in self._vectors:
