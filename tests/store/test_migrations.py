@@ -13,14 +13,19 @@ import pytest
 from memory_engine import MemoryEngine
 from souvenir.conversation.messages import Conversations, MessageQuery
 from souvenir.conversation.sessions import Sessions
+from souvenir.index.analyser import Analyser
 from souvenir.settings import Settings
+from souvenir.store.messages import MessageFilter
 from souvenir.store.schema import MIGRATIONS, SCHEMA_VERSION, migrate, schema_version
 from souvenir.store.sessions import SessionFilter
-from souvenir.types import Filters, MemoryDraft, Scope, SearchQuery
+from souvenir.types import Filters, MemoryDraft, PassageKind, Scope, SearchQuery
 from tests.fake_embedder import FakeEmbedder
+from tests.reference.agreement import TOLERANCE
+from tests.reference.search import ReferenceSearch
 from tests.store.make_database import DATABASES, DOCUMENT_AT, LONG_TEXT
 
 VERSIONS = range(1, SCHEMA_VERSION + 1)
+WITH_CONVERSATIONS = range(3, SCHEMA_VERSION + 1)
 
 
 @pytest.fixture(params=VERSIONS)
@@ -82,10 +87,32 @@ def test_memories_of_an_earlier_version_are_found_and_changed_like_new_ones(engi
     assert list(engine.check()) == []
 
 
-def test_conversations_of_an_earlier_version_go_on(tmp_path: Path):
+@pytest.mark.parametrize("version", WITH_CONVERSATIONS)
+def test_messages_of_an_earlier_version_are_scored_like_new_ones(version: int, tmp_path: Path):
+    """By everything but their vectors: version 3 made those of long answers of more than their beginning."""
     agent = Scope("ann")
     settings = Settings(data_dir=tmp_path)
-    shutil.copyfile(DATABASES / "v3.db", settings.database_path)
+    shutil.copyfile(DATABASES / f"v{version}.db", settings.database_path)
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        messages, _ = Conversations(engine).page(agent, MessageFilter())
+        reference = ReferenceSearch(FakeEmbedder(), Analyser())
+        passages = reference.passages.of_messages(messages)
+        for text in ("What does Cleo love, blue?", "Sentence 55", "Did it snow after the report?"):
+            query = SearchQuery(text, 50, now=DOCUMENT_AT)
+            found = engine.recall(agent, PassageKind.MESSAGE, query)
+            assert found is not None
+            expected = {hit.owner_id: dict(hit.parts) for hit in reference.rank(passages, query, DOCUMENT_AT)}
+            assert {one.owner_id for one in found.ranked} == expected.keys()
+            for one in found.ranked:
+                for name, part in expected[one.owner_id].items():
+                    assert name == "dense" or one.parts.get(name, 0.0) == pytest.approx(part, abs=TOLERANCE), name
+
+
+@pytest.mark.parametrize("version", WITH_CONVERSATIONS)
+def test_conversations_of_an_earlier_version_go_on(version: int, tmp_path: Path):
+    agent = Scope("ann")
+    settings = Settings(data_dir=tmp_path)
+    shutil.copyfile(DATABASES / f"v{version}.db", settings.database_path)
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
         conversations, sessions = Conversations(engine), Sessions(engine)
         first, _ = conversations.of_session(agent, "first")
