@@ -16,7 +16,7 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --pytho
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench bench-load bench-overload bench-retrieval bench-context bench-conversation \
+.PHONY: help setup run test lint format bench bench-load bench-overload bench-retrieval bench-evidence bench-conversation \
 	bench-privacy isolation durability model lock clean FORCE
 
 help: ## List what can be made
@@ -68,9 +68,9 @@ bench-retrieval: $(STAMP) ## Measure what search finds, on the sets in DATA=fold
 	@$(if $(DATA),,echo "Say where the sets are: make bench-retrieval DATA=folder" >&2; exit 1)
 	@$(PY) -m benchmarks.retrieval --data '$(DATA)' $(ARGS)
 
-bench-context: $(STAMP) ## Measure how right the evidence of a context is, on the sets in DATA=folder
-	@$(if $(DATA),,echo "Say where the sets are: make bench-context DATA=folder" >&2; exit 1)
-	@$(PY) -m benchmarks.context --data '$(DATA)' $(ARGS)
+bench-evidence: $(STAMP) ## Measure how right relevance and evidence are, and fit them, on the sets in DATA=folder
+	@$(if $(DATA),,echo "Say where the sets are: make bench-evidence DATA=folder" >&2; exit 1)
+	@$(PY) -m benchmarks.evidence --data '$(DATA)' $(ARGS)
 
 bench-privacy: $(STAMP) ## Measure what the rules of privacy find, on the labelled texts in DATA=folder
 	@$(if $(DATA),,echo "Say where the texts are: make bench-privacy DATA=folder" >&2; exit 1)

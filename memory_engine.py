@@ -28,6 +28,7 @@ from souvenir.engine.vitals import Vitals, stats_of, vitals_of
 from souvenir.errors import NothingToDo, Overloaded, ServiceClosing
 from souvenir.index.analyser import Analyser
 from souvenir.moments import utc_now
+from souvenir.notes import without_notes
 from souvenir.observation.instruments import Instruments, Stage
 from souvenir.observation.tracing import MemoryOperation, traced
 from souvenir.passages import PreparedPassage, SpokenBy
@@ -64,7 +65,6 @@ from souvenir.types import (
     Stats,
     SupersedeOutcome,
     UpsertOutcome,
-    without_notes,
 )
 
 T = TypeVar("T")

@@ -21,19 +21,6 @@ FloatVector = NDArray[np.float32]
 
 JsonObject = Mapping[str, Any]
 
-SENSITIVE_TOPICS, SENSITIVE_DATA = "sensitive_topics", "sensitive_data"
-"""Keys of metadata under which the service notes what a text touches and what was found in it."""
-
-
-def without_notes(metadata: JsonObject) -> JsonObject:
-    """Metadata of a text that another one takes the place of."""
-    return {key: value for key, value in metadata.items() if key not in (SENSITIVE_TOPICS, SENSITIVE_DATA)}
-
-
-def notes_of(metadata: JsonObject) -> JsonObject:
-    """What metadata holds of what was found in its text."""
-    return {key: value for key, value in metadata.items() if key in (SENSITIVE_TOPICS, SENSITIVE_DATA)}
-
 
 class Embedder(Protocol):
     """Turns text into vectors. Safe to call from many threads."""
@@ -355,6 +342,14 @@ class Hit:
     parts: ScoreParts
 
 
+class EvidenceLevel(StrEnum):
+    """Whether what was found bears on the question."""
+
+    STRONG = "strong"
+    WEAK = "weak"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class ArmCandidate:
     """What one arm alone found, for explain."""
@@ -396,11 +391,16 @@ class SearchResult:
     """`degraded` names the arms that could not run, and `rerank`; empty means that nothing was left out.
 
     `time` is None where the text says nothing of when, or was not to be read for it.
+
+    :param relevance: How likely it is that the hits answer the question, in [0, 1]; `signals` are what says so.
     """
 
     query: str
     hits: tuple[Hit, ...]
     degraded: tuple[str, ...] = ()
+    relevance: float = 0.0
+    evidence: EvidenceLevel = EvidenceLevel.NONE
+    signals: Mapping[str, float] = field(default_factory=dict)
     candidates_considered: int = 0
     vector_candidates: tuple[ArmCandidate, ...] = ()
     lexical_candidates: tuple[ArmCandidate, ...] = ()

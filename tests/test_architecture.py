@@ -32,7 +32,9 @@ LAYERS: tuple[frozenset[str], ...] = (
             "souvenir.sources",
         }
     ),
-    frozenset({"souvenir.deadlines", "souvenir.passages", "souvenir.settings", "souvenir.observation"}),
+    frozenset(
+        {"souvenir.deadlines", "souvenir.notes", "souvenir.passages", "souvenir.settings", "souvenir.observation"}
+    ),
     frozenset({"souvenir.store", "souvenir.index", "souvenir.search", "souvenir.privacy"}),
     frozenset({"souvenir.engine", "souvenir.embedding"}),
     frozenset({"onnx_embedder", "llm_provider", "memory_engine", "souvenir.reranking"}),

@@ -22,7 +22,7 @@ from souvenir.api.caller import Reader, RunningService, Writer, agent_scope
 from souvenir.api.errors import error_responses
 from souvenir.api.json_route import router
 from souvenir.api.once import MakeOnce
-from souvenir.api.pages import COUNTED, Limit, Offset, described_header, set_total
+from souvenir.api.pages import COUNTED, Limit, Offset, described_headers, set_total
 from souvenir.errors import InvalidRequest
 from souvenir.store.blocks import Block
 
@@ -32,7 +32,7 @@ _TAG = r'(?:W/)?"[\x21\x23-\x7e]*"'
 _TAGS = re.compile(rf"{_TAG}(?:[ \t]*,[ \t]*{_TAG})*")
 _STRONG_VERSION = re.compile(r'(?<!/)"([1-9][0-9]{0,17})"')
 
-_ETAG = described_header("ETag", "The block's version in quotes.", "string")
+_ETAG = described_headers(("ETag", "The block's version in quotes.", "string"))
 
 
 async def _expected_versions(

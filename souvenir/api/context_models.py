@@ -10,9 +10,9 @@ from souvenir.api.block_models import BLOCK_EXAMPLE, MemoryBlock
 from souvenir.api.conversation_fields import SessionId, UserName
 from souvenir.api.fields import Text
 from souvenir.api.message_models import FOUND_EXAMPLE, FoundMessage
+from souvenir.api.relevance_fields import EvidenceOfAnswer, RelevanceShare
 from souvenir.api.search_models import HIT_EXAMPLE, SearchHit
 from souvenir.conversation.context import DEFAULT_DEADLINE_S, DEFAULT_MAX_TOKENS, Context, ContextQuery
-from souvenir.conversation.evidence import Evidence
 from souvenir.engine.recall import VECTOR
 from souvenir.moments import utc_now
 
@@ -33,6 +33,7 @@ _EXAMPLE: dict[str, Any] = {
     "stable_etag": "f3b9a2c0d5e84b7f9c1d6a3e2f708b9155c4d0e7a6b8f9123c4d5e6f708192a3",
     "volatile_tail": _TAIL_EXAMPLE,
     "tokens": 57,
+    "relevance": 0.9132,
     "evidence": "strong",
     "degraded": [],
     "dropped": {"messages": 0, "memories": 1},
@@ -95,7 +96,8 @@ class ContextResponse(BaseModel):
     stable_etag: str = Field(description="SHA-256 of `stable_prefix`.")
     volatile_tail: str = Field(description="Memories and excerpts of conversations.")
     tokens: int = Field(description="Of `text`; above `max_tokens` only if the blocks alone are.")
-    evidence: Evidence = Field(description="Whether what was found bears on the query: `strong`, `weak` or `none`.")
+    relevance: RelevanceShare
+    evidence: EvidenceOfAnswer
     degraded: list[str] = Field(
         description="What is missing: `vector` or `lexical` (an arm of the search), `rerank` (the cross-encoder's "
         "order), `messages` or `memories` (not searched), with `deadline` if it was not done in time; "
@@ -115,6 +117,7 @@ class ContextResponse(BaseModel):
             stable_etag=context.stable_etag,
             volatile_tail=context.volatile_tail,
             tokens=context.tokens,
+            relevance=context.relevance,
             evidence=context.evidence,
             degraded=list(context.degraded),
             dropped=DroppedCounts(messages=context.dropped.messages, memories=context.dropped.memories),

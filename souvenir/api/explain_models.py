@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from souvenir.api.fields import optional_wire_time
-from souvenir.api.search_models import HIT_EXAMPLE, SearchHit, SearchRequest, hit_fields
+from souvenir.api.relevance_fields import EvidenceOfAnswer, RelevanceShare
+from souvenir.api.search_models import ANSWER_EXAMPLE, HIT_EXAMPLE, SearchHit, SearchRequest, hit_fields
 from souvenir.search.ranking import RRF_K, rrf_shares
 from souvenir.types import ArmCandidate, Fusion, Memory, ScoreParts, SearchResult, TimeSpan, TimeUse, Weights
 
@@ -150,6 +151,9 @@ class SearchExplanation(BaseModel):
     filtered_by_auth: int
     scoring_weights: ScoringWeights
     rrf_k: int
+    relevance_signals: dict[str, float] = Field(
+        description="What `relevance` is made of; docs/retrieval.md says what each is."
+    )
     repairs: dict[str, str] = Field(description="Words of the query that nobody wrote, and what was read instead.")
     time: TimeReading | None = Field(description="Null: the query says nothing of when, or `auto_intent` is off.")
     graph: GraphUse
@@ -164,6 +168,7 @@ _EXPLAIN_EXAMPLE: dict[str, Any] = {
     "filtered_by_auth": 0,
     "scoring_weights": {"vector": 0.63, "bm25": 0.27, "recency": 0.0, "feedback": 0.1, "confidence": 0.0},
     "rrf_k": RRF_K,
+    "relevance_signals": {"cosine": 0.612044, "known": 1.0, "covered": 0.728771, "fact": 1.482913},
     "repairs": {"bililng": "bill"},
     "time": {
         "phrases": ["May 2026"],
@@ -193,7 +198,7 @@ class ExplainResponse(BaseModel):
                     "query": "which database did bililng use in May 2026",
                     "results": [{**HIT_EXAMPLE, "explanation": _EXPLANATION_EXAMPLE}],
                     "count": 1,
-                    "degraded": [],
+                    **ANSWER_EXAMPLE,
                     "explain": _EXPLAIN_EXAMPLE,
                 }
             ]
@@ -203,6 +208,8 @@ class ExplainResponse(BaseModel):
     query: str
     results: list[ExplainedHit]
     count: int
+    relevance: RelevanceShare
+    evidence: EvidenceOfAnswer
     degraded: list[str]
     explain: SearchExplanation
 
@@ -219,6 +226,8 @@ class ExplainResponse(BaseModel):
             query=result.query,
             results=hits,
             count=len(hits),
+            relevance=result.relevance,
+            evidence=result.evidence,
             degraded=list(result.degraded),
             explain=_search_explanation(request, result, candidates, fusion),
         )
@@ -236,6 +245,7 @@ def _search_explanation(
         filtered_by_auth=0,
         scoring_weights=ScoringWeights(**rrf_shares(_weights(request, result))),
         rrf_k=RRF_K,
+        relevance_signals={name: round(value, 6) for name, value in result.signals.items()},
         repairs=dict(result.repairs),
         time=None if result.time is None else TimeReading.of(result.time),
         graph=GraphUse(

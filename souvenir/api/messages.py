@@ -24,7 +24,8 @@ from souvenir.api.message_models import (
     SearchMessagesRequest,
 )
 from souvenir.api.once import MakeOnce
-from souvenir.api.pages import COUNTED, Limit, Offset, described_header, set_total
+from souvenir.api.pages import COUNTED, Limit, Offset, described_headers, set_total
+from souvenir.api.relevance_fields import RELEVANCE_HEADERS, set_relevance
 from souvenir.errors import InvalidRequest
 from souvenir.settings import Settings
 from souvenir.store.messages import MessageFilter
@@ -33,11 +34,14 @@ from souvenir.types import MessageRole
 routes = router("messages")
 
 DEGRADED_HEADER = "X-Search-Degraded"
-_DEGRADED = described_header(
-    DEGRADED_HEADER,
-    "What of the search could not run, separated by commas: an arm (`vector`, `lexical`), the cross-encoder "
-    "(`rerank`); absent if all did.",
-    "string",
+_SEARCHED = described_headers(
+    (
+        DEGRADED_HEADER,
+        "What of the search could not run, separated by commas: an arm (`vector`, `lexical`), the cross-encoder "
+        "(`rerank`); absent if all did.",
+        "string",
+    ),
+    *RELEVANCE_HEADERS,
 )
 
 
@@ -61,13 +65,14 @@ def add_messages(
     return MessageBatch(messages=[MessageRecord.of(one) for one in messages], count=len(messages))
 
 
-@routes.post("/messages/search", summary="Search messages", responses=_DEGRADED | error_responses(404))
+@routes.post("/messages/search", summary="Search messages", responses=_SEARCHED | error_responses(404))
 def search_messages(
     body: SearchMessagesRequest, _: Reader, service: RunningService, request: Request, response: Response
 ) -> FoundMessages:
     """Find the messages that answer a query best, by meaning and by words, among all that the agent has."""
     query = body.query_of(search_limit(service.settings, body.limit))
     found = service.conversations.search(agent_scope(request, body.agent_name), query)
+    set_relevance(response, found.relevance, found.evidence)
     if found.degraded:
         response.headers[DEGRADED_HEADER] = ",".join(found.degraded)
     return FoundMessages([FoundMessage.of_hit(hit) for hit in found.hits])

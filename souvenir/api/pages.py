@@ -14,12 +14,13 @@ Offset = Annotated[int, Query(ge=0, le=MAX_ID, description="Items to leave out f
 Limit = Annotated[int, Query(ge=1, le=1000, description="Items wanted.")]
 
 
-def described_header(name: str, description: str, of_type: str) -> dict[int | str, dict[str, Any]]:
-    """What the documentation says of a header of an answer."""
-    return {200: {"headers": {name: {"description": description, "schema": {"type": of_type}}}}}
+def described_headers(*headers: tuple[str, str, str]) -> dict[int | str, dict[str, Any]]:
+    """What the documentation says of the headers of an answer: name, description and type of each."""
+    described = {name: {"description": text, "schema": {"type": of_type}} for name, text, of_type in headers}
+    return {200: {"headers": described}}
 
 
-COUNTED = described_header(TOTAL_COUNT_HEADER, "How many there are on all pages.", "integer")
+COUNTED = described_headers((TOTAL_COUNT_HEADER, "How many there are on all pages.", "integer"))
 """Of an answer that is a bare array."""
 
 

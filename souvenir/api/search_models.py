@@ -18,6 +18,7 @@ from souvenir.api.fields import (
 )
 from souvenir.api.metadata import MetadataFilter
 from souvenir.api.records import RECORD_EXAMPLE, MemoryRecord, record_fields
+from souvenir.api.relevance_fields import EvidenceOfAnswer, RelevanceShare
 from souvenir.errors import SourceForbidden
 from souvenir.moments import utc_now
 from souvenir.sources import is_visible
@@ -174,11 +175,14 @@ HIT_EXAMPLE = {
 }
 
 
+ANSWER_EXAMPLE: dict[str, Any] = {"relevance": 0.9213, "evidence": "strong", "degraded": []}
+
+
 class SearchResponse(BaseModel):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
-                {"query": "which database does billing use", "results": [HIT_EXAMPLE], "count": 1, "degraded": []}
+                {"query": "which database does billing use", "results": [HIT_EXAMPLE], "count": 1, **ANSWER_EXAMPLE}
             ]
         }
     )
@@ -186,6 +190,8 @@ class SearchResponse(BaseModel):
     query: str
     results: list[SearchHit] = Field(description="Best first.")
     count: int
+    relevance: RelevanceShare
+    evidence: EvidenceOfAnswer
     degraded: list[str] = Field(
         description="What could not run: an arm (`vector`, `lexical`), the cross-encoder (`rerank`); empty if all did."
     )
@@ -193,7 +199,14 @@ class SearchResponse(BaseModel):
     @classmethod
     def of(cls, request: SearchRequest, result: SearchResult) -> SearchResponse:
         hits = [SearchHit.model_validate(fields) for fields in hit_fields(request, result)]
-        return cls(query=result.query, results=hits, count=len(hits), degraded=list(result.degraded))
+        return cls(
+            query=result.query,
+            results=hits,
+            count=len(hits),
+            relevance=result.relevance,
+            evidence=result.evidence,
+            degraded=list(result.degraded),
+        )
 
 
 class SearchBatchResponse(BaseModel):
@@ -201,7 +214,9 @@ class SearchBatchResponse(BaseModel):
         json_schema_extra={
             "examples": [
                 {
-                    "results": [{"query": "database of billing", "results": [HIT_EXAMPLE], "count": 1, "degraded": []}],
+                    "results": [
+                        {"query": "database of billing", "results": [HIT_EXAMPLE], "count": 1, **ANSWER_EXAMPLE}
+                    ],
                     "count": 1,
                 }
             ]

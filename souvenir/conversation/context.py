@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import TypeVar
@@ -19,21 +19,20 @@ from memory_engine import MemoryEngine
 from souvenir.conversation.agents import known
 from souvenir.conversation.budget import fitted
 from souvenir.conversation.context_text import stable_prefix, volatile_tail
-from souvenir.conversation.evidence import FINDS_READ, Evidence, Find, evidence
 from souvenir.conversation.excerpts import BESIDE, Excerpt, excerpts
 from souvenir.conversation.in_time import InTime, result_of
 from souvenir.conversation.messages import Conversations, MessageHit, MessageQuery, MessageSearch
 from souvenir.deadlines import Deadline, deadline, time_left
 from souvenir.errors import DeadlineExceeded, SouvenirError
+from souvenir.notes import SENSITIVE_TOPICS
 from souvenir.observation.tracing import MemoryOperation, Tracing, traced
-from souvenir.passages import searched_text
 from souvenir.privacy.policy import PrivacyPolicy
-from souvenir.search.profiles import LEGIBLE_SHARE
+from souvenir.search.relevance import evidence_of
 from souvenir.store import blocks as block_rows
 from souvenir.store.blocks import Block
-from souvenir.store.flags import SENSITIVE_TOPICS, flagged
+from souvenir.store.flags import flagged
 from souvenir.store.messages import Message
-from souvenir.types import Filters, Hit, Memory, PassageKind, Scope, SearchQuery, SearchResult
+from souvenir.types import EvidenceLevel, Filters, Hit, Memory, PassageKind, Scope, SearchQuery, SearchResult
 
 T = TypeVar("T")
 
@@ -79,6 +78,7 @@ class Context:
     """`degraded` names the arms and parts that could not run or were not done in time; empty means that all did.
 
     :param messages: Best first, and so are `memories`.
+    :param relevance: How likely it is that they answer the query: the better of the two.
     :param stable_prefix: The blocks as text; `volatile_tail` is what follows it.
     """
 
@@ -88,7 +88,8 @@ class Context:
     stable_prefix: str
     volatile_tail: str
     tokens: int
-    evidence: Evidence
+    relevance: float
+    evidence: EvidenceLevel
     degraded: Sequence[str]
     dropped: Dropped
 
@@ -203,6 +204,7 @@ class Contexts:
             return volatile_tail(*best(kept), follows=bool(prefix))
 
         done = fitted(prefix, tail_of, len(found), self._tokens, max_tokens=query.max_tokens)
+        relevance = max(talks.found.relevance, memories.relevance)
         over = [BLOCKS_OVER_BUDGET] if done.tokens > query.max_tokens else []
         return Context(
             blocks=blocks,
@@ -211,25 +213,11 @@ class Contexts:
             stable_prefix=prefix,
             volatile_tail=done.tail,
             tokens=done.tokens,
-            evidence=self._evidence(query.text, found),
+            relevance=relevance,
+            evidence=evidence_of(relevance),
             degraded=tuple(dict.fromkeys([*talks.found.degraded, *memories.degraded, *missing, *over])),
             dropped=_dropped(talks.found.hits, memories.hits, *best(done.kept)),
         )
-
-    def _evidence(self, question: str, found: Sequence[MessageHit | Hit]) -> Evidence:
-        asked = {word.term for word in self._engine.analyser.query_words(question)}
-        legible = self._engine.models.serving.embedder.known_share(question) >= LEGIBLE_SHARE
-        finds = [self._find(hit, read=place < FINDS_READ) for place, hit in enumerate(found)]
-        return evidence(asked, finds if legible else [replace(find, similarity=None) for find in finds])
-
-    def _find(self, hit: MessageHit | Hit, *, read: bool) -> Find:
-        """:param read: Whether its words are looked at."""
-        terms = self._engine.analyser.terms
-        if isinstance(hit, Hit):
-            return Find(hit.parts.similarity, hit.score, terms(hit.memory.text) if read else ())
-        content, speaker = hit.message.content, hit.message.speaker
-        words = terms(searched_text(content, speaker)) if read else ()
-        return Find(hit.similarity, hit.score, words, frozenset(terms(speaker or "")))
 
     def _tokens(self, text: str) -> int:
         return len(self._engine.models.serving.embedder.token_offsets(text))

@@ -19,8 +19,10 @@ from souvenir.conversation.agents import ensured, known
 from souvenir.engine.recall import VECTOR, Found
 from souvenir.errors import MessageNotFound, NothingToDo, SessionNotFound
 from souvenir.moments import utc_now
+from souvenir.notes import notes_of, without_notes
 from souvenir.observation.tracing import MemoryOperation, Tracing, traced
 from souvenir.passages import PreparedPassage
+from souvenir.search.relevance import NOTHING_FOUND
 from souvenir.store import messages as rows
 from souvenir.store import sessions
 from souvenir.store.agents import Agent
@@ -30,6 +32,7 @@ from souvenir.store.messages import Message, MessageDraft, MessageFilter
 from souvenir.store.sessions import Place
 from souvenir.store.transaction import Transaction
 from souvenir.types import (
+    EvidenceLevel,
     Filters,
     JsonObject,
     MessageRole,
@@ -37,8 +40,6 @@ from souvenir.types import (
     Scope,
     SearchQuery,
     TurnFilter,
-    notes_of,
-    without_notes,
 )
 
 DEFAULT_IDLE = timedelta(minutes=30)
@@ -76,10 +77,15 @@ class MessageHit:
 
 @dataclass(frozen=True, slots=True)
 class MessageSearch:
-    """`degraded` names the arms that could not run, and `rerank`; empty means that nothing was left out."""
+    """`degraded` names the arms that could not run, and `rerank`; empty means that nothing was left out.
+
+    :param relevance: How likely it is that the hits answer the question, in [0, 1].
+    """
 
     hits: tuple[MessageHit, ...]
     degraded: tuple[str, ...] = ()
+    relevance: float = 0.0
+    evidence: EvidenceLevel = EvidenceLevel.NONE
 
 
 class Conversations:
@@ -235,7 +241,9 @@ class Conversations:
             return MessageSearch(())
         with self._engine.namespace(scope) as (connection, _):
             stored = rows.by_id(connection, agent.namespace_id, found.owner_ids)
-        return MessageSearch(_hits(found, stored), found.degraded)
+        hits = _hits(found, stored)
+        judgement = found.judgement if hits else NOTHING_FOUND
+        return MessageSearch(hits, found.degraded, judgement.relevance, judgement.evidence)
 
     def neighbours(
         self, scope: Scope, messages: Sequence[Message], *, before: int = 1, after: int = 1

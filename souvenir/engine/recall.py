@@ -27,6 +27,7 @@ from souvenir.search.fields import Question, field_scores
 from souvenir.search.framing import without_framing
 from souvenir.search.profiles import LEGIBLE_SHARE
 from souvenir.search.ranking import Evidence, Ranked, rank_by_similarity, rank_owners
+from souvenir.search.relevance import NOTHING_FOUND, Judgement, Spoken, judge, signals_of
 from souvenir.search.time_intent import TimeIntent, time_intent
 from souvenir.types import (
     ArmCandidate,
@@ -59,6 +60,7 @@ class Found:
     """A ranking, before the memories themselves were read.
 
     :param legible: Whether the embedding model can make something of the question's words.
+    :param judgement: How likely it is that what was found answers the question.
     """
 
     query: SearchQuery
@@ -66,6 +68,7 @@ class Found:
     ranked: Sequence[Ranked]
     degraded: tuple[str, ...]
     legible: bool
+    judgement: Judgement
     time: TimeUse | None = None
 
     @property
@@ -74,14 +77,19 @@ class Found:
 
     def result(self, memories: Mapping[int, Memory]) -> SearchResult:
         """The answer. A memory that was deleted since it was ranked is left out."""
+        hits = tuple(
+            Hit(memories[ranked.owner_id], ranked.score, self.score_parts(ranked))
+            for ranked in self.ranked
+            if ranked.owner_id in memories
+        )
+        judgement = self.judgement if hits else NOTHING_FOUND
         return SearchResult(
             query=self.query.text,
-            hits=tuple(
-                Hit(memories[ranked.owner_id], ranked.score, self.score_parts(ranked))
-                for ranked in self.ranked
-                if ranked.owner_id in memories
-            ),
+            hits=hits,
             degraded=self.degraded,
+            relevance=judgement.relevance,
+            evidence=judgement.evidence,
+            signals=judgement.signals,
             candidates_considered=len(self.candidates.rows),
             vector_candidates=self._arm(self.candidates.dense if self.query.hybrid else self.candidates.similarity),
             lexical_candidates=self._arm(self.candidates.lexical),
@@ -169,12 +177,14 @@ class Recall:
             with self._instruments.stage(Stage.SEARCH_INDEX):
                 candidates, probe = self._candidates(probe)
             with self._instruments.stage(Stage.SEARCH_RANK):
-                ranked = self._rank(query, candidates, now, with_vector=probe.vector is not None, legible=legible)
+                evidence = _evidence(candidates, dense_counts=probe.vector is not None and legible)
+                ranked = self._rank(query, evidence, now, with_vector=probe.vector is not None)
             if len(ranked) >= query.top_k or candidates.complete:
                 degraded = self._degraded(query, probe)
                 for arm in degraded:
                     self._instruments.degraded(arm)
-                return Found(query, candidates, ranked, degraded, legible)
+                judgement = self._judgement(candidates, evidence, probe) if ranked else NOTHING_FOUND
+                return Found(query, candidates, ranked, degraded, legible, judgement)
             probe = replace(probe, candidate_count=4 * probe.candidate_count)
 
     def _probe(self, query: SearchQuery, owner_ids: Sequence[int] | None, time: TimeIntent | None) -> Probe:
@@ -210,13 +220,11 @@ class Recall:
                 return found, attempt
         raise SearchUnavailable("Neither arm of the search can run; look at the service's log")
 
-    def _rank(
-        self, query: SearchQuery, found: Candidates, now: datetime, *, with_vector: bool, legible: bool
-    ) -> Sequence[Ranked]:
+    def _rank(self, query: SearchQuery, evidence: Evidence, now: datetime, *, with_vector: bool) -> Sequence[Ranked]:
         chosen: NDArray[np.int64] | None = None
         if query.threshold is not None and with_vector:
-            chosen = np.flatnonzero(found.similarity >= query.threshold)
-        evidence = _evidence(found, chosen, dense_counts=with_vector and legible)
+            chosen = np.flatnonzero(evidence.similarity >= query.threshold)
+            evidence = evidence.of(chosen)
         if not query.hybrid:
             ranked = rank_by_similarity(evidence, top_k=query.top_k)
         else:
@@ -229,6 +237,10 @@ class Recall:
                 top_k=query.top_k,
             )
         return ranked if chosen is None else [replace(one, index=int(chosen[one.index])) for one in ranked]
+
+    def _judgement(self, found: Candidates, evidence: Evidence, probe: Probe) -> Judgement:
+        known = None if probe.words is None else found.known
+        return judge(signals_of(evidence, Spoken(found.speakers, found.named, known), self._analyser.profiles))
 
     @staticmethod
     def _degraded(query: SearchQuery, probe: Probe) -> tuple[str, ...]:
@@ -255,16 +267,15 @@ def _try(arm: str, run: Callable[[], T]) -> T | None:
         return None
 
 
-def _evidence(found: Candidates, chosen: NDArray[np.int64] | None, *, dense_counts: bool) -> Evidence:
-    rows: slice | NDArray[np.int64] = slice(None) if chosen is None else chosen
+def _evidence(found: Candidates, *, dense_counts: bool) -> Evidence:
     return Evidence(
-        rows=found.rows[rows],
-        owner_ids=found.owner_ids[rows],
-        lexical=found.lexical[rows],
-        dense=found.dense[rows] * dense_counts,
-        similarity=found.similarity[rows],
-        profiles=found.profiles[rows],
-        occurred_us=found.occurred_us[rows],
-        fields={name: values[rows] for name, values in found.fields.items()},
+        rows=found.rows,
+        owner_ids=found.owner_ids,
+        lexical=found.lexical,
+        dense=found.dense * dense_counts,
+        similarity=found.similarity,
+        profiles=found.profiles,
+        occurred_us=found.occurred_us,
+        fields=found.fields,
         dense_counts=dense_counts,
     )

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from souvenir.notes import SENSITIVE_DATA, SENSITIVE_TOPICS
 from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.store import agents
 from souvenir.store.database import Database
-from souvenir.types import SENSITIVE_DATA, SENSITIVE_TOPICS, HistoryEntry, JsonObject, MemoryDraft, MemoryPatch, Scope
+from souvenir.types import HistoryEntry, JsonObject, MemoryDraft, MemoryPatch, Scope
 
 
 class Screening:

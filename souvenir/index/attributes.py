@@ -120,6 +120,11 @@ class PassageAttributes:
     def flags(self) -> NDArray[np.uint8]:
         return self._flags[: self._size]
 
+    @property
+    def spoken_by(self) -> NDArray[np.int32]:
+        """Codes of `speakers`; 0 is nobody."""
+        return self._speakers[: self._size]
+
     def holds(self, profile: Profile) -> bool:
         return self._profile_counts[profile] > 0
 

@@ -204,7 +204,7 @@ class LexicalIndex:
             df = self.document_frequency(term, corpus)
             if df:
                 rows, weights = self._weights(self._term_ids[term], scale)
-                yield TermWeights(term, _idf(df, corpus), rows, weights)
+                yield TermWeights(term, idf(df, corpus), rows, weights)
 
     def score(self, terms: Sequence[str], corpus: Corpus | None = None) -> NDArray[np.float32]:
         """L(j) = sum_t idf_t w_t(j) / sum_t idf_t over the distinct known terms, for every row: shape (n,), float32.
@@ -339,7 +339,7 @@ class LexicalIndex:
             given = self._constants[Profile(self._profiles[row])]
             norm = given.k1 * (1 - given.b + given.b * self._lengths[row] / corpus.average_length)
             weight = tf * (given.k1 + 1) / (tf + norm)
-        return TermMatch(term, _idf(self._df(term_id, corpus), corpus), tf, weight)
+        return TermMatch(term, idf(self._df(term_id, corpus), corpus), tf, weight)
 
     def _nearest(self, term: str, corpus: Corpus | None) -> str | None:
         similar = [(self._term_ids[swapped], 1.0) for swapped in _unswapped(term) if swapped in self._term_ids]
@@ -375,7 +375,8 @@ class LexicalIndex:
         self._row_terms = [raw[start:end] for start, end in pairwise(ends.tolist())]
 
 
-def _idf(df: int, corpus: Corpus) -> float:
+def idf(df: int, corpus: Corpus) -> float:
+    """``ln(1 + (N - df + 0.5) / (df + 0.5))``."""
     return math.log1p((corpus.count - df + 0.5) / (df + 0.5))
 
 

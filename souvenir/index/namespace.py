@@ -81,6 +81,10 @@ class Candidates:
     """The union of what both arms found, scored exactly; arrays of shape (n,) except where said.
 
     :param fields: The terms of the score beside the two arms'.
+    :param speakers: Codes of who said each; 0 is nobody.
+    :param named: The code of the one speaker whom the question names; None: it names none, or several.
+    :param known: The share of the question's terms, weighted by rarity, that some passage holds; None: it has none
+        but names.
     :param terms: The query's terms in each candidate, if the probe asked to explain; else empty.
     :param complete: No allowed passage was left out by the cut.
     :param excluded: Passages that the filters kept from the arms, of those that the scope may see.
@@ -95,6 +99,9 @@ class Candidates:
     profiles: NDArray[np.int64]
     occurred_us: NDArray[np.int64]
     fields: FieldScores
+    speakers: NDArray[np.int32]
+    named: int | None
+    known: float | None
     terms: tuple[tuple[TermMatch, ...], ...]
     repairs: Mapping[str, str]
     complete: bool
@@ -205,6 +212,9 @@ class NamespaceIndex:
                 profiles=self.attributes.profiles[rows].astype(np.int64),
                 occurred_us=self.attributes.occurred[rows],
                 fields={name: values[rows] for name, values in fields.items()},
+                speakers=self.attributes.spoken_by[rows],
+                named=asked.named,
+                known=evidence.known_share,
                 terms=tuple(map(evidence.explain, rows.tolist())) if probe.explain else (),
                 repairs=asked.repairs,
                 complete=all(len(part) < count for part in found) or len(rows) == reachable,

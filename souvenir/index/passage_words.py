@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from souvenir.index.lexical import Bm25Constants, Corpus, LexicalIndex, TermWeights
+from souvenir.index.lexical import Bm25Constants, Corpus, LexicalIndex, TermWeights, idf
 from souvenir.passages import Chunks
 from souvenir.types import Profile, TermMatch
 
@@ -189,7 +189,14 @@ class PassageWords:
         scores = self._best(of_chunks) + gained
         divisors = np.where(talk, total_without_names, total).astype(np.float32) if query.names else np.float32(total)
         np.divide(scores, divisors, out=scores, where=divisors > 0)
-        return Evidence(self, scores, of_chunks, terms, corpus, talk)
+        return Evidence(self, scores, of_chunks, terms, corpus, talk, self._known_share(query, terms, corpus))
+
+    def _known_share(self, query: WordQuery, terms: Sequence[_Term], corpus: Corpus) -> float | None:
+        """How much of what the question asks for is spoken of at all; an unknown term counts as the rarest."""
+        known = [term.weights.idf for term in terms if not term.is_name]
+        unknown_count = len(set(query.terms) - query.names) - len(known)
+        total = sum(known) + unknown_count * idf(0, corpus)
+        return sum(known) / total if total else None
 
     def _gained(self, term: TermWeights, corpus: Corpus, near: Neighbourhood) -> Floats:
         """How much more a term weighs in each passage by what its neighbours say of it, (n,)."""
@@ -270,10 +277,7 @@ class Evidence:
     terms: Sequence[_Term]
     corpus: Corpus
     talk: NDArray[np.bool_]
-
-    @property
-    def total_idf(self) -> float:
-        return sum(term.weights.idf for term in self.terms)
+    known_share: float | None
 
     def explain(self, row: int) -> tuple[TermMatch, ...]:
         """The known terms that count for a passage; ``sum(m.idf * m.weight) / sum(m.idf)`` over them is its score."""

@@ -43,6 +43,20 @@ class Evidence:
     fields: FieldScores
     dense_counts: bool = True
 
+    def of(self, chosen: NDArray[np.int64]) -> Evidence:
+        """Of some of the candidates."""
+        return Evidence(
+            rows=self.rows[chosen],
+            owner_ids=self.owner_ids[chosen],
+            lexical=self.lexical[chosen],
+            dense=self.dense[chosen],
+            similarity=self.similarity[chosen],
+            profiles=self.profiles[chosen],
+            occurred_us=self.occurred_us[chosen],
+            fields={name: values[chosen] for name, values in self.fields.items()},
+            dense_counts=self.dense_counts,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Ranked:

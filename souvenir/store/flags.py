@@ -9,9 +9,8 @@ from typing import Any
 
 import apsw
 
+from souvenir.notes import SENSITIVE_TOPICS
 from souvenir.types import PassageKind
-
-SENSITIVE_TOPICS = "sensitive_topics"
 
 _TABLES: Mapping[PassageKind, str] = MappingProxyType({PassageKind.MEMORY: "memories", PassageKind.MESSAGE: "messages"})
 

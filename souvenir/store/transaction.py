@@ -15,6 +15,7 @@ import apsw
 
 from souvenir.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryNotFound, MemoryPinned, SourceForbidden
 from souvenir.moments import from_us, to_us
+from souvenir.notes import without_notes
 from souvenir.passages import IndexChange, PassageOwner, PreparedPassage
 from souvenir.sources import is_visible
 from souvenir.store import reads
@@ -33,7 +34,6 @@ from souvenir.types import (
     Scope,
     SkipReason,
     UpsertOutcome,
-    without_notes,
 )
 
 

@@ -76,7 +76,9 @@ def test_an_agent_that_was_told_a_favorite_color_knows_it_in_a_later_session(rea
     assert found["tokens"] == len(tokens)
     assert (found["degraded"], found["dropped"]) == ([], {"messages": 0, "memories": 0})
     assert found["evidence"] in {"strong", "weak"}
-    assert context(real_client, "How do I sharpen a chainsaw?")["evidence"] == "none"
+    assert found["relevance"] >= 0.25
+    other = context(real_client, "How do I sharpen a chainsaw?")
+    assert (other["evidence"], other["relevance"] < 0.25) == ("none", True)
 
 
 def test_a_small_budget_is_kept_with_the_real_tokenizer(real_client: TestClient):

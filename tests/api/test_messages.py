@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from souvenir.api.messages import DEGRADED_HEADER
+from souvenir.api.relevance_fields import EVIDENCE_HEADER, RELEVANCE_HEADER
 from souvenir.errors import EmbeddingUnavailable
 from souvenir.store.messages import MessageDraft
 from souvenir.types import FloatVector, MessageRole, Scope
@@ -239,6 +240,23 @@ def test_a_body_that_is_no_request_is_422_with_a_key_too(client: TestClient, bod
     for content_type in ("application/json", "text/plain"):
         headers = {"Idempotency-Key": "k", "Content-Type": content_type}
         assert client.post("/messages", content=body, headers=headers).status_code == 422
+
+
+def test_a_search_says_how_likely_its_answer_is_one(client: TestClient):
+    store(client, "billing runs on postgres")
+
+    def asked(query: str) -> tuple[float, str]:
+        headers = client.post("/messages/search", json={"agent_name": AGENT, "query": query}).headers
+        return float(headers[RELEVANCE_HEADER]), headers[EVIDENCE_HEADER]
+
+    relevance, evidence = asked("billing postgres")
+    assert (0.6 <= relevance <= 1.0, evidence) == (True, "strong")
+    relevance, evidence = asked("violin lessons")
+    assert (0.0 <= relevance < 0.25, evidence) == (True, "none")
+    nothing = client.post(
+        "/messages/search", json={"agent_name": AGENT, "query": "billing postgres", "session_id": "unknown"}
+    )
+    assert (nothing.json(), nothing.headers[RELEVANCE_HEADER], nothing.headers[EVIDENCE_HEADER]) == ([], "0.0", "none")
 
 
 def test_a_search_says_which_arm_could_not_run(start: Start):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,6 +27,8 @@ def test_an_empty_namespace_answers_an_empty_list(client: TestClient):
         "query": "anything",
         "results": [],
         "count": 0,
+        "relevance": 0.0,
+        "evidence": "none",
         "degraded": [],
     }
 
@@ -226,6 +229,22 @@ def test_an_explanation_shows_what_each_arm_found(client: TestClient, add: Add):
     assert (explain["rrf_k"], explain["fusion"], explain["filtered_by_auth"]) == (60, "sum", 0)
     assert explain["scoring_weights"]["vector"] == pytest.approx(0.63)
     assert explain["graph"]["enabled"] is False
+
+
+def test_an_answer_says_how_likely_it_is_one(client: TestClient, add: Add):
+    add("billing runs on postgres")
+    ask = {"query": "billing postgres"}, {"query": "violin lessons"}, {"query": "billing postgres", "hybrid": False}
+    said, other, by_meaning = (client.post("/search", json=one).json() for one in ask)
+    assert (said["evidence"], other["evidence"], by_meaning["evidence"]) == ("strong", "none", "strong")
+    assert 0.0 <= other["relevance"] < 0.25 < 0.6 <= said["relevance"] <= 1.0
+    batch = client.post("/search/batch", json={"queries": list(ask)}).json()["results"]
+    assert [one["relevance"] for one in batch] == [one["relevance"] for one in (said, other, by_meaning)]
+    assert [one["evidence"] for one in batch] == ["strong", "none", "strong"]
+    explained = client.post("/search/explain", json=ask[0]).json()
+    assert (explained["relevance"], explained["evidence"]) == (said["relevance"], "strong")
+    assert explained["explain"]["relevance_signals"] == pytest.approx(
+        {"cosine": 2 / math.sqrt(8), "known": 1.0, "covered": 1.0, "fact": explained["results"][0]["score"]}, abs=1e-6
+    )
 
 
 def test_an_explanation_names_the_repaired_words(client: TestClient, add: Add):

@@ -12,13 +12,12 @@ import pytest
 from memory_engine import MemoryEngine
 from souvenir.conversation.blocks import BlockChange, Blocks
 from souvenir.conversation.context import Context, ContextQuery, Contexts
-from souvenir.conversation.evidence import Evidence, Find, evidence
-from souvenir.conversation.messages import Conversations
+from souvenir.conversation.messages import Conversations, MessageQuery
 from souvenir.errors import AgentNotFound, EmbeddingUnavailable
 from souvenir.index.registry import IndexKey
 from souvenir.settings import Settings
 from souvenir.store.blocks import BlockDraft
-from souvenir.types import FloatVector, MemoryDraft, MessageRole, PassageKind
+from souvenir.types import EvidenceLevel, FloatVector, MemoryDraft, MessageRole, PassageKind, SearchQuery
 from tests.conversation.talk import ANN, BEN, at, draft, say
 from tests.fake_embedder import FakeEmbedder
 
@@ -80,14 +79,14 @@ def test_a_context_holds_blocks_messages_with_their_neighbours_and_memories(
         "**Assistant**: which colour do you love\n\n**User**: blue mostly\n\n**Assistant**: noted\n"
     )
     assert context.tokens == words(context.text)
-    assert (context.degraded, context.evidence) == ((), Evidence.STRONG)
+    assert (context.degraded, context.evidence) == ((), EvidenceLevel.STRONG)
 
 
 def test_an_agent_of_nothing_has_an_empty_context(contexts: Contexts, engine: MemoryEngine, blocks: Blocks):
     block(blocks, "gone", "v")
     blocks.delete(ANN, "gone")
     context = build(contexts, "anything at all")
-    assert (context.text, context.tokens, context.evidence) == ("", 0, Evidence.NONE)
+    assert (context.text, context.tokens, context.relevance, context.evidence) == ("", 0, 0.0, EvidenceLevel.NONE)
     assert (context.degraded, context.dropped.messages, context.dropped.memories) == ((), 0, 0)
 
 
@@ -296,13 +295,26 @@ class Blind(FakeEmbedder):
         raise EmbeddingUnavailable("The model is gone")
 
 
-def test_an_arm_that_fails_is_named_and_words_are_evidence_enough(settings: Settings):
+def test_an_arm_that_fails_is_named_and_words_are_evidence_too(settings: Settings):
     with closing(MemoryEngine.open(settings, Blind())) as engine:
         say(Conversations(engine), "a colour that ann loves", session_id="past")
         context = build(Contexts(engine, Conversations(engine), max_messages=5), "loves colour")
     assert context.degraded == ("vector",)
     assert contents(context) == ["a colour that ann loves"]
-    assert context.evidence is Evidence.STRONG
+    assert context.evidence is not EvidenceLevel.NONE
+
+
+def test_the_evidence_is_that_of_the_part_that_has_more(
+    contexts: Contexts, conversations: Conversations, engine: MemoryEngine
+):
+    say(conversations, "ann paints her door", session_id="past")
+    engine.add(ANN, MemoryDraft("billing runs on postgres", "notes"))
+    said = conversations.search(ANN, MessageQuery("ann paints door"))
+    kept = engine.search(ANN, SearchQuery("billing postgres"))
+    assert build(contexts, "ann paints door").relevance == said.relevance
+    assert build(contexts, "billing postgres").relevance == kept.relevance
+    assert (said.evidence, kept.evidence) == (EvidenceLevel.STRONG, EvidenceLevel.STRONG)
+    assert build(contexts, "violin lessons").evidence is EvidenceLevel.NONE
 
 
 def test_a_part_that_fails_is_named(conversations: Conversations, engine: MemoryEngine, blocks: Blocks):
@@ -334,49 +346,3 @@ def test_contexts_are_built_while_blocks_and_messages_are_written(
         assert context.degraded == ()
         assert context.stable_prefix == f"## Memory\n\n### counter\n{context.blocks[0].value}\n"
     writer.join()
-
-
-# --- evidence ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("similarity", "asked", "texts", "expected"),
-    [
-        (0.50, ["a", "b"], [[]], Evidence.STRONG),
-        (0.49, ["a", "b"], [[]], Evidence.WEAK),
-        (0.40, ["a", "b"], [[]], Evidence.WEAK),
-        (0.39, ["a", "b"], [[]], Evidence.NONE),
-        (None, [], [], Evidence.NONE),
-        (None, ["a", "b"], [["x"], ["b", "a"]], Evidence.STRONG),
-        (None, ["a", "b"], [["x"], ["x"], ["x"], ["b", "a"]], Evidence.NONE),
-        (None, ["a"], [["a"]], Evidence.WEAK),
-        (0.1, ["a", "b"], [["a"], ["b"]], Evidence.NONE),
-        (0.1, ["a", "b", "c", "d", "e"], [["a", "b", "c"]], Evidence.WEAK),
-    ],
-)
-def test_evidence_is_a_near_find_or_one_that_has_the_questions_words(
-    similarity: float | None, asked: list[str], texts: list[list[str]], expected: Evidence
-):
-    assert evidence(asked, [Find(similarity, 1.0, text) for text in texts]) is expected
-
-
-@pytest.mark.parametrize(
-    ("turns", "expected"),
-    [
-        ([("ben", 1.2), ("ann", 1.09)], Evidence.WEAK),
-        ([("ben", 1.2), ("ann", 1.11)], Evidence.STRONG),
-        ([("ann", 1.2), ("ben", 1.0)], Evidence.STRONG),
-        ([("ben", 1.2), ("cem", 0.9)], Evidence.STRONG),
-        ([("", 1.2), ("ann", 0.9)], Evidence.STRONG),
-    ],
-)
-def test_evidence_is_weak_if_others_than_the_one_asked_about_said_what_fits(
-    turns: list[tuple[str, float]], expected: Evidence
-):
-    finds = [Find(0.6, score, (), frozenset(filter(None, [speaker]))) for speaker, score in turns]
-    assert evidence(["ann", "painted"], finds) is expected
-
-
-def test_a_question_that_names_two_speakers_is_about_either():
-    finds = [Find(0.6, 1.2, (), frozenset({"ben"})), Find(0.6, 0.9, (), frozenset({"ann"}))]
-    assert evidence(["ann", "ben", "met"], finds) is Evidence.STRONG

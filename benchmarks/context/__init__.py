@@ -1,1 +1,0 @@
-"""Whether a context says rightly that its evidence is strong, weak or none, on labelled conversations."""

@@ -1,0 +1,78 @@
+"""What each agent is asked: its own questions, answered or not, and those of others, the same ones each run."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from benchmarks.retrieval.data_sets import ADVERSARIAL, agent_name, entries
+
+ABSTENTION = "abstention"
+OTHER_SCOPES, OTHER_SETS = 60, 40
+"""Questions of others that each agent is asked."""
+
+_SEED = 4
+
+
+class Kind(StrEnum):
+    """What a question is to an agent."""
+
+    ANSWERED = "answered"
+    UNANSWERED = "not answered"
+    OTHER_SCOPE = "of another conversation"
+    OTHER_SET = "of another set"
+
+    @property
+    def own(self) -> bool:
+        """Whether it is about what the agent heard of."""
+        return self in (Kind.ANSWERED, Kind.UNANSWERED)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    text: str
+    kind: Kind
+
+
+def read_questions(folder: Path, names: Sequence[str]) -> Mapping[str, Mapping[str, Sequence[Question]]]:
+    """By set and agent. Sets with an agent of the same name are of the same texts, and lend each other none."""
+    own = {name: _own(folder / name) for name in names}
+    return {
+        name: {scope: [*questions, *_of_others(own, name, scope)] for scope, questions in scopes.items()}
+        for name, scopes in own.items()
+    }
+
+
+def _own(folder: Path) -> Mapping[str, Sequence[Question]]:
+    """One that has no relevant document and asks for no abstention is left out: it may be answered all the same."""
+    found: defaultdict[str, list[Question]] = defaultdict(list)
+    for entry in entries(folder / "queries.jsonl"):
+        answered = any(grade > 0 for grade in entry["relevant"].values())
+        if entry["category"] in (ADVERSARIAL, ABSTENTION):
+            kind = Kind.UNANSWERED
+        elif answered:
+            kind = Kind.ANSWERED
+        else:
+            continue
+        found[agent_name(entry["scope"])].append(Question(entry["text"], kind))
+    return found
+
+
+def _of_others(own: Mapping[str, Mapping[str, Sequence[Question]]], name: str, scope: str) -> list[Question]:
+    draw = random.Random(f"{_SEED} {scope}")
+    here = _answered(own[name], without=scope)
+    elsewhere = [text for other in own.values() if scope not in other for text in _answered(other)]
+    return [
+        *(Question(text, Kind.OTHER_SCOPE) for text in draw.sample(here, min(OTHER_SCOPES, len(here)))),
+        *(Question(text, Kind.OTHER_SET) for text in draw.sample(elsewhere, min(OTHER_SETS, len(elsewhere)))),
+    ]
+
+
+def _answered(scopes: Mapping[str, Sequence[Question]], *, without: str = "") -> list[str]:
+    return [
+        one.text for scope, all_of in scopes.items() if scope != without for one in all_of if one.kind is Kind.ANSWERED
+    ]

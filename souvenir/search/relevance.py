@@ -1,0 +1,177 @@
+"""How likely it is that what a search found answers the question: a soft flag beside the hits, never in their place.
+
+Two questions, each a logistic of one or two signals, and their product: is what is asked about spoken of here at all;
+and if so, does what was found answer it, or is it somebody else's? Pure arithmetic over the candidates of a search.
+
+The coefficients come from `python -m benchmarks.evidence --data FOLDER`, which fits them on labelled conversations and
+says how well they do on those that took no part in the fit (docs/retrieval.md has the figures). The cosines are those
+of all-MiniLM-L6-v2; other models have other scales. A question about things that are spoken of all the time, and yet
+not answered, mostly looks like one that is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from souvenir.search.profiles import Profiles
+from souvenir.search.ranking import Evidence, score_parts
+from souvenir.types import EvidenceLevel, Profile, Weights
+
+STRONG_RELEVANCE, WEAK_RELEVANCE = 0.6, 0.25
+"""From these on evidence is strong, and weak; below, there is none."""
+
+TURNS_COMPARED = 3
+"""Of each speaker: one turn alone may hold the words by chance."""
+
+COSINE, KNOWN, COVERED, GAP, FACT = "cosine", "known", "covered", "gap", "fact"
+
+_MEASURED = Weights()
+
+Floats = NDArray[np.float64]
+Signals = Mapping[str, float]
+"""What is known of an answer before it is read; a signal that does not exist here is left out.
+
+`cosine`: the greatest with the question; none without a vector that means something.
+`known`: the share of the question's words, weighted by rarity, that are spoken of anywhere; none without words.
+`covered`: that share times the greatest L(j), so how much of the question the best passage has.
+`gap`: by how much the one speaker whom the question names goes before the best other one; none if there are not both.
+`fact`: the score of the best passage, where that is a fact.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """What the question names: n candidates' speakers as codes (n,), 0 being nobody, and the one whom it names.
+
+    :param named: None: it names nobody, or several.
+    :param known: As the signal; None: the question was not read as words, or has none but names.
+    """
+
+    speakers: NDArray[np.int32]
+    named: int | None
+    known: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic:
+    """``1 / (1 + exp(-(bias + sum of weight * signal)))``."""
+
+    bias: float
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def __call__(self, signals: Signals) -> float:
+        exponent = self.bias + sum(weight * signals[name] for name, weight in self.weights.items())
+        return 1.0 / (1.0 + math.exp(-max(-500.0, min(500.0, exponent))))
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficients:
+    """One row for each thing that may be missing.
+
+    :param spoken_of: Whether what is asked about is spoken of; likewise without a vector, and without words.
+    :param answered: Whether what is spoken of is also answered; where one speaker of several is named, and by a fact.
+    """
+
+    spoken_of: Logistic
+    spoken_of_by_words: Logistic
+    spoken_of_by_meaning: Logistic
+    answered: Logistic
+    answered_by_the_named: Logistic
+    answered_by_a_fact: Logistic
+
+
+COEFFICIENTS = Coefficients(
+    spoken_of=Logistic(-15.87, {COSINE: 27.543, KNOWN: 5.995}),
+    spoken_of_by_words=Logistic(-4.308, {KNOWN: 2.126, COVERED: 11.43}),
+    spoken_of_by_meaning=Logistic(-12.372, {COSINE: 28.381}),
+    answered=Logistic(2.509),
+    answered_by_the_named=Logistic(0.241, {GAP: 12.923}),
+    answered_by_a_fact=Logistic(-3.579, {FACT: 3.328}),
+)
+"""Fitted by that command on 2026-11-22: LoCoMo's conversations 26, 30, 41 and 42 (turns and facts), BEAM 100k's chats 1
+to 8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How likely it is that the best hits answer the question, and by what."""
+
+    relevance: float = 0.0
+    evidence: EvidenceLevel = EvidenceLevel.NONE
+    signals: Signals = field(default_factory=dict)
+
+
+NOTHING_FOUND = Judgement()
+
+
+def signals_of(evidence: Evidence, spoken: Spoken, profiles: Profiles) -> dict[str, float]:
+    """The signals, from the candidates under the measured weights, whatever the caller's are.
+
+    :param evidence: Of at least one candidate.
+    """
+    found: dict[str, float] = {}
+    parts = score_parts(evidence, _MEASURED, profiles, now_us=0)
+    if evidence.dense_counts:
+        found[COSINE] = float(evidence.similarity.max())
+    if spoken.known is not None:
+        found[KNOWN] = spoken.known
+        found[COVERED] = spoken.known * float(evidence.lexical.max())
+        if spoken.named is not None:
+            alike = reduce(np.add, (values for name, values in parts.items() if name != "speaker"))
+            gap = _gap(best_means(alike, spoken.speakers), spoken.named)
+            found |= {} if gap is None else {GAP: gap}
+    if found.keys() >= {COSINE, KNOWN}:
+        scores = reduce(np.add, parts.values())
+        best = int(np.argmax(scores))
+        if evidence.profiles[best] == Profile.FACT:
+            found[FACT] = float(scores[best])
+    return found
+
+
+def judge(signals: Signals, coefficients: Coefficients = COEFFICIENTS) -> Judgement:
+    if COSINE not in signals and KNOWN not in signals:
+        return Judgement(signals=signals)
+    relevance = _spoken_of(signals, coefficients)(signals) * _answered(signals, coefficients)(signals)
+    return Judgement(relevance, evidence_of(relevance), signals)
+
+
+def evidence_of(relevance: float) -> EvidenceLevel:
+    if relevance >= STRONG_RELEVANCE:
+        return EvidenceLevel.STRONG
+    return EvidenceLevel.WEAK if relevance >= WEAK_RELEVANCE else EvidenceLevel.NONE
+
+
+def _spoken_of(signals: Signals, coefficients: Coefficients) -> Logistic:
+    if KNOWN not in signals:
+        return coefficients.spoken_of_by_meaning
+    return coefficients.spoken_of if COSINE in signals else coefficients.spoken_of_by_words
+
+
+def _answered(signals: Signals, coefficients: Coefficients) -> Logistic:
+    if GAP in signals:
+        return coefficients.answered_by_the_named
+    return coefficients.answered_by_a_fact if FACT in signals else coefficients.answered
+
+
+def _gap(means: Mapping[int, float], named: int) -> float | None:
+    others = [mean for speaker, mean in means.items() if speaker not in (0, named)]
+    return means.get(named, 0.0) - max(others) if others else None
+
+
+def best_means(scores: Floats, speakers: NDArray[np.int32]) -> dict[int, float]:
+    """The mean of each speaker's `TURNS_COMPARED` best scores, or of all if there are fewer."""
+    order = np.lexsort((-scores, speakers))
+    of = speakers[order]
+    is_first = np.ones(len(of), dtype=np.bool_)
+    is_first[1:] = of[1:] != of[:-1]
+    starts = np.flatnonzero(is_first)
+    group = np.cumsum(is_first) - 1
+    best = np.arange(len(of)) - starts[group] < TURNS_COMPARED
+    means = np.bincount(group[best], weights=scores[order][best]) / np.bincount(group[best])
+    return dict(zip(of[starts].tolist(), means.tolist(), strict=True))
