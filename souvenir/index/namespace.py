@@ -196,7 +196,9 @@ class NamespaceIndex:
             mean = self._mean(probe.filters.visible, visible)
             centre = mean if probe.centred else np.zeros_like(mean)
             count = probe.candidate_count
-            found = [_top(evidence.scores, fields, allowed, count)]
+            # Alone the words find what holds one of them; beside the other arm everything is a candidate.
+            matched = evidence.scores > 0 if probe.vector is None else None
+            found = [_top(evidence.scores, fields, [one for one in (allowed, matched) if one is not None], count)]
             found += [self.vectors.search(one - centre, count, allowed) for one in self._dense_queries(probe)]
             rows = _union(found, len(self))
             dense, similarity = self._cosines(rows, probe, centre)
@@ -344,12 +346,11 @@ class _Asked:
 
 
 def _top(
-    lexical: NDArray[np.float32], fields: FieldScores, allowed: NDArray[np.bool_] | None, count: int
+    lexical: NDArray[np.float32], fields: FieldScores, masks: Sequence[NDArray[np.bool_]], count: int
 ) -> NDArray[np.int64]:
-    """Rows of the `count` greatest sums, in no order; without other terms, of those above zero."""
+    """Rows of the `count` greatest sums that are not zero, in no order, where all masks (n,) hold."""
     scores = reduce(np.add, fields.values(), lexical)
-    reachable = scores != 0
-    rows = np.flatnonzero(reachable if allowed is None else reachable & allowed)
+    rows = np.flatnonzero(reduce(np.logical_and, masks, scores != 0))
     if len(rows) > count:
         rows = rows[np.argpartition(scores[rows], len(rows) - count)[-count:]]
     return rows

@@ -63,7 +63,8 @@ def without_framing(question: str) -> str:
     for frame in _FRAMES:
         left = frame.sub(" ", left)
     left = _SPACES.sub(" ", left).strip(" ,.?!")
-    return left if len(left.split()) >= _LEAST_WORDS else question
+    framed = left != _SPACES.sub(" ", question).strip(" ,.?!")
+    return left if framed and len(left.split()) >= _LEAST_WORDS else question
 
 
 def asks_the_assistant(question: str) -> bool:

@@ -21,7 +21,7 @@ from souvenir.errors import (
 )
 from souvenir.settings import Settings
 from souvenir.store.messages import MessageDraft, MessageFilter
-from souvenir.types import MemoryDraft, MessageRole, Scope, SearchQuery
+from souvenir.types import FloatVector, MemoryDraft, MessageRole, Scope, SearchQuery
 from tests.conversation.talk import ANN, BEN, NOON, BrokenEmbedder, at, draft, found, listed, say
 from tests.fake_embedder import FakeEmbedder
 
@@ -92,6 +92,26 @@ def test_nothing_is_stored_while_the_model_cannot_run(conversations: Conversatio
     with pytest.raises(EmbeddingUnavailable):
         say(conversations, "lost")
     assert listed(conversations) == ["before"]
+
+
+class SilentEmbedder(BrokenEmbedder):
+    """Cannot embed what is asked either."""
+
+    def embed_query(self, text: str) -> FloatVector:
+        raise EmbeddingUnavailable("The model is gone")
+
+
+def test_while_the_model_cannot_run_only_what_holds_a_word_is_found(conversations: Conversations, engine: MemoryEngine):
+    user = MessageRole.USER
+    drafts = [
+        MessageDraft(user, text, session_id=session, speaker="Ann")
+        for session, text in [("one", "the harbour was full"), ("two", "bread is in the oven now")]
+    ]
+    conversations.add(ANN, drafts)
+    assert engine.models.reload(SilentEmbedder())
+    found = conversations.search(ANN, MessageQuery("which harbour"))
+    assert [hit.message.content for hit in found.hits] == ["the harbour was full"]
+    assert found.degraded == ("vector",)
 
 
 def test_a_page_is_newest_first_and_counts_all_that_the_filter_lets_pass(conversations: Conversations):
