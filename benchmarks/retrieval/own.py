@@ -105,7 +105,7 @@ def costs_of(data_set: DataSet, engine: MemoryEngine, embedder: CachedEmbedder) 
         "search with embedding p95 ms": percentile_ms(with_model, 95),
         "index MB": vitals.index_bytes / 1e6,
         "index bytes a passage": vitals.index_bytes / vitals.index_rows,
-        "database MB": vitals.database_bytes / 1e6,
+        "database MB": (vitals.database_bytes + vitals.log_bytes) / 1e6,
     }
 
 

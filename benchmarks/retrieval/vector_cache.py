@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,10 +28,7 @@ class CachedEmbedder:
         self.model_s = 0.0
         self._lock = Lock()
         self._path = folder / f"vectors_{hashlib.sha256(self.model_id.encode()).hexdigest()[:12]}.npz"
-        self._vectors: dict[bytes, FloatVector] = {}
-        if self._path.exists():
-            with np.load(self._path, allow_pickle=False) as stored:
-                self._vectors = {key.tobytes(): row for key, row in zip(stored["keys"], stored["vectors"], strict=True)}
+        self._vectors = self._stored()
         self._saved = len(self._vectors)
 
     @property
@@ -73,12 +71,22 @@ class CachedEmbedder:
         return text if len(spans) <= self.max_tokens else text[: spans[self.max_tokens - 1][1]]
 
     def save(self) -> None:
+        """Keep what is new, beside what another run has kept since."""
         if len(self._vectors) == self._saved:
             return
         self._path.parent.mkdir(exist_ok=True)
-        keys = np.frombuffer(b"".join(self._vectors), np.uint8).reshape(len(self._vectors), -1)
-        np.savez(self._path, allow_pickle=False, keys=keys, vectors=np.stack(list(self._vectors.values())))
+        kept = self._stored() | self._vectors
+        keys = np.frombuffer(b"".join(kept), np.uint8).reshape(len(kept), -1)
+        written = self._path.with_suffix(f".{os.getpid()}.npz")
+        np.savez(written, allow_pickle=False, keys=keys, vectors=np.stack(list(kept.values())))
+        written.replace(self._path)
         self._saved = len(self._vectors)
+
+    def _stored(self) -> dict[bytes, FloatVector]:
+        if not self._path.exists():
+            return {}
+        with np.load(self._path, allow_pickle=False) as stored:
+            return {key.tobytes(): row for key, row in zip(stored["keys"], stored["vectors"], strict=True)}
 
 
 def _key(kind: str, text: str) -> bytes:

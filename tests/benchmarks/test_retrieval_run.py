@@ -81,6 +81,19 @@ def test_a_second_run_takes_every_vector_from_the_file_of_the_first(talk, embedd
     assert again.model_s == before
 
 
+def test_two_runs_at_once_keep_the_vectors_of_both(embedder, tmp_path):
+    other = CachedEmbedder(FakeEmbedder(), tmp_path / "vectors")
+    embedder.embed_query("a boat")
+    other.embed_query("a cello")
+    embedder.save()
+    other.save()
+    third = CachedEmbedder(FakeEmbedder(), tmp_path / "vectors")
+    before = third.model_s
+    third.embed_query("a boat")
+    third.embed_query("a cello")
+    assert third.model_s == before
+
+
 def test_the_service_and_the_engine_answer_with_the_same_rankings(talk, tmp_path):
     over_http, on_the_wire = measure_over_http(talk, tmp_path / "data")
     with closing(embedder_of(Settings())) as model:

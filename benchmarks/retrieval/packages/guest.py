@@ -18,6 +18,8 @@ from typing import Any, Protocol
 
 MODEL_NAME = "benchmark"
 BATCH = 64
+MEMPALACE_MAX_CHARS = 100_000
+"""It refuses a longer text."""
 
 Items = list[dict[str, Any]]
 Found = list[tuple[str, float]]
@@ -50,10 +52,10 @@ class Mem0:
 
     def add(self, scope: str, items: Items) -> None:
         for item in items:
-            self._memory.add(item["text"], user_id=scope, metadata={"document": item["id"]}, infer=False)
+            self._memory.add(item["text"], user_id=_plain(scope), metadata={"document": item["id"]}, infer=False)
 
     def search(self, scope: str, text: str, top_k: int) -> Found:
-        hits = self._memory.search(text, top_k=top_k, filters={"user_id": scope}, threshold=0.0)["results"]
+        hits = self._memory.search(text, top_k=top_k, filters={"user_id": _plain(scope)}, threshold=0.0)["results"]
         return [(hit["metadata"]["document"], hit["score"]) for hit in hits]
 
 
@@ -74,7 +76,8 @@ class MemPalace:
 
     def add(self, scope: str, items: Items) -> None:
         for item in items:
-            filed = self._server.tool_add_drawer(_plain(scope), "all", item["text"], source_file=item["id"])
+            text = item["text"][:MEMPALACE_MAX_CHARS]
+            filed = self._server.tool_add_drawer(_plain(scope), "all", text, source_file=item["id"])
             if not filed["success"]:
                 raise RuntimeError(filed["error"])
 
@@ -158,7 +161,7 @@ def main() -> None:
 
 
 def _plain(scope: str) -> str:
-    """A name that a wing may have."""
+    """A name that a wing and a user may have."""
     return "".join(character if character.isalnum() else "-" for character in scope)
 
 

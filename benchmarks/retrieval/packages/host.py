@@ -103,7 +103,7 @@ def _fingerprint(package: Package, data_set: DataSet, embedder: CachedEmbedder) 
 
 @contextmanager
 def _started(package: Package, python: Path, home: Path, address: str, dim: int) -> Iterator[Guest]:
-    log = home.with_suffix(".log")
+    log = home.with_name("run.log")
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
             [str(python), str(GUEST), package.name, address, str(dim), str(home)],
