@@ -17,7 +17,7 @@ export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lint format bench bench-load bench-overload bench-retrieval bench-evidence bench-conversation \
-	bench-privacy isolation durability model lock clean FORCE
+	bench-talk bench-privacy isolation durability model lock clean FORCE
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -57,6 +57,9 @@ bench: $(STAMP) ## Measure the engine beside the baselines; ARGS goes to benchma
 
 bench-conversation: $(STAMP) ## Measure the three tiers at 100,000 messages; ARGS goes to benchmarks.conversation
 	@$(PY) -m benchmarks.conversation $(ARGS)
+
+bench-talk: $(STAMP) ## Measure search and add in one agent's 100,000 messages, without the model; ARGS goes to benchmarks.talk
+	@$(PY) -m benchmarks.talk $(ARGS)
 
 bench-load: $(STAMP) ## Measure the service with eight searchers and a writer; ARGS goes to benchmarks.load
 	@$(PY) -m benchmarks.load $(ARGS)
