@@ -34,7 +34,7 @@ def figures_of(answers: Sequence[Answer]) -> Figures:
     by_kind = {kind: [one.judgement for one in answers if one.kind is kind] for kind in Kind}
     by_kind = {kind: found for kind, found in by_kind.items() if found}
     relevances = {kind: [one.relevance for one in found] for kind, found in by_kind.items()}
-    bins = _bins(answers)
+    bins = _bins([one for one in answers if one.kind is not Kind.RENAMED])
     return Figures(
         counts={kind: len(found) for kind, found in by_kind.items()},
         auc={

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.evidence.questions import Kind
-from souvenir.search.relevance import COSINE, COVERED, FACT, GAP, KNOWN, Coefficients, Judgement, Logistic
+from souvenir.search.relevance import COSINE, COVERED, FACT, GAP, UNHEARD, Coefficients, Judgement, Logistic
 
 OFF_TOPIC_SHARE = 0.25
 """Questions of others count as if there were so many for each of an agent's own: one in five. How many there are where
@@ -39,11 +39,12 @@ class Answer:
 
 def fitted(answers: Sequence[Answer], talks: Sequence[str]) -> Coefficients:
     """:param talks: The sets of conversations; the others hold facts."""
+    answers = [one for one in answers if one.kind is not Kind.RENAMED]
     of_talks = [one for one in answers if one.set_name in talks]
     unnamed = [one for one in of_talks if GAP not in one.signals]
     return Coefficients(
-        spoken_of=_spoken_of(of_talks, COSINE, KNOWN),
-        spoken_of_by_words=_spoken_of(of_talks, KNOWN, COVERED),
+        spoken_of=_spoken_of(of_talks, COSINE, UNHEARD),
+        spoken_of_by_words=_spoken_of(of_talks, UNHEARD, COVERED),
         spoken_of_by_meaning=_spoken_of(of_talks, COSINE),
         answered=_answered(unnamed),
         answered_by_the_named=_answered(of_talks, GAP),

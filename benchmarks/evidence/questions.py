@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from benchmarks.retrieval.data_sets import ADVERSARIAL, agent_name, entries
+from souvenir.types import MessageRole
 
 ABSTENTION = "abstention"
 OTHER_SCOPES, OTHER_SETS = 60, 40
@@ -19,11 +21,16 @@ _SEED = 4
 
 
 class Kind(StrEnum):
-    """What a question is to an agent."""
+    """What a question is to an agent. Renamed: of another conversation, with the names of those who speak in this one.
+
+    Those are not fitted on, nor counted in a calibration: that people are asked about what they never spoke of is
+    common, and how common nobody knows.
+    """
 
     ANSWERED = "answered"
     UNANSWERED = "not answered"
     OTHER_SCOPE = "of another conversation"
+    RENAMED = "of another, renamed"
     OTHER_SET = "of another set"
 
     @property
@@ -41,10 +48,23 @@ class Question:
 def read_questions(folder: Path, names: Sequence[str]) -> Mapping[str, Mapping[str, Sequence[Question]]]:
     """By set and agent. Sets with an agent of the same name are of the same texts, and lend each other none."""
     own = {name: _own(folder / name) for name in names}
+    speakers = {name: _speakers(folder / name) for name in names}
     return {
-        name: {scope: [*questions, *_of_others(own, name, scope)] for scope, questions in scopes.items()}
+        name: {
+            scope: [*questions, *_of_others(own, speakers[name], name, scope)] for scope, questions in scopes.items()
+        }
         for name, scopes in own.items()
     }
+
+
+def _speakers(folder: Path) -> Mapping[str, Sequence[str]]:
+    """The names of those who speak in a conversation, if they have names."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for entry in entries(folder / "docs.jsonl"):
+        speaker = entry["meta"].get("speaker")
+        if speaker and speaker not in set(MessageRole):
+            found[agent_name(entry["meta"]["scope"])].add(speaker)
+    return {scope: sorted(names) for scope, names in found.items()}
 
 
 def _own(folder: Path) -> Mapping[str, Sequence[Question]]:
@@ -62,14 +82,28 @@ def _own(folder: Path) -> Mapping[str, Sequence[Question]]:
     return found
 
 
-def _of_others(own: Mapping[str, Mapping[str, Sequence[Question]]], name: str, scope: str) -> list[Question]:
+def _of_others(
+    own: Mapping[str, Mapping[str, Sequence[Question]]], speakers: Mapping[str, Sequence[str]], name: str, scope: str
+) -> list[Question]:
     draw = random.Random(f"{_SEED} {scope}")
     here = _answered(own[name], without=scope)
     elsewhere = [text for other in own.values() if scope not in other for text in _answered(other)]
-    return [
-        *(Question(text, Kind.OTHER_SCOPE) for text in draw.sample(here, min(OTHER_SCOPES, len(here)))),
-        *(Question(text, Kind.OTHER_SET) for text in draw.sample(elsewhere, min(OTHER_SETS, len(elsewhere)))),
-    ]
+    others = draw.sample(here, min(OTHER_SCOPES, len(here)))
+    others_elsewhere = draw.sample(elsewhere, min(OTHER_SETS, len(elsewhere)))
+    names, own_names = sorted(set().union(*speakers.values())), speakers.get(scope, ())
+    renamed = [_renamed(text, names, draw.sample(own_names, len(own_names))) for text in others] if own_names else []
+    kinds = {Kind.OTHER_SCOPE: others, Kind.RENAMED: renamed, Kind.OTHER_SET: others_elsewhere}
+    return [Question(text, kind) for kind, texts in kinds.items() for text in texts]
+
+
+def _renamed(text: str, elsewhere: Sequence[str], here: Sequence[str]) -> str:
+    """The text with the first name in it replaced by the first of those who speak here, the second by the second."""
+    given: dict[str, str] = {}
+
+    def name_here(found: re.Match[str]) -> str:
+        return given.setdefault(found[0], here[len(given) % len(here)])
+
+    return re.sub("|".join(map(re.escape, elsewhere)), name_here, text)
 
 
 def _answered(scopes: Mapping[str, Sequence[Question]], *, without: str = "") -> list[str]:

@@ -168,7 +168,7 @@ _EXPLAIN_EXAMPLE: dict[str, Any] = {
     "filtered_by_auth": 0,
     "scoring_weights": {"vector": 0.63, "bm25": 0.27, "recency": 0.0, "feedback": 0.1, "confidence": 0.0},
     "rrf_k": RRF_K,
-    "relevance_signals": {"cosine": 0.612044, "known": 1.0, "covered": 0.728771, "fact": 1.482913},
+    "relevance_signals": {"cosine": 0.612044, "unheard": 0.0, "covered": 0.728771, "fact": 0.58011},
     "repairs": {"bililng": "bill"},
     "time": {
         "phrases": ["May 2026"],

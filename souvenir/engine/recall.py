@@ -239,8 +239,8 @@ class Recall:
         return ranked if chosen is None else [replace(one, index=int(chosen[one.index])) for one in ranked]
 
     def _judgement(self, found: Candidates, evidence: Evidence, probe: Probe) -> Judgement:
-        known = None if probe.words is None else found.known
-        return judge(signals_of(evidence, Spoken(found.speakers, found.named, known), self._analyser.profiles))
+        spoken = Spoken(found.speakers, found.named, None if probe.words is None else found.known, found.rarest)
+        return judge(signals_of(evidence, spoken, self._analyser.profiles))
 
     @staticmethod
     def _degraded(query: SearchQuery, probe: Probe) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from souvenir.index.analyser import QueryWord
 from souvenir.index.attributes import PassageAttributes, row_of
-from souvenir.index.lexical import Corpus
+from souvenir.index.lexical import Corpus, idf
 from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
 from souvenir.index.vector import VectorIndex, drawn_mean
 from souvenir.locks import ReadersWriterLock
@@ -85,6 +85,7 @@ class Candidates:
     :param named: The code of the one speaker whom the question names; None: it names none, or several.
     :param known: The share of the question's terms, weighted by rarity, that some passage holds; None: it has none
         but names.
+    :param rarest: The idf of a term that no passage holds: the more passages, the more it weighs.
     :param terms: The query's terms in each candidate, if the probe asked to explain; else empty.
     :param complete: No allowed passage was left out by the cut.
     :param excluded: Passages that the filters kept from the arms, of those that the scope may see.
@@ -102,6 +103,7 @@ class Candidates:
     speakers: NDArray[np.int32]
     named: int | None
     known: float | None
+    rarest: float
     terms: tuple[tuple[TermMatch, ...], ...]
     repairs: Mapping[str, str]
     complete: bool
@@ -217,6 +219,7 @@ class NamespaceIndex:
                 speakers=self.attributes.spoken_by[rows],
                 named=asked.named,
                 known=evidence.known_share,
+                rarest=idf(0, corpus),
                 terms=tuple(map(evidence.explain, rows.tolist())) if probe.explain else (),
                 repairs=asked.repairs,
                 complete=all(len(part) < count for part in found) or len(rows) == reachable,

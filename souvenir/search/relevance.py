@@ -29,7 +29,7 @@ STRONG_RELEVANCE, WEAK_RELEVANCE = 0.6, 0.25
 TURNS_COMPARED = 3
 """Of each speaker: one turn alone may hold the words by chance."""
 
-COSINE, KNOWN, COVERED, GAP, FACT = "cosine", "known", "covered", "gap", "fact"
+COSINE, UNHEARD, COVERED, GAP, FACT = "cosine", "unheard", "covered", "gap", "fact"
 
 _MEASURED = Weights()
 
@@ -38,10 +38,11 @@ Signals = Mapping[str, float]
 """What is known of an answer before it is read; a signal that does not exist here is left out.
 
 `cosine`: the greatest with the question; none without a vector that means something.
-`known`: the share of the question's words, weighted by rarity, that are spoken of anywhere; none without words.
-`covered`: that share times the greatest L(j), so how much of the question the best passage has.
+`unheard`: the share of the question's words, weighted by rarity, that nobody used, times what such a word weighs, which
+is little where little is stored; none without words.
+`covered`: the share that somebody used times the greatest L(j), so how much of the question the best passage has.
 `gap`: by how much the one speaker whom the question names goes before the best other one; none if there are not both.
-`fact`: the score of the best passage, where that is a fact.
+`fact`: the centred cosine of the passage that scores best, where that is a fact.
 """
 
 
@@ -50,12 +51,14 @@ class Spoken:
     """What the question names: n candidates' speakers as codes (n,), 0 being nobody, and the one whom it names.
 
     :param named: None: it names nobody, or several.
-    :param known: As the signal; None: the question was not read as words, or has none but names.
+    :param known: The share of its words that somebody used; None: it was not read as words, or has none but names.
+    :param rarest: The idf of a word that nobody used.
     """
 
     speakers: NDArray[np.int32]
     named: int | None
     known: float | None
+    rarest: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,12 @@ class Coefficients:
 
 
 COEFFICIENTS = Coefficients(
-    spoken_of=Logistic(-15.87, {COSINE: 27.543, KNOWN: 5.995}),
-    spoken_of_by_words=Logistic(-4.308, {KNOWN: 2.126, COVERED: 11.43}),
+    spoken_of=Logistic(-9.852, {COSINE: 27.464, UNHEARD: -0.839}),
+    spoken_of_by_words=Logistic(-2.117, {UNHEARD: -0.311, COVERED: 11.338}),
     spoken_of_by_meaning=Logistic(-12.372, {COSINE: 28.381}),
     answered=Logistic(2.509),
     answered_by_the_named=Logistic(0.241, {GAP: 12.923}),
-    answered_by_a_fact=Logistic(-3.579, {FACT: 3.328}),
+    answered_by_a_fact=Logistic(-2.837, {FACT: 7.643}),
 )
 """Fitted by that command on 2026-11-22: LoCoMo's conversations 26, 30, 41 and 42 (turns and facts), BEAM 100k's chats 1
 to 8."""
@@ -120,22 +123,22 @@ def signals_of(evidence: Evidence, spoken: Spoken, profiles: Profiles) -> dict[s
     if evidence.dense_counts:
         found[COSINE] = float(evidence.similarity.max())
     if spoken.known is not None:
-        found[KNOWN] = spoken.known
+        found[UNHEARD] = (1.0 - spoken.known) * spoken.rarest
         found[COVERED] = spoken.known * float(evidence.lexical.max())
         if spoken.named is not None:
             alike = reduce(np.add, (values for name, values in parts.items() if name != "speaker"))
             gap = _gap(best_means(alike, spoken.speakers), spoken.named)
             found |= {} if gap is None else {GAP: gap}
-    if found.keys() >= {COSINE, KNOWN}:
+    if found.keys() >= {COSINE, UNHEARD}:
         scores = reduce(np.add, parts.values())
         best = int(np.argmax(scores))
         if evidence.profiles[best] == Profile.FACT:
-            found[FACT] = float(scores[best])
+            found[FACT] = float(evidence.dense[best])
     return found
 
 
 def judge(signals: Signals, coefficients: Coefficients = COEFFICIENTS) -> Judgement:
-    if COSINE not in signals and KNOWN not in signals:
+    if COSINE not in signals and UNHEARD not in signals:
         return Judgement(signals=signals)
     relevance = _spoken_of(signals, coefficients)(signals) * _answered(signals, coefficients)(signals)
     return Judgement(relevance, evidence_of(relevance), signals)
@@ -148,7 +151,7 @@ def evidence_of(relevance: float) -> EvidenceLevel:
 
 
 def _spoken_of(signals: Signals, coefficients: Coefficients) -> Logistic:
-    if KNOWN not in signals:
+    if UNHEARD not in signals:
         return coefficients.spoken_of_by_meaning
     return coefficients.spoken_of if COSINE in signals else coefficients.spoken_of_by_words
 

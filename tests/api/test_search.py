@@ -243,7 +243,13 @@ def test_an_answer_says_how_likely_it_is_one(client: TestClient, add: Add):
     explained = client.post("/search/explain", json=ask[0]).json()
     assert (explained["relevance"], explained["evidence"]) == (said["relevance"], "strong")
     assert explained["explain"]["relevance_signals"] == pytest.approx(
-        {"cosine": 2 / math.sqrt(8), "known": 1.0, "covered": 1.0, "fact": explained["results"][0]["score"]}, abs=1e-6
+        {
+            "cosine": 2 / math.sqrt(8),
+            "unheard": 0.0,
+            "covered": 1.0,
+            "fact": explained["results"][0]["explanation"]["dense"],
+        },
+        abs=1e-6,
     )
 
 

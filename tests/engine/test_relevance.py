@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -55,7 +56,17 @@ def test_one_memory_is_evidence_of_what_it_says_and_of_nothing_else(engine: Memo
     assert said.evidence is STRONG
     assert said.relevance > 0.6
     assert (other.evidence, len(other.hits)) == (NONE, 1)
-    assert set(said.signals) == {"cosine", "known", "covered", "fact"}
+    assert set(said.signals) == {"cosine", "unheard", "covered", "fact"}
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_a_word_that_nobody_used_says_more_where_more_is_stored(engine: MemoryEngine, count: int):
+    for number in range(count):
+        add(engine, "postgres" if not number else f"other{number}")
+    known, unknown = math.log(1 + (count - 1 + 0.5) / 1.5), math.log(1 + (count + 0.5) / 0.5)
+    found = asked(engine, "postgres zzyzx")
+    assert found.signals["unheard"] == pytest.approx(unknown * unknown / (known + unknown))
+    assert found.signals["covered"] == pytest.approx(known / (known + unknown) * found.hits[0].parts.lexical)
 
 
 def test_filters_leave_what_is_judged(engine: MemoryEngine):
@@ -81,7 +92,7 @@ def test_without_the_model_words_say_what_they_can(engine: MemoryEngine, embedde
     embedder.broken = True
     said, other = asked(engine, "which postgres does billing use"), asked(engine, "violin lessons")
     assert said.degraded == ("vector",)
-    assert set(said.signals) == {"known", "covered"}
+    assert set(said.signals) == {"unheard", "covered"}
     assert said.relevance > other.relevance
     assert other.evidence is NONE
 
