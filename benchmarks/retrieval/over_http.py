@@ -1,4 +1,7 @@
-"""A data set in the real service on a free port of this machine: stored and asked as a client does."""
+"""A data set in the real service on a free port of this machine: stored and asked as a client does.
+
+A text is sent up to the length that the service takes.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from benchmarks.retrieval.metrics import SESSION_DEPTH, Found
 from benchmarks.retrieval.rankings import Rankings, ask
 from benchmarks.service import Client, Service, ServiceFailed
 from memory_engine import MemoryEngine
+from souvenir.api.fields import MAX_TEXT_CHARS
 from souvenir.conversation.messages import Conversations
 from souvenir.store.messages import MessageDraft, MessageFilter
 from souvenir.types import PassageKind, Scope
@@ -125,13 +129,13 @@ def _messages_body(scope: str, batch: Sequence[Document]) -> dict[str, Any]:
 
 def _message_body(draft: MessageDraft) -> dict[str, Any]:
     at = {} if draft.created_at is None else {"created_at": draft.created_at.isoformat()}
-    return {"role": draft.role.value, "content": draft.content, "name": draft.speaker, **at}
+    return {"role": draft.role.value, "content": draft.content[:MAX_TEXT_CHARS], "name": draft.speaker, **at}
 
 
 def _memory_body(document: Document) -> dict[str, Any]:
     draft = document.memory()
     at = {} if draft.document_at is None else {"document_at": draft.document_at.isoformat()}
-    return {"text": draft.text, "source": draft.source, "metadata": at}
+    return {"text": draft.text[:MAX_TEXT_CHARS], "source": draft.source, "metadata": at}
 
 
 def _answer(client: Client, path: str, body: Any, namespace: str | None = None) -> Any:
