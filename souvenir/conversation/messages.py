@@ -17,6 +17,7 @@ from memory_engine import MemoryEngine
 from souvenir.conversation import pending
 from souvenir.conversation.agents import ensured, known
 from souvenir.engine.recall import VECTOR, Found
+from souvenir.engine.screening import AppliedPolicy
 from souvenir.errors import MessageNotFound, NothingToDo, SessionNotFound
 from souvenir.moments import utc_now
 from souvenir.notes import notes_of, without_notes
@@ -113,7 +114,7 @@ class Conversations:
         before = None if once is None else self._made_before(scope, once)
         if before is not None:
             return before
-        drafts = [self._screened(scope, draft) for draft in drafts]
+        drafts = self._screened(scope, drafts)
         prepared = self._engine.prepare([one.content for one in drafts], spoken_by=[one.spoken_by for one in drafts])
 
         def work(tx: Transaction) -> Sequence[Message]:
@@ -136,7 +137,7 @@ class Conversations:
 
         :raises SessionEnded: If it has ended.
         """
-        screened = [self._screened(scope, draft) for draft in drafts]
+        screened = self._screened(scope, drafts)
 
         def work(tx: Transaction) -> Sequence[Message]:
             agent = ensured(tx)
@@ -267,12 +268,10 @@ class Conversations:
             once.replayed()
             return _present(connection, known(connection, scope), uids)
 
-    def _screened(self, scope: Scope, draft: MessageDraft) -> MessageDraft:
-        """As the agent's policy lets it in."""
-        screening = self._engine.screening
-        content, metadata = screening.content(scope, draft.content, draft.metadata)
-        speaker = None if draft.speaker is None else screening.text(scope, draft.speaker)
-        return replace(draft, content=content, metadata=metadata, speaker=speaker)
+    def _screened(self, scope: Scope, drafts: Sequence[MessageDraft]) -> Sequence[MessageDraft]:
+        """As the agent's policy lets them in."""
+        applied = self._engine.screening.applied(scope)
+        return [_screened(draft, applied) for draft in drafts]
 
     def _insert(
         self,
@@ -317,6 +316,12 @@ class Conversations:
                 started_at=at,
             )
         return sessions.take_place(connection, row, at, user_row, draft.user)
+
+
+def _screened(draft: MessageDraft, applied: AppliedPolicy) -> MessageDraft:
+    content, metadata = applied.content(draft.content, draft.metadata)
+    speaker = None if draft.speaker is None else applied.text(draft.speaker)
+    return replace(draft, content=content, metadata=metadata, speaker=speaker)
 
 
 def _present(connection: apsw.Connection, agent: Agent, uids: Sequence[str]) -> Sequence[Message]:

@@ -8,7 +8,7 @@ of users and ids are not, since others refer to them. What was found is noted in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from souvenir.notes import SENSITIVE_DATA, SENSITIVE_TOPICS
 from souvenir.privacy.policy import Action, PrivacyPolicy
@@ -16,6 +16,24 @@ from souvenir.privacy.rules import PrivacyRules
 from souvenir.store import agents
 from souvenir.store.database import Database
 from souvenir.types import HistoryEntry, JsonObject, MemoryDraft, MemoryPatch, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedPolicy:
+    """A policy that was read once, for many texts of one write."""
+
+    rules: PrivacyRules
+    policy: PrivacyPolicy
+
+    def text(self, text: str) -> str:
+        """A text that has no metadata to note anything in."""
+        return self.rules.screen(text, self.policy).text
+
+    def content(self, text: str, metadata: JsonObject | None) -> tuple[str, JsonObject | None]:
+        """A text and its metadata, with notes of what was found in either."""
+        screened = self.rules.screen(text, self.policy)
+        beside = self.rules.screen_json(metadata, self.policy)
+        return screened.text, _noted(beside.value, screened.topics, {*screened.found, *beside.found})
 
 
 class Screening:
@@ -36,9 +54,13 @@ class Screening:
             return self.rules.default_policy
         return PrivacyPolicy.of_json({**self.rules.default_policy.to_json(), **agent.policy})
 
+    def applied(self, scope: Scope, *, refuse: bool = True) -> AppliedPolicy:
+        """What a write to the scope's namespace goes by."""
+        return AppliedPolicy(self.rules, self._applied(scope, refuse))
+
     def text(self, scope: Scope, text: str, *, refuse: bool = True) -> str:
         """A text that has no metadata to note anything in."""
-        return self.rules.screen(text, self._applied(scope, refuse)).text
+        return self.applied(scope, refuse=refuse).text(text)
 
     def query(self, scope: Scope, text: str) -> str:
         """What is searched for: as it would have been stored, but never refused."""
@@ -48,10 +70,7 @@ class Screening:
         self, scope: Scope, text: str, metadata: JsonObject | None, *, refuse: bool = True
     ) -> tuple[str, JsonObject | None]:
         """A text and its metadata, with notes of what was found in either."""
-        policy = self._applied(scope, refuse)
-        screened, beside = self.rules.screen(text, policy), self.rules.screen_json(metadata, policy)
-        found = {*screened.found, *beside.found}
-        return screened.text, _noted(beside.value, screened.topics, found)
+        return self.applied(scope, refuse=refuse).content(text, metadata)
 
     def metadata(self, scope: Scope, metadata: JsonObject, *, refuse: bool = True) -> JsonObject:
         """Metadata whose text stays as it is."""
