@@ -27,6 +27,7 @@ from memory_engine import MemoryEngine
 from souvenir.api import (
     VERSION,
     agent_export,
+    agent_search,
     agents,
     audit,
     backups,
@@ -76,7 +77,8 @@ log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, reads, deletes, duplicates),
-    *(agents, users, agent_export, messages, sessions, removals, blocks, context, tiers, windows, privacy, erasing),
+    *(agents, agent_search, users, agent_export, messages, sessions, removals),
+    *(blocks, context, tiers, windows, privacy, erasing),
     *(transfer, jobs, backups, keys, audit, maintenance, figures, docs),
 )
 

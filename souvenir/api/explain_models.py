@@ -44,8 +44,8 @@ class Term(BaseModel):
 class Explanation(BaseModel):
     """Every part of a score: their sum, or `rrf_score` under the fusion `rrf` where no cross-encoder ranked."""
 
-    passage_id: int = Field(description="The memory's passage that scored best.")
-    profile: str = Field(description="The row of constants that scored it: `fact` or `doc`.")
+    passage_id: int = Field(description="The passage that scored best.")
+    profile: str = Field(description="The row of constants that scored it: `fact`, `doc`, `talk` or `chat`.")
     similarity: float = Field(description="Cosine between query and passage.")
     dense: float = Field(description="That cosine with the namespace's mean taken off both.")
     vector_rank: int | None = Field(description="Place among all by `dense`.")

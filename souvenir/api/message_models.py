@@ -138,7 +138,17 @@ class SearchMessagesRequest(BaseModel):
     ] = True
     reference_date: Annotated[Moment | None, Field(description="What counts as now for times in the query.")] = None
 
-    def query_of(self, limit: int) -> MessageQuery:
+    role_weight: Annotated[
+        float | None,
+        Field(
+            ge=-1.0,
+            le=1.0,
+            description="Added to what the user said in a chat with an assistant; below 0 the assistant's messages "
+            "come first. Unset: 0.4, or 0 if the query asks what the assistant said or for a summary.",
+        ),
+    ] = None
+
+    def query_of(self, limit: int, *, explain: bool = False) -> MessageQuery:
         return MessageQuery(
             self.query,
             limit,
@@ -150,6 +160,8 @@ class SearchMessagesRequest(BaseModel):
             exclude_session_id=self.exclude_session_id,
             auto_intent=self.auto_intent,
             now=self.reference_date,
+            role_weight=self.role_weight,
+            explain=explain,
         )
 
 

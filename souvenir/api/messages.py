@@ -7,11 +7,12 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from souvenir.api.agents import AgentName
-from souvenir.api.caller import Reader, RunningService, Writer, agent_scope
+from souvenir.api.caller import Admin, Reader, RunningService, Writer, agent_scope
 from souvenir.api.conversation_fields import MessageId, SessionId, UserName
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import EndMoment, Moment
 from souvenir.api.json_route import router
+from souvenir.api.message_explain_models import ExplainMessagesResponse
 from souvenir.api.message_models import (
     AddMessageRequest,
     AddMessagesRequest,
@@ -76,6 +77,16 @@ def search_messages(
     if found.degraded:
         response.headers[DEGRADED_HEADER] = ",".join(found.degraded)
     return FoundMessages([FoundMessage.of_hit(hit) for hit in found.hits])
+
+
+@routes.post("/messages/search/explain", summary="Search messages, and explain", responses=error_responses(404))
+def explain_messages(
+    body: SearchMessagesRequest, _: Admin, service: RunningService, request: Request
+) -> ExplainMessagesResponse:
+    """Search like `/messages/search`, and show what each score is made of."""
+    query = body.query_of(search_limit(service.settings, body.limit), explain=True)
+    found = service.conversations.search(agent_scope(request, body.agent_name), query)
+    return ExplainMessagesResponse.of(body.query, found, service.settings.search_fusion)
 
 
 @routes.get("/messages/{agent_name}", summary="List messages", responses=COUNTED | error_responses(404))

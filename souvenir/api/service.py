@@ -21,6 +21,7 @@ from souvenir.api.counters import RequestCounters
 from souvenir.api.exposition import AdmissionCollector, RequestCollector, StoreCollector, add_collectors
 from souvenir.api.long_work import LongWork
 from souvenir.api.transfer_lines import ReadAs
+from souvenir.conversation.agent_search import AgentSearch
 from souvenir.conversation.agents import Agents
 from souvenir.conversation.blocks import Blocks
 from souvenir.conversation.context import Contexts
@@ -73,6 +74,7 @@ class Service:
     reranker: Reranker | None
     reembedding: Reembedding
     agents: Agents
+    agent_search: AgentSearch
     blocks: Blocks
     conversations: Conversations
     contexts: Contexts
@@ -144,6 +146,7 @@ class Service:
             reranker=reranker,
             reembedding=reembedding,
             agents=Agents(engine),
+            agent_search=AgentSearch(engine, conversations),
             blocks=Blocks(engine),
             conversations=conversations,
             contexts=Contexts(engine, conversations, max_messages=settings.max_context_messages),

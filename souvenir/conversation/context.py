@@ -16,6 +16,7 @@ from typing import TypeVar
 import structlog
 
 from memory_engine import MemoryEngine
+from souvenir.conversation.agent_search import merged
 from souvenir.conversation.agents import known
 from souvenir.conversation.budget import fitted
 from souvenir.conversation.context_text import stable_prefix, volatile_tail
@@ -27,7 +28,6 @@ from souvenir.errors import DeadlineExceeded, SouvenirError
 from souvenir.notes import SENSITIVE_TOPICS
 from souvenir.observation.tracing import MemoryOperation, Tracing, traced
 from souvenir.privacy.policy import PrivacyPolicy
-from souvenir.search.relevance import evidence_of
 from souvenir.store import blocks as block_rows
 from souvenir.store.blocks import Block
 from souvenir.store.flags import flagged
@@ -194,7 +194,8 @@ class Contexts:
         missing: Sequence[str],
     ) -> Context:
         prefix = stable_prefix(blocks)
-        found: list[MessageHit | Hit] = sorted([*talks.found.hits, *memories.hits], key=lambda hit: -hit.score)
+        together = merged(talks.found, memories)
+        found = together.hits
 
         def best(kept: int) -> tuple[list[Memory], list[Excerpt]]:
             messages = [hit.message for hit in found[:kept] if isinstance(hit, MessageHit)]
@@ -204,7 +205,6 @@ class Contexts:
             return volatile_tail(*best(kept), follows=bool(prefix))
 
         done = fitted(prefix, tail_of, len(found), self._tokens, max_tokens=query.max_tokens)
-        relevance = max(talks.found.relevance, memories.relevance)
         over = [BLOCKS_OVER_BUDGET] if done.tokens > query.max_tokens else []
         return Context(
             blocks=blocks,
@@ -213,9 +213,9 @@ class Contexts:
             stable_prefix=prefix,
             volatile_tail=done.tail,
             tokens=done.tokens,
-            relevance=relevance,
-            evidence=evidence_of(relevance),
-            degraded=tuple(dict.fromkeys([*talks.found.degraded, *memories.degraded, *missing, *over])),
+            relevance=together.relevance,
+            evidence=together.evidence,
+            degraded=tuple(dict.fromkeys([*together.degraded, *missing, *over])),
             dropped=_dropped(talks.found.hits, memories.hits, *best(done.kept)),
         )
 

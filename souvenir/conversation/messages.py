@@ -7,8 +7,8 @@ writer, so positions have no gaps and follow the order in which messages came.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import apsw
@@ -39,8 +39,11 @@ from souvenir.types import (
     MessageRole,
     PassageKind,
     Scope,
+    ScoreParts,
     SearchQuery,
+    TimeUse,
     TurnFilter,
+    Weights,
 )
 
 DEFAULT_IDLE = timedelta(minutes=30)
@@ -52,6 +55,7 @@ class MessageQuery:
 
     :param without_topics: Messages that are flagged with one of these sensitive topics are not found.
     :param auto_intent: Read times in the text, relative to `now` or the clock.
+    :param role_weight: `Weights.role`. :param explain: Say of each hit what each term of the text counts.
     """
 
     text: str
@@ -65,6 +69,8 @@ class MessageQuery:
     without_topics: tuple[str, ...] = ()
     auto_intent: bool = True
     now: datetime | None = None
+    role_weight: float | None = None
+    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,7 @@ class MessageHit:
     message: Message
     score: float
     similarity: float | None
+    parts: ScoreParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,10 @@ class MessageSearch:
     degraded: tuple[str, ...] = ()
     relevance: float = 0.0
     evidence: EvidenceLevel = EvidenceLevel.NONE
+    signals: Mapping[str, float] = field(default_factory=dict)
+    candidates_considered: int = 0
+    repairs: Mapping[str, str] = field(default_factory=dict)
+    time: TimeUse | None = None
 
 
 class Conversations:
@@ -236,15 +247,12 @@ class Conversations:
             filters = _filters(connection, agent.namespace_id, query)
         if filters is None:
             return MessageSearch(())
-        asked = SearchQuery(query.text, query.limit, filters=filters, auto_intent=query.auto_intent, now=query.now)
-        found = self._engine.recall(scope, PassageKind.MESSAGE, asked)
+        found = self._engine.recall(scope, PassageKind.MESSAGE, _asked(query, filters))
         if found is None:
             return MessageSearch(())
         with self._engine.namespace(scope) as (connection, _):
             stored = rows.by_id(connection, agent.namespace_id, found.owner_ids)
-        hits = _hits(found, stored)
-        judgement = found.judgement if hits else NOTHING_FOUND
-        return MessageSearch(hits, found.degraded, judgement.relevance, judgement.evidence)
+        return _result(found, stored)
 
     def neighbours(
         self, scope: Scope, messages: Sequence[Message], *, before: int = 1, after: int = 1
@@ -349,15 +357,40 @@ def _filters(connection: apsw.Connection, namespace_id: int, query: MessageQuery
     return Filters(since=query.since, until=query.until, turn=turn, without=tuple(without))
 
 
-def _hits(found: Found, stored: dict[int, Message]) -> tuple[MessageHit, ...]:
+def _asked(query: MessageQuery, filters: Filters) -> SearchQuery:
+    return SearchQuery(
+        query.text,
+        query.limit,
+        filters=filters,
+        weights=Weights(role=query.role_weight),
+        now=query.now,
+        explain=query.explain,
+        auto_intent=query.auto_intent,
+    )
+
+
+def _result(found: Found, stored: Mapping[int, Message]) -> MessageSearch:
     """A message that was deleted since it was ranked is left out."""
     embedded = VECTOR not in found.degraded
-    return tuple(
+    parts = {ranked.owner_id: found.score_parts(ranked) for ranked in found.ranked}
+    hits = tuple(
         MessageHit(
             stored[ranked.owner_id],
             ranked.score,
-            found.score_parts(ranked).similarity if embedded else None,
+            parts[ranked.owner_id].similarity if embedded else None,
+            parts[ranked.owner_id],
         )
         for ranked in found.ranked
         if ranked.owner_id in stored
+    )
+    judgement = found.judgement if hits else NOTHING_FOUND
+    return MessageSearch(
+        hits,
+        degraded=found.degraded,
+        relevance=judgement.relevance,
+        evidence=judgement.evidence,
+        signals=judgement.signals,
+        candidates_considered=len(found.candidates.rows),
+        repairs=found.candidates.repairs,
+        time=found.time,
     )

@@ -1,0 +1,131 @@
+"""One search of all that an agent has: its messages and its memories in one ranking."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from souvenir.api.agents import AgentName
+from souvenir.api.caller import Reader, RunningService, agent_scope
+from souvenir.api.conversation_fields import SessionId, UserName
+from souvenir.api.errors import error_responses
+from souvenir.api.fields import EndMoment, Moment, Text
+from souvenir.api.json_route import router
+from souvenir.api.message_models import FOUND_EXAMPLE, FoundMessage
+from souvenir.api.messages import search_limit
+from souvenir.api.relevance_fields import EvidenceOfAnswer, RelevanceShare
+from souvenir.api.search_models import ANSWER_EXAMPLE, AUTO_INTENT, HIT_EXAMPLE, REFERENCE_DATE, SearchHit
+from souvenir.conversation.agent_search import AgentFinds, AgentQuery
+from souvenir.conversation.messages import MessageHit
+from souvenir.engine.recall import VECTOR
+from souvenir.moments import utc_now
+from souvenir.types import Hit, MessageRole, PassageKind
+
+routes = router("agents")
+
+_EXAMPLE: dict[str, Any] = {
+    "query": "What is my favourite colour?",
+    "results": [
+        {"rank": 1, "kind": "message", "score": 1.64, "message": FOUND_EXAMPLE, "memory": None},
+        {"rank": 2, "kind": "memory", "score": 1.31, "message": None, "memory": {**HIT_EXAMPLE, "similarity": 0.41}},
+    ],
+    "count": 2,
+    **ANSWER_EXAMPLE,
+}
+
+
+class AgentSearchRequest(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"query": "What is my favourite colour?", "exclude_session_id": "2025-04-02"}]}
+    )
+
+    query: Annotated[Text, Field(description="What is looked for.")]
+    limit: Annotated[
+        int | None, Field(ge=1, description="Results wanted: DEFAULT_SEARCH_LIMIT (5), at most MAX_SEARCH_LIMIT (20).")
+    ] = None
+    kinds: Annotated[
+        list[PassageKind], Field(min_length=1, max_length=len(PassageKind), description="Kinds to search.")
+    ] = list(PassageKind)
+    since: Annotated[
+        Moment | None,
+        Field(description="Earliest `created_at` of messages, `document_at` or `created_at` of memories."),
+    ] = None
+    until: Annotated[EndMoment | None, Field(description="Latest; a date alone includes that whole day.")] = None
+    session_id: Annotated[SessionId | None, Field(description="Messages of this session only.")] = None
+    exclude_session_id: Annotated[
+        SessionId | None, Field(description="No messages of this session, such as the running one.")
+    ] = None
+    user: Annotated[UserName | None, Field(description="Messages of this user only.")] = None
+    role: Annotated[MessageRole | None, Field(description="Messages said by these only.")] = None
+    auto_intent: bool = Field(default=True, description=AUTO_INTENT)
+    reference_date: Annotated[Moment | None, Field(description=REFERENCE_DATE)] = None
+
+    def query_of(self, limit: int) -> AgentQuery:
+        return AgentQuery(
+            self.query,
+            limit,
+            kinds=frozenset(self.kinds),
+            since=self.since,
+            until=self.until,
+            session_id=self.session_id,
+            exclude_session_id=self.exclude_session_id,
+            user=self.user,
+            role=self.role,
+            auto_intent=self.auto_intent,
+            now=self.reference_date,
+        )
+
+
+class AgentSearchItem(BaseModel):
+    """A message or a memory: the field that its kind names holds it, and the other one is null."""
+
+    rank: int = Field(description="1 is the best.")
+    kind: PassageKind
+    score: float = Field(description="Comparable within a kind; between kinds, `rank` says more.")
+    message: FoundMessage | None
+    memory: SearchHit | None
+
+
+class AgentSearchResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    query: str
+    results: list[AgentSearchItem] = Field(description="Best first.")
+    count: int
+    relevance: RelevanceShare
+    evidence: EvidenceOfAnswer
+    degraded: list[str] = Field(description="What of the searches could not run, as in `/search`; empty if all did.")
+
+    @classmethod
+    def of(cls, query: str, found: AgentFinds) -> AgentSearchResponse:
+        items = [_item(rank, hit, embedded=VECTOR not in found.degraded) for rank, hit in enumerate(found.hits, 1)]
+        return cls(
+            query=query,
+            results=items,
+            count=len(items),
+            relevance=found.relevance,
+            evidence=found.evidence,
+            degraded=list(found.degraded),
+        )
+
+
+@routes.post("/agents/{agent_name}/search", summary="Search all that an agent has", responses=error_responses(404))
+def search_agent(
+    agent_name: AgentName, body: AgentSearchRequest, _: Reader, service: RunningService, request: Request
+) -> AgentSearchResponse:
+    """Find what answers a query best among an agent's messages and memories, in one ranking."""
+    query = body.query_of(search_limit(service.settings, body.limit))
+    return AgentSearchResponse.of(body.query, service.agent_search.search(agent_scope(request, agent_name), query))
+
+
+def _item(rank: int, hit: MessageHit | Hit, *, embedded: bool) -> AgentSearchItem:
+    is_message = isinstance(hit, MessageHit)
+    return AgentSearchItem(
+        rank=rank,
+        kind=PassageKind.MESSAGE if is_message else PassageKind.MEMORY,
+        score=round(hit.score, 6),
+        message=FoundMessage.of_hit(hit) if isinstance(hit, MessageHit) else None,
+        memory=SearchHit.of_hit(hit, utc_now(), embedded=embedded) if isinstance(hit, Hit) else None,
+    )

@@ -1,0 +1,175 @@
+"""All that an agent has in one ranking, over HTTP: order, filters, who sees it, what is missing, what is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from souvenir.errors import EmbeddingUnavailable
+from souvenir.types import FloatVector
+from tests.api.conftest import KEY, Start, loaded
+from tests.api.test_agents import key_for
+from tests.fake_embedder import FakeEmbedder
+
+ENV = {"X-API-Key": KEY}
+AGENT = "my_agent"
+
+
+def say(client: TestClient, content: str, agent: str = AGENT, **fields: Any) -> str:
+    body = {"agent_name": agent, "role": "user", "content": content, **fields}
+    stored = client.post("/messages", json=body, headers=ENV)
+    assert stored.status_code == 200, stored.text
+    return str(stored.json()["id"])
+
+
+def note(client: TestClient, text: str, agent: str = AGENT, **fields: Any) -> int:
+    body = {"text": text, "source": "notes", **fields}
+    stored = client.post("/memory/add", json=body, headers={"X-Namespace": agent, **ENV})
+    assert stored.status_code == 200, stored.text
+    return int(stored.json()["id"])
+
+
+def answer(client: TestClient, query: str, agent: str = AGENT, **fields: Any) -> Any:
+    return client.post(f"/agents/{agent}/search", json={"query": query, **fields}, headers=ENV)
+
+
+def items(client: TestClient, query: str, agent: str = AGENT, **fields: Any) -> list[dict[str, Any]]:
+    found = answer(client, query, agent, **fields)
+    assert found.status_code == 200, found.text
+    body = found.json()
+    results: list[dict[str, Any]] = body["results"]
+    assert (body["query"], body["count"], body["degraded"]) == (query, len(results), [])
+    assert [one["rank"] for one in results] == list(range(1, len(results) + 1))
+    return results
+
+
+def texts(found: list[dict[str, Any]]) -> list[str]:
+    return [one["message"]["content"] if one["kind"] == "message" else one["memory"]["text"] for one in found]
+
+
+@pytest.fixture
+def service(start: Start) -> TestClient:
+    return start(api_key=KEY)
+
+
+@pytest.fixture
+def colours(service: TestClient) -> TestClient:
+    """One text that answers well of each kind, and one that hardly does."""
+    say(service, "the boat is blue", session_id="s1", user="ann", created_at="2023-05-08")
+    say(service, "one harbour, seven gulls and a boat", role="assistant", session_id="s2", created_at="2023-06-08")
+    note(service, "a blue boat", metadata={"document_at": "2023-05-09"})
+    note(service, "eight gulls, nine crabs and a boat", metadata={"document_at": "2023-06-09"})
+    return service
+
+
+def test_kinds_stand_in_one_ranking_each_with_its_record_and_its_score(colours: TestClient):
+    found = items(colours, "blue boat")
+    assert texts(found)[:2] == ["the boat is blue", "a blue boat"]
+    assert sorted(texts(found)[2:]) == ["eight gulls, nine crabs and a boat", "one harbour, seven gulls and a boat"]
+    messages = colours.post("/messages/search", json={"agent_name": AGENT, "query": "blue boat"}, headers=ENV).json()
+    assert [one["message"] for one in found if one["kind"] == "message"] == messages
+    assert [one["score"] for one in found if one["kind"] == "message"] == [one["score"] for one in messages]
+    memories = colours.post("/search", json={"query": "blue boat"}, headers={"X-Namespace": AGENT, **ENV}).json()
+    ours = [one for one in found if one["kind"] == "memory"]
+    assert [(one["memory"]["id"], one["score"]) for one in ours] == [
+        (one["id"], one["score"]) for one in memories["results"]
+    ]
+    assert all((one["message"] is None) != (one["memory"] is None) for one in found)
+
+
+def test_a_kind_that_answers_badly_does_not_take_the_places_of_one_that_answers(service: TestClient):
+    for number in range(4):
+        say(service, f"the blue boat of harbour {number}")
+    for number in range(4):
+        note(service, f"nine crabs, eight gulls and some boat number {number} among many other things")
+    assert [one["kind"] for one in items(service, "blue boat of the harbour", limit=4)] == ["message"] * 4
+
+
+def test_kinds_can_be_chosen_and_the_limit_counts_them_together(colours: TestClient):
+    assert {one["kind"] for one in items(colours, "boat", kinds=["memory"])} == {"memory"}
+    assert {one["kind"] for one in items(colours, "boat", kinds=["message"])} == {"message"}
+    assert texts(items(colours, "blue boat", limit=2)) == ["the boat is blue", "a blue boat"]
+    refused = answer(colours, "boat", limit=21)
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request")
+    assert answer(colours, "boat", kinds=[]).status_code == 422
+    assert answer(colours, "boat", kinds=["block"]).status_code == 422
+
+
+def test_times_narrow_both_kinds_and_who_and_where_the_messages_only(colours: TestClient):
+    both_of_june = {"one harbour, seven gulls and a boat", "eight gulls, nine crabs and a boat"}
+    memories = {"a blue boat", "eight gulls, nine crabs and a boat"}
+    assert set(texts(items(colours, "boat", since="2023-06-01"))) == both_of_june
+    assert set(texts(items(colours, "boat", until="2023-05-09"))) == {"the boat is blue", "a blue boat"}
+    ours = {"the boat is blue", *memories}
+    for narrowed in ({"user": "ann"}, {"role": "user"}, {"session_id": "s1"}, {"exclude_session_id": "s2"}):
+        assert set(texts(items(colours, "boat", **narrowed))) == ours
+    for nobody in ({"user": "ben"}, {"session_id": "s3"}):
+        assert set(texts(items(colours, "boat", **nobody))) == memories
+
+
+def test_a_time_in_the_question_counts_for_both_kinds_unless_it_is_not_to_be_read(colours: TestClient):
+    question, asked = "which boat did I tell you of last week", {"reference_date": "2023-06-13T12:00:00Z"}
+    of_that_week = {"one harbour, seven gulls and a boat", "eight gulls, nine crabs and a boat"}
+    assert set(texts(items(colours, question, **asked))) == of_that_week
+    assert len(items(colours, question, auto_intent=False, **asked)) == 4
+
+
+def test_what_other_agents_have_is_never_found(colours: TestClient):
+    say(colours, "the blue boat of another", agent="other")
+    note(colours, "another blue boat", agent="other")
+    assert len(items(colours, "blue boat", limit=20)) == 4
+    assert set(texts(items(colours, "blue boat", agent="other"))) == {"the blue boat of another", "another blue boat"}
+
+
+def test_a_key_of_another_namespace_or_of_some_sources_may_not_search_an_agent(colours: TestClient):
+    path, body = f"/agents/{AGENT}/search", {"query": "boat"}
+    for fields in ({"namespace": "other"}, {"namespace": AGENT, "prefixes": ["notes"]}):
+        refused = colours.post(path, json=body, headers=key_for(colours, **fields))
+        assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    own = colours.post(path, json=body, headers=key_for(colours, namespace=AGENT, role="read-only"))
+    assert own.json()["count"] == 4
+
+
+def test_a_namespace_that_is_no_agent_is_404(service: TestClient):
+    note(service, "a blue boat", agent="plain")
+    for name in ("nobody", "plain"):
+        for kinds in (["message"], ["memory"]):
+            missing = answer(service, "boat", name, kinds=kinds)
+            assert (missing.status_code, missing.json()["code"]) == (404, "agent_not_found")
+
+
+def test_what_is_deleted_or_archived_is_not_found_any_more(colours: TestClient):
+    best = items(colours, "blue boat")[:2]
+    message, memory = best[0]["message"]["id"], best[1]["memory"]["id"]
+    assert colours.delete(f"/messages/{AGENT}/{message}", headers=ENV).status_code == 200
+    archived = {"ids": [memory]}
+    assert (
+        colours.post("/memory/archive-batch", json=archived, headers={"X-Namespace": AGENT, **ENV}).status_code == 200
+    )
+    left = {"one harbour, seven gulls and a boat", "eight gulls, nine crabs and a boat"}
+    assert set(texts(items(colours, "blue boat"))) == left
+    assert colours.delete(f"/agents/{AGENT}", headers=ENV).status_code == 200
+    assert answer(colours, "boat").status_code == 404
+
+
+def test_a_search_without_one_arm_says_so_once_and_finds_both_kinds(colours: TestClient):
+    class NoQueries(FakeEmbedder):
+        def embed_query(self, text: str) -> FloatVector:
+            raise EmbeddingUnavailable("The model is gone")
+
+    running = loaded(colours).app.state.service  # type: ignore[attr-defined]
+    assert running.engine.models.reload(NoQueries())
+    body = answer(colours, "blue boat").json()
+    assert body["degraded"] == ["vector"]
+    assert texts(body["results"])[:2] == ["the boat is blue", "a blue boat"]
+    assert [(one["message"] or one["memory"])["similarity"] for one in body["results"]] == [None] * 4
+
+
+def test_the_answer_is_as_likely_one_as_that_of_the_kind_that_knows_more(colours: TestClient):
+    found = answer(colours, "blue boat").json()
+    alone = [answer(colours, "blue boat", kinds=[kind]).json()["relevance"] for kind in ("message", "memory")]
+    assert (found["relevance"], found["evidence"]) == (max(alone), "strong")
+    nothing = answer(colours, "blue boat", kinds=["message"], session_id="s3").json()
+    assert (nothing["relevance"], nothing["evidence"], nothing["results"]) == (0.0, "none", [])
