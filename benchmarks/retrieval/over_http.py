@@ -1,6 +1,6 @@
 """A data set in the real service on a free port of this machine: stored and asked as a client does.
 
-A text is sent up to the length that the service takes.
+A text is sent up to the length that the service takes, and not at all if it is empty.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ def _store(data_set: DataSet, client: Client) -> Mapping[str, str]:
 
 def _batches(documents: Sequence[Document], kind: PassageKind) -> Iterator[Sequence[Document]]:
     """In order; a batch of messages is of one session."""
+    documents = [document for document in documents if document.text]
     runs = (
         [list(run) for _, run in groupby(documents, key=lambda document: document.session)]
         if kind is PassageKind.MESSAGE
