@@ -47,6 +47,9 @@ T = TypeVar("T")
 CANDIDATE_COUNT = 256
 """Passages that each arm hands to the ranking: the full ranking's first ten are among them (benchmarks/engine)."""
 
+QUESTION_CHARS = 2_000
+"""Of a longer question the beginning is read: some windows of the model, and a tenth of a second."""
+
 SLOT_WAIT_S = 30.0
 """A search waits this long at most for its turn at the arrays."""
 
@@ -157,7 +160,7 @@ class Recall:
         :raises Overloaded: If too many searches go before this one.
         :raises DeadlineExceeded: If nobody waits for it any more.
         """
-        intent, time = time_intent(query.text, now) if query.auto_intent else None, None
+        intent, time = time_intent(_read(query), now) if query.auto_intent else None, None
         if intent is not None:
             query, time = intent.applied_to(query)
         with self._instruments.stage(Stage.SEARCH_EMBED):
@@ -166,12 +169,12 @@ class Recall:
             if not self._slots.acquire(timeout=time_left(SLOT_WAIT_S)):
                 raise Overloaded("Too many searches are waiting; try again in a moment")
         try:
-            return replace(self._find(query, probe, now), time=time)
+            return replace(self._find(query, probe, now, intent), time=time)
         finally:
             self._slots.release()
 
-    def _find(self, query: SearchQuery, probe: Probe, now: datetime) -> Found:
-        known = _try(VECTOR, lambda: self._embedder.known_share(query.text)) if probe.vector is not None else None
+    def _find(self, query: SearchQuery, probe: Probe, now: datetime, time: TimeIntent | None) -> Found:
+        known = _try(VECTOR, lambda: self._embedder.known_share(_read(query))) if probe.vector is not None else None
         legible = known is None or known >= LEGIBLE_SHARE
         while True:
             with self._instruments.stage(Stage.SEARCH_INDEX):
@@ -184,14 +187,17 @@ class Recall:
                 for arm in degraded:
                     self._instruments.degraded(arm)
                 judgement = self._judgement(candidates, evidence, probe) if ranked else NOTHING_FOUND
+                if time is not None and time.only and ranked and _is_of(time, query, candidates, ranked[0]):
+                    judgement = judgement.of_the_time()
                 return Found(query, candidates, ranked, degraded, legible, judgement)
             probe = replace(probe, candidate_count=4 * probe.candidate_count)
 
     def _probe(self, query: SearchQuery, owner_ids: Sequence[int] | None, time: TimeIntent | None) -> Probe:
-        text = query.text
+        text = _read(query)
         vector = unframed = words = None
         if query.hybrid:
-            words = _try(LEXICAL, lambda: self._analyser.analyser.query_words(text))
+            looked_for = text if time is None or time.words is None else time.words
+            words = _try(LEXICAL, lambda: self._analyser.analyser.query_words(looked_for))
         vector = _try(VECTOR, lambda: self._embedder.embed_query(text))
         about = without_framing(text) if vector is not None and self._index.holds(Profile.CHAT) else text
         if query.hybrid and about != text:
@@ -209,7 +215,7 @@ class Recall:
         )
 
     def _fields(self, query: SearchQuery, time: TimeIntent | None) -> Callable[[PassageColumns], FieldScores]:
-        question = Question.of(query.text, role=query.weights.role, time=time)
+        question = Question.of(_read(query), role=query.weights.role, time=time)
         return partial(field_scores, question, profiles=self._analyser.profiles)
 
     def _candidates(self, probe: Probe) -> tuple[Candidates, Probe]:
@@ -246,6 +252,18 @@ class Recall:
     def _degraded(query: SearchQuery, probe: Probe) -> tuple[str, ...]:
         missing = [VECTOR] if probe.vector is None else []
         return tuple(missing + ([LEXICAL] if query.hybrid and probe.words is None else []))
+
+
+def _read(query: SearchQuery) -> str:
+    """As much of a question as is read: a text that was pasted whole would take seconds."""
+    return query.text[:QUESTION_CHARS]
+
+
+def _is_of(time: TimeIntent, query: SearchQuery, found: Candidates, best: Ranked) -> bool:
+    """Whether the best hit is of the time that the question names."""
+    if time.asked is not None and (query.filters.since, query.filters.until) != (None, None):
+        return True
+    return bool(time.within(found.occurred_us[[best.index]])[0])
 
 
 def _attempts(probe: Probe) -> Iterator[Probe]:

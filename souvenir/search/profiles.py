@@ -79,6 +79,9 @@ class Constants:
 
 Profiles = Mapping[Profile, Constants]
 
+# A user who has a name and talks with an assistant is a turn of a talk between messages of a chat, and has their role
+# term; talks between people have no assistant, and so no role term.
+#
 # The weights of a named time are measured for talks and facts. Documents and chats have those of facts: the labelled
 # questions to documents name no time, and of those to chats (BEAM) one names a date, which is right either way.
 PROFILES: Profiles = MappingProxyType(
@@ -98,6 +101,7 @@ PROFILES: Profiles = MappingProxyType(
             dense=0.4,
             spread=Spread(turns=6, back=0.7, forward=0.6, decay=0.8, after_question=0.9),
             speaker=0.3,
+            role=0.4,
             question=-0.1,
             length=0.05,
             time_word=0.3,

@@ -109,6 +109,11 @@ class Judgement:
     evidence: EvidenceLevel = EvidenceLevel.NONE
     signals: Signals = field(default_factory=dict)
 
+    def of_the_time(self, coefficients: Coefficients = COEFFICIENTS) -> Judgement:
+        """Of a question for nothing but a time, where something was said in it: that much is spoken of."""
+        relevance = coefficients.answered(self.signals)
+        return Judgement(relevance, evidence_of(relevance), self.signals)
+
 
 NOTHING_FOUND = Judgement()
 

@@ -59,6 +59,9 @@ class TimeIntent:
     :param near: The single days that are named.
     :param asked: The days to which the question limits what it asks for, if it does.
     :param latest: Whether it asks for the latest.
+    :param words: The question as its words are looked for: without what counts from now, since "last week" in a text
+        is another week. None: as it is.
+    :param only: Whether it asks for nothing else ("what did I tell you yesterday").
     """
 
     phrases: tuple[str, ...]
@@ -66,6 +69,8 @@ class TimeIntent:
     near: tuple[Period, ...] = ()
     asked: Days | None = None
     latest: bool = False
+    words: str | None = None
+    only: bool = False
 
     def applied_to(self, query: SearchQuery) -> tuple[SearchQuery, TimeUse]:
         """The query with the filter and the weight that its text asks for, and what that was.
@@ -138,10 +143,22 @@ def time_intent(text: str, now: datetime) -> TimeIntent | None:
         periods=tuple(dict.fromkeys(period for phrase in phrases for period in _boosted(phrase))),
         near=tuple(dict.fromkeys(day for phrase in phrases for day in phrase.near)),
         asked=_asked(text, phrases, today),
+        words=_without(text, [one for one in phrases if not one.written])
+        if any(not p.written for p in phrases)
+        else None,
+        only=set(_WORD.findall(_without(text, phrases).lower())) <= _SAYS_NOTHING,
     )
 
 
 _LATEST = re.compile(r"\b(?:latest|newest|most recent(?:ly)?)\b", re.IGNORECASE)
+
+
+def _without(text: str, phrases: Sequence[Phrase]) -> str:
+    left, start = "", 0
+    for phrase in phrases:
+        left += text[start : phrase.start] + " "
+        start = phrase.end
+    return left + text[start:]
 
 
 # --- the boost ----------------------------------------------------------------------------------------------------
@@ -194,6 +211,14 @@ def _number(day: date) -> int:
 # --- the filter ---------------------------------------------------------------------------------------------------
 
 _SAY = "say said tell told mention mentioned ask asked discuss discussed talk talked chat chatted speak spoke".split()
+_WORD = re.compile(r"\w+")
+_SAYS_NOTHING = frozenset(
+    "a about again all anything at been by can conversation conversations chat chats did do does during earlier from "
+    "had happen happened has have i in is just me message messages my new note notes of on our please show something "
+    "the there things to us was we were what which with you your".split()
+) | frozenset(_SAY)
+"""Words of a question that name nothing but a time."""
+
 _SAID = re.compile(
     rf"(?:\b(?:i|we|you)(?: (?:have|had|just|also|already|last))* (?:{'|'.join(_SAY)})"
     r"(?: about)?(?: (?:to |with )?(?:you|me|us))?"

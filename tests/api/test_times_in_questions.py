@@ -163,3 +163,29 @@ def test_a_chat_and_a_long_text_score_higher_in_their_time_too(client: TestClien
     body = explained(client, "the red door in May")
     assert {result["explanation"]["profile"] for result in body["results"]} == {"doc"}
     assert [one.get("period", 0.0) for one in parts(body)] == [0.4, 0.0]
+
+
+def test_words_that_count_from_now_are_not_looked_for(client: TestClient, add: Add):
+    add("last week the red apple was late, what a week", document_at="2023-02-10")
+    add("the apple was red", document_at="2023-06-07T09:00:00")
+    assert found(client, "where was the red apple last week")[0] == "the apple was red"
+
+
+@pytest.mark.usefixtures("talk")
+def test_a_question_for_nothing_but_a_time_is_answered_by_what_was_said_then(client: TestClient):
+    evidences = {}
+    for query in (
+        "what did I tell you yesterday",
+        "what did I tell you about Lisbon yesterday",
+        "what did I say in July 2021",
+    ):
+        body = {"agent_name": AGENT, "query": query, "reference_date": NOW}
+        evidences[query] = client.post("/messages/search", json=body).headers["X-Search-Evidence"]
+    assert list(evidences.values()) == ["strong", "none", "none"]
+
+
+def test_of_a_very_long_question_the_beginning_is_read(client: TestClient, add: Add):
+    add("the red apple")
+    add("a pear")
+    body = explained(client, "red apple " + "x" * 5_000 + " pear")
+    assert [len(result["explanation"]["terms"]) for result in body["results"]] == [2, 2]

@@ -50,6 +50,7 @@ TABLE = {
         forward=0.6,
         decay=0.8,
         after_question=0.9,
+        role=0.4,
         speaker=0.3,
         question=-0.10,
         length=0.05,

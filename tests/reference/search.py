@@ -80,7 +80,9 @@ class Asked:
         self._mean = np.sum([passage.vector for passage in passages], axis=0) / (len(passages) + MEAN_PRIOR_ROWS)
         self.vector = embedder.embed_query(query.text).astype(np.float64)
         self._unframed = embedder.embed_query(without_framing(query.text)).astype(np.float64)
-        self._terms = self._words.repaired(analyser.query_words(query.text))
+        self._terms = self._words.repaired(
+            analyser.query_words(query.text if intent is None or intent.words is None else intent.words)
+        )
         speakers = {one.speaker for one in passages if one.profile is Profile.TALK and one.speaker is not None}
         names = {speaker: set(analyser.terms(speaker)) for speaker in speakers}
         self._terms_of_talk = [term for term in self._terms if not any(term in of for of in names.values())]
