@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from memory_engine import MemoryEngine
 from souvenir.conversation.agent_search import merged
 from souvenir.conversation.agents import known
 from souvenir.conversation.budget import fitted
-from souvenir.conversation.context_text import stable_prefix, volatile_tail
+from souvenir.conversation.context_text import part_shown, stable_prefix, volatile_tail
 from souvenir.conversation.excerpts import BESIDE, Excerpt, excerpts
 from souvenir.conversation.in_time import InTime, result_of
 from souvenir.conversation.messages import Conversations, MessageHit, MessageQuery, MessageSearch
@@ -201,8 +201,11 @@ class Contexts:
             messages = [hit.message for hit in found[:kept] if isinstance(hit, MessageHit)]
             return [hit.memory for hit in found[:kept] if isinstance(hit, Hit)], excerpts(messages, talks.around)
 
+        terms_of = self._engine.analyser.terms
+        shorten = cache(partial(part_shown, asked=frozenset(terms_of(query.text)), terms_of=terms_of))
+
         def tail_of(kept: int) -> str:
-            return volatile_tail(*best(kept), follows=bool(prefix))
+            return volatile_tail(*best(kept), follows=bool(prefix), shorten=shorten)
 
         done = fitted(prefix, tail_of, len(found), self._tokens, max_tokens=query.max_tokens)
         over = [BLOCKS_OVER_BUDGET] if done.tokens > query.max_tokens else []

@@ -25,9 +25,11 @@ is ours too. Pure functions.
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
+from itertools import pairwise
 
 from souvenir.conversation.excerpts import Excerpt
 from souvenir.store.blocks import Block
@@ -35,9 +37,10 @@ from souvenir.store.messages import Message
 from souvenir.types import Memory
 
 SHOWN_CHARS = 500
-"""Of one message or memory; the rest of a longer one is left out."""
+"""Of one message or memory; of a longer one the part is shown that holds most of what is asked."""
 
 ELLIPSIS = "…"
+_SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+|(?<=[。！？])")
 
 _OURS = ("#", "**")
 _MAX_NAME_CHARS = 100
@@ -49,17 +52,25 @@ def stable_prefix(blocks: Iterable[Block]) -> str:
     return _section("Memory", shown) if shown else ""
 
 
-def volatile_tail(memories: Sequence[Memory], excerpts: Sequence[Excerpt], *, follows: bool) -> str:
+def volatile_tail(
+    memories: Sequence[Memory],
+    excerpts: Sequence[Excerpt],
+    *,
+    follows: bool,
+    shorten: Callable[[str], str] | None = None,
+) -> str:
     """What was found, oldest first.
 
     :param follows: Whether it stands after blocks, from which an empty line parts it.
+    :param shorten: What is shown of a text; None: its beginning.
     """
+    shorten = shorten or shortened
     dated = sorted(memories, key=lambda memory: (memory.occurred_at, memory.id))
     sections = []
     if dated:
-        sections.append(_section("Relevant Memories", ["\n".join(map(_memory, dated))]))
+        sections.append(_section("Relevant Memories", ["\n".join(_memory(one, shorten) for one in dated)]))
     if excerpts:
-        sections.append(_section("Relevant Past Conversations", list(map(_excerpt, excerpts))))
+        sections.append(_section("Relevant Past Conversations", [_excerpt(one, shorten) for one in excerpts]))
     return ("\n" if follows and sections else "") + "\n".join(sections)
 
 
@@ -76,24 +87,43 @@ def shortened(text: str, max_chars: int = SHOWN_CHARS) -> str:
     return kept[: end if end >= max_chars // 2 else len(kept)].rstrip() + ELLIPSIS
 
 
+def part_shown(text: str, asked: Collection[str], terms_of: Callable[[str], Iterable[str]]) -> str:
+    """Of a long text the sentences that hold most of the terms that are asked; its beginning if others hold no more."""
+    if len(text) <= SHOWN_CHARS:
+        return text
+    ends = [*(end.end() for end in _SENTENCE_END.finditer(text)), len(text)]
+    sentences = list(pairwise([0, *ends]))
+    held = [frozenset(asked).intersection(terms_of(text[start:end])) for start, end in sentences]
+    most, begin = 0, 0
+    for first, (start, _) in enumerate(sentences):
+        found = set(held[first])
+        for terms, (_, end) in zip(held[first + 1 :], sentences[first + 1 :], strict=True):
+            if end - start >= SHOWN_CHARS:
+                break
+            found |= terms
+        if len(found) > most:
+            most, begin = len(found), start
+    return shortened(text) if begin == 0 else ELLIPSIS + shortened(text[begin:], SHOWN_CHARS - len(ELLIPSIS))
+
+
 def _section(title: str, parts: Sequence[str]) -> str:
     return f"## {title}\n\n" + "\n\n".join(parts) + "\n"
 
 
-def _memory(memory: Memory) -> str:
-    lines = _escaped(shortened(memory.text.strip())).split("\n")
+def _memory(memory: Memory, shorten: Callable[[str], str]) -> str:
+    lines = _escaped(shorten(memory.text.strip())).split("\n")
     return f"- {_day(memory.occurred_at)}: " + "\n  ".join(lines)
 
 
-def _excerpt(excerpt: Excerpt) -> str:
+def _excerpt(excerpt: Excerpt, shorten: Callable[[str], str]) -> str:
     days = sorted({_day(turn.created_at) for turn in excerpt})
     heading = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return "\n\n".join([f"### {heading}", *map(_turn, excerpt)])
+    return "\n\n".join([f"### {heading}", *(_turn(turn, shorten) for turn in excerpt)])
 
 
-def _turn(message: Message) -> str:
+def _turn(message: Message, shorten: Callable[[str], str]) -> str:
     name = _name(message.speaker or "") or message.role.value.capitalize()
-    return f"**{name}**: {_escaped(shortened(message.content.strip()))}"
+    return f"**{name}**: {_escaped(shorten(message.content.strip()))}"
 
 
 def _name(name: str) -> str:

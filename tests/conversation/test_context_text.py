@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from souvenir.conversation.context_text import SHOWN_CHARS, shortened, stable_prefix, volatile_tail
+from souvenir.conversation.context_text import SHOWN_CHARS, part_shown, shortened, stable_prefix, volatile_tail
 from souvenir.conversation.excerpts import excerpts
 from souvenir.store.blocks import Block
 from souvenir.store.messages import Message
@@ -126,6 +126,24 @@ def test_no_more_is_shown_than_the_limit_and_only_the_texts_beginning(text: str)
     shown = shortened(text)
     assert len(shown) <= SHOWN_CHARS
     assert text.startswith(shown.removesuffix("…")) or shown == text
+
+
+def test_of_a_long_text_the_sentences_are_shown_that_hold_what_is_asked():
+    filling = "Nothing of any use stands in this one. " * 30
+    text = filling + "The permit code of the loading dock is 7741. " + filling
+    shown = part_shown(text, {"permit", "dock", "code"}, lambda sentence: sentence.lower().rstrip(". ").split())
+    assert shown.startswith("…")
+    assert "loading dock is 7741" in shown
+    assert len(shown) <= SHOWN_CHARS
+    assert part_shown(text, {"nowhere"}, str.split) == shortened(text)
+    assert part_shown("short", {"nowhere"}, str.split) == "short"
+
+
+@given(st.text(alphabet="ab c.\n", max_size=1500), st.sets(st.sampled_from(["a", "b", "ab", "c"])))
+def test_what_is_shown_of_a_text_stands_in_it_and_keeps_the_limit(text: str, asked: set[str]):
+    shown = part_shown(text, asked, str.split)
+    assert len(shown) <= max(SHOWN_CHARS, 0)
+    assert shown.strip("…") in text
 
 
 def test_turns_beside_what_was_found_are_joined_where_they_touch():
