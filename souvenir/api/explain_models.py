@@ -36,7 +36,7 @@ class Term(BaseModel):
     """What one word of the query counts for in the passage."""
 
     term: str = Field(description="As the analyser writes it.")
-    idf: float = Field(description="How rare it is: ln(1 + (N - df + 0.5) / (df + 0.5)).")
+    idf: float = Field(description="How rare it is: ln((N - df + 0.5) / (df + 0.5)), at least 0.1.")
     tf: int = Field(description="How often the passage has it.")
     weight: float = Field(description="What that frequency is worth in a passage of this length (BM25).")
 

@@ -63,7 +63,7 @@ def test_one_memory_is_evidence_of_what_it_says_and_of_nothing_else(engine: Memo
 def test_a_word_that_nobody_used_says_more_where_more_is_stored(engine: MemoryEngine, count: int):
     for number in range(count):
         add(engine, "postgres" if not number else f"other{number}")
-    known, unknown = math.log(1 + (count - 1 + 0.5) / 1.5), math.log(1 + (count + 0.5) / 0.5)
+    known, unknown = max(math.log((count - 1 + 0.5) / 1.5), 0.1), math.log((count + 0.5) / 0.5)
     found = asked(engine, "postgres zzyzx")
     assert found.signals["unheard"] == pytest.approx(unknown * unknown / (known + unknown))
     assert found.signals["covered"] == pytest.approx(known / (known + unknown) * found.hits[0].parts.lexical)

@@ -211,7 +211,7 @@ def test_without_the_embedder_words_still_find_and_the_answer_says_so(
     assert engine.search(DEFAULT, SearchQuery("violin")).degraded == ()
 
 
-@pytest.mark.parametrize(("share", "counts"), [(0.0, False), (0.49, False), (0.5, True), (1.0, True)])
+@pytest.mark.parametrize(("share", "counts"), [(0.0, False), (0.59, False), (0.6, True), (1.0, True)])
 def test_a_question_that_the_model_cannot_read_is_ranked_by_its_words(
     engine: MemoryEngine, embedder: BreakableEmbedder, share: float, counts: bool
 ):

@@ -31,7 +31,7 @@ class ReferenceIndex:
 
     def idf(self, term: str) -> float:
         df = self.document_frequency(term)
-        return math.log(1 + (len(self.rows) - df + 0.5) / (df + 0.5))
+        return max(math.log((len(self.rows) - df + 0.5) / (df + 0.5)), 0.1)
 
     def weight(self, term: str, row: int) -> float:
         terms, profile = self.rows[row]

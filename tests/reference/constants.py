@@ -12,6 +12,7 @@ MEAN_PRIOR_ROWS = 32
 CONFIDENCE_HALF_LIFE_DAYS = 90.0
 LIKE_ENOUGH = 0.45
 SHORTEST_SWAP = 5
+LEAST_IDF = 0.1
 HEAD_TOKENS = 64
 """Of an assistant's answer, so many tokens of the embedding model are embedded."""
 

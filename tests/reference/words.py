@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
 from souvenir.index.analyser import QueryWord, WordKind
-from tests.reference.constants import LIKE_ENOUGH, SHORTEST_SWAP, TABLE
+from tests.reference.constants import LEAST_IDF, LIKE_ENOUGH, SHORTEST_SWAP, TABLE
 from tests.reference.cues import ends_in_question
 from tests.reference.passages import SlowPassage
 
@@ -41,7 +41,7 @@ class Words:
         return max(sums) / sum(map(self._idf, known))
 
     def _idf(self, term: str) -> float:
-        return math.log(1 + (self._count - self._df[term] + 0.5) / (self._df[term] + 0.5))
+        return max(math.log((self._count - self._df[term] + 0.5) / (self._df[term] + 0.5)), LEAST_IDF)
 
     def _weight(self, passage: SlowPassage, chunk: Sequence[str], term: str) -> float:
         tf = chunk.count(term)
