@@ -207,7 +207,9 @@ def test_parts_that_do_nothing_yet_are_accepted(client: TestClient, add: Add):
 
 def test_an_explanation_adds_up(client: TestClient, add: Add):
     ids = [add("red green blue"), add("red cyan teal")]
-    body = client.post("/search/explain", json={"query": "red green"}).json()
+    for colour in ("pink", "grey", "white"):
+        add(colour)
+    body = client.post("/search/explain", json={"query": "red green", "k": 2}).json()
     assert [result["id"] for result in body["results"]] == ids
     for result in body["results"]:
         explanation = result["explanation"]
