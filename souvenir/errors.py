@@ -31,16 +31,24 @@
     |  +- BlockExists                409  block_exists
     |  +- BlockReadOnly              409  block_read_only
     |  +- SessionEnded               409  session_ended
+    |  +- UndoBlocked                409  undo_blocked        something newer stands on what a job wrote
     +- BlockChanged                  412  block_changed       it is not the version that If-Match names
     +- BodyTooSlow                   408  body_too_slow
     +- PayloadTooLarge               413  payload_too_large
     +- Overloaded                    429  overloaded          carries retry_after_s
     |  +- TooManyAttempts            429  too_many_attempts   wrong keys from one address
+    |  +- ExtractQueueFull           429  extract_queue_full  its detail is an object
+    +- ExtractionNotConfigured       501  extraction_not_configured
     +- Unavailable                   503
        +- EmbeddingUnavailable       503  embedding_unavailable
        +- SearchUnavailable          503  search_unavailable
        +- RerankingUnavailable       503  reranking_unavailable  the service refuses to start
        +- JobFailed                  503  job_failed          its sentence is the job's
+       +- LLMError                   503  llm_failed          a language model gave nothing that can be used
+       |  +- LLMUnavailable          503  llm_unavailable     may be tried later; carries retry_after_s
+       |  +- LLMRejected             503  llm_rejected        the settings have to be corrected
+       |  +- LLMRefused              503  llm_refused         the model declined
+       |  +- LLMOutputUnusable       503  llm_output_unusable
        +- DeadlineExceeded           503  deadline_exceeded   carries retry_after_s
        +- ServiceClosing             503  service_closing     carries retry_after_s
        +- TooManyConnections         503  too_many_connections  carries retry_after_s
@@ -48,7 +56,7 @@
        +- StoreUnusable              503  store_unusable      the service refuses to start
           +- BackupDamaged           503  backup_damaged      the present store is left as it was
 
-A message is one sentence that says what to do; the HTTP boundary sends it as `detail` with `code`.
+A message is one sentence that says what to do; the HTTP boundary sends it, or `detail` where that is more, with `code`.
 Errors of libraries are wrapped with `raise ... from`, never shown.
 """
 
@@ -56,7 +64,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class SouvenirError(Exception):
@@ -68,6 +76,11 @@ class SouvenirError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+
+    @property
+    def detail(self) -> Any:
+        """What a client is sent: the message, unless clients of this error know an object."""
+        return self.message
 
 
 class InvalidRequest(SouvenirError):
@@ -298,6 +311,10 @@ class SessionEnded(Conflict):
         self.name = name
 
 
+class UndoBlocked(Conflict):
+    code = "undo_blocked"
+
+
 class BlockChanged(SouvenirError):
     code = "block_changed"
     status = 412
@@ -342,6 +359,26 @@ class TooManyAttempts(Overloaded):
         super().__init__("Too many failed authentication attempts", retry_after_s=retry_after_s)
 
 
+class ExtractQueueFull(Overloaded):
+    code = "extract_queue_full"
+
+    def __init__(self, queue_depth: int, queue_max: int, *, retry_after_s: int) -> None:
+        super().__init__("Too many extractions wait; try again in a while", retry_after_s=retry_after_s)
+        self.queue = {"queue_depth": queue_depth, "queue_max": queue_max}
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        return {"error": self.code, "message": self.message, **self.queue, "retry_after_sec": self.retry_after_s}
+
+
+class ExtractionNotConfigured(SouvenirError):
+    code = "extraction_not_configured"
+    status = 501
+
+    def __init__(self) -> None:
+        super().__init__("Extraction not configured. Set EXTRACT_PROVIDER env var.")
+
+
 class Unavailable(SouvenirError):
     code = "unavailable"
     status = 503
@@ -367,6 +404,39 @@ class JobFailed(Unavailable):
     def __init__(self, job_id: str, reason: str) -> None:
         super().__init__(f"Job {job_id!r} failed: {reason}")
         self.job_id = job_id
+        self.reason = reason
+
+
+class LLMError(Unavailable):
+    """No message below holds a part of a prompt, an answer or a key."""
+
+    code = "llm_failed"
+
+
+class LLMUnavailable(LLMError):
+    code = "llm_unavailable"
+
+    def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class LLMRejected(LLMError):
+    code = "llm_rejected"
+
+
+class LLMRefused(LLMError):
+    code = "llm_refused"
+
+
+class LLMOutputUnusable(LLMError):
+    """`raw` is what the model wrote last: never shown, never logged."""
+
+    code = "llm_output_unusable"
+
+    def __init__(self, raw: str, reason: str) -> None:
+        super().__init__(f"The language model's answer cannot be used: {reason}; try again, or set another model")
+        self.raw = raw
         self.reason = reason
 
 

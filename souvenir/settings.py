@@ -39,6 +39,14 @@ class EmbedProvider(StrEnum):
     OLLAMA = "ollama"
 
 
+class ExtractProvider(StrEnum):
+    """Whose language model extracts."""
+
+    ANTHROPIC = "anthropic"
+    OPENAI = "openai"
+    OLLAMA = "ollama"
+
+
 def _also(name: str, *aliases: str) -> AliasChoices:
     """A setting's own name, which wins, and the names that other systems give it."""
     return AliasChoices(name, *aliases)
@@ -135,7 +143,8 @@ class Settings(BaseSettings):
     )
     embed_api_key: SecretStr | None = Field(default=None, description="Key that the embedding provider wants.")
     openai_api_key: SecretStr | None = Field(
-        default=None, description="Key for OpenAI where `EMBED_API_KEY` is unset; never sent to Ollama."
+        default=None,
+        description="Key for OpenAI where `EMBED_API_KEY` or `EXTRACT_API_KEY` is unset; never sent to Ollama.",
     )
     ollama_base_url: str = Field(
         default="http://localhost:11434", description="Address of Ollama, with or without `/v1`."
@@ -170,6 +179,76 @@ class Settings(BaseSettings):
         "cores, which leaves the others to search.",
     )
     query_cache_size: int = Field(default=1024, ge=0, description="Query vectors kept in memory, in entries.")
+
+    extract_provider: ExtractProvider | None = Field(
+        default=None,
+        description="Whose language model learns from conversations: `anthropic`, `openai` (or any server with its "
+        "API) or `ollama`. It is sent the transcripts, and memories that resemble what they say. Unset, "
+        "`POST /memory/extract` answers 501.",
+    )
+    extract_model: str | None = Field(
+        default=None,
+        description="The provider's name of the language model; unset takes `claude-haiku-4-5`, `gpt-4.1-mini` or "
+        "`llama3.1`.",
+    )
+    extract_base_url: str | None = Field(
+        default=None,
+        description="Address of the provider's API, such as `http://gpu:8000/v1`; unset takes Anthropic's, OpenAI's or "
+        "`OLLAMA_BASE_URL`.",
+    )
+    extract_api_key: SecretStr | None = Field(
+        default=None,
+        description="Key that the provider wants; unset takes `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, unless "
+        "`EXTRACT_BASE_URL` is set.",
+    )
+    anthropic_api_key: SecretStr | None = Field(
+        default=None, description="Key for Anthropic where `EXTRACT_API_KEY` is unset."
+    )
+    extract_timeout_s: float = Field(
+        default=120.0,
+        gt=0,
+        description="Seconds that one question to the language model may take, retries and repair included.",
+    )
+    extract_max_tokens: int = Field(
+        default=4096,
+        ge=64,
+        description="Tokens of one answer, at most; one that was cut is asked for again with twice as many, once.",
+    )
+    extract_max_inflight: int = Field(default=2, ge=1, le=64, description="Extractions worked on at once.")
+    extract_queue_max: int = Field(
+        default=32, ge=1, description="Extractions that may wait to be run; more are refused (429)."
+    )
+    extract_job_retention_sec: float = Field(
+        default=604_800.0, gt=0, description="Seconds that finished extractions can be looked at and undone."
+    )
+    extract_max_facts: int = Field(
+        default=30, ge=1, le=200, description="Facts taken from one part of a transcript, at most."
+    )
+    extract_max_fact_chars: int = Field(default=500, ge=50, description="Characters of one fact, at most.")
+    extract_similar_text_chars: int = Field(
+        default=280, ge=40, description="Characters of a stored memory that the model is shown beside a fact, at most."
+    )
+    extract_max_deletes: int = Field(
+        default=5,
+        ge=0,
+        description="Memories that one extraction may delete by itself; with more of them it waits for approval.",
+    )
+    extract_fallback_add: bool = Field(
+        default=False,
+        description="Whether sentences that state something durable are stored where no language model is there.",
+    )
+    extract_fallback_max_facts: int = Field(
+        default=5, ge=1, description="Sentences that are stored so from one transcript, at most."
+    )
+    max_extract_message_chars: int = Field(
+        default=120_000, ge=1, description="Characters of one transcript, at most (422 above)."
+    )
+    memory_trim_enabled: bool = Field(
+        default=True, description="Whether memory is given back to the system after an extraction."
+    )
+    memory_trim_cooldown_sec: float = Field(
+        default=15.0, ge=0, description="Seconds from one giving back of memory to the next, at least."
+    )
 
     search_fusion: Fusion = Field(
         default=Fusion.SUM,

@@ -33,13 +33,23 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset(
-        {"souvenir.deadlines", "souvenir.notes", "souvenir.passages", "souvenir.settings", "souvenir.observation"}
+        {
+            "souvenir.deadlines",
+            "souvenir.decisions",
+            "souvenir.fence",
+            "souvenir.notes",
+            "souvenir.passages",
+            "souvenir.settings",
+            "souvenir.observation",
+        }
     ),
-    frozenset({"souvenir.store", "souvenir.index", "souvenir.search", "souvenir.privacy"}),
-    frozenset({"souvenir.engine", "souvenir.embedding"}),
+    frozenset({"souvenir.store", "souvenir.index", "souvenir.search", "souvenir.privacy", "souvenir.vendors"}),
+    frozenset({"souvenir.engine", "souvenir.embedding", "souvenir.llm"}),
     frozenset({"onnx_embedder", "llm_provider", "memory_engine", "souvenir.reranking"}),
-    frozenset({"souvenir.access", "souvenir.jobs", "souvenir.embedding.factory"}),
-    frozenset({"souvenir.transfer", "souvenir.reembedding", "souvenir.erasure"}),
+    frozenset({"souvenir.access", "souvenir.jobs", "souvenir.past", "souvenir.embedding.factory"}),
+    frozenset(
+        {"souvenir.transfer", "souvenir.reembedding", "souvenir.erasure", "souvenir.extraction", "souvenir.tending"}
+    ),
     frozenset({"souvenir.conversation", "souvenir.facts", "souvenir.graph", "llm_extract"}),
     frozenset({"souvenir.api", "souvenir.mcp", "souvenir.web"}),
     frozenset({"app"}),

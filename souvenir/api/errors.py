@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from souvenir.errors import (
     DeadlineExceeded,
     HostNotAllowed,
+    LLMUnavailable,
     Overloaded,
     PayloadTooLarge,
     ServiceClosing,
@@ -131,11 +132,11 @@ def _answer(request: Request, status: int, code: str, detail: Any, headers: Mapp
 
 async def _on_own_error(request: Request, error: SouvenirError) -> JSONResponse:
     headers: dict[str, str] = {}
-    if isinstance(error, Overloaded | DeadlineExceeded | ServiceClosing):
+    if isinstance(error, Overloaded | DeadlineExceeded | LLMUnavailable | ServiceClosing):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, Unauthorized):
         headers["WWW-Authenticate"] = "Bearer"
-    return _answer(request, error.status, error.code, error.message, headers)
+    return _answer(request, error.status, error.code, error.detail, headers)
 
 
 async def _on_invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from souvenir.errors import Overloaded, SearchUnavailable
+from souvenir.errors import ExtractionNotConfigured, ExtractQueueFull, LLMUnavailable, Overloaded, SearchUnavailable
 from tests.api.conftest import Start
 
 JSON = {"Content-Type": "application/json"}
@@ -32,6 +32,18 @@ def with_faults(app: FastAPI) -> None:
     def busy() -> None:
         raise Overloaded("Too many writes wait; try again", retry_after_s=7)
 
+    @app.get("/full")
+    def full() -> None:
+        raise ExtractQueueFull(32, 32, retry_after_s=9)
+
+    @app.get("/unconfigured")
+    def unconfigured() -> None:
+        raise ExtractionNotConfigured
+
+    @app.get("/no-model")
+    def no_model() -> None:
+        raise LLMUnavailable("The model rests", retry_after_s=20)
+
     @app.get("/unavailable")
     def unavailable() -> None:
         raise SearchUnavailable("Neither arm can run")
@@ -48,6 +60,27 @@ def test_an_overloaded_service_says_when_to_come_back(start: Start):
     response = start(with_faults).get("/busy")
     assert problem(response) == (429, "overloaded")
     assert response.headers["Retry-After"] == "7"
+
+
+def test_a_full_queue_of_extractions_says_so_in_the_object_that_clients_know(start: Start):
+    response = start(with_faults).get("/full")
+    assert problem(response) == (429, "extract_queue_full")
+    assert response.headers["Retry-After"] == "9"
+    detail = response.json()["detail"]
+    assert detail.pop("message").startswith("Too many extractions wait")
+    assert detail == {"error": "extract_queue_full", "queue_depth": 32, "queue_max": 32, "retry_after_sec": 9}
+
+
+def test_extraction_without_a_provider_is_501_with_the_sentence_that_clients_know(start: Start):
+    response = start(with_faults).get("/unconfigured")
+    assert problem(response) == (501, "extraction_not_configured")
+    assert response.json()["detail"] == "Extraction not configured. Set EXTRACT_PROVIDER env var."
+
+
+def test_a_language_model_that_rests_is_a_503_that_says_when_to_come_back(start: Start):
+    response = start(with_faults).get("/no-model")
+    assert problem(response) == (503, "llm_unavailable")
+    assert response.headers["Retry-After"] == "20"
 
 
 def test_an_unavailable_part_is_a_503_with_its_sentence(start: Start):

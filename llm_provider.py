@@ -1,0 +1,43 @@
+"""LLMProvider: one verb, which asks a language model and returns a validated, typed answer.
+
+Behind it are Anthropic, OpenAI, every server with OpenAI's API, and Ollama. An answer fits its shape, or there is an
+error of the tree below `LLMError`; it is never an empty one in the place of one that could not be read.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from souvenir.llm.types import Generated, Prompt, Shape
+
+
+class LLMProvider(Protocol):
+    """Safe to call from many threads. It keeps nothing of what it was asked."""
+
+    @property
+    def name(self) -> str:
+        """anthropic, openai or ollama."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The vendor's name of the model that is asked."""
+        ...
+
+    def generate(self, prompt: Prompt, shape: type[Shape]) -> Generated[Shape]:
+        """Ask at temperature 0, and again where that may help; it ends within EXTRACT_TIMEOUT_S.
+
+        :raises LLMUnavailable: If it may be tried later.
+        :raises LLMRejected: If the key, the model's name or the address has to be corrected.
+        :raises LLMRefused: If the model declined.
+        :raises LLMOutputUnusable: If no answer fitted the shape, also after the model was told why.
+        """
+        ...
+
+    def status(self) -> str:
+        """`healthy`, or why calls would fail now; nobody is asked."""
+        ...
+
+    def close(self) -> None:
+        """Calls under way end soon; later ones raise `ServiceClosing`."""
+        ...
