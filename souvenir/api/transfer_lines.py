@@ -19,7 +19,7 @@ from souvenir.errors import InvalidRequest
 from souvenir.moments import from_us, to_us, utc_now
 from souvenir.store.reads import MERGED_FROM
 from souvenir.transfer.lines import ImportLine, LineLink
-from souvenir.types import HistoryEntry, JsonObject, Memory, MemoryDraft, Origin
+from souvenir.types import HistoryEntry, JsonObject, Memory, MemoryDraft, Origin, OriginClass
 
 FORMAT_VERSION = "4.0.0"
 _MAJOR = int(FORMAT_VERSION.partition(".")[0])
@@ -74,6 +74,8 @@ def memory_said(memory: Memory) -> dict[str, Any]:
         "document_at": optional_wire_time(memory.document_at),
         "pinned": memory.pinned,
         "archived": memory.archived,
+        "origin_class": memory.origin_class.value,
+        "valid_to": optional_wire_time(memory.valid_to),
         "links": links,
     }
 
@@ -96,8 +98,8 @@ def _written(entry: HistoryEntry) -> dict[str, Any]:
 def _written_state(state: JsonObject | None) -> dict[str, Any] | None:
     if state is None:
         return None
-    at = state["document_at"]
-    return {**state, "document_at": None if at is None else wire_time(from_us(at))}
+    times = {name: state.get(name) for name in ("document_at", "valid_to")}
+    return {**state, **{name: None if at is None else wire_time(from_us(at)) for name, at in times.items()}}
 
 
 class _Link(BaseModel):
@@ -114,10 +116,13 @@ class _HistoryState(BaseModel):
     document_at: Moment | None = None
     pinned: bool = False
     archived: bool = False
+    origin_class: OriginClass = OriginClass.USER
+    valid_to: Moment | None = None
 
     def stored(self) -> JsonObject:
-        at = None if self.document_at is None else to_us(self.document_at)
-        return {**self.model_dump(), "metadata": _with_sources(self.metadata), "document_at": at}
+        moments = {"document_at": self.document_at, "valid_to": self.valid_to}
+        times = {name: None if at is None else to_us(at) for name, at in moments.items()}
+        return {**self.model_dump(mode="json"), **times, "metadata": _with_sources(self.metadata)}
 
 
 class _HistoryEntry(BaseModel):
@@ -143,6 +148,8 @@ class _Line(BaseModel):
     document_at: Moment | None = None
     pinned: bool | None = None
     archived: bool | None = None
+    origin_class: OriginClass = OriginClass.USER
+    valid_to: Moment | None = None
     links: list[_Link] = Field(default_factory=list)
     history: list[_HistoryEntry] | None = None
 
@@ -160,6 +167,8 @@ class _Line(BaseModel):
             document_at=self.document_at or said.document_at,
             pinned=bool(said.pinned if self.pinned is None else self.pinned),
             archived=bool(said.archived if self.archived is None else self.archived),
+            origin_class=self.origin_class,
+            valid_to=self.valid_to,
         )
         history = None if self.history is None else tuple(entry.entry() for entry in self.history)
         origin = Origin(created_at, self.updated_at or created_at, self.id, history)

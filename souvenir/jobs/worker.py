@@ -1,4 +1,4 @@
-"""The jobs of a service: submitted by any thread, run one at a time by a thread of their own, oldest first.
+"""The jobs of a lane: submitted by any thread, run by the lane's own threads, oldest first.
 
 Every state is a row before anybody hears of it. A job that the process did not live to finish is queued again at the
 next start and goes on from what it saved. A handler that fails ends its own job, never the thread.
@@ -51,6 +51,10 @@ def _nothing() -> None:
     return None
 
 
+def _too_many_wait(_: int) -> Overloaded:
+    return Overloaded("Too many jobs are waiting; look at GET /jobs and try again later", retry_after_s=30)
+
+
 class Jobs:
     """Opened with the service. Jobs can be submitted and looked at before `start`, and run after it."""
 
@@ -62,57 +66,83 @@ class Jobs:
         queue_max: int,
         retention_days: float,
         on_end: Callable[[], None] = _nothing,
+        lane: str | None = None,
+        workers: int = 1,
+        when_full: Callable[[int], Overloaded] = _too_many_wait,
     ) -> None:
-        """:param on_end: Called after jobs ended, to clear up what they left; also when they never began."""
+        """:param on_end: Called after jobs ended, to clear up what they left; also when they never began.
+
+        :param lane: The kind of `souvenir.store.jobs.OWN_LANES` that is handled here; None: all that have no own lane.
+        :param workers: Jobs that run at once; of one serial key never more than one does.
+        :param when_full: What is raised when so many wait already.
+        """
         self._engine = engine
         self._on_end = on_end
+        self._lane = lane
+        self._workers = workers
+        self._when_full = when_full
         self._handlers = {handler.kind: handler for handler in handlers}
         self._queue_max = queue_max
         self._retention_days = retention_days
         self._closing = Event()
-        self._submitted = Event()
-        self._ended = Condition()
-        self._ends = 0
+        self._changed = Condition()
+        self._changes = 0
         self._starting = Lock()
-        self._thread: Thread | None = None
+        self._threads: list[Thread] = []
 
     def start(self) -> None:
         """Take up what a former process left, and work from now on."""
         with self._starting:
-            if self._closing.is_set() or self._thread is not None:
+            if self._closing.is_set() or self._threads:
                 return
-            self._thread = Thread(target=self._run, name="souvenir-jobs", daemon=True)
-            self._thread.start()
+            first = Thread(target=self._run_first, name=self._thread_name(0), daemon=True)
+            others = [Thread(target=self._run, name=self._thread_name(n), daemon=True) for n in range(1, self._workers)]
+            self._threads = [first, *others]
+            first.start()
 
     def close(self) -> None:
         """Stop at the next checkpoint. The job that runs, and those that wait, go on at the next start."""
         with self._starting:
             self._closing.set()
-        self._submitted.set()
-        with self._ended:
-            self._ends += 1
-            self._ended.notify_all()
-        if self._thread is not None:
-            self._thread.join(CLOSE_TIMEOUT_S)
-            if self._thread.is_alive():
-                log.warning("job_abandoned", action="what it did not save is done again at the next start")
+        self._tell_change()
+        deadline = monotonic() + CLOSE_TIMEOUT_S
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(max(0.0, deadline - monotonic()))
+                if thread.is_alive():
+                    log.warning("job_abandoned", action="what it did not save is done again at the next start")
 
-    def submit(self, kind: str, scope: Scope, parameters: JsonObject, *, job_id: str | None = None) -> Job:
+    def submit(
+        self,
+        kind: str,
+        scope: Scope,
+        parameters: JsonObject,
+        *,
+        job_id: str | None = None,
+        serial_key: str | None = None,
+        beside: Callable[[apsw.Connection, str], None] | None = None,
+    ) -> Job:
         """Queue a job.
 
+        :param serial_key: Jobs of the kind that have the same one run one after another.
+        :param beside: Writes what belongs to the job, whose id it is given, in the same transaction.
         :raises Overloaded: If too many wait.
         """
         chosen = job_id or uuid.uuid4().hex
 
         def work(connection: apsw.Connection) -> Job:
-            if rows.count_queued(connection) >= self._queue_max:
-                raise Overloaded("Too many jobs are waiting; look at GET /jobs and try again later", retry_after_s=30)
+            waiting = rows.count_queued(connection, self._lane)
+            if waiting >= self._queue_max:
+                raise self._when_full(waiting)
             _record(connection, scope, "job.submit", chosen, kind)
-            return rows.insert(connection, chosen, kind, scope, parameters, utc_now())
+            job = rows.insert(connection, chosen, kind, scope, parameters, utc_now(), serial_key=serial_key)
+            if beside is not None:
+                beside(connection, chosen)
+            return job
 
         job = self._engine.write_rows(work)
         log.info("job_submitted", job_id=job.id, kind=kind)
-        self._submitted.set()
+        self._tell_change()
         return job
 
     def get(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
@@ -142,7 +172,7 @@ class Jobs:
     def waiting(self) -> int:
         """Jobs of all namespaces that have not begun."""
         with self._engine.namespace(Scope()) as (connection, _):
-            return rows.count_queued(connection)
+            return rows.count_queued(connection, self._lane)
 
     def cancel(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
         """End a job that waits at once, and one that has begun at its next checkpoint.
@@ -168,18 +198,18 @@ class Jobs:
         """
         deadline = monotonic() + timeout_s
         while True:
-            with self._ended:
-                seen = self._ends
+            with self._changed:
+                seen = self._changes
             with self._engine.namespace(Scope()) as (connection, _):
                 job = rows.find(connection, job_id)
             if job is None:
                 raise JobNotFound(job_id)
-            with self._ended:
+            with self._changed:
                 left = deadline - monotonic()
                 if job.finished or left <= 0 or self._closing.is_set():
                     return job
-                if self._ends == seen:
-                    self._ended.wait(left)
+                if self._changes == seen:
+                    self._changed.wait(left)
 
     def tell_gone(self) -> None:
         """Jobs were removed: clear up what they left, and let nobody wait for them."""
@@ -190,23 +220,43 @@ class Jobs:
             self._on_end()
         except Exception:  # what is left is cleared up at the next end, or the next start
             log.exception("job_left_something")
-        with self._ended:
-            self._ends += 1
-            self._ended.notify_all()
+        self._tell_change()
         return job
+
+    def _tell_change(self) -> None:
+        """A job came or ended: who waits looks again."""
+        with self._changed:
+            self._changes += 1
+            self._changed.notify_all()
+
+    def _thread_name(self, number: int) -> str:
+        return f"souvenir-jobs-{self._lane or 'common'}-{number}"
+
+    def _run_first(self) -> None:
+        """Take up what a former process left before any other worker runs."""
+        try:
+            self._persist(lambda connection: rows.requeue_running(connection, self._lane))
+        except JobInterrupted:
+            return
+        with self._starting:
+            if self._closing.is_set():
+                return
+            for thread in self._threads[1:]:
+                thread.start()
+        self._run()
 
     def _run(self) -> None:
         try:
-            self._persist(rows.requeue_running)
-            while True:
-                self._submitted.clear()
-                job = self._persist(lambda connection: rows.claim(connection, utc_now()))
+            while not self._closing.is_set():
+                with self._changed:
+                    seen = self._changes
+                job = self._persist(lambda connection: rows.claim(connection, utc_now(), self._lane))
                 if job is not None:
                     self._work_on(job)
-                elif not self._closing.is_set():
-                    self._submitted.wait()
-                if self._closing.is_set():
-                    return
+                    continue
+                with self._changed:
+                    while self._changes == seen and not self._closing.is_set():
+                        self._changed.wait()
         except JobInterrupted:
             return
 
@@ -219,7 +269,7 @@ class Jobs:
 
         def end(connection: apsw.Connection) -> None:
             rows.finish(connection, job.id, status, utc_now(), result=result, error=error)
-            rows.prune(connection, utc_now(), retention_days=self._retention_days)
+            rows.prune(connection, utc_now(), retention_days=self._retention_days, lane=self._lane)
 
         self._persist(end)
         log.info("job_ended", job_id=job.id, kind=job.kind, status=status.value)

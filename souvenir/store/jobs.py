@@ -24,6 +24,11 @@ OF_THE_STORE = ("erase", "reembed")
 """Kinds of jobs that are about all of it, whichever namespace their caller named."""
 
 
+EXTRACT = "extract"
+OWN_LANES = (EXTRACT,)
+"""Kinds that have workers and a queue of their own; all others share one lane."""
+
+
 class JobStatus(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
@@ -73,12 +78,32 @@ _COLUMNS = (
 
 
 def insert(
-    connection: apsw.Connection, job_id: str, kind: str, scope: Scope, parameters: JsonObject, now: datetime
+    connection: apsw.Connection,
+    job_id: str,
+    kind: str,
+    scope: Scope,
+    parameters: JsonObject,
+    now: datetime,
+    *,
+    serial_key: str | None = None,
 ) -> Job:
+    """Queue a job. Its time is later than that of any other, so that times say the order also if the clock does not.
+
+    :param serial_key: Jobs of this kind that have the same one run one at a time, in the order of their times.
+    """
     connection.execute(
-        "INSERT INTO jobs (id, kind, namespace, actor, sources, status, parameters, state, created_at) "
-        "VALUES (?, ?, ?, ?, ?, 'queued', ?, '{}', ?)",
-        (job_id, kind, scope.namespace, scope.actor, _sources(scope), to_json(dict(parameters)), to_us(now)),
+        "INSERT INTO jobs (id, kind, namespace, actor, sources, status, parameters, state, serial_key, created_at) "
+        "VALUES (?, ?, ?, ?, ?, 'queued', ?, '{}', ?, max(?, coalesce((SELECT max(created_at) FROM jobs), 0) + 1))",
+        (
+            job_id,
+            kind,
+            scope.namespace,
+            scope.actor,
+            _sources(scope),
+            to_json(dict(parameters)),
+            serial_key,
+            to_us(now),
+        ),
     )
     [job] = _jobs(connection, "id = ?", (job_id,))
     return job
@@ -88,8 +113,10 @@ def find(connection: apsw.Connection, job_id: str) -> Job | None:
     return next(iter(_jobs(connection, "id = ?", (job_id,))), None)
 
 
-def count_queued(connection: apsw.Connection) -> int:
-    return int(connection.execute("SELECT count(*) FROM jobs WHERE status = 'queued'").get)
+def count_queued(connection: apsw.Connection, lane: str | None = None) -> int:
+    """:param lane: A kind of `OWN_LANES`; None: all other kinds."""
+    where, parameters = _of_lane(lane)
+    return int(connection.execute(f"SELECT count(*) FROM jobs WHERE status = 'queued' AND {where}", parameters).get)
 
 
 def has_unfinished(connection: apsw.Connection, kind: str) -> bool:
@@ -112,12 +139,21 @@ def page(connection: apsw.Connection, chosen: JobFilter, *, limit: int, offset: 
     return _jobs(connection, f"{where} {rest}", (*parameters, limit, offset)), total
 
 
-def claim(connection: apsw.Connection, now: datetime) -> Job | None:
-    """Make the oldest queued job the running one."""
+def claim(connection: apsw.Connection, now: datetime, lane: str | None = None) -> Job | None:
+    """Let the oldest queued job of a lane run that needs not wait for another of its serial key."""
+    where, parameters = _of_lane(lane)
+    earlier = (
+        "SELECT 1 FROM jobs e WHERE e.kind = j.kind AND e.serial_key = j.serial_key AND e.created_at < j.created_at "
+        "AND e.status IN ('queued', 'running')"
+    )
+    oldest = (
+        f"SELECT id FROM jobs j WHERE status = 'queued' AND {where} AND NOT EXISTS ({earlier}) "
+        "ORDER BY created_at, id LIMIT 1"
+    )
     row = connection.execute(
-        "UPDATE jobs SET status = 'running', started_at = coalesce(started_at, ?) WHERE id = "
-        f"(SELECT id FROM jobs WHERE status = 'queued' ORDER BY created_at, id LIMIT 1) RETURNING {_COLUMNS}",
-        (to_us(now),),
+        "UPDATE jobs SET status = 'running', started_at = coalesce(started_at, ?) "
+        f"WHERE id = ({oldest}) RETURNING {_COLUMNS}",
+        (to_us(now), *parameters),
     ).fetchone()
     return None if row is None else _job_of(row)
 
@@ -174,9 +210,10 @@ def request_cancel_of(connection: apsw.Connection, actor: str) -> None:
     )
 
 
-def requeue_running(connection: apsw.Connection) -> None:
+def requeue_running(connection: apsw.Connection, lane: str | None = None) -> None:
     """At a start nothing runs: what did goes on from its last state."""
-    connection.execute("UPDATE jobs SET status = 'queued' WHERE status = 'running'")
+    where, parameters = _of_lane(lane)
+    connection.execute(f"UPDATE jobs SET status = 'queued' WHERE status = 'running' AND {where}", parameters)
 
 
 def delete_of(connection: apsw.Connection, namespace: str) -> int:
@@ -196,18 +233,26 @@ def cancel_unfinished(connection: apsw.Connection, now: datetime, *, reason: str
     )
 
 
-def prune(connection: apsw.Connection, now: datetime, *, retention_days: float) -> None:
-    """Forget finished jobs that are older than that, and the oldest beyond `MAX_FINISHED`."""
+def prune(connection: apsw.Connection, now: datetime, *, retention_days: float, lane: str | None = None) -> None:
+    """Forget a lane's finished jobs that are older than that, and the oldest beyond `MAX_FINISHED`."""
+    where, parameters = _of_lane(lane)
     connection.execute(
-        "DELETE FROM jobs WHERE finished_at < ? OR id IN (SELECT id FROM jobs WHERE finished_at IS NOT NULL "
-        "ORDER BY finished_at DESC, id LIMIT -1 OFFSET ?)",
-        (to_us(now - timedelta(days=retention_days)), MAX_FINISHED),
+        f"DELETE FROM jobs WHERE {where} AND (finished_at < ? OR id IN (SELECT id FROM jobs "
+        f"WHERE finished_at IS NOT NULL AND {where} ORDER BY finished_at DESC, id LIMIT -1 OFFSET ?))",
+        (*parameters, to_us(now - timedelta(days=retention_days)), *parameters, MAX_FINISHED),
     )
 
 
 def scope_of(job: Job) -> Scope:
     """What the job's caller might see when it was submitted."""
     return Scope(job.namespace, job.actor, job.sources)
+
+
+def _of_lane(lane: str | None) -> tuple[str, list[str]]:
+    """SQL that is true of the kinds of a lane, and its parameters."""
+    if lane is None:
+        return "kind NOT IN (SELECT value FROM json_each(?))", [to_json(list(OWN_LANES))]
+    return "kind = ?", [lane]
 
 
 def _sources(scope: Scope) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from souvenir.passages import PassageRemoved
-from souvenir.store import jobs
+from souvenir.store import extractions, jobs
 from souvenir.store.passages import remove_passages
 from souvenir.store.rows import ids_parameter, to_json
 from souvenir.types import PassageKind
@@ -60,6 +60,7 @@ class Removal:
         links = self._delete_where("links", f"from_id {_CHOSEN} OR to_id {_CHOSEN}", chosen, chosen)
         history = self._empty_history(chosen) if keep_history else self._delete("history", "memory_id", chosen)
         self._add(memories=self._delete("memories", "id", chosen), links=links, history=history)
+        extractions.forget_memories(self.connection, ids)
 
     def messages(self, ids: Sequence[int], namespace_id: int) -> None:
         self.passages(PassageKind.MESSAGE, ids)

@@ -8,14 +8,16 @@ from typing import Any
 
 from souvenir.moments import from_us, to_us
 from souvenir.passages import Passage, Turn
-from souvenir.types import Link, Memory, MessageRole, PassageKind, Profile
+from souvenir.types import Link, Memory, MessageRole, OriginClass, PassageKind, Profile
 
 PASSAGE_COLUMNS = (
     "id, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, dated, "
     "session_id, position, role, user_id, speaker"
 )
 
-MEMORY_COLUMNS = "id, text, source, key, metadata, document_at, created_at, updated_at, pinned, archived"
+MEMORY_COLUMNS = (
+    "id, text, source, key, metadata, document_at, created_at, updated_at, pinned, archived, origin_class, valid_to"
+)
 
 
 def to_json(value: Any) -> str:
@@ -45,6 +47,8 @@ def memory_of(row: tuple[Any, ...]) -> Memory:
         updated_at=from_us(row[7]),
         pinned=bool(row[8]),
         archived=bool(row[9]),
+        origin_class=OriginClass(row[10]),
+        valid_to=None if row[11] is None else from_us(row[11]),
     )
 
 
@@ -82,5 +86,7 @@ def history_state(memory: Memory) -> str:
             "document_at": None if memory.document_at is None else to_us(memory.document_at),
             "pinned": memory.pinned,
             "archived": memory.archived,
+            "origin_class": memory.origin_class.value,
+            "valid_to": None if memory.valid_to is None else to_us(memory.valid_to),
         }
     )

@@ -52,11 +52,14 @@ class IndexUpdate:
 
 @dataclass(slots=True)
 class Transaction:
+    """:param job_id: Noted with every change, if it is a job's."""
+
     connection: apsw.Connection
     namespace: reads.Namespace
     scope: Scope
     passages: PassageWriter
     now: datetime
+    job_id: str | None = None
 
     @classmethod
     def begin(cls, connection: apsw.Connection, scope: Scope, models: VectorModels, now: datetime) -> Transaction:
@@ -132,7 +135,7 @@ class Transaction:
         origin = origin or Origin(self.now, self.now)
         memory_id = self.connection.execute(
             "INSERT INTO memories (id, namespace_id, text, source, key, metadata, document_at, created_at, updated_at, "
-            "pinned, archived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            "pinned, archived, origin_class, valid_to) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             (
                 kept_id(self.connection, origin.id),
                 self.namespace_id,
@@ -145,6 +148,8 @@ class Transaction:
                 to_us(origin.updated_at),
                 draft.pinned,
                 draft.archived,
+                draft.origin_class.value,
+                None if draft.valid_to is None else to_us(draft.valid_to),
             ),
         ).get
         memory = Memory(
@@ -158,6 +163,8 @@ class Transaction:
             document_at=draft.document_at,
             pinned=draft.pinned,
             archived=draft.archived,
+            origin_class=draft.origin_class,
+            valid_to=draft.valid_to,
         )
         self.passages.insert(_owner(memory), passages)
         if origin.history is None:
@@ -185,12 +192,15 @@ class Transaction:
             pinned=before.pinned if patch.pinned is None else patch.pinned,
             archived=before.archived if patch.archived is None else patch.archived,
             created_at=patch.created_at or before.created_at,
+            valid_to=None if patch.archived is False else before.valid_to,
         )
         return self._write(before, after, passages, action=action)
 
-    def archive(self, memory: Memory, *, action: str = "archive") -> Memory:
+    def archive(self, memory: Memory, *, action: str = "archive", valid_to: datetime | None = None) -> Memory:
+        """:param valid_to: When what it says ceased to be so, if it did."""
         before = self._stored(memory.id)
-        return self._write(before, replace(before, archived=True), (), action=action)
+        after = replace(before, archived=True, valid_to=valid_to or before.valid_to)
+        return self._write(before, after, (), action=action)
 
     def upsert(self, draft: MemoryDraft, passages: Sequence[PreparedPassage]) -> UpsertOutcome:
         """Change the living memory that has the draft's (source, key), or store a new one.
@@ -208,8 +218,8 @@ class Transaction:
         return UpsertOutcome(self.update(held, patch, passages).id, created=False)
 
     def supersede(self, old: Memory, draft: MemoryDraft, passages: Sequence[PreparedPassage]) -> Memory:
-        """Archive a memory and store the draft in its place, linked to it."""
-        self.archive(old, action="superseded")
+        """Archive a memory and store the draft in its place, linked to it; the old one was so until the new one is."""
+        self.archive(old, action="superseded", valid_to=draft.document_at or self.now)
         new = self.insert(draft, passages, action="supersede")
         self.link(new.id, old.id, reads.SUPERSEDES)
         return new
@@ -242,9 +252,9 @@ class Transaction:
         removal.memories(found)
         self.passages.tell(removal.changes)
         self.connection.execute(
-            "INSERT INTO history (namespace_id, memory_id, action, actor, at) "
-            "SELECT ?, value, 'delete', ?, ? FROM json_each(?)",
-            (self.namespace_id, self.scope.actor, to_us(self.now), ids_parameter(found)),
+            "INSERT INTO history (namespace_id, memory_id, action, actor, job_id, at) "
+            "SELECT ?, value, 'delete', ?, ?, ? FROM json_each(?)",
+            (self.namespace_id, self.scope.actor, self.job_id, to_us(self.now), ids_parameter(found)),
         )
 
     def _stored(self, memory_id: int) -> Memory:
@@ -261,7 +271,7 @@ class Transaction:
         after = replace(after, updated_at=self.now)
         self.connection.execute(
             "UPDATE memories SET text = ?, source = ?, metadata = ?, document_at = ?, created_at = ?, updated_at = ?, "
-            "pinned = ?, archived = ? WHERE id = ?",
+            "pinned = ?, archived = ?, valid_to = ? WHERE id = ?",
             (
                 after.text,
                 after.source,
@@ -271,6 +281,7 @@ class Transaction:
                 to_us(after.updated_at),
                 after.pinned,
                 after.archived,
+                None if after.valid_to is None else to_us(after.valid_to),
                 after.id,
             ),
         )
@@ -289,13 +300,14 @@ class Transaction:
 
     def _record(self, action: str, memory_id: int, *, before: Memory | None, after: Memory) -> None:
         self.connection.execute(
-            "INSERT INTO history (namespace_id, memory_id, action, actor, at, before, after) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO history (namespace_id, memory_id, action, actor, job_id, at, before, after) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 self.namespace_id,
                 memory_id,
                 action,
                 self.scope.actor,
+                self.job_id,
                 to_us(self.now),
                 None if before is None else history_state(before),
                 history_state(after),

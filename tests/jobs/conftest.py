@@ -20,11 +20,17 @@ def open_jobs(engine: MemoryEngine) -> Iterator[OpenJobs]:
     with ExitStack() as opened:
 
         def open_them(
-            *handlers: JobHandler, queue_max: int = 100, retention_days: float = 7.0, start: bool = True
+            *handlers: JobHandler,
+            queue_max: int = 100,
+            retention_days: float = 7.0,
+            start: bool = True,
+            lane: str | None = None,
+            workers: int = 1,
         ) -> Jobs:
-            jobs = opened.enter_context(
-                closing(Jobs(engine, handlers, queue_max=queue_max, retention_days=retention_days))
+            jobs = Jobs(
+                engine, handlers, queue_max=queue_max, retention_days=retention_days, lane=lane, workers=workers
             )
+            opened.enter_context(closing(jobs))
             if start:
                 jobs.start()
             return jobs

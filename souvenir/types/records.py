@@ -1,0 +1,197 @@
+"""A memory, who sees it, how sources and roles are named, and what a change of it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import Any
+
+DEFAULT_NAMESPACE = "default"
+
+JsonObject = Mapping[str, Any]
+
+
+class Profile(IntEnum):
+    """Which row of constants scores a passage; decided when it is stored, from what it is."""
+
+    FACT = 0
+    DOC = 1
+    TALK = 2
+    CHAT = 3
+
+
+class PassageKind(StrEnum):
+    """Which noun a passage belongs to; `owner_id` is an id of that noun. Each kind has an index of its own."""
+
+    MEMORY = "memory"
+    MESSAGE = "message"
+
+
+class MessageRole(StrEnum):
+    """Who says a message."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+
+
+class OriginClass(StrEnum):
+    """Where a memory's text comes from, most trusted first."""
+
+    USER = "user"
+    DOCUMENT = "document"
+    TOOL = "tool"
+    ASSISTANT = "assistant"
+    INFERRED = "inferred"
+    RECALLED = "recalled"
+
+    @property
+    def trust(self) -> int:
+        """Higher is more trusted."""
+        return -list(OriginClass).index(self)
+
+
+def least_trusted(classes: Iterable[OriginClass]) -> OriginClass:
+    """What a text is that was made from several: no text becomes more trusted by being merged."""
+    return min(classes, key=lambda one: one.trust)
+
+
+class Role(StrEnum):
+    """What a key may do; each role may do all that the one before may."""
+
+    READ_ONLY = "read-only"
+    READ_WRITE = "read-write"
+    ADMIN = "admin"
+
+
+class OnDuplicate(StrEnum):
+    """What an add does when the namespace already holds nearly the same text."""
+
+    ADD = "add"
+    SKIP = "skip"
+    SUPERSEDE = "supersede"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Who asks, of which namespace, and what of it they may see: everything outside does not exist for them.
+
+    :param sources: Paths; only memories whose source equals one or lies below it can be seen or written. None: all.
+    """
+
+    namespace: str = DEFAULT_NAMESPACE
+    actor: str = "anonymous"
+    sources: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    from_id: int
+    to_id: int
+    type: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A stored text. `supersedes`, `previous_text` and `superseded_by` are read from its links.
+
+    `valid_to` is when what it says ceased to be so, of one that another took the place of.
+    """
+
+    id: int
+    text: str
+    source: str
+    created_at: datetime
+    updated_at: datetime
+    metadata: JsonObject
+    key: str | None = None
+    document_at: datetime | None = None
+    pinned: bool = False
+    archived: bool = False
+    origin_class: OriginClass = OriginClass.USER
+    valid_to: datetime | None = None
+    links: tuple[Link, ...] = ()
+    previous_text: str | None = None
+    superseded_by: int | None = None
+
+    @property
+    def occurred_at(self) -> datetime:
+        """When what it says happened: the caller's `document_at`, else when it was stored."""
+        return self.document_at or self.created_at
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDraft:
+    """A memory somebody asks to store. `document_at` dates what the text says, if that is not now."""
+
+    text: str
+    source: str
+    metadata: JsonObject = field(default_factory=dict)
+    key: str | None = None
+    document_at: datetime | None = None
+    pinned: bool = False
+    archived: bool = False
+    origin_class: OriginClass = OriginClass.USER
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPatch:
+    """A change of some fields; `None` leaves a field as it is. A metadata value of `None` removes that key."""
+
+    text: str | None = None
+    document_at: datetime | None = None
+    remove_document_at: bool = False
+    source: str | None = None
+    metadata: JsonObject | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One change of a memory: who made it, when, and its fields before and after; None where they are forgotten.
+
+    :param job_id: The job whose change it is.
+    """
+
+    action: str
+    actor: str
+    at: datetime
+    before: JsonObject | None
+    after: JsonObject | None
+    job_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a memory was in the store that it comes from.
+
+    :param id: Kept if this database never gave it out, nor one above it; else a new one is given.
+    :param history: Stands in the place of a first entry of our own; None if it was not sent along.
+    """
+
+    created_at: datetime
+    updated_at: datetime
+    id: int | None = None
+    history: tuple[HistoryEntry, ...] | None = None
+
+
+class SourceMatch(StrEnum):
+    """How a source pattern selects sources."""
+
+    PREFIX = "prefix"
+    PATH = "path"
+    SUBSTRING = "substring"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFilter:
+    """Sources that begin with `pattern`, equal it or lie below it as a path, or contain it."""
+
+    pattern: str
+    match: SourceMatch = SourceMatch.PREFIX
