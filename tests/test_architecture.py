@@ -226,6 +226,7 @@ def pins_of(lock: str) -> dict[str, set[str]]:
         ("requirements-otel.txt", "otel"),
         ("requirements-dev.txt", None),
         ("requirements-dev.txt", "dev"),
+        ("requirements-slow.txt", "slow"),
     ],
 )
 def test_every_requirement_is_pinned_with_a_hash_at_a_version_that_it_allows(lock, group):
@@ -245,7 +246,9 @@ def test_tests_run_with_the_versions_that_the_image_holds(lock):
     assert {name: development.get(name) for name in image} == image
 
 
-@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-otel.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize(
+    "lock", ["requirements.txt", "requirements-otel.txt", "requirements-dev.txt", "requirements-slow.txt"]
+)
 def test_a_lock_names_no_registry_and_pins_everything_with_hashes(lock):
     text = (ROOT / lock).read_text(encoding="utf-8")
     assert "://" not in text
