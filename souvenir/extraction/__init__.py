@@ -1,0 +1,1 @@
+"""The pure pieces of learning from conversations: transcripts, what is never learned, quotes, windows."""

@@ -1,0 +1,209 @@
+"""What of a transcript is never learned from: recalled text, what clients put in, and what only programs read.
+
+Found as spans, so that what is left keeps its place. Invariants: the spans of `screened` ascend and do not overlap;
+recalled text in our own fence is found wherever it stands, also in a code block, and other tags are tags only outside
+of code, so that a sentence about `<system-reminder>` stays. What is opened and not closed hides at most the text that
+is given, which is one turn. Pure functions, linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from souvenir.extraction.code_blocks import code_blocks, code_spans
+from souvenir.extraction.noise import noise
+from souvenir.extraction.recalled_text import recalled_sections
+from souvenir.extraction.spans import HiddenSpan, holds, merged
+from souvenir.extraction.turns import RemovedKind, TurnRole
+from souvenir.fence import FenceTag, fence_tags
+
+_TAG = re.compile(r"<(?P<slash>/?)[ \t]{0,3}(?P<name>[A-Za-z][\w:.-]{0,60}+)(?P<more>[^<>]{0,300}+)>")
+_KINDS = (
+    (
+        RemovedKind.INJECTED,
+        re.compile(
+            r"system[-_]reminder|system[-_]warning|.*[-_]hook|hook[-_].*|local-command-.*|command-(?:name|message|args|contents)"
+            r"|bash-(?:input|stdout|stderr)|ide_.*|environment_details|task-notification|user-memory-input|persisted-output"
+        ),
+    ),
+    (
+        RemovedKind.RECALLED,
+        re.compile(
+            r"memory|memories|recalled.*|memor(?:y|ies)[-_].*|.*[-_]memor(?:y|ies)|.*mem[-_]context"
+            r"|(?:past|relevant|previous)[-_]conversations?"
+        ),
+    ),
+    (
+        RemovedKind.TOOL,
+        re.compile(
+            r"(?:antml:)?(?:function_(?:calls?|results?)|tool_(?:calls?|uses?|results?|responses?|outputs?|use_error))"
+        ),
+    ),
+    (RemovedKind.REASONING, re.compile(r"(?:antml:)?think(?:ing)?")),
+)
+"""Tags of clients, by name in lower case: those of agents, editors and memory packages that print them."""
+
+_CLOSED_ONLY = frozenset({"memory", "memories"})
+"""Too common as words of markup to hide a turn when nothing closes them."""
+
+_OF_MEMORY = re.compile(r"\b(?:memory|memories|remembered|recalled)\b", re.IGNORECASE)
+_CONTEXT = "context"
+_CONTEXT_HEAD_CHARS = 300
+"""Of what a `<context>` holds, in which it says that it is a memory's."""
+
+
+_MAX_INDENT = 8
+"""Blanks before a tag that stands on a line of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tag:
+    name: str
+    kind: RemovedKind
+    start: int
+    end: int
+    closing: bool
+    opens_line: bool
+
+
+def screened(text: str, role: TurnRole) -> list[HiddenSpan]:
+    """What of one turn is never learned from."""
+    fences = _fenced(text)
+    blocks, code = _tagged(text, fences)
+    hidden = merged([*fences, *blocks])
+    seen = merged([*hidden, *(HiddenSpan(RemovedKind.NOISE, *span) for span in code)])
+    recalled = [span for span in recalled_sections(text) if not holds(seen, span.start)]
+    return merged([*hidden, *recalled, *noise(text, is_tool=role == TurnRole.TOOL)])
+
+
+def shields(text: str) -> list[tuple[int, int]]:
+    """Where in a whole transcript no line opens a turn: code blocks, and blocks whose tags stand on lines of their own.
+
+    A tag that opens twice before it closes was not closed: the blocks of one client do not hold each other.
+    """
+    fences = [
+        HiddenSpan(RemovedKind.RECALLED, tag.start, closing.end)
+        for tag, closing in pairwise(_own_tags(text))
+        if not tag.closing and closing.closing
+    ]
+    found: list[tuple[int, int]] = []
+    blocks, code = _tagged(text, merged(fences), within_turn=False)
+    found += [(span.start, span.end) for span in (*fences, *blocks)] + list(code)
+    return [(span.start, span.end) for span in merged(HiddenSpan(RemovedKind.NOISE, *span) for span in found)]
+
+
+# --- our own fence -------------------------------------------------------------------------------------------------
+
+
+def _own_tags(text: str) -> list[FenceTag]:
+    """The fence's tags, without those that a text writes about in backticks."""
+    return [
+        tag
+        for tag in fence_tags(text)
+        if not (text[tag.start - 1 : tag.start] == "`" and text[tag.end : tag.end + 1] == "`")
+    ]
+
+
+def _fenced(text: str) -> list[HiddenSpan]:
+    """From a tag that opens to the one that closes it, else to the end; up to one that closes what nothing opened.
+
+    What the fence holds has no tag of it, so of several that open the first is the block's, and of several that close
+    before another one opens the last.
+    """
+    tags = _own_tags(text)
+    spans: list[HiddenSpan] = []
+    start: int | None = 0 if tags and tags[0].closing else None
+    for tag, following in zip(tags, [*tags[1:], None][: len(tags)], strict=True):
+        start = tag.start if start is None else start
+        if tag.closing and (following is None or not following.closing):
+            spans.append(HiddenSpan(RemovedKind.RECALLED, start, tag.end))
+            start = None
+    if start is not None:
+        spans.append(HiddenSpan(RemovedKind.RECALLED, start, len(text)))
+    return spans
+
+
+# --- tags of clients -----------------------------------------------------------------------------------------------
+
+
+def _tagged(
+    text: str, fences: Sequence[HiddenSpan], *, within_turn: bool = True
+) -> tuple[list[HiddenSpan], list[tuple[int, int]]]:
+    """The blocks of clients' tags, and the code blocks beside them: what opens first is what counts."""
+    tags = [tag for tag in _client_tags(text) if not holds(fences, tag.start)]
+    by_name: dict[str, list[_Tag]] = defaultdict(list)
+    for tag in tags:
+        by_name[tag.name].append(tag)
+    starts = {name: [tag.start for tag in named] for name, named in by_name.items()}
+    opening: list[_Tag | tuple[int, int]] = [tag for tag in tags if not tag.closing]
+    opening += [block for block in code_blocks(text) if not holds(fences, block[0])]
+    spans: list[HiddenSpan] = []
+    code: list[tuple[int, int]] = []
+    done = 0
+    for one in sorted(opening, key=_start):
+        if _start(one) < done:
+            continue
+        if isinstance(one, tuple):
+            code.append(one)
+            done = one[1]
+            continue
+        named = by_name[one.name]
+        at = bisect_left(starts[one.name], one.start)
+        end = _block_end(text, named, at) if within_turn else _own_lines_end(named, at)
+        if end is not None:
+            spans.append(HiddenSpan(one.kind, one.start, end))
+            done = end
+    return spans, code
+
+
+def _start(one: _Tag | tuple[int, int]) -> int:
+    return one[0] if isinstance(one, tuple) else one.start
+
+
+def _client_tags(text: str) -> Iterator[_Tag]:
+    spans = code_spans(text)
+    starts = [start for start, _ in spans]
+    for found in _TAG.finditer(text):
+        name = found["name"].lower()
+        kind = next((kind for kind, names in _KINDS if names.fullmatch(name)), None)
+        if kind is None and name == _CONTEXT and (found["slash"] or _is_of_memory(text, found)):
+            kind = RemovedKind.RECALLED
+        span = bisect_right(starts, found.start()) - 1
+        in_code = span >= 0 and found.start() < spans[span][1]
+        if kind is not None and not in_code and not found["more"].endswith("/"):
+            yield _Tag(name, kind, found.start(), found.end(), bool(found["slash"]), _opens_line(text, found.start()))
+
+
+def _opens_line(text: str, at: int) -> bool:
+    before = text[max(0, at - _MAX_INDENT) : at]
+    return not before.rpartition("\n")[2].strip() and ("\n" in before or at <= _MAX_INDENT)
+
+
+def _is_of_memory(text: str, tag: re.Match[str]) -> bool:
+    head = text[tag.end() : tag.end() + _CONTEXT_HEAD_CHARS].split("</", 1)[0]
+    return _OF_MEMORY.search(tag["more"]) is not None or _OF_MEMORY.search(head) is not None
+
+
+def _block_end(text: str, named: Sequence[_Tag], at: int) -> int | None:
+    """Where the block ends that a tag opens: at the tag that closes it, at the last one if there are too few."""
+    depth, last = 0, None
+    for tag in named[at:]:
+        depth += -1 if tag.closing else 1
+        last = tag if tag.closing else last
+        if depth == 0:
+            break
+    if last is not None:
+        return last.end
+    return None if named[at].name in (*_CLOSED_ONLY, _CONTEXT) or not named[at].opens_line else len(text)
+
+
+def _own_lines_end(named: Sequence[_Tag], at: int) -> int | None:
+    following = named[at + 1] if at + 1 < len(named) else None
+    if following is None or not following.closing or not named[at].opens_line or not following.opens_line:
+        return None
+    return following.end

@@ -1,0 +1,119 @@
+"""What only programs read: calls of tools as JSON, encoded data, colour codes, stack traces, diffs and logs. Linear."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from souvenir.extraction.spans import HiddenSpan
+from souvenir.extraction.turns import RemovedKind
+
+MIN_BLOB_CHARS = 200
+"""No word, name, path or hash that people speak of is as long."""
+
+MIN_LINES = 6
+"""Of a trace, a diff or a log: a few lines are quoted to say something, more are a dump."""
+
+_BLOB = re.compile(rf"(?:data:[\w.+-]{{1,40}}/[\w.+-]{{1,40}};base64,)?[A-Za-z0-9+/_-]{{{MIN_BLOB_CHARS},}}+={{0,2}}")
+_WRAPPED = re.compile(r"(?:^[A-Za-z0-9+/]{60,80}\r?\n){3,}+[A-Za-z0-9+/]{0,80}={0,2}", re.MULTILINE)
+_COLOUR = re.compile(r"\x1b(?:\[[0-?]{0,40}+[ -/]{0,10}+[@-~]|\][^\x07\x1b\n]{0,300}+(?:\x07|\x1b\\)|[@-Z\\-_])")
+_DUMP_LINE = re.compile(
+    r"[ \t]*(?:Traceback \(most recent call last\)|File \"[^\"\n]{1,300}\", line [0-9]+"
+    r"|at [^\s(]{1,300}[ \t]?\(|at (?:async )?(?:file:|/|node:)"
+    r"|\.\.\. [0-9]+ more|goroutine [0-9]+ \["
+    r"|\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}[^\s]{0,20}[ \t]"
+    r"[^\n]{0,80}?\b(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
+    r"|\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[\]:]?[ \t]"
+    r"|\[[0-9]{2}:[0-9]{2}:[0-9]{2}[^\]\n]{0,20}\][ \t]\[?[A-Z]{4,8}\b)"
+)
+_TRACE_CODE = re.compile(r"[ \t]{2,}\S|[ \t]*[~^]+[ \t]*$")
+_DIFF_HEAD = re.compile(r"diff --git |@@ -[0-9]|Index: |--- [^\s-]|\+\+\+ ")
+_DIFF_LINE = re.compile(
+    r"[-+ @\\]|diff --git |index [0-9a-f]|(?:new|deleted) file mode|similarity index|rename (?:from|to) |$"
+)
+_JSON_START = re.compile(r"^[ \t]*+(?=[{\[])", re.MULTILINE)
+_CALL_KEYS = frozenset(
+    {
+        "tool_use_id",
+        "tool_call_id",
+        "tool_calls",
+        "tool_name",
+        "tool_input",
+        "toolUseResult",
+        "function_call",
+        "jsonrpc",
+    }
+)
+_DECODER = json.JSONDecoder(strict=False)
+
+
+def noise(text: str, *, is_tool: bool) -> Iterator[HiddenSpan]:
+    """Spans that may overlap, in no order.
+
+    :param is_tool: Whether a tool says it: then each JSON value on lines of its own is a result for programs.
+    """
+    for pattern in (_BLOB, _WRAPPED, _COLOUR):
+        yield from (HiddenSpan(RemovedKind.NOISE, *found.span()) for found in pattern.finditer(text))
+    yield from _dumps(text)
+    yield from _json_values(text, is_tool=is_tool)
+
+
+def _dumps(text: str) -> Iterator[HiddenSpan]:
+    """Runs of lines of a trace, a log or a diff, from `MIN_LINES` on."""
+    start, count, is_diff, is_trace, at = 0, 0, False, False, 0
+    for line in [*text.splitlines(keepends=True), ""]:
+        bare = line.rstrip("\r\n")
+        if _DIFF_HEAD.match(bare):
+            goes_on, is_diff = True, True
+        elif is_diff:
+            goes_on = bool(line) and _DIFF_LINE.match(bare) is not None
+        elif _DUMP_LINE.match(bare):
+            goes_on, is_trace = True, True
+        else:
+            goes_on = is_trace and _TRACE_CODE.match(bare) is not None
+        if goes_on:
+            start, count = (start, count + 1) if count else (at, 1)
+        else:
+            if count >= MIN_LINES:
+                yield HiddenSpan(RemovedKind.NOISE, start, at)
+            count, is_diff, is_trace = 0, False, False
+        at += len(line)
+
+
+def _json_values(text: str, *, is_tool: bool) -> Iterator[HiddenSpan]:
+    """JSON objects and lists that begin and end a line. What fails to be read is not read again from within."""
+    done = 0
+    for found in _JSON_START.finditer(text):
+        if found.end() < done:
+            continue
+        try:
+            value, end = _DECODER.raw_decode(text, found.end())
+        except json.JSONDecodeError as error:
+            done = error.pos
+            continue
+        except RecursionError:
+            return
+        done = end
+        line_end = text.find("\n", end)
+        ends_line = not text[end : len(text) if line_end < 0 else line_end].strip()
+        if ends_line and value and (is_tool or _is_call(value)):
+            yield HiddenSpan(RemovedKind.TOOL, found.end(), end)
+
+
+def _is_call(value: object) -> bool:
+    """Whether a value is a call of a tool, or what came back from one."""
+    if isinstance(value, list):
+        return bool(value) and all(_is_call(one) for one in value)
+    if not isinstance(value, dict):
+        return False
+    kind = value.get("type")
+    of_kind = isinstance(kind, str) and kind.replace("-", "_") in (
+        "tool_use",
+        "tool_result",
+        "tool_call",
+        "function_call",
+        "function",
+    )
+    is_named = isinstance(value.get("name"), str) and any(key in value for key in ("arguments", "input", "parameters"))
+    return of_kind or is_named or not _CALL_KEYS.isdisjoint(value)
