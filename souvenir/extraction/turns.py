@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from souvenir.types import OriginClass
+
 
 class TurnRole(StrEnum):
     """Who says a turn. `unknown` is a text in which nobody is said to speak."""
@@ -25,11 +27,11 @@ class TurnRole(StrEnum):
 
 
 ORIGIN_OF_ROLE = {
-    TurnRole.USER: "user",
-    TurnRole.ASSISTANT: "assistant",
-    TurnRole.TOOL: "tool",
-    TurnRole.SYSTEM: "inferred",
-    TurnRole.UNKNOWN: "document",
+    TurnRole.USER: OriginClass.USER,
+    TurnRole.ASSISTANT: OriginClass.ASSISTANT,
+    TurnRole.TOOL: OriginClass.TOOL,
+    TurnRole.SYSTEM: OriginClass.INFERRED,
+    TurnRole.UNKNOWN: OriginClass.DOCUMENT,
 }
 """Whose word a turn is. A system turn is nobody's: clients put instructions, summaries and memories there, so it is
 trusted least of what may still be learned from. A text without roles is a document that somebody handed in."""
@@ -96,7 +98,7 @@ class Turn:
         return "".join(piece.text for piece in self.pieces)
 
     @property
-    def origin(self) -> str:
+    def origin(self) -> OriginClass:
         return ORIGIN_OF_ROLE[self.role]
 
 
