@@ -244,7 +244,7 @@ class Settings(BaseSettings):
         default=120_000, ge=1, description="Characters of one transcript, at most (422 above)."
     )
     memory_trim_enabled: bool = Field(
-        default=True, description="Whether memory is given back to the system after an extraction."
+        default=True, description="Whether memory is given back to the system after an extraction or another job."
     )
     memory_trim_cooldown_sec: float = Field(
         default=15.0, ge=0, description="Seconds from one giving back of memory to the next, at least."

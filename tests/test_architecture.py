@@ -39,6 +39,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "souvenir.fence",
             "souvenir.notes",
             "souvenir.passages",
+            "souvenir.process_memory",
             "souvenir.settings",
             "souvenir.observation",
         }

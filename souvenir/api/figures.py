@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -18,6 +15,7 @@ from souvenir.api.exposition import EXPOSITION_TYPES, exposition
 from souvenir.api.fields import wire_time
 from souvenir.api.json_route import router
 from souvenir.api.service import Service
+from souvenir.process_memory import peak_kb, resident_kb
 from souvenir.types import Scope, Stats
 
 routes = router("figures")
@@ -218,7 +216,9 @@ def _metrics_of(service: Service, scope: Scope) -> MetricsResponse:
         uptime_sec=round(counters.uptime_s, 1),
         requests=_request_metrics(counters),
         routes={str(route): RouteMetrics.of(figures) for route, figures in counters.figures().items()},
-        memory=MemoryMetrics(current_total=total, trend=trend, process=_process_memory()),
+        memory=MemoryMetrics(
+            current_total=total, trend=trend, process=ProcessMemory(rss_kb=resident_kb(), max_rss_kb=peak_kb())
+        ),
         **NOT_YET,
     )
 
@@ -242,17 +242,6 @@ def _request_metrics(counters: RequestCounters) -> RequestMetrics:
 def _trend(taken: Sequence[Sample]) -> MemoryTrend:
     samples = [TotalSample(timestamp=wire_time(sample.at), total=sample.total) for sample in taken]
     return MemoryTrend(window_size=SAMPLES_KEPT, delta=taken[-1].total - taken[0].total, samples=samples)
-
-
-def _process_memory() -> ProcessMemory:
-    """What the kernel says; where there is no /proc, the peak stands for the present."""
-    usage = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    peak_kb = usage // 1024 if sys.platform == "darwin" else usage
-    statm = Path("/proc/self/statm")
-    if not statm.exists():
-        return ProcessMemory(rss_kb=peak_kb, max_rss_kb=peak_kb)
-    resident_pages = int(statm.read_text(encoding="ascii").split()[1])
-    return ProcessMemory(rss_kb=resident_pages * resource.getpagesize() // 1024, max_rss_kb=peak_kb)
 
 
 def _percent(part: int, whole: int) -> float:

@@ -38,6 +38,7 @@ from souvenir.jobs.deduplication import Deduplication
 from souvenir.jobs.worker import Jobs
 from souvenir.observation.instruments import Instruments
 from souvenir.observation.tracing import Tracing
+from souvenir.process_memory import MemoryTrim
 from souvenir.reembedding.choice import MakeEmbedder, chosen_model
 from souvenir.reembedding.job import Reembedding
 from souvenir.reembedding.owner import ModelOwner
@@ -64,6 +65,7 @@ class Service:
     deduplication: Deduplication
     transfer: TransferParts
     jobs: Jobs
+    memory: MemoryTrim
     long_work: LongWork
     keys: ApiKeys
     door: Door
@@ -113,12 +115,13 @@ class Service:
         reembedding = Reembedding(engine, make, model.adopt)
         transfer = TransferParts.open(engine, settings, ReadAs())
         erasing = Erasing(engine, on_jobs_gone=transfer.spools.sweep)
+        memory = MemoryTrim(cooldown_s=settings.memory_trim_cooldown_sec, enabled=settings.memory_trim_enabled)
         jobs = Jobs(
             engine,
             [deduplication, reembedding, Rescan(engine), erasing, *transfer.handlers],
             queue_max=settings.job_queue_max,
             retention_days=settings.job_retention_days,
-            on_end=transfer.spools.sweep,
+            on_end=lambda: _after_jobs(transfer, memory),
         )
         instruments.watch_queue("jobs", lambda: jobs.waiting, capacity=settings.job_queue_max)
         admission, bodies = Admission(settings), BodyMemory(settings.body_memory_mb * 1024 * 1024)
@@ -136,6 +139,7 @@ class Service:
             deduplication=deduplication,
             transfer=transfer,
             jobs=jobs,
+            memory=memory,
             long_work=LongWork(jobs),
             keys=keys,
             door=door,
@@ -170,6 +174,7 @@ class Service:
         self.closing.set()
         self.removals.close()
         self.jobs.close()
+        self.memory.close()
         if self.loading is not None:
             self.loading.join(LOADING_TIMEOUT_S)
         self.keys.close()
@@ -195,3 +200,8 @@ class Service:
             index_all_pending(self.engine, stop=self.closing.is_set)
         except Exception:  # the boundary of a thread; tried again at the next start, of the service or of a session
             log.exception("messages_not_indexed")
+
+
+def _after_jobs(transfer: TransferParts, memory: MemoryTrim) -> None:
+    memory.ask()
+    transfer.spools.sweep()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from threading import Condition, Event, Lock, Thread
 from time import monotonic
 from typing import TypeVar
@@ -53,6 +54,19 @@ def _nothing() -> None:
 
 def _too_many_wait(_: int) -> Overloaded:
     return Overloaded("Too many jobs are waiting; look at GET /jobs and try again later", retry_after_s=30)
+
+
+@dataclass(frozen=True, slots=True)
+class JobFigures:
+    """Of a lane, over all namespaces.
+
+    :param workers: Jobs that run at once, at most. :param kept: Jobs that can be looked at, in any state.
+    """
+
+    waiting: int
+    waiting_max: int
+    workers: int
+    kept: int
 
 
 class Jobs:
@@ -173,6 +187,12 @@ class Jobs:
         """Jobs of all namespaces that have not begun."""
         with self._engine.namespace(Scope()) as (connection, _):
             return rows.count_queued(connection, self._lane)
+
+    @property
+    def figures(self) -> JobFigures:
+        with self._engine.namespace(Scope()) as (connection, _):
+            waiting, kept = rows.count_queued(connection, self._lane), rows.count(connection, self._lane)
+        return JobFigures(waiting, self._queue_max, self._workers, kept)
 
     def cancel(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
         """End a job that waits at once, and one that has begun at its next checkpoint.

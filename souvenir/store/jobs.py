@@ -119,6 +119,12 @@ def count_queued(connection: apsw.Connection, lane: str | None = None) -> int:
     return int(connection.execute(f"SELECT count(*) FROM jobs WHERE status = 'queued' AND {where}", parameters).get)
 
 
+def count(connection: apsw.Connection, lane: str | None = None) -> int:
+    """Jobs of a lane in any state."""
+    where, parameters = _of_lane(lane)
+    return int(connection.execute(f"SELECT count(*) FROM jobs WHERE {where}", parameters).get)
+
+
 def has_unfinished(connection: apsw.Connection, kind: str) -> bool:
     row = connection.execute(
         "SELECT 1 FROM jobs WHERE kind = ? AND status IN ('queued', 'running') LIMIT 1", (kind,)

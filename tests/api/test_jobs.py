@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Event, Thread
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -157,3 +158,16 @@ def test_an_unfinished_job_goes_on_when_the_service_is_back(start: Start, held: 
     back = start()
     assert service_of(back).jobs.wait(job_id, PATIENCE_S).status == "completed"
     assert service_of(back).engine.count(Scope()) == 1
+
+
+@pytest.mark.parametrize(("enabled", "times"), [(True, 1), (False, 0)])
+def test_memory_is_given_back_after_a_job_unless_the_settings_forbid_it(start: Start, enabled: bool, times: int):
+    service = service_of(start(memory_trim_enabled=enabled, memory_trim_cooldown_sec=3_600))
+    for _ in range(2):
+        job = service.jobs.submit(Deduplication.kind, Scope(), {"threshold": 0.9, "dry_run": True})
+        assert service.jobs.wait(job.id, PATIENCE_S).finished
+    deadline = monotonic() + PATIENCE_S
+    while service.memory.done < times:
+        assert monotonic() < deadline
+    service.memory.close()
+    assert service.memory.done == times

@@ -9,7 +9,7 @@ import pytest
 from memory_engine import MemoryEngine
 from souvenir.errors import Overloaded
 from souvenir.jobs.running import RunningJob
-from souvenir.jobs.worker import Jobs
+from souvenir.jobs.worker import JobFigures, Jobs
 from souvenir.store import jobs as rows
 from souvenir.store.jobs import EXTRACT, JobStatus
 from souvenir.types import JsonObject, Scope
@@ -112,6 +112,18 @@ def test_what_belongs_to_a_job_is_written_with_it_or_not_at_all(open_jobs: OpenJ
     with pytest.raises(Overloaded, match="no room"):
         jobs.submit("counting", ANN, {"until": 1}, beside=fails)
     assert jobs.waiting == 0
+
+
+def test_a_lane_tells_what_waits_in_it_and_what_of_it_can_be_looked_at(open_jobs: OpenJobs):
+    jobs = open_jobs(Together(until=1), lane=EXTRACT, workers=3, queue_max=7, start=False)
+    open_jobs(Counting(), start=False).submit(Counting.kind, ANN, {"until": 1})
+    assert jobs.figures == JobFigures(waiting=0, waiting_max=7, workers=3, kept=0)
+    ids = [submitted(jobs, str(number)) for number in range(2)]
+    assert jobs.figures == JobFigures(waiting=2, waiting_max=7, workers=3, kept=2)
+    jobs.start()
+    for job_id in ids:
+        jobs.wait(job_id, PATIENCE_S)
+    assert jobs.figures == JobFigures(waiting=0, waiting_max=7, workers=3, kept=2)
 
 
 def test_closing_a_lane_ends_all_of_its_workers(open_jobs: OpenJobs):
