@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from souvenir.llm.endpoint import Endpoint
+from souvenir.llm.remote import RemoteLLM
 from souvenir.llm.types import Generated, Prompt, Shape
+from souvenir.observation.instruments import Instruments
+from souvenir.settings import Settings
 
 
 class LLMProvider(Protocol):
@@ -41,3 +45,14 @@ class LLMProvider(Protocol):
     def close(self) -> None:
         """Calls under way end soon; later ones raise `ServiceClosing`."""
         ...
+
+
+def provider_of(settings: Settings, instruments: Instruments | None = None) -> LLMProvider | None:
+    """The provider that the settings name, or None; nobody is asked before it is used. The caller closes it.
+
+    :param instruments: Where calls, tokens and times are seen.
+    :raises InvalidRequest: If the settings do not suffice for it; the sentence names the one that is missing.
+    """
+    if settings.extract_provider is None:
+        return None
+    return RemoteLLM(Endpoint.of(settings, settings.extract_provider), instruments)

@@ -16,7 +16,7 @@ from memory_engine import MemoryEngine
 from scripts.build_config_docs import names_of
 from souvenir.settings import Settings
 from tests.fake_embedder import FakeEmbedder
-from tests.vendor_server import VendorServer
+from tests.vendors.embeddings import VendorServer
 
 # Timing on a shared machine says nothing about the code, so no example has a deadline.
 hypothesis_settings.register_profile("souvenir", deadline=None)

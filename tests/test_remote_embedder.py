@@ -26,7 +26,8 @@ from souvenir.search.passages import split_passages
 from souvenir.settings import EmbedProvider, Settings
 from souvenir.types import LoadableEmbedder
 from tests.fake_embedder import FakeEmbedder
-from tests.vendor_server import DIM, Reply, VendorServer, answer, ollama_error, openai_error, vectors_of
+from tests.vendors.embeddings import DIM, VendorServer, answer, ollama_error, openai_error, vectors_of
+from tests.vendors.server import Reply
 
 KEY = "sk-proj-Zm9vYmFyYmF6"
 SECRET_TEXT = "Margarethe owes nine hundred crowns"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from souvenir.embedding.specs import ModelSpec
 from souvenir.errors import InvalidRequest
 from souvenir.settings import EmbedProvider, Settings
-
-OPENAI_URL = "https://api.openai.com/v1"
+from souvenir.vendors.addresses import OPENAI_URL, checked_key, checked_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +49,12 @@ def _vendors_own(settings: Settings, provider: EmbedProvider) -> tuple[str, str 
 
 
 def _checked_url(base_url: str, provider: EmbedProvider) -> str:
-    url = base_url.rstrip("/")
-    if not _is_web_address(url):
-        name = "EMBED_BASE_URL or OLLAMA_BASE_URL" if provider is EmbedProvider.OLLAMA else "EMBED_BASE_URL"
-        raise InvalidRequest(f"{name} is no address such as http://gpu:8000/v1; correct it")
-    return f"{url}/v1" if provider is EmbedProvider.OLLAMA and not url.endswith("/v1") else url
-
-
-def _is_web_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        # Reading a port checks it.
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        return False
+    ollama = provider is EmbedProvider.OLLAMA
+    url = checked_url(base_url, setting="EMBED_BASE_URL or OLLAMA_BASE_URL" if ollama else "EMBED_BASE_URL")
+    return f"{url}/v1" if ollama and not url.endswith("/v1") else url
 
 
 def _checked_key(api_key: str | None, base_url: str) -> str | None:
-    if api_key is None:
-        if base_url == OPENAI_URL:
-            raise InvalidRequest("OpenAI wants a key; set EMBED_API_KEY or OPENAI_API_KEY, or another EMBED_PROVIDER")
-        return None
-    key = api_key.strip()
-    if not (key.isascii() and key.isprintable()):
-        raise InvalidRequest("EMBED_API_KEY or OPENAI_API_KEY holds signs that no key has; copy it anew")
-    return key
+    if api_key is None and base_url == OPENAI_URL:
+        raise InvalidRequest("OpenAI wants a key; set EMBED_API_KEY or OPENAI_API_KEY, or another EMBED_PROVIDER")
+    return checked_key(api_key, setting="EMBED_API_KEY or OPENAI_API_KEY")

@@ -8,9 +8,7 @@ exceptions are not chained. Importing this takes a second; only an embedder that
 from __future__ import annotations
 
 import logging
-import random
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from http import HTTPStatus
 from threading import Event
 from time import monotonic
@@ -20,14 +18,14 @@ import numpy as np
 import openai
 
 from souvenir.embedding.endpoint import Endpoint
-from souvenir.embedding.outage import Outage, RequestRefused
 from souvenir.embedding.queries import mean_direction
 from souvenir.embedding.wire import vectors_of
 from souvenir.errors import EmbeddingUnavailable
 from souvenir.types import FloatVector
+from souvenir.vendors.addresses import is_loopback
+from souvenir.vendors.outage import Outage
+from souvenir.vendors.retrying import MAX_ATTEMPTS, asked_delay_s, backoff_s, is_passing
 
-MAX_ATTEMPTS = 3
-FIRST_DELAY_S = 0.5
 CONNECT_TIMEOUT_S = 5.0
 NO_KEY = "none"
 """Sent where there is no key: the SDK wants one, and servers without keys do not look."""
@@ -35,12 +33,14 @@ NO_KEY = "none"
 MAX_NUMBER_BYTES = 64
 """An answer may take so much for each number of its vectors; some write them with 20 digits."""
 
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_RETRIED = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
 _REFUSED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY})
 
 # At its finer levels the SDK logs what it sends.
 logging.getLogger("openai").setLevel(logging.WARNING)
+
+
+class RequestRefused(EmbeddingUnavailable):
+    """The provider answered that it does not take this request; it may well take the next."""
 
 
 class _TextTooLong(RequestRefused):
@@ -60,7 +60,9 @@ class Vendor:
         self._model = model
         self._dim = dim
         self._shorten = shorten
-        self._outage = Outage(endpoint.rest_s)
+        self._outage = Outage(
+            "embedding", EmbeddingUnavailable, _resting, rest_s=endpoint.rest_s, unless=RequestRefused
+        )
         self._closing = Event()
         self._client = openai.OpenAI(
             base_url=endpoint.base_url,
@@ -69,7 +71,7 @@ class Vendor:
             http_client=openai.DefaultHttpxClient(
                 # A text must not follow to where nobody sent it, nor reach this machine by way of a proxy.
                 follow_redirects=False,
-                trust_env=httpx2.URL(endpoint.base_url).host not in _LOOPBACK,
+                trust_env=not is_loopback(endpoint.base_url),
             ),
         )
 
@@ -171,18 +173,13 @@ class Vendor:
 def _delay_s(error: Exception, attempt: int) -> float | None:
     """How long to wait before the next attempt: what the server asks for, else twice as long each time. None: never."""
     if isinstance(error, openai.APIStatusError):
-        if error.status_code not in _RETRIED and error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+        if not is_passing(error.status_code):
             return None
-        asked_s = _asked_delay_s(error.response.headers)
+        asked_s = asked_delay_s(error.response.headers)
         if asked_s is not None:
             return asked_s
-    return float(FIRST_DELAY_S * 2 ** (attempt - 1) * random.uniform(0.75, 1.0))  # noqa: S311 - spreads retries
+    return backoff_s(attempt)
 
 
-def _asked_delay_s(headers: Mapping[str, str]) -> float | None:
-    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        with suppress(KeyError, ValueError):
-            delay_s = float(headers[name]) * unit_s
-            if delay_s >= 0:
-                return delay_s
-    return None
+def _resting(failure: EmbeddingUnavailable, left_s: float) -> EmbeddingUnavailable:
+    return EmbeddingUnavailable(failure.message)

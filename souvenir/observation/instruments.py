@@ -1,4 +1,4 @@
-"""What one service measures of itself beside its requests: stages, queues, the query cache, degraded searches.
+"""What one service measures of itself beside its requests: stages, queues, caches, degraded searches, language models.
 
 One `Instruments` belongs to one service: nothing here is global, so two in a process do not share a number. Rooms get
 it when they are made and observe into it. Labels come from closed sets, never from what somebody sent or stored.
@@ -34,6 +34,22 @@ class Stage(Enum):
     WRITE_APPLY = ("write", "apply")
 
 
+LLM_BUCKETS_S = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0)
+"""From a small model of one's own to a large one that is asked again."""
+
+
+class LLMOutcome(Enum):
+    """How a question to a language model ended."""
+
+    OK = "ok"
+    REPAIRED = "repaired"
+    UNAVAILABLE = "unavailable"
+    REJECTED = "rejected"
+    REFUSED = "refused"
+    UNUSABLE = "unusable"
+    INTERRUPTED = "interrupted"
+
+
 class Instruments:
     """Safe to use from any thread. `registry` holds every figure, for whoever shows it."""
 
@@ -61,6 +77,25 @@ class Instruments:
             registry=self.registry,
         )
         self._cache_hits, self._cache_misses = lookups.labels("hit"), lookups.labels("miss")
+        self._llm_calls = Counter(
+            "souvenir_llm_calls",
+            "Questions to a language model, with everything that was done to get an answer.",
+            ("provider", "outcome"),
+            registry=self.registry,
+        )
+        self._llm_tokens = Counter(
+            "souvenir_llm_tokens",
+            "Tokens that a language model read (input) and wrote (output).",
+            ("provider", "direction"),
+            registry=self.registry,
+        )
+        self._llm_seconds = Histogram(
+            "souvenir_llm_duration_seconds",
+            "Time from a question to a language model to its usable answer, or to giving up.",
+            ("provider",),
+            buckets=LLM_BUCKETS_S,
+            registry=self.registry,
+        )
         self._watching = Lock()
         self._depths: dict[str, list[Callable[[], int]]] = {}
         self._depth = Gauge("souvenir_queue_depth", "What waits in a queue now.", ("queue",), registry=self.registry)
@@ -101,3 +136,11 @@ class Instruments:
 
     def degraded(self, arm: str) -> None:
         self._degraded.labels(arm).inc()
+
+    def asked_model(self, provider: str, outcome: LLMOutcome, took_s: float) -> None:
+        self._llm_calls.labels(provider, outcome.value).inc()
+        self._llm_seconds.labels(provider).observe(took_s)
+
+    def spent_tokens(self, provider: str, input_tokens: int, output_tokens: int) -> None:
+        self._llm_tokens.labels(provider, "input").inc(input_tokens)
+        self._llm_tokens.labels(provider, "output").inc(output_tokens)

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from app import create_app
 from souvenir.settings import Settings
 from tests.api.conftest import BASE_URL
-from tests.vendor_server import DIM, VendorServer
+from tests.vendors.embeddings import DIM, VendorServer
 
 MODEL_ID = f"openai/their-model/{DIM}"
 

@@ -17,7 +17,8 @@ from souvenir.errors import EmbeddingUnavailable, InvalidRequest, SessionEnded, 
 from souvenir.settings import Settings
 from tests.conversation.running import run
 from tests.conversation.talk import BrokenEmbedder
-from tests.vendor_server import Reply, VendorServer, answer, vectors_of
+from tests.vendors.embeddings import VendorServer, answer, vectors_of
+from tests.vendors.server import Reply
 
 
 @pytest.fixture

@@ -1,0 +1,65 @@
+"""Why a provider gave no answer, as an error of ours. What servers say may repeat prompt and key: it is not passed on.
+
+Servers say what went wrong in words of their own; where these are compared, a miss makes a sentence less exact.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from math import ceil
+
+from souvenir.errors import LLMError, LLMRejected, LLMUnavailable
+from souvenir.llm.endpoint import Endpoint
+from souvenir.llm.wire import Failure
+from souvenir.vendors.retrying import asked_delay_s, is_passing
+
+MAX_RETRY_AFTER_S = 3600
+
+_TOO_LONG = (
+    "context length",
+    "context_length",
+    "context size",
+    "context window",
+    "prompt is too long",
+    "too many tokens",
+)
+_NO_CREDIT = ("insufficient_quota", "billing", "credit balance")
+
+
+def error_of(failure: Failure, endpoint: Endpoint) -> LLMError:
+    """`LLMUnavailable` where the same request may succeed later, else `LLMRejected`."""
+    name, status = f"The language model's provider ({endpoint.provider.value})", failure.status
+    if status == 0:
+        return LLMUnavailable(f"{name} cannot be reached; try again later, or correct EXTRACT_BASE_URL")
+    if status == HTTPStatus.PAYMENT_REQUIRED or any(words in failure.words for words in _NO_CREDIT):
+        return LLMRejected(f"{name} has no credit left for this key; top it up, or set another EXTRACT_API_KEY")
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or any(words in failure.words for words in _TOO_LONG):
+        return LLMRejected(f"{name} takes no request of this length; set an EXTRACT_MODEL with a larger context window")
+    if is_passing(status):
+        asked_s = asked_delay_s(failure.headers)
+        return LLMUnavailable(
+            f"{name} takes no more requests now; try again later, or raise its limits"
+            if status == HTTPStatus.TOO_MANY_REQUESTS
+            else f"{name} failed with status {status}; try again later, or look at its log",
+            retry_after_s=min(MAX_RETRY_AFTER_S, ceil(asked_s)) if asked_s else 1,
+        )
+    match status:
+        case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
+            advice = "refused the key; correct EXTRACT_API_KEY"
+        case HTTPStatus.NOT_FOUND:
+            advice = f"has no model {endpoint.model!r}; fetch it there, or correct EXTRACT_MODEL or EXTRACT_BASE_URL"
+        case _:
+            advice = f"refused the request (status {status}); correct EXTRACT_MODEL or EXTRACT_BASE_URL"
+    return LLMRejected(f"{name} {advice}")
+
+
+def too_late(endpoint: Endpoint) -> LLMUnavailable:
+    return LLMUnavailable(
+        f"The language model's provider ({endpoint.provider.value}) did not answer within {endpoint.timeout_s:g} s; "
+        "try again later, or raise EXTRACT_TIMEOUT_S"
+    )
+
+
+def resting(failure: LLMUnavailable, left_s: float) -> LLMUnavailable:
+    """Of a call that is not made, because the last ones failed."""
+    return LLMUnavailable(failure.message, retry_after_s=max(1, ceil(left_s)))

@@ -1,0 +1,137 @@
+"""A vendor on loopback: what all of them have in common, whatever their wire. It does what a test tells it to.
+
+Replies are given in the order in which a test queues them; what comes then is up to the vendor.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Generic, TypeVar
+
+WAIT_S = 30
+"""That a reply is held at most; no test waits for that."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """:param body: Bytes are sent as they are, all else as JSON.
+
+    :param waits: The answer is not begun before the server is told to go on.
+    :param drips: A byte at a time, without an end.
+    :param hangs_up: Where the connection is cut: `before` the answer, or in its `midst`.
+    """
+
+    status: int = 200
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    waits: bool = False
+    drips: bool = False
+    hangs_up: str | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+
+
+Asked = TypeVar("Asked", bound=Request)
+
+
+class Server(Generic[Asked]):
+    """Listens from `start` to `stop`, and again on the same port after the next `start`."""
+
+    def __init__(self, request: type[Asked]) -> None:
+        self.requests: list[Asked] = []
+        self.replies: deque[Any] = deque()
+        self.arrived = threading.Semaphore(0)
+        self.go_on = threading.Event()
+        self.port = 0
+        self._request = request
+        self._server: ThreadingHTTPServer | None = None
+        self._changing = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def reply(self, request: Asked, queued: Any) -> Reply:
+        """:param queued: What the test queued for this request; None if nothing is left."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        vendor = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                vendor._answer(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self._server.daemon_threads = True
+        self._server.block_on_close = False
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Refuse connections; those that are open are cut after their next request."""
+        self.go_on.set()
+        if self._server is not None:
+            server, self._server = self._server, None
+            server.shutdown()
+            server.server_close()
+
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        if self._server is None:
+            handler.close_connection = True
+            return
+        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        request = self._request(handler.path, headers, body)
+        with self._changing:
+            self.requests.append(request)
+            queued = self.replies.popleft() if self.replies else None
+        self.arrived.release()
+        reply = self.reply(request, queued)
+        if reply.waits:
+            self.go_on.wait(WAIT_S)
+        try:
+            self._send(handler, reply)
+        except OSError:
+            # The other side did not wait.
+            handler.close_connection = True
+
+    def _send(self, handler: BaseHTTPRequestHandler, reply: Reply) -> None:
+        if reply.hangs_up == "before":
+            _hang_up(handler)
+            return
+        content = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+        handler.send_response(reply.status)
+        for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(10**9 if reply.drips else len(content)))
+        handler.end_headers()
+        if reply.drips:
+            while not self.go_on.wait(0.01):
+                handler.wfile.write(b" ")
+        elif reply.hangs_up == "midst":
+            handler.wfile.write(content[: len(content) // 2])
+            _hang_up(handler)
+        else:
+            handler.wfile.write(content)
+
+
+def _hang_up(handler: BaseHTTPRequestHandler) -> None:
+    handler.close_connection = True
+    handler.connection.shutdown(socket.SHUT_RDWR)
