@@ -44,6 +44,7 @@ from souvenir.api import (
     maintenance,
     messages,
     privacy,
+    profiles,
     reads,
     removals,
     replacing,
@@ -79,7 +80,7 @@ ROUTES = (
     *(health, search, writes, replacing, reads, deletes, duplicates),
     *(agents, agent_search, users, agent_export, messages, sessions, removals),
     *(blocks, context, tiers, windows, privacy, erasing),
-    *(transfer, jobs, backups, keys, audit, maintenance, figures, docs),
+    *(profiles, transfer, jobs, backups, keys, audit, maintenance, figures, docs),
 )
 
 DESCRIPTION = (

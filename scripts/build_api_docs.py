@@ -30,6 +30,7 @@ TAGS = {
     "read": "Reading",
     "delete": "Forgetting",
     "duplicates": "Duplicates",
+    "extraction_profiles": "Extraction profiles",
     "transfer": "Moving data",
     "jobs": "Jobs",
     "maintenance": "Maintenance",

@@ -45,6 +45,7 @@ from souvenir.reembedding.owner import ModelOwner
 from souvenir.reranking.onnx_reranker import reranker_of
 from souvenir.settings import Settings
 from souvenir.store.rows import to_json
+from souvenir.tending.profiles import ExtractionProfiles
 from souvenir.transfer.parts import TransferParts
 from souvenir.types import Embedder, LoadableEmbedder, Reranker
 
@@ -84,6 +85,7 @@ class Service:
     tiers: Tiers
     removals: Removals
     erasing: Erasing
+    profiles: ExtractionProfiles
     loading: Thread | None = None
     closing: Event = field(default_factory=Event)
 
@@ -158,6 +160,7 @@ class Service:
             tiers=Tiers(engine, conversations=conversations, max_messages=settings.session_max_messages),
             removals=Removals(engine, on_jobs_gone=jobs.tell_gone),
             erasing=erasing,
+            profiles=ExtractionProfiles(engine),
         )
         service.removals.start()
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)

@@ -30,7 +30,7 @@ def needed_roles() -> dict[str, Role]:
         return role
 
     routes = [route for route in routes_of(described()) if route.path not in OPEN_PATHS]
-    return {f"{method} {route.path}": needed(route) for route in routes for method in route.methods or ()}
+    return {f"{method} {route.path_format}": needed(route) for route in routes for method in route.methods or ()}
 
 
 NEEDED = needed_roles()

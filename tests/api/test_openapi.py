@@ -30,6 +30,8 @@ WIRE = {
     *("POST /memory/{memory_id}/supersede", "POST /memory/supersede", "POST /memory/merge"),
     *("POST /memory/archive-batch", "POST /memory/is-novel", "POST /memory/deduplicate"),
     *("POST /maintenance/reembed", "POST /maintenance/embedder/reload"),
+    *("GET /extraction/profiles", "GET /extraction/profiles/{prefix}"),
+    *("PUT /extraction/profiles/{prefix}", "DELETE /extraction/profiles/{prefix}"),
     *("GET /export", "POST /import", "POST /index/build"),
     *("DELETE /agents/{agent_name}", "DELETE /agents/{agent_name}/users/{user}"),
     *("DELETE /sessions/{agent_name}/{session_id}", "DELETE /messages/{agent_name}/{message_id}", "POST /erase"),
