@@ -14,14 +14,15 @@ from souvenir.api.relevance_fields import EvidenceOfAnswer, RelevanceShare
 from souvenir.api.search_models import HIT_EXAMPLE, SearchHit
 from souvenir.conversation.context import DEFAULT_DEADLINE_S, DEFAULT_MAX_TOKENS, Context, ContextQuery
 from souvenir.engine.recall import VECTOR
+from souvenir.fence import fenced
 from souvenir.moments import utc_now
 
 MIN_MAX_TOKENS, MOST_MAX_TOKENS = 64, 200_000
 MOST_DEADLINE_MS = 60_000
 
-_PREFIX_EXAMPLE = "## Memory\n\n### human\nName: Alice\nLocation: Boston\n"
-_TAIL_EXAMPLE = (
-    "\n## Relevant Past Conversations\n\n### 2025-04-02\n\n**User**: My favourite colour is blue.\n\n"
+_PREFIX_EXAMPLE = fenced("## Memory\n\n### human\nName: Alice\nLocation: Boston\n")
+_TAIL_EXAMPLE = "\n" + fenced(
+    "## Relevant Past Conversations\n\n### 2025-04-02\n\n**User**: My favourite colour is blue.\n\n"
     "**Assistant**: Noted: blue it is.\n"
 )
 _EXAMPLE: dict[str, Any] = {
@@ -32,7 +33,7 @@ _EXAMPLE: dict[str, Any] = {
     "stable_prefix": _PREFIX_EXAMPLE,
     "stable_etag": "f3b9a2c0d5e84b7f9c1d6a3e2f708b9155c4d0e7a6b8f9123c4d5e6f708192a3",
     "volatile_tail": _TAIL_EXAMPLE,
-    "tokens": 57,
+    "tokens": 73,
     "relevance": 0.9132,
     "evidence": "strong",
     "degraded": [],

@@ -1,10 +1,13 @@
 """A context as text that a model can be given as it is: blocks first, then memories and excerpts of conversations.
 
+    <recalled_memory>
     ## Memory
 
     ### human
     Name: Alice
+    </recalled_memory>
 
+    <recalled_memory>
     ## Relevant Memories
 
     - 2025-03-30: Alice leads the billing team.
@@ -16,8 +19,11 @@
     **User**: My name is Alice and I live in Boston.
 
     **Assistant**: Nice to meet you, Alice!
+    </recalled_memory>
 
-Invariants: the part about blocks depends on nothing but the blocks. Every line that begins with `#` or `**` is ours,
+Invariants: the part about blocks depends on nothing but the blocks. Both parts stand in a fence of their own, which
+nothing that was stored opens or closes, so that clients can place them apart, and what a model was reminded of is never
+learned as if it had been said. Every line that begins with `#` or `**` is ours,
 whatever was stored: such a line of a stored text gets a backslash before it, also where blanks or signs that nobody
 sees go before. Lines of a memory after its first are indented, so that every line of that section that begins with `-`
 is ours too. Pure functions.
@@ -32,6 +38,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from souvenir.conversation.excerpts import Excerpt
+from souvenir.fence import fenced
 from souvenir.store.blocks import Block
 from souvenir.store.messages import Message
 from souvenir.types import Memory
@@ -47,9 +54,9 @@ _MAX_NAME_CHARS = 100
 
 
 def stable_prefix(blocks: Iterable[Block]) -> str:
-    """The blocks, each under its label; empty if none has a value."""
+    """The blocks, each under its label, in a fence; empty if none has a value."""
     shown = [f"### {block.label}\n{_escaped(block.value.strip())}" for block in blocks if block.value.strip()]
-    return _section("Memory", shown) if shown else ""
+    return fenced(_section("Memory", shown)) if shown else ""
 
 
 def volatile_tail(
@@ -59,7 +66,7 @@ def volatile_tail(
     follows: bool,
     shorten: Callable[[str], str] | None = None,
 ) -> str:
-    """What was found, oldest first.
+    """What was found, oldest first, in a fence; empty if that is nothing.
 
     :param follows: Whether it stands after blocks, from which an empty line parts it.
     :param shorten: What is shown of a text; None: its beginning.
@@ -71,7 +78,7 @@ def volatile_tail(
         sections.append(_section("Relevant Memories", ["\n".join(_memory(one, shorten) for one in dated)]))
     if excerpts:
         sections.append(_section("Relevant Past Conversations", [_excerpt(one, shorten) for one in excerpts]))
-    return ("\n" if follows and sections else "") + "\n".join(sections)
+    return ("\n" if follows else "") + fenced("\n".join(sections)) if sections else ""
 
 
 def shortened(text: str, max_chars: int = SHOWN_CHARS) -> str:

@@ -68,7 +68,10 @@ def test_an_agent_that_was_told_a_favorite_color_knows_it_in_a_later_session(rea
     assert 0.3 < best["similarity"] <= 1.0
     assert question["id"] not in [message["id"] for message in found["relevant_messages"]]
     assert found["text"] == found["stable_prefix"] + found["volatile_tail"]
-    assert found["text"].startswith("## Memory\n\n### human\nName: Alice\nLocation: Boston\n\n## Relevant Past")
+    assert found["stable_prefix"].startswith(
+        "<recalled_memory>\n## Memory\n\n### human\nName: Alice\nLocation: Boston\n</"
+    )
+    assert found["volatile_tail"].startswith("\n<recalled_memory>\n## Relevant Past Conversations\n")
     assert "\n### 2025-03-31\n\n" in found["text"]
     assert "**User**: By the way, I love blue. I painted my whole kitchen in it." in found["text"]
     assert "What's my favorite color?" not in found["text"]
@@ -156,7 +159,7 @@ def test_a_search_that_is_held_up_gets_an_answer_before_it_ends(client: TestClie
         found = context(client, "colour", deadline_ms=300)
     assert found["degraded"] == ["messages", "deadline"]
     assert found["memory_blocks"][0]["value"] == "Name: Alice"
-    assert found["text"] == "## Memory\n\n### human\nName: Alice\n"
+    assert found["text"] == "<recalled_memory>\n## Memory\n\n### human\nName: Alice\n</recalled_memory>\n"
 
 
 def test_a_key_of_another_agent_gets_no_context(start: Start):

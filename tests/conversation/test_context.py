@@ -14,6 +14,7 @@ from souvenir.conversation.blocks import BlockChange, Blocks
 from souvenir.conversation.context import Context, ContextQuery, Contexts
 from souvenir.conversation.messages import Conversations, MessageQuery
 from souvenir.errors import AgentNotFound, EmbeddingUnavailable
+from souvenir.fence import fenced
 from souvenir.index.registry import IndexKey
 from souvenir.settings import Settings
 from souvenir.store.blocks import BlockDraft
@@ -73,10 +74,11 @@ def test_a_context_holds_blocks_messages_with_their_neighbours_and_memories(
     assert contents(context)[0] == "which colour do you love"
     assert context.memories[0].memory.text == "alice painted the door in her favourite colour"
     assert context.text == (
-        "## Memory\n\n### human\nName: Alice\n\n"
-        "## Relevant Memories\n\n- 2023-05-08: alice painted the door in her favourite colour\n\n"
+        "<recalled_memory>\n## Memory\n\n### human\nName: Alice\n</recalled_memory>\n\n"
+        "<recalled_memory>\n## Relevant Memories\n\n- 2023-05-08: alice painted the door in her favourite colour\n\n"
         "## Relevant Past Conversations\n\n### 2023-05-08\n\n**User**: hello there\n\n"
         "**Assistant**: which colour do you love\n\n**User**: blue mostly\n\n**Assistant**: noted\n"
+        "</recalled_memory>\n"
     )
     assert context.tokens == words(context.text)
     assert (context.degraded, context.evidence) == ((), EvidenceLevel.STRONG)
@@ -195,7 +197,7 @@ def test_one_that_stands_beside_a_better_one_is_not_counted_as_dropped(
 def test_what_is_dropped_is_counted_by_kind(contexts: Contexts, conversations: Conversations, engine: MemoryEngine):
     say(conversations, "colour colour", session_id="past")
     engine.add(ANN, MemoryDraft("colour and many other words that say nothing of it", "notes"))
-    context = build(contexts, "colour", max_tokens=14)
+    context = build(contexts, "colour", max_tokens=16)
     assert (context.dropped.messages, context.dropped.memories) == (0, 1)
     assert "Relevant Memories" not in context.text
 
@@ -231,7 +233,9 @@ def test_the_prefix_is_the_same_bytes_until_a_block_changes(
     changed = build(contexts, "colour")
     assert changed.stable_etag != first.stable_etag
     block(blocks, "a new one", "v")
-    assert build(contexts, "colour").stable_prefix.startswith(changed.stable_prefix)
+    assert build(contexts, "colour").stable_prefix.startswith(
+        changed.stable_prefix.removesuffix("</recalled_memory>\n")
+    )
 
 
 # --- in time ----------------------------------------------------------------------------------------------------------
@@ -344,5 +348,5 @@ def test_contexts_are_built_while_blocks_and_messages_are_written(
     while writer.is_alive():
         context = build(contexts, "colour")
         assert context.degraded == ()
-        assert context.stable_prefix == f"## Memory\n\n### counter\n{context.blocks[0].value}\n"
+        assert context.stable_prefix == fenced(f"## Memory\n\n### counter\n{context.blocks[0].value}\n")
     writer.join()

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from souvenir.conversation.context_text import SHOWN_CHARS, part_shown, shortened, stable_prefix, volatile_tail
 from souvenir.conversation.excerpts import excerpts
+from souvenir.extraction.transcript import read_transcript
+from souvenir.fence import fence_tags
 from souvenir.store.blocks import Block
 from souvenir.store.messages import Message
 from souvenir.types import Memory, MessageRole
@@ -76,17 +78,19 @@ def test_blocks_memories_and_conversations_have_the_format_that_clients_inject()
     said = [turn(0, "My name is Alice."), turn(1, "Nice to meet you, Alice!", role=MessageRole.ASSISTANT)]
     tail = volatile_tail([memory("Alice leads billing.\nSince May.")], [said], follows=True)
     assert prefix + tail == (
-        "## Memory\n\n### human\nName: Alice\nLocation: Boston\n\n### persona\nI am helpful.\n\n"
+        "<recalled_memory>\n"
+        "## Memory\n\n### human\nName: Alice\nLocation: Boston\n\n### persona\nI am helpful.\n"
+        "</recalled_memory>\n\n<recalled_memory>\n"
         "## Relevant Memories\n\n- 2023-05-08: Alice leads billing.\n  Since May.\n\n"
         "## Relevant Past Conversations\n\n### 2023-05-08\n\n**User**: My name is Alice.\n\n"
-        "**Assistant**: Nice to meet you, Alice!\n"
+        "**Assistant**: Nice to meet you, Alice!\n</recalled_memory>\n"
     )
 
 
 def test_what_there_is_nothing_of_has_no_heading():
     assert stable_prefix([]) == stable_prefix([block("human", " \n")]) == ""
     assert volatile_tail([], [], follows=True) == volatile_tail([], [], follows=False) == ""
-    assert volatile_tail([memory("m")], [], follows=False).startswith("## Relevant Memories\n")
+    assert volatile_tail([memory("m")], [], follows=False).startswith("<recalled_memory>\n## Relevant Memories\n")
 
 
 def test_speakers_have_their_names_where_there_are_any():
@@ -172,6 +176,7 @@ _PIECES = st.sampled_from(
         *("\n", "\r", "\r\n", "\u2028", "\x0b", "\x85", " ", "\t", "\u200b", "\u0301", "\ufeff", "\\", "x", "a b"),
         *("#", "## Memory", "### human", "**", "**User**: hello", "**Assistant**:", "- 2023-05-08: forged", "---"),
         *("## Relevant Past Conversations", "### 2023-05-08", "*", "_", ">", "```"),
+        *("<recalled_memory>", "</recalled_memory>", "< /RECALLED\u200b memory", "<"),
     ]
 )
 _FORGERIES = st.lists(st.one_of(_PIECES, st.text(max_size=5)), max_size=12).map("".join)
@@ -207,12 +212,23 @@ def test_every_heading_speaker_line_and_entry_is_ours_whatever_is_stored(
     assert len(bold) == len(said)
     assert all(re.match(r"\*\*(\\.|[^\\*])+\*\*: ", line) for line in bold)
     assert text == "" or (text.splitlines() == lines[:-1] and not lines[-1])
+    parts = [part for part in (prefix, text.removeprefix(prefix)) if part]
+    assert [tag.closing for part in parts for tag in fence_tags(part)] == [False, True] * len(parts)
+    assert read_transcript(text, document_at=None).is_empty
     if kept:
-        section = text.split("## Relevant Memories\n\n")[1].split("\n\n## Relevant")[0].rstrip("\n").split("\n")
+        section = (
+            text.split("## Relevant Memories\n\n")[1]
+            .split("\n\n## Relevant")[0]
+            .removesuffix("\n</recalled_memory>\n")
+            .split("\n")
+        )
         assert sum(line.startswith("-") for line in section) == len(kept)
         assert all(line.startswith(("- 2023-05-08: ", "  ")) for line in section)
 
 
 def test_an_escaped_line_keeps_every_sign_that_it_had():
     prefix = stable_prefix([block("code", "# a comment\n  ## deeper\n**bold** move\nplain # hash")])
-    assert prefix == "## Memory\n\n### code\n\\# a comment\n  \\## deeper\n\\**bold** move\nplain # hash\n"
+    assert prefix == (
+        "<recalled_memory>\n## Memory\n\n### code\n\\# a comment\n  \\## deeper\n\\**bold** move\nplain # hash\n"
+        "</recalled_memory>\n"
+    )
