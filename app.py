@@ -32,6 +32,7 @@ from souvenir.api import (
     audit,
     backups,
     blocks,
+    conflicts,
     context,
     deletes,
     docs,
@@ -77,7 +78,7 @@ from souvenir.types import Embedder
 log = structlog.get_logger(__name__)
 
 ROUTES = (
-    *(health, search, writes, replacing, reads, deletes, duplicates),
+    *(health, search, writes, replacing, conflicts, reads, deletes, duplicates),
     *(agents, agent_search, users, agent_export, messages, sessions, removals),
     *(blocks, context, tiers, windows, privacy, erasing),
     *(profiles, transfer, jobs, backups, keys, audit, maintenance, figures, docs),

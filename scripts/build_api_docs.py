@@ -30,6 +30,7 @@ TAGS = {
     "read": "Reading",
     "delete": "Forgetting",
     "duplicates": "Duplicates",
+    "conflicts": "Contradictions",
     "extraction_profiles": "Extraction profiles",
     "transfer": "Moving data",
     "jobs": "Jobs",

@@ -143,6 +143,8 @@ COSTS: Mapping[str, CostClass] = {
     "export_memories": _LONG,
     "import_memories": _LONG,
     "build_index": _LONG,
+    "list_conflicts": _LIGHT,
+    "resolve_conflicts": _LONG,
     "list_profiles": _LIGHT,
     "get_profile": _LIGHT,
     "set_profile": _LIGHT,

@@ -45,6 +45,7 @@ from souvenir.reembedding.owner import ModelOwner
 from souvenir.reranking.onnx_reranker import reranker_of
 from souvenir.settings import Settings
 from souvenir.store.rows import to_json
+from souvenir.tending.conflicts import Conflicts
 from souvenir.tending.profiles import ExtractionProfiles
 from souvenir.transfer.parts import TransferParts
 from souvenir.types import Embedder, LoadableEmbedder, Reranker
@@ -86,6 +87,7 @@ class Service:
     removals: Removals
     erasing: Erasing
     profiles: ExtractionProfiles
+    conflicts: Conflicts
     loading: Thread | None = None
     closing: Event = field(default_factory=Event)
 
@@ -161,6 +163,7 @@ class Service:
             removals=Removals(engine, on_jobs_gone=jobs.tell_gone),
             erasing=erasing,
             profiles=ExtractionProfiles(engine),
+            conflicts=Conflicts(engine),
         )
         service.removals.start()
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)

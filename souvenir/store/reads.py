@@ -31,6 +31,7 @@ from souvenir.store.rows import (
 from souvenir.types import FloatVector, JsonObject, Memory, MessageRole, PassageKind, SourceFilter, SourceMatch
 
 SUPERSEDES = "supersedes"
+CONFLICTS_WITH = "conflicts_with"
 MERGED_FROM = "source_memory_ids"
 """The metadata key of a merged memory that holds the ids of those that it was merged from."""
 

@@ -26,8 +26,8 @@ PATH_VALUES = {
     "key_id": "0b6f3c52-5d0c-4c55-9a0e-3f6a3f0f6a51",
     "name": "manual_20250402_093000",
 }
-OF_AGENTS = {"agents", "messages", "blocks", "context", "tiers", "privacy"}
-"""Tags of routes that need a key of the agent's whole namespace."""
+OF_AGENTS = {"agents", "messages", "blocks", "context", "tiers", "privacy", "conflicts"}
+"""Tags of routes that need a key of the whole namespace, such as an agent's."""
 
 QUERIES = {("DELETE", "/memories"): {"source": "nobody/writes/here"}}
 

@@ -30,6 +30,7 @@ WIRE = {
     *("POST /memory/{memory_id}/supersede", "POST /memory/supersede", "POST /memory/merge"),
     *("POST /memory/archive-batch", "POST /memory/is-novel", "POST /memory/deduplicate"),
     *("POST /maintenance/reembed", "POST /maintenance/embedder/reload"),
+    *("GET /memory/conflicts", "POST /memory/conflicts/resolve"),
     *("GET /extraction/profiles", "GET /extraction/profiles/{prefix}"),
     *("PUT /extraction/profiles/{prefix}", "DELETE /extraction/profiles/{prefix}"),
     *("GET /export", "POST /import", "POST /index/build"),
