@@ -42,6 +42,7 @@ from souvenir.api import (
     health,
     jobs,
     keys,
+    links,
     maintenance,
     messages,
     privacy,
@@ -78,7 +79,7 @@ from souvenir.types import Embedder
 log = structlog.get_logger(__name__)
 
 ROUTES = (
-    *(health, search, writes, replacing, conflicts, reads, deletes, duplicates),
+    *(health, search, writes, replacing, conflicts, reads, links, deletes, duplicates),
     *(agents, agent_search, users, agent_export, messages, sessions, removals),
     *(blocks, context, tiers, windows, privacy, erasing),
     *(profiles, transfer, jobs, backups, keys, audit, maintenance, figures, docs),

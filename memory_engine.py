@@ -40,7 +40,6 @@ from souvenir.store import reads
 from souvenir.store.backups import Backup
 from souvenir.store.copies import Copies
 from souvenir.store.database import Database
-from souvenir.store.reads import MERGED_FROM, SUPERSEDES
 from souvenir.store.transaction import Transaction, require_writable
 from souvenir.types import (
     AddAction,
@@ -53,6 +52,7 @@ from souvenir.types import (
     MemoryPatch,
     MergeOutcome,
     OnDuplicate,
+    OriginClass,
     Page,
     PassageKind,
     Readiness,
@@ -231,6 +231,7 @@ class MemoryEngine:
         source: str | None = None,
         metadata: JsonObject | None = None,
         document_at: datetime | None = None,
+        origin_class: OriginClass = OriginClass.USER,
     ) -> SupersedeOutcome:
         """Store a new text in the place of a memory, which is archived and linked; key and metadata carry over.
 
@@ -243,7 +244,7 @@ class MemoryEngine:
         def work(tx: Transaction) -> SupersedeOutcome:
             old = tx.living_memory(memory_id, hint="unpin it before superseding it")
             carried = {**without_notes(old.metadata), **(metadata or {})}
-            draft = MemoryDraft(text, source or old.source, carried, key=old.key, document_at=document_at)
+            draft = MemoryDraft(text, source or old.source, carried, old.key, document_at, origin_class=origin_class)
             return SupersedeOutcome(old, tx.supersede(old, draft, passages).id)
 
         return self.write(scope, work)
@@ -264,11 +265,7 @@ class MemoryEngine:
 
         def work(tx: Transaction) -> MergeOutcome:
             olds = [tx.living_memory(memory_id, hint="unpin it before merging it") for memory_id in chosen]
-            metadata = {**(notes or {}), MERGED_FROM: chosen}
-            merged = tx.insert(MemoryDraft(text, source, metadata), passages, action="merge")
-            for old in olds:
-                tx.archive(old, action="merged")
-                tx.link(merged.id, old.id, SUPERSEDES)
+            merged = tx.merge(olds, MemoryDraft(text, source, notes or {}), passages)
             return MergeOutcome(merged.id, tuple(chosen))
 
         return self.write(scope, work)

@@ -28,6 +28,7 @@ TAGS = {
     "write": "Storing and changing",
     "replace": "Replacing",
     "read": "Reading",
+    "links": "Links",
     "delete": "Forgetting",
     "duplicates": "Duplicates",
     "conflicts": "Contradictions",
@@ -68,8 +69,10 @@ requests a time without an offset is UTC.
 
 **Metadata** is any JSON object of at most 64 KiB and stands on the level of the record when a memory is read. In a
 request, `document_at` dates what the text says, `pinned` and `archived` are the memory's own, and `entity_key` is its
-key; names that only the service writes (such as `id`, `created_at`, `links`, `supersedes`) are dropped. `origin_client`
-becomes one of `codex`, `claude-code`, `hook`, `manual`, `other`.
+key; names that only the service writes (such as `id`, `created_at`, `links`, `supersedes`) are dropped. `origin_class`
+says where the text comes from (`user` if nothing is said, `document`, `tool`, `assistant`, `inferred`, `recalled`, from
+the most trusted to the least); a later change can make a memory less trusted, never more. `origin_client` becomes one
+of `codex`, `claude-code`, `hook`, `manual`, `other`.
 
 **Idempotency-Key.** A POST that makes something takes the header `Idempotency-Key` (1 to 255 characters). The same
 request under the same key makes one thing within 24 hours, also at once and after a kill; it is answered with what it

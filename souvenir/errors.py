@@ -5,6 +5,7 @@
     |  +- NothingToDo                400  nothing_to_do       a request that asks for no change
     |  +- KeyNotUsable               400  key_not_usable      an API key whose role and reach do not fit
     |  +- UnknownStrategy            400  unknown_strategy    of an import
+    |  +- LinkNotUsable             400  link_not_usable     of two memories
     |  +- IdempotencyKeyReused       422  idempotency_key_reused  for another request than before
     |  +- BlockTooLong               422  block_too_long
     |  +- PersonalDataRejected       422  personal_data_rejected  names the kinds, never the text
@@ -106,6 +107,11 @@ class UnknownStrategy(InvalidRequest):
         super().__init__(f"The import strategy {strategy!r} cannot be used: {reason}; send add or smart")
         self.strategy = strategy
         self.reason = reason
+
+
+class LinkNotUsable(InvalidRequest):
+    code = "link_not_usable"
+    status = 400
 
 
 class IdempotencyKeyReused(InvalidRequest):

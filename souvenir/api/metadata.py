@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from souvenir.api.fields import MAX_SOURCE_CHARS, moment, without_nul
+from souvenir.types import OriginClass
 
 MAX_METADATA_BYTES = 64 * 1024
 
@@ -20,7 +21,8 @@ OF_THE_RECORD = frozenset(
     {
         *("id", "text", "source", "timestamp", "created_at", "updated_at"),
         # What a record says of its links, which metadata must not pretend.
-        *("links", "supersedes", "superseded_by", "previous_text", "is_latest"),
+        *("links", "supersedes", "superseded_by", "previous_text", "is_latest", "conflicts_with"),
+        "valid_to",
     }
 )
 """Names in a record that no metadata can have."""
@@ -60,6 +62,8 @@ def _readable_fields(metadata: dict[str, Any]) -> dict[str, Any]:
             pass
         case _:
             raise ValueError(f"entity_key takes a text of 1 to {MAX_SOURCE_CHARS} characters")
+    if metadata.get("origin_class") not in (None, *OriginClass):
+        raise ValueError(f"origin_class takes one of {', '.join(OriginClass)}")
     return metadata
 
 
@@ -91,7 +95,9 @@ Metadata = Annotated[
     AfterValidator(_readable_fields),
     Field(
         description="Any JSON of at most 64 KiB. `document_at` (ISO-8601) dates what the text says, `pinned` and "
-        "`archived` are the memory's own, `entity_key` is its key; names that the service writes are dropped.",
+        "`archived` are the memory's own, `entity_key` is its key, `origin_class` (`user`, `document`, `tool`, "
+        "`assistant`, `inferred`, `recalled`) says where the text comes from and can make a memory less trusted, never "
+        "more; names that the service writes are dropped.",
         examples=[{"category": "decision", "document_at": "2023-05-08"}],
     ),
 ]
@@ -106,6 +112,7 @@ class MemoryFields:
     pinned: bool | None
     archived: bool | None
     key: str | None
+    origin_class: OriginClass | None
 
 
 def read_fields(metadata: Mapping[str, Any] | None) -> MemoryFields:
@@ -119,6 +126,7 @@ def read_fields(metadata: Mapping[str, Any] | None) -> MemoryFields:
         pinned=kept.pop("pinned", None),
         archived=kept.pop("archived", None),
         key=kept.pop("entity_key", None),
+        origin_class=None if (named := kept.pop("origin_class", None)) is None else OriginClass(named),
         metadata=kept,
     )
 

@@ -12,7 +12,7 @@ from souvenir.api.fields import wire_time
 from souvenir.moments import to_us, utc_now
 from souvenir.search.ranking import CONFIDENCE_HALF_LIFE_DAYS, half_life
 from souvenir.store.reads import SUPERSEDES
-from souvenir.types import Memory
+from souvenir.types import Memory, OriginClass
 
 RECORD_EXAMPLE: dict[str, Any] = {
     "category": "decision",
@@ -25,6 +25,7 @@ RECORD_EXAMPLE: dict[str, Any] = {
     "confidence": 0.9847,
     "pinned": False,
     "archived": False,
+    "origin_class": "user",
 }
 
 
@@ -50,6 +51,11 @@ class MemoryRecord(BaseModel):
     confidence: float = Field(description="0.5 ** (days since `updated_at` / 90), to 4 decimals.")
     pinned: bool = Field(description="Whether it is kept from deletes and supersedes.")
     archived: bool = Field(description="Whether searches leave it out.")
+    origin_class: OriginClass = Field(
+        description="Where the text comes from, most trusted first: `user`, `document`, `tool`, `assistant`, "
+        "`inferred`, `recalled`. A text made from several has the least trusted."
+    )
+    valid_to: str | None = Field(default=None, description="When what it says ceased to be so.")
     document_at: str | None = Field(
         default=None, description="When what it says happened, if that is not `created_at`."
     )
@@ -58,6 +64,7 @@ class MemoryRecord(BaseModel):
     supersedes: int | None = Field(default=None, description="The memory whose place it took.")
     previous_text: str | None = Field(default=None, description="The text of that memory.")
     superseded_by: int | None = Field(default=None, description="The memory that took its place.")
+    conflicts_with: int | None = Field(default=None, description="A memory that says otherwise.")
     is_latest: bool | None = Field(
         default=None, description="Whether nothing took its place, if it is part of such a chain."
     )
@@ -82,6 +89,7 @@ def record_fields(memory: Memory, now: datetime) -> dict[str, Any]:
         "confidence": round(float(half_life(age_us, CONFIDENCE_HALF_LIFE_DAYS)), 4),
         "pinned": memory.pinned,
         "archived": memory.archived,
+        "origin_class": memory.origin_class,
         **_fields_that_apply(memory),
     }
 
@@ -90,6 +98,7 @@ def _fields_that_apply(memory: Memory) -> dict[str, Any]:
     superseded = [link.to_id for link in memory.links if link.type == SUPERSEDES]
     fields = {
         "document_at": None if memory.document_at is None else wire_time(memory.document_at),
+        "valid_to": None if memory.valid_to is None else wire_time(memory.valid_to),
         "entity_key": memory.key,
         "links": [
             {"to_id": link.to_id, "type": link.type, "created_at": wire_time(link.created_at)} for link in memory.links
@@ -98,6 +107,7 @@ def _fields_that_apply(memory: Memory) -> dict[str, Any]:
         "supersedes": superseded[0] if len(superseded) == 1 else None,
         "previous_text": memory.previous_text,
         "superseded_by": memory.superseded_by,
+        "conflicts_with": memory.conflicts_with,
         "is_latest": memory.superseded_by is None if superseded or memory.superseded_by is not None else None,
     }
     return {name: value for name, value in fields.items() if value is not None}

@@ -12,7 +12,7 @@ from souvenir.api.errors import error_responses
 from souvenir.api.fields import Ids, MemoryId, OptionalSource, Source, Text
 from souvenir.api.json_route import router
 from souvenir.api.metadata import Metadata, read_change
-from souvenir.types import Scope, SupersedeOutcome
+from souvenir.types import OriginClass, Scope, SupersedeOutcome
 
 routes = router("replace")
 
@@ -148,5 +148,6 @@ def _supersede(
             source=body.source or None,
             metadata=fields.metadata,
             document_at=fields.document_at,
+            origin_class=fields.origin_class or OriginClass.USER,
         )
     )

@@ -36,6 +36,7 @@ from souvenir.erasure.erasing import Erasing
 from souvenir.erasure.removals import Removals
 from souvenir.jobs.deduplication import Deduplication
 from souvenir.jobs.worker import Jobs
+from souvenir.links import Links
 from souvenir.observation.instruments import Instruments
 from souvenir.observation.tracing import Tracing
 from souvenir.process_memory import MemoryTrim
@@ -80,6 +81,7 @@ class Service:
     agents: Agents
     agent_search: AgentSearch
     blocks: Blocks
+    links: Links
     conversations: Conversations
     contexts: Contexts
     sessions: Sessions
@@ -156,6 +158,7 @@ class Service:
             agents=Agents(engine),
             agent_search=AgentSearch(engine, conversations),
             blocks=Blocks(engine),
+            links=Links(engine),
             conversations=conversations,
             contexts=Contexts(engine, conversations, max_messages=settings.max_context_messages),
             sessions=Sessions(engine),

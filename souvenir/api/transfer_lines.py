@@ -148,7 +148,7 @@ class _Line(BaseModel):
     document_at: Moment | None = None
     pinned: bool | None = None
     archived: bool | None = None
-    origin_class: OriginClass = OriginClass.USER
+    origin_class: OriginClass | None = None
     valid_to: Moment | None = None
     links: list[_Link] = Field(default_factory=list)
     history: list[_HistoryEntry] | None = None
@@ -156,7 +156,7 @@ class _Line(BaseModel):
     def line(self) -> ImportLine:
         metadata = {name: value for name, value in (self.custom_fields or {}).items() if name not in OF_THE_RECORD}
         said = read_fields(metadata)
-        for name in ("document_at", "pinned", "archived", "entity_key"):
+        for name in ("document_at", "pinned", "archived", "entity_key", "origin_class"):
             metadata.pop(name, None)
         created_at = self.created_at or utc_now()
         draft = MemoryDraft(
@@ -167,7 +167,7 @@ class _Line(BaseModel):
             document_at=self.document_at or said.document_at,
             pinned=bool(said.pinned if self.pinned is None else self.pinned),
             archived=bool(said.archived if self.archived is None else self.archived),
-            origin_class=self.origin_class,
+            origin_class=self.origin_class or said.origin_class or OriginClass.USER,
             valid_to=self.valid_to,
         )
         history = None if self.history is None else tuple(entry.entry() for entry in self.history)

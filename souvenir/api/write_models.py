@@ -15,6 +15,7 @@ from souvenir.types import (
     MemoryDraft,
     MemoryPatch,
     OnDuplicate,
+    OriginClass,
     SkipReason,
     UpsertOutcome,
 )
@@ -54,6 +55,7 @@ class _TextToStore(BaseModel):
             document_at=fields.document_at,
             pinned=bool(fields.pinned),
             archived=bool(fields.archived),
+            origin_class=fields.origin_class or OriginClass.USER,
         )
 
 
@@ -211,6 +213,7 @@ class PatchMemoryRequest(BaseModel):
             remove_document_at="document_at" in (self.metadata_patch or {}) and fields.document_at is None,
             pinned=fields.pinned if self.pinned is None else self.pinned,
             archived=fields.archived if self.archived is None else self.archived,
+            origin_class=fields.origin_class,
         )
 
 
@@ -225,7 +228,7 @@ class PatchMemoryResponse(BaseModel):
         changed = {
             "text": patch.text is not None,
             "source": patch.source is not None,
-            "metadata": bool(patch.metadata or patch.document_at or patch.remove_document_at),
+            "metadata": bool(patch.metadata or patch.document_at or patch.remove_document_at or patch.origin_class),
             "pinned": patch.pinned is not None,
             "archived": patch.archived is not None,
         }

@@ -28,10 +28,21 @@ from souvenir.store.rows import (
     passage_of,
     same_json,
 )
-from souvenir.types import FloatVector, JsonObject, Memory, MessageRole, PassageKind, SourceFilter, SourceMatch
+from souvenir.types import (
+    FloatVector,
+    JsonObject,
+    LinkType,
+    Memory,
+    MessageRole,
+    PassageKind,
+    SourceFilter,
+    SourceMatch,
+)
 
-SUPERSEDES = "supersedes"
+SUPERSEDES = LinkType.SUPERSEDES.value
 CONFLICTS_WITH = "conflicts_with"
+"""From a memory to one that says otherwise; only the service makes such links."""
+
 MERGED_FROM = "source_memory_ids"
 """The metadata key of a merged memory that holds the ids of those that it was merged from."""
 
@@ -155,7 +166,7 @@ def visible_ids(connection: apsw.Connection, namespace: Namespace, ids: Iterable
 
 
 def _with_links(connection: apsw.Connection, namespace: Namespace, found: dict[int, Memory]) -> dict[int, Memory]:
-    """The same memories with what their links say: what they supersede, its text, and what superseded them.
+    """The same memories with what their links say: what they supersede, its text, what superseded or contradicts them.
 
     A merged memory supersedes several and has no one previous text. Links with memories outside are left out.
     """
@@ -169,8 +180,12 @@ def _with_links(connection: apsw.Connection, namespace: Namespace, found: dict[i
     for *columns, text in outgoing:
         link = link_of(tuple(columns))
         memory = found[link.from_id]
-        only = not memory.links
-        found[link.from_id] = replace(memory, links=(*memory.links, link), previous_text=text if only else None)
+        found[link.from_id] = memory = replace(memory, links=(*memory.links, link))
+        if link.type == SUPERSEDES:
+            only = [one.type for one in memory.links].count(SUPERSEDES) == 1
+            found[link.from_id] = replace(memory, previous_text=text if only else None)
+        elif link.type == CONFLICTS_WITH:
+            found[link.from_id] = replace(memory, conflicts_with=link.to_id)
     incoming: list[Any] = connection.execute(
         "SELECT l.to_id, l.from_id FROM links l JOIN memories m ON m.id = l.from_id "
         f"WHERE l.to_id IN (SELECT value FROM json_each(?)) AND l.type = ? AND {visible} ORDER BY l.from_id",

@@ -34,6 +34,7 @@ from souvenir.types import (
     Scope,
     SkipReason,
     UpsertOutcome,
+    least_trusted,
 )
 
 
@@ -124,15 +125,18 @@ class Transaction:
         *,
         action: str = "add",
         origin: Origin | None = None,
+        replaces: Sequence[Memory] = (),
     ) -> Memory:
-        """:raises SourceForbidden: If the scope may not write to the draft's source.
+        """:param replaces: Memories in whose place it stands; it is linked to them, and no more trusted than any.
 
+        :raises SourceForbidden: If the scope may not write to the draft's source.
         :raises KeyTaken: If a living memory has the draft's key, and the new one is to live too.
         """
         require_writable(self.scope, draft.source)
         if draft.key is not None and not draft.archived:
             self._require_free_key(draft.source, draft.key, but=None)
         origin = origin or Origin(self.now, self.now)
+        origin_class = least_trusted((draft.origin_class, *(old.origin_class for old in replaces)))
         memory_id = self.connection.execute(
             "INSERT INTO memories (id, namespace_id, text, source, key, metadata, document_at, created_at, updated_at, "
             "pinned, archived, origin_class, valid_to) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
@@ -148,7 +152,7 @@ class Transaction:
                 to_us(origin.updated_at),
                 draft.pinned,
                 draft.archived,
-                draft.origin_class.value,
+                origin_class.value,
                 None if draft.valid_to is None else to_us(draft.valid_to),
             ),
         ).get
@@ -163,7 +167,7 @@ class Transaction:
             document_at=draft.document_at,
             pinned=draft.pinned,
             archived=draft.archived,
-            origin_class=draft.origin_class,
+            origin_class=origin_class,
             valid_to=draft.valid_to,
         )
         self.passages.insert(_owner(memory), passages)
@@ -171,6 +175,8 @@ class Transaction:
             self._record(action, memory.id, before=None, after=memory)
         else:
             insert_history(self.connection, self.namespace_id, memory.id, origin.history)
+        for old in replaces:
+            self.link(memory.id, old.id, reads.SUPERSEDES)
         return memory
 
     def update(
@@ -192,6 +198,7 @@ class Transaction:
             pinned=before.pinned if patch.pinned is None else patch.pinned,
             archived=before.archived if patch.archived is None else patch.archived,
             created_at=patch.created_at or before.created_at,
+            origin_class=least_trusted((before.origin_class, patch.origin_class or before.origin_class)),
             valid_to=None if patch.archived is False else before.valid_to,
         )
         return self._write(before, after, passages, action=action)
@@ -214,15 +221,26 @@ class Transaction:
         held = reads.keyed_memory_id(self.connection, self.namespace_id, draft.source, draft.key)
         if held is None:
             return UpsertOutcome(self.insert(draft, passages).id, created=True)
-        patch = MemoryPatch(text=draft.text, metadata=draft.metadata, document_at=draft.document_at)
+        patch = MemoryPatch(
+            text=draft.text,
+            metadata=draft.metadata,
+            document_at=draft.document_at,
+            origin_class=draft.origin_class,
+        )
         return UpsertOutcome(self.update(held, patch, passages).id, created=False)
 
     def supersede(self, old: Memory, draft: MemoryDraft, passages: Sequence[PreparedPassage]) -> Memory:
         """Archive a memory and store the draft in its place, linked to it; the old one was so until the new one is."""
         self.archive(old, action="superseded", valid_to=draft.document_at or self.now)
-        new = self.insert(draft, passages, action="supersede")
-        self.link(new.id, old.id, reads.SUPERSEDES)
-        return new
+        return self.insert(draft, passages, action="supersede", replaces=[old])
+
+    def merge(self, olds: Sequence[Memory], draft: MemoryDraft, passages: Sequence[PreparedPassage]) -> Memory:
+        """Store the draft in the place of several memories, which are archived and linked."""
+        metadata = {**draft.metadata, reads.MERGED_FROM: [old.id for old in olds]}
+        merged = self.insert(replace(draft, metadata=metadata), passages, action="merge", replaces=olds)
+        for old in olds:
+            self.archive(old, action="merged")
+        return merged
 
     def replace_blocker(
         self, draft: MemoryDraft, passages: Sequence[PreparedPassage], blocker: Memory, similarity: float
@@ -271,7 +289,7 @@ class Transaction:
         after = replace(after, updated_at=self.now)
         self.connection.execute(
             "UPDATE memories SET text = ?, source = ?, metadata = ?, document_at = ?, created_at = ?, updated_at = ?, "
-            "pinned = ?, archived = ?, valid_to = ? WHERE id = ?",
+            "pinned = ?, archived = ?, origin_class = ?, valid_to = ? WHERE id = ?",
             (
                 after.text,
                 after.source,
@@ -281,6 +299,7 @@ class Transaction:
                 to_us(after.updated_at),
                 after.pinned,
                 after.archived,
+                after.origin_class.value,
                 None if after.valid_to is None else to_us(after.valid_to),
                 after.id,
             ),

@@ -17,7 +17,7 @@ from souvenir.store import transfers
 from souvenir.store.transaction import Transaction
 from souvenir.transfer.markdown import Section, sections
 from souvenir.transfer.workspace import UnreadableFile, Workspace
-from souvenir.types import JsonObject, Memory, MemoryDraft
+from souvenir.types import JsonObject, Memory, MemoryDraft, OriginClass
 
 BATCH_SECTIONS = 64
 MAX_ERRORS_SHOWN = 1_000
@@ -110,7 +110,13 @@ class _Run:
 
     def _write(self, path: str, batch: Sequence[Section]) -> None:
         drafts = [
-            MemoryDraft(section.text, path, {"origin": ORIGIN, "heading": section.headings}, key=section.key)
+            MemoryDraft(
+                section.text,
+                path,
+                {"origin": ORIGIN, "heading": section.headings},
+                key=section.key,
+                origin_class=OriginClass.DOCUMENT,
+            )
             for section in batch
         ]
         drafts = [self._engine.screening.draft(self._job.scope, draft) for draft in drafts]

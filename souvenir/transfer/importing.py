@@ -282,6 +282,7 @@ class _Run:
                     document_at=draft.document_at,
                     remove_document_at=draft.document_at is None,
                     created_at=origin.created_at,
+                    origin_class=draft.origin_class,
                 )
                 tx.update(memory_id, patch, passages, action="import")
                 state.updated += 1

@@ -53,6 +53,16 @@ class OriginClass(StrEnum):
         return -list(OriginClass).index(self)
 
 
+class LinkType(StrEnum):
+    """What callers can say of two memories. The service makes links of other types, which callers cannot."""
+
+    SUPERSEDES = "supersedes"
+    RELATED_TO = "related_to"
+    BLOCKED_BY = "blocked_by"
+    CAUSED_BY = "caused_by"
+    REINFORCES = "reinforces"
+
+
 def least_trusted(classes: Iterable[OriginClass]) -> OriginClass:
     """What a text is that was made from several: no text becomes more trusted by being merged."""
     return min(classes, key=lambda one: one.trust)
@@ -96,7 +106,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A stored text. `supersedes`, `previous_text` and `superseded_by` are read from its links.
+    """A stored text. `previous_text`, `superseded_by` and `conflicts_with` are read from its links.
 
     `valid_to` is when what it says ceased to be so, of one that another took the place of.
     """
@@ -116,6 +126,7 @@ class Memory:
     links: tuple[Link, ...] = ()
     previous_text: str | None = None
     superseded_by: int | None = None
+    conflicts_with: int | None = None
 
     @property
     def occurred_at(self) -> datetime:
@@ -140,7 +151,10 @@ class MemoryDraft:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPatch:
-    """A change of some fields; `None` leaves a field as it is. A metadata value of `None` removes that key."""
+    """A change of some fields; `None` leaves a field as it is. A metadata value of `None` removes that key.
+
+    :param origin_class: Where the new text comes from; a memory can become less trusted by it, and never more.
+    """
 
     text: str | None = None
     document_at: datetime | None = None
@@ -150,6 +164,7 @@ class MemoryPatch:
     pinned: bool | None = None
     archived: bool | None = None
     created_at: datetime | None = None
+    origin_class: OriginClass | None = None
 
 
 @dataclass(frozen=True, slots=True)

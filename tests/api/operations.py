@@ -16,6 +16,7 @@ from tests.fake_embedder import FakeEmbedder
 PATH_VALUES = {
     "agent_name": "my_agent",
     "memory_id": "1",
+    "target_id": "2",
     "user": "ann",
     "session_id": "0c8f0a52-1f0b-4f6e-9d27-5b8d5b4f8e11",
     "message_id": "2f6c9e0a-7a55-4f0a-8f0e-6f1d2c3b4a59",

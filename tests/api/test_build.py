@@ -55,6 +55,8 @@ def test_a_build_stores_a_memory_for_each_section_under_its_file_and_headings(cl
     assert (report["success"], report["errors"]) == (True, [])
     [backup] = client.get("/backups").json()["backups"]
     assert report["backup_location"] == f"backups/{backup['name']}"
+    classes = {at: memory["origin_class"] for at, memory in stored(client).items()}
+    assert (classes.pop(("MEMORY.md", "")), set(classes.values())) == ("user", {"document"})
     assert {at: memory["text"] for at, memory in stored(client).items()} == {
         ("MEMORY.md", ""): "said by a person",
         ("MEMORY.md", "Deploys#1"): "Deploys\n\nOn Fridays.",

@@ -288,3 +288,26 @@ def test_a_patch_of_nothing_is_400(client: TestClient, add: Add, body):
 
 def test_a_patch_of_a_missing_memory_is_404(client: TestClient):
     assert client.patch("/memory/7", json={"pinned": True}).status_code == 404
+
+
+def test_a_caller_says_where_a_text_comes_from_and_cannot_make_it_more_trusted(client: TestClient):
+    def stored_class(memory_id: int) -> str:
+        found: str = client.get(f"/memory/{memory_id}").json()["origin_class"]
+        return found
+
+    body = {"text": "the disk is full", "source": "ci", "metadata": {"origin_class": "tool"}}
+    told = client.post("/memory/add", json=body).json()["id"]
+    assert (stored_class(told), client.get(f"/memory/{told}").json().get("metadata")) == ("tool", None)
+    client.patch(f"/memory/{told}", json={"text": "the disk is empty", "metadata_patch": {"origin_class": "user"}})
+    assert stored_class(told) == "tool"
+    changed = client.patch(f"/memory/{told}", json={"metadata_patch": {"origin_class": "inferred"}})
+    assert (changed.json()["updated_fields"], stored_class(told)) == (["metadata"], "inferred")
+    new = client.post(f"/memory/{told}/supersede", json={"text": "x", "metadata": {"origin_class": "user"}}).json()
+    assert stored_class(new["new_id"]) == "inferred"
+    assert stored_class(client.post("/memory/add", json={"text": "y", "source": "ci"}).json()["id"]) == "user"
+
+
+def test_an_origin_class_that_there_is_none_of_is_422(client: TestClient):
+    for unknown in ("God", 3, ["user"]):
+        body = {"text": "t", "source": "s", "metadata": {"origin_class": unknown}}
+        assert client.post("/memory/add", json=body).status_code == 422
