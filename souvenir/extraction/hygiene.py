@@ -41,10 +41,10 @@ _KINDS = (
     (
         RemovedKind.TOOL,
         re.compile(
-            r"(?:antml:)?(?:function_(?:calls?|results?)|tool_(?:calls?|uses?|results?|responses?|outputs?|use_error))"
+            r"(?:[a-z]{1,20}:)?(?:function_(?:calls?|results?)|tool_(?:calls?|uses?|results?|responses?|outputs?|use_error))"
         ),
     ),
-    (RemovedKind.REASONING, re.compile(r"(?:antml:)?think(?:ing)?")),
+    (RemovedKind.REASONING, re.compile(r"(?:[a-z]{1,20}:)?think(?:ing)?")),
 )
 """Tags of clients, by name in lower case: those of agents, editors and memory packages that print them."""
 
@@ -140,6 +140,7 @@ def _tagged(
     for tag in tags:
         by_name[tag.name].append(tag)
     starts = {name: [tag.start for tag in named] for name, named in by_name.items()}
+    last = {tag.name: number for named in by_name.values() for number, tag in enumerate(named) if tag.closing}
     opening: list[_Tag | tuple[int, int]] = [tag for tag in tags if not tag.closing]
     opening += [block for block in code_blocks(text) if not holds(fences, block[0])]
     spans: list[HiddenSpan] = []
@@ -154,7 +155,7 @@ def _tagged(
             continue
         named = by_name[one.name]
         at = bisect_left(starts[one.name], one.start)
-        end = _block_end(text, named, at) if within_turn else _own_lines_end(named, at)
+        end = _block_end(text, named, at, last.get(one.name, -1)) if within_turn else _own_lines_end(named, at)
         if end is not None:
             spans.append(HiddenSpan(one.kind, one.start, end))
             done = end
@@ -189,17 +190,20 @@ def _is_of_memory(text: str, tag: re.Match[str]) -> bool:
     return _OF_MEMORY.search(tag["more"]) is not None or _OF_MEMORY.search(head) is not None
 
 
-def _block_end(text: str, named: Sequence[_Tag], at: int) -> int | None:
-    """Where the block ends that a tag opens: at the tag that closes it, at the last one if there are too few."""
-    depth, last = 0, None
-    for tag in named[at:]:
-        depth += -1 if tag.closing else 1
-        last = tag if tag.closing else last
+def _block_end(text: str, named: Sequence[_Tag], at: int, last: int) -> int | None:
+    """Where the block ends that a tag opens: at the tag that closes it, at the last one if there are too few.
+
+    :param last: The last of these tags that closes, so that none is looked for where there is none.
+    """
+    if last < at:
+        never = named[at].name in (*_CLOSED_ONLY, _CONTEXT) or not named[at].opens_line
+        return None if never else len(text)
+    depth = 0
+    for number in range(at, len(named)):
+        depth += -1 if named[number].closing else 1
         if depth == 0:
-            break
-    if last is not None:
-        return last.end
-    return None if named[at].name in (*_CLOSED_ONLY, _CONTEXT) or not named[at].opens_line else len(text)
+            return named[number].end
+    return named[last].end
 
 
 def _own_lines_end(named: Sequence[_Tag], at: int) -> int | None:

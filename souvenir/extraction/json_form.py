@@ -72,7 +72,11 @@ def _read_lines(text: str) -> tuple[list[Turn], list[Removed]] | None:
     nodes: list[_Node] = []
     broken: list[Removed] = []
     at = 0
-    for line in text.splitlines(keepends=True):
+    lines = text.splitlines(keepends=True)
+    most_broken = sum(not line.isspace() for line in lines) // 2
+    for line in lines:
+        if len(broken) > most_broken:
+            return None
         if line.strip():
             node = _parsed(line, at) if line.lstrip().startswith("{") else None
             if node is None:

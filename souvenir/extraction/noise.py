@@ -45,6 +45,9 @@ _CALL_KEYS = frozenset(
         "jsonrpc",
     }
 )
+_MAX_BROKEN_VALUES = 200
+"""Of one text, after which no JSON is looked for: to say where a value breaks takes time that grows with the text."""
+
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -83,14 +86,16 @@ def _dumps(text: str) -> Iterator[HiddenSpan]:
 
 def _json_values(text: str, *, is_tool: bool) -> Iterator[HiddenSpan]:
     """JSON objects and lists that begin and end a line. What fails to be read is not read again from within."""
-    done = 0
+    done, broken = 0, 0
     for found in _JSON_START.finditer(text):
         if found.end() < done:
             continue
+        if broken == _MAX_BROKEN_VALUES:
+            return
         try:
             value, end = _DECODER.raw_decode(text, found.end())
         except json.JSONDecodeError as error:
-            done = error.pos
+            done, broken = error.pos, broken + 1
             continue
         except RecursionError:
             return

@@ -29,6 +29,8 @@ def read_transcript(text: str, *, document_at: datetime | None) -> Transcript:
 def _screened(turn: Turn) -> tuple[tuple[Piece, ...], list[Removed]]:
     """Of a turn as it was read, which is one piece: what is kept, without blanks around it, and what is not."""
     (whole,) = turn.pieces
+    if not whole.text.strip():
+        return (), []
     kept: list[Piece] = []
     removed = []
     done = 0
