@@ -84,6 +84,14 @@ def set_phase(connection: apsw.Connection, job_id: str, phase: Phase) -> None:
     connection.execute("UPDATE extractions SET phase = ? WHERE job_id = ?", (phase.value, job_id))
 
 
+def set_options(connection: apsw.Connection, job_id: str, options: JsonObject) -> None:
+    connection.execute("UPDATE extractions SET options = ? WHERE job_id = ?", (to_json(dict(options)), job_id))
+
+
+def forget_transcript(connection: apsw.Connection, job_id: str) -> None:
+    connection.execute("UPDATE extractions SET transcript = NULL WHERE job_id = ?", (job_id,))
+
+
 def add_calls(connection: apsw.Connection, job_id: str, calls: Iterable[JsonObject]) -> None:
     """Note what the model was asked, after what stands there."""
     for call in calls:
@@ -143,6 +151,14 @@ def versions(connection: apsw.Connection, namespace: Namespace, memory_ids: Iter
         (ids_parameter(memory_ids), namespace.id, *parameters),
     )
     return {memory_id: version or 0 for memory_id, version in rows}
+
+
+def gone(connection: apsw.Connection, memory_ids: Iterable[int]) -> set[int]:
+    """Those of the ids that no memory of any namespace has: it was deleted, since ids are never used again."""
+    rows: Any = connection.execute(
+        "SELECT value FROM json_each(?) WHERE value NOT IN (SELECT id FROM memories)", (ids_parameter(memory_ids),)
+    )
+    return {memory_id for (memory_id,) in rows}
 
 
 def forget_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:

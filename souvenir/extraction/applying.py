@@ -1,0 +1,148 @@
+"""Puts what a job decided into effect: all of it in one transaction with the ledger and the job's progress, or nothing.
+
+Texts are embedded before. In the transaction each memory that is to be changed is compared with what the model saw; if
+one differs, nothing is written and those facts are asked about again, `MAX_ROUNDS` times at most. A fact that still has
+no valid decision then is stored beside its memory and flagged, if it says anything new. What may be done at all is said
+in `souvenir.extraction.guards`, how it is done in `souvenir.extraction.effects`. Nothing is removed: what a job deletes
+is archived, and can be taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import apsw
+
+from memory_engine import MemoryEngine
+from souvenir.decisions import Fact, FactRow, FactStage, Phase, Verdict
+from souvenir.engine.screening import AppliedPolicy
+from souvenir.errors import PersonalDataRejected
+from souvenir.extraction.effects import Attempt, Changed, Text, Texts, TooMuch
+from souvenir.extraction.guards import new_text
+from souvenir.extraction.reach import reach_of
+from souvenir.jobs.running import JobCancelled, RunningJob
+from souvenir.settings import Settings
+from souvenir.store import extractions
+from souvenir.store.extractions import Extraction
+from souvenir.types import JsonObject, Scope
+
+MAX_ROUNDS = 3
+"""How often decisions are asked for again because their memories changed; somebody who writes all the time must not
+keep a job, and the model's bill, going for good."""
+
+NOVEL_BELOW = 0.85
+"""Cosine to the nearest memory below which a fact says something new."""
+
+APPROVAL_REQUIRED = "required"
+
+Redecide = Callable[[Sequence[FactRow]], Sequence[FactRow]]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """:param rows: The ledger as it stands.
+
+    :param approval: `APPROVAL_REQUIRED` if nothing was applied since too much would be removed.
+    :param removing: Facts that would remove something and were not approved, by ordinal.
+    """
+
+    rows: tuple[FactRow, ...]
+    approval: str | None = None
+    removing: tuple[int, ...] = ()
+
+
+class Applying:
+    """Safe for many jobs at once."""
+
+    def __init__(self, engine: MemoryEngine, settings: Settings) -> None:
+        self._engine = engine
+        self._max_deletes = settings.extract_max_deletes
+
+    def apply(self, job: RunningJob, rows: Sequence[FactRow], *, redecide: Redecide) -> Applied:
+        """Apply the decided ones of a job's rows; those that ended before stay as they are.
+
+        What was applied before is not applied again.
+
+        :param redecide: Asks again about the facts of these rows, and returns the rows with their new decisions.
+        :raises JobCancelled: If the job shall not go on; nothing was applied.
+        """
+        extraction = self._extraction(job)
+        if extraction.phase in (Phase.APPLIED, Phase.UNDONE):
+            return Applied(tuple(self._ledger(job)))
+        scope, now = reach_of(job.scope, extraction), {row.ordinal: row for row in rows}
+        beside: dict[int, bool] = {}
+        rounds = 0
+        while True:
+            texts = self._texts(scope, extraction, now.values())
+            attempt = Attempt(
+                job, extraction, list(now.values()), texts, beside, self._max_deletes, self._engine.analyser.terms
+            )
+            try:
+                return Applied(self._engine.write(scope, attempt.run))
+            except TooMuch as too_much:
+                return self._waiting(job, list(now.values()), too_much.removing)
+            except Changed as changed:
+                if rounds < MAX_ROUNDS:
+                    rounds += 1
+                    now.update((row.ordinal, row) for row in redecide(changed.rows))
+                else:
+                    beside |= {row.ordinal: self._is_novel(scope, texts[row.ordinal]) for row in changed.rows}
+
+    def _extraction(self, job: RunningJob) -> Extraction:
+        with self._engine.namespace(job.scope) as (connection, _):
+            found = extractions.find(connection, job.id)
+        if found is None:
+            raise JobCancelled
+        return found
+
+    def _ledger(self, job: RunningJob) -> Sequence[FactRow]:
+        with self._engine.namespace(job.scope) as (connection, _):
+            return extractions.facts(connection, job.id)
+
+    def _texts(self, scope: Scope, extraction: Extraction, rows: Iterable[FactRow]) -> dict[int, Texts]:
+        """What may have to be stored for each decided row, screened and embedded, by ordinal."""
+        policy = self._engine.screening.applied(scope)
+        screened: dict[int, Texts] = {}
+        for row in rows:
+            if row.stage is FactStage.DECIDED and row.fact is not None and row.decision is not None:
+                metadata = _metadata(row.fact, extraction)
+                beside, update = (new_text(row.fact, row.decision, verdict) for verdict in (None, Verdict.UPDATE))
+                screened[row.ordinal] = Texts(_screened(policy, beside, metadata), _screened(policy, update, metadata))
+        different = list({one.text: None for both in screened.values() for one in both if one.refused is None})
+        prepared = dict(zip(different, self._engine.prepare(different), strict=True)) if different else {}
+        return {
+            ordinal: Texts._make(replace(one, passages=prepared.get(one.text, ())) for one in both)
+            for ordinal, both in screened.items()
+        }
+
+    def _is_novel(self, scope: Scope, texts: Texts) -> bool:
+        nearest = self._engine.nearest_of(scope, texts.beside.passages) if texts.beside.passages else None
+        return nearest is None or nearest[1] < NOVEL_BELOW
+
+    def _waiting(self, job: RunningJob, rows: Sequence[FactRow], removing: tuple[int, ...]) -> Applied:
+        """Keep the decisions for whoever approves them."""
+
+        def work(connection: apsw.Connection) -> tuple[FactRow, ...]:
+            job.save(connection, done=len(rows), total=len(rows), state=job.state)
+            kept = {row.ordinal for row in extractions.facts(connection, job.id) if row.fact is not None}
+            extractions.save_facts(connection, job.id, [row for row in rows if row.ordinal in kept])
+            return tuple(extractions.facts(connection, job.id))
+
+        return Applied(self._engine.write_rows(work), APPROVAL_REQUIRED, removing)
+
+
+def _screened(policy: AppliedPolicy, text: str, metadata: JsonObject) -> Text:
+    """A text as the namespace's privacy policy lets it in."""
+    if not text.strip():
+        return Text("", refused="there is no text in it")
+    try:
+        safe, noted = policy.content(text, metadata)
+    except PersonalDataRejected as rejected:
+        return Text("", refused=rejected.message)
+    return Text(safe, noted or {})
+
+
+def _metadata(fact: Fact, extraction: Extraction) -> JsonObject:
+    said = {} if fact.speaker is None else {"speaker": fact.speaker}
+    return {"category": fact.category.value, **said, "extraction_job_id": extraction.job_id}

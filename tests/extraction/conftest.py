@@ -1,0 +1,54 @@
+"""An engine, and the lane of extractions over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+
+from memory_engine import MemoryEngine
+from souvenir.jobs.running import JobHandler
+from souvenir.jobs.worker import Jobs
+from souvenir.settings import Settings
+from souvenir.store.jobs import EXTRACT
+from tests.engine.verbs import add
+from tests.extraction.ledgers import ANN, SOURCE, Applier
+
+OpenLane = Callable[..., Jobs]
+Remember = Callable[..., int]
+
+
+@pytest.fixture
+def open_lane(engine: MemoryEngine) -> Iterator[OpenLane]:
+    """The lane with a handler; what stands in database and indexes at the end agrees."""
+    with ExitStack() as opened:
+
+        def open_it(handler: JobHandler, *, workers: int = 2, start: bool = True) -> Jobs:
+            jobs = Jobs(engine, [handler], queue_max=100, retention_days=1, lane=EXTRACT, workers=workers)
+            opened.enter_context(closing(jobs))
+            if start:
+                jobs.start()
+            return jobs
+
+        yield open_it
+    assert list(engine.check()) == []
+
+
+@pytest.fixture
+def applier(engine: MemoryEngine, settings: Settings) -> Applier:
+    return Applier(engine, settings.model_copy(update={"extract_max_deletes": 2}))
+
+
+@pytest.fixture
+def jobs(open_lane: OpenLane, applier: Applier) -> Jobs:
+    return open_lane(applier)
+
+
+@pytest.fixture
+def remember(engine: MemoryEngine) -> Remember:
+    def remember_it(text: str, source: str = SOURCE, **fields: Any) -> int:
+        return add(engine, text, source, scope=ANN, **fields)
+
+    return remember_it
