@@ -78,7 +78,8 @@ class AnthropicWire:
 
     def failure(self, error: Exception) -> Failure:
         if isinstance(error, anthropic.APIStatusError):
-            return Failure(error.status_code, error.response.headers, f"{error.message} {error.type}".lower())
+            words = f"{error.message} {error.type} {error.error_code}".lower()
+            return Failure(error.status_code, error.response.headers, words)
         return Failure()
 
 

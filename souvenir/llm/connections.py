@@ -6,6 +6,7 @@ has a connection of its own, which is cut: by a timer when its time is up, or wh
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,6 +21,9 @@ from souvenir.vendors.addresses import is_loopback
 
 CONNECT_TIMEOUT_S = 5.0
 CLOSE_TIMEOUT_S = 5.0
+
+# At its finest level it logs the headers that come, and a server may send anything back.
+logging.getLogger("httpcore2").setLevel(logging.WARNING)
 
 
 class Call:

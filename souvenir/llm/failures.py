@@ -15,15 +15,8 @@ from souvenir.vendors.retrying import asked_delay_s, is_passing
 
 MAX_RETRY_AFTER_S = 3600
 
-_TOO_LONG = (
-    "context length",
-    "context_length",
-    "context size",
-    "context window",
-    "prompt is too long",
-    "too many tokens",
-)
-_NO_CREDIT = ("insufficient_quota", "billing", "credit balance")
+_TOO_LONG = ("context length", "context_length", "context size", "context window", "prompt is too long")
+_NO_CREDIT = ("insufficient_quota", "billing_error", "billing_not_active", "credit balance", "spend_limit")
 
 
 def error_of(failure: Failure, endpoint: Endpoint) -> LLMError:
@@ -31,10 +24,12 @@ def error_of(failure: Failure, endpoint: Endpoint) -> LLMError:
     name, status = f"The language model's provider ({endpoint.provider.value})", failure.status
     if status == 0:
         return LLMUnavailable(f"{name} cannot be reached; try again later, or correct EXTRACT_BASE_URL")
-    if status == HTTPStatus.PAYMENT_REQUIRED or any(words in failure.words for words in _NO_CREDIT):
+    if status == HTTPStatus.PAYMENT_REQUIRED or _says(failure, _NO_CREDIT):
         return LLMRejected(f"{name} has no credit left for this key; top it up, or set another EXTRACT_API_KEY")
-    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or any(words in failure.words for words in _TOO_LONG):
-        return LLMRejected(f"{name} takes no request of this length; set an EXTRACT_MODEL with a larger context window")
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or _says(failure, _TOO_LONG):
+        return LLMRejected(
+            f"{name} takes no request of this length; set an EXTRACT_MODEL that reads more, or less EXTRACT_MAX_TOKENS"
+        )
     if is_passing(status):
         asked_s = asked_delay_s(failure.headers)
         return LLMUnavailable(
@@ -51,6 +46,10 @@ def error_of(failure: Failure, endpoint: Endpoint) -> LLMError:
         case _:
             advice = f"refused the request (status {status}); correct EXTRACT_MODEL or EXTRACT_BASE_URL"
     return LLMRejected(f"{name} {advice}")
+
+
+def _says(failure: Failure, words: tuple[str, ...]) -> bool:
+    return any(word in failure.words for word in words)
 
 
 def too_late(endpoint: Endpoint) -> LLMUnavailable:

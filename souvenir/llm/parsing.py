@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NoReturn, get_origin
@@ -61,6 +61,9 @@ def value_of(text: str, shape: type[Shape]) -> Shape:
     if not isinstance(value, dict):
         raise Unreadable("it is no JSON object")
     _check(value)
+    if missing := [key for key in _lists_of(shape) if key not in value]:
+        # An empty list is an answer; none is not.
+        raise Unreadable("a list is missing in it", f"the list {missing[0]} is missing")
     try:
         return shape.model_validate(value)
     except ValidationError as error:
@@ -168,16 +171,20 @@ def _check(value: Any) -> None:
                 rest += items
 
 
+def _lists_of(shape: type[BaseModel]) -> list[str]:
+    """The keys of the shape's lists."""
+    return [
+        field.alias or name
+        for name, field in shape.model_fields.items()
+        if get_origin(field.annotation) in (list, tuple, Sequence)
+    ]
+
+
 def _only_list_of(shape: type[BaseModel]) -> str | None:
     """The key of the shape's list, if that is all it needs."""
-    lists = [
-        (name, field) for name, field in shape.model_fields.items() if get_origin(field.annotation) in (list, tuple)
-    ]
-    others = [field for field in shape.model_fields.values() if get_origin(field.annotation) not in (list, tuple)]
-    if len(lists) != 1 or any(field.is_required() for field in others):
-        return None
-    [(name, field)] = lists
-    return field.alias or name
+    lists = _lists_of(shape)
+    needed = {field.alias or name for name, field in shape.model_fields.items() if field.is_required()}
+    return lists[0] if len(lists) == 1 and needed <= set(lists) else None
 
 
 def _unfit(error: ValidationError, shape: type[BaseModel]) -> Unreadable:

@@ -101,6 +101,7 @@ class RemoteLLM:
             loaded[1].close()
 
     def generate(self, prompt: Prompt, shape: type[Shape]) -> Generated[Shape]:
+        self._load()
         began = monotonic()
         tally = _Tally(began + self._endpoint.timeout_s)
         outcome = LLMOutcome.INTERRUPTED

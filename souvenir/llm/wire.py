@@ -51,6 +51,8 @@ class Dialect:
         """What is left when a server refuses a request in these words; None if they are about something else."""
         if self.temperature and "temperature" in words:
             return replace(self, temperature=False)
+        if "too large" in words:
+            return None
         refused = "max_completion_tokens" if self.completion_tokens else "max_tokens"
         other = "max_tokens" if self.completion_tokens else "max_completion_tokens"
         if not self.settled and refused in words and (other in words or "unsupported" in words or "extra" in words):

@@ -42,9 +42,13 @@ def is_loopback(url: str) -> bool:
 
 
 def _is_web_address(url: str) -> bool:
+    from httpx2 import URL, InvalidURL
+
     try:
         parts = urlsplit(url)
-        # Reading a port checks it.
+        # What later would not be an error of ours: a host without a name in DNS, a port that is none.
+        (parts.hostname or "").encode("idna")
+        URL(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
+    except (ValueError, InvalidURL):
         return False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import threading
 from collections import deque
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ class Reply:
     """:param body: Bytes are sent as they are, all else as JSON.
 
     :param waits: The answer is not begun before the server is told to go on.
-    :param drips: A byte at a time, without an end.
+    :param drips: A byte at a time, without an end; with `drips_headers` before the body begins.
     :param hangs_up: Where the connection is cut: `before` the answer, or in its `midst`.
     """
 
@@ -32,6 +33,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     waits: bool = False
     drips: bool = False
+    drips_headers: bool = False
     hangs_up: str | None = None
 
 
@@ -43,6 +45,16 @@ class Request:
 
 
 Asked = TypeVar("Asked", bound=Request)
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients may leave when they like; what else goes wrong is a fault of the test."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
 class Server(Generic[Asked]):
@@ -78,9 +90,7 @@ class Server(Generic[Asked]):
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
-        self._server.daemon_threads = True
-        self._server.block_on_close = False
+        self._server = _Listener(("127.0.0.1", self.port), Handler)
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -116,6 +126,10 @@ class Server(Generic[Asked]):
         if reply.hangs_up == "before":
             _hang_up(handler)
             return
+        if reply.drips_headers:
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            self._drip(handler)
+            return
         content = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
         handler.send_response(reply.status)
         for name, value in {"Content-Type": "application/json", **reply.headers}.items():
@@ -123,13 +137,17 @@ class Server(Generic[Asked]):
         handler.send_header("Content-Length", str(10**9 if reply.drips else len(content)))
         handler.end_headers()
         if reply.drips:
-            while not self.go_on.wait(0.01):
-                handler.wfile.write(b" ")
+            self._drip(handler)
         elif reply.hangs_up == "midst":
             handler.wfile.write(content[: len(content) // 2])
             _hang_up(handler)
         else:
             handler.wfile.write(content)
+
+    def _drip(self, handler: BaseHTTPRequestHandler) -> None:
+        while not self.go_on.wait(0.01):
+            handler.wfile.write(b" ")
+        handler.close_connection = True
 
 
 def _hang_up(handler: BaseHTTPRequestHandler) -> None:
