@@ -40,6 +40,7 @@ from souvenir.api import (
     erasing,
     figures,
     health,
+    history,
     jobs,
     keys,
     links,
@@ -79,7 +80,7 @@ from souvenir.types import Embedder
 log = structlog.get_logger(__name__)
 
 ROUTES = (
-    *(health, search, writes, replacing, conflicts, reads, links, deletes, duplicates),
+    *(health, search, writes, replacing, conflicts, reads, history, links, deletes, duplicates),
     *(agents, agent_search, users, agent_export, messages, sessions, removals),
     *(blocks, context, tiers, windows, privacy, erasing),
     *(profiles, transfer, jobs, backups, keys, audit, maintenance, figures, docs),

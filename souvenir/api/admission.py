@@ -82,6 +82,7 @@ COSTS: Mapping[str, CostClass] = {
     "archive_batch": _WRITE,
     "get_memory": _LIGHT,
     "get_batch": _LIGHT,
+    "memory_history": _LIGHT,
     "list_memories": _LIGHT,
     "count_memories": _LIGHT,
     "add_link": _LIGHT,

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
+from souvenir.moments import utc_now
+
 MAX_TEXT_CHARS = 50_000
 MAX_SOURCE_CHARS = 500
 MAX_ID = 2**63 - 1
@@ -70,6 +72,17 @@ EndMoment = Annotated[
     BeforeValidator(lambda value: end_moment(_text_of_moment(value))),
     _moment_schema("ISO-8601; without an offset it is UTC, and a date alone includes that whole day."),
 ]
+
+
+AS_OF = (
+    "The moment that is read: ISO-8601, UTC without an offset; later than now is now. What was forgotten since is not "
+    "there."
+)
+
+AsOf = Annotated[
+    datetime, BeforeValidator(lambda value: min(moment(_text_of_moment(value)), utc_now())), _moment_schema(AS_OF)
+]
+"""A moment that is over."""
 
 
 def wire_time(at: datetime) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api.caller import Engine, Reader
+from souvenir.api.caller import Engine, Reader, RunningService
 from souvenir.api.errors import error_responses
-from souvenir.api.fields import MAX_ID, Ids, MemoryId, OptionalSource
+from souvenir.api.fields import AS_OF, MAX_ID, AsOf, Ids, MemoryId, OptionalSource
 from souvenir.api.json_route import router
 from souvenir.api.records import RECORD_EXAMPLE, MemoryRecord
 from souvenir.api.search_models import source_filter
@@ -57,9 +58,16 @@ class CountResponse(BaseModel):
 
 
 @routes.get("/memory/{memory_id}", summary="Get a memory", responses=error_responses(404))
-def get_memory(memory_id: MemoryId, scope: Reader, engine: Engine) -> MemoryRecord:
-    """Get one memory by its id."""
-    found = engine.get(scope, [memory_id])
+def get_memory(
+    memory_id: MemoryId,
+    scope: Reader,
+    service: RunningService,
+    as_of: Annotated[AsOf | None, Query(description=AS_OF)] = None,
+) -> MemoryRecord:
+    """Get one memory by its id, as it is or as it was at a moment."""
+    if as_of is not None:
+        return MemoryRecord.of(service.past.get(scope, memory_id, as_of), as_of)
+    found = service.engine.get(scope, [memory_id])
     if memory_id not in found:
         raise MemoryNotFound(memory_id)
     return MemoryRecord.of(found[memory_id])
@@ -78,16 +86,18 @@ def get_batch(body: GetBatchRequest, scope: Reader, engine: Engine) -> GetBatchR
 @routes.get("/memories", summary="List memories", responses=error_responses())
 def list_memories(
     scope: Reader,
-    engine: Engine,
+    service: RunningService,
     offset: Annotated[int, Query(ge=0, le=MAX_ID, description="Memories to leave out first.")] = 0,
     limit: Annotated[int, Query(ge=1, le=5000, description="Memories wanted.")] = 20,
     source: _Source = None,
     source_boundary: _Boundary = False,
     pinned: Annotated[bool | None, Query(description="Only pinned ones, or only others.")] = None,
+    as_of: Annotated[AsOf | None, Query(description=AS_OF)] = None,
 ) -> MemoryPage:
-    """List memories page by page."""
-    page = engine.page(scope, source=_filter(source, source_boundary), pinned=pinned, offset=offset, limit=limit)
-    now = utc_now()
+    """List memories page by page, as they are or as they were at a moment."""
+    listing = service.engine.page if as_of is None else partial(service.past.page, at=as_of)
+    page = listing(scope, source=_filter(source, source_boundary), pinned=pinned, offset=offset, limit=limit)
+    now = as_of or utc_now()
     memories = [MemoryRecord.of(memory, now) for memory in page.memories]
     return MemoryPage(memories=memories, total=page.total, offset=offset, limit=limit)
 

@@ -39,6 +39,7 @@ from souvenir.jobs.worker import Jobs
 from souvenir.links import Links
 from souvenir.observation.instruments import Instruments
 from souvenir.observation.tracing import Tracing
+from souvenir.past.reading import Past
 from souvenir.process_memory import MemoryTrim
 from souvenir.reembedding.choice import MakeEmbedder, chosen_model
 from souvenir.reembedding.job import Reembedding
@@ -82,6 +83,7 @@ class Service:
     agent_search: AgentSearch
     blocks: Blocks
     links: Links
+    past: Past
     conversations: Conversations
     contexts: Contexts
     sessions: Sessions
@@ -159,6 +161,7 @@ class Service:
             agent_search=AgentSearch(engine, conversations),
             blocks=Blocks(engine),
             links=Links(engine),
+            past=Past(engine),
             conversations=conversations,
             contexts=Contexts(engine, conversations, max_messages=settings.max_context_messages),
             sessions=Sessions(engine),

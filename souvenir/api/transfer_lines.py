@@ -24,6 +24,9 @@ from souvenir.types import HistoryEntry, JsonObject, Memory, MemoryDraft, Origin
 FORMAT_VERSION = "4.0.0"
 _MAJOR = int(FORMAT_VERSION.partition(".")[0])
 
+STATE_TIMES = ("document_at", "valid_to", "created_at", "updated_at")
+"""Of what a memory was before or after a change."""
+
 LINE_EXAMPLE = (
     '{"text":"The billing service moves to Postgres 17 in May.","source":"claude-code/billing",'
     '"created_at":"2025-04-02T09:30:00.000000+00:00","updated_at":"2025-04-02T09:30:00.000000+00:00",'
@@ -85,7 +88,7 @@ def json_line(said: Mapping[str, Any]) -> bytes:
 
 
 def _written(entry: HistoryEntry) -> dict[str, Any]:
-    before, after = (_written_state(state) for state in (entry.before, entry.after))
+    before, after = (written_state(state) for state in (entry.before, entry.after))
     return {
         "action": entry.action,
         "actor": entry.actor,
@@ -95,10 +98,10 @@ def _written(entry: HistoryEntry) -> dict[str, Any]:
     }
 
 
-def _written_state(state: JsonObject | None) -> dict[str, Any] | None:
+def written_state(state: JsonObject | None) -> dict[str, Any] | None:
     if state is None:
         return None
-    times = {name: state.get(name) for name in ("document_at", "valid_to")}
+    times = {name: state.get(name) for name in STATE_TIMES}
     return {**state, **{name: None if at is None else wire_time(from_us(at)) for name, at in times.items()}}
 
 
@@ -118,9 +121,11 @@ class _HistoryState(BaseModel):
     archived: bool = False
     origin_class: OriginClass = OriginClass.USER
     valid_to: Moment | None = None
+    created_at: Moment | None = None
+    updated_at: Moment | None = None
 
     def stored(self) -> JsonObject:
-        moments = {"document_at": self.document_at, "valid_to": self.valid_to}
+        moments: dict[str, datetime | None] = {name: getattr(self, name) for name in STATE_TIMES}
         times = {name: None if at is None else to_us(at) for name, at in moments.items()}
         return {**self.model_dump(mode="json"), **times, "metadata": _with_sources(self.metadata)}
 

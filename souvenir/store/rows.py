@@ -76,7 +76,7 @@ def link_of(row: tuple[Any, ...]) -> Link:
 
 
 def history_state(memory: Memory) -> str:
-    """What a change is undone from: every field that a caller can set."""
+    """What a change is undone from, and the past is read from: every column. Older rows have no times of their own."""
     return to_json(
         {
             "text": memory.text,
@@ -88,5 +88,7 @@ def history_state(memory: Memory) -> str:
             "archived": memory.archived,
             "origin_class": memory.origin_class.value,
             "valid_to": None if memory.valid_to is None else to_us(memory.valid_to),
+            "created_at": to_us(memory.created_at),
+            "updated_at": to_us(memory.updated_at),
         }
     )

@@ -79,13 +79,13 @@ def histories(
     """Every change of these visible memories, oldest first; what they were in sources outside is left out."""
     found: dict[int, list[HistoryEntry]] = {memory_id: [] for memory_id in memory_ids}
     rows: Any = connection.execute(
-        "SELECT memory_id, action, actor, at, before, after FROM history "
+        "SELECT memory_id, action, actor, at, job_id, before, after FROM history "
         "WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (ids_parameter(found),),
     )
-    for memory_id, action, actor, at, *columns in rows.fetchall():
-        before, after = (_shown(connection, namespace, _state(column)) for column in columns)
-        found[memory_id].append(HistoryEntry(action, actor, from_us(at), before, after))
+    for memory_id, action, actor, at, job_id, *columns in rows.fetchall():
+        before, after = (shown_state(connection, namespace, _state(column)) for column in columns)
+        found[memory_id].append(HistoryEntry(action, actor, from_us(at), before, after, job_id))
     return found
 
 
@@ -93,8 +93,8 @@ def _state(column: str | None) -> dict[str, Any] | None:
     return None if column is None else json.loads(column)
 
 
-def _shown(connection: apsw.Connection, namespace: Namespace, state: dict[str, Any] | None) -> JsonObject | None:
-    """A state as far as it may be seen."""
+def shown_state(connection: apsw.Connection, namespace: Namespace, state: dict[str, Any] | None) -> JsonObject | None:
+    """A state of a history as far as it may be seen; None if it lay outside."""
     if state is None or namespace.sources is None:
         return state
     if not is_visible(state["source"], namespace.sources):

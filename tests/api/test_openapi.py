@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 WIRE = {
     *("GET /health", "GET /health/ready", "GET /stats", "GET /metrics", "GET /audit", "POST /audit/purge"),
     "GET /usage",
+    "GET /memory/{memory_id}/history",
     *("POST /memory/{memory_id}/link", "GET /memory/{memory_id}/links", "DELETE /memory/{memory_id}/link/{target_id}"),
     *("POST /search", "POST /search/explain", "POST /search/batch"),
     *("POST /memory/add", "POST /memory/add-batch", "POST /memory/upsert", "POST /memory/upsert-batch"),

@@ -1,0 +1,118 @@
+"""A store that somebody lives with, and what it looked like after each of their deeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+from memory_engine import MemoryEngine
+from souvenir.errors import SouvenirError
+from souvenir.moments import utc_now
+from souvenir.types import Memory, MemoryDraft, MemoryPatch, OnDuplicate, OriginClass, Scope
+from tests.engine.verbs import DEFAULT, stored
+
+WORDS = "garden bread violin harbour winter berlin teacher engine mountain letter river kitchen".split()
+SOURCES = ["a", "a/b", "ab", "chat"]
+MAY = datetime(2023, 5, 8, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What was stored at a moment."""
+
+    at: datetime
+    memories: tuple[Memory, ...]
+
+
+def live(engine: MemoryEngine, chance: Random, deeds: int, *, deletes: bool = True) -> list[Moment]:
+    """Do random things, and note after each what is stored."""
+    return list(_moments(engine, chance, deeds, deletes=deletes))
+
+
+def _moments(engine: MemoryEngine, chance: Random, deeds: int, *, deletes: bool) -> Iterator[Moment]:
+    yield Moment(utc_now(), ())
+    for _ in range(deeds):
+        deed = chance.choice([one for one in DEEDS if deletes or one is not _delete])
+        try:
+            deed(engine, chance, [memory.id for memory in stored(engine)] or [1])
+        except SouvenirError:
+            continue
+        yield Moment(utc_now(), tuple(stored(engine)))
+
+
+def without_forgotten(memories: tuple[Memory, ...], forgotten: set[int]) -> list[Memory]:
+    """As the past is shown once these are deleted."""
+    texts = {memory.id: memory.text for memory in memories}
+    return [_unlinked(memory, forgotten, texts) for memory in memories if memory.id not in forgotten]
+
+
+def _unlinked(memory: Memory, forgotten: set[int], texts: dict[int, str]) -> Memory:
+    kept = tuple(link for link in memory.links if link.to_id not in forgotten)
+    replaced = [link for link in kept if link.type == "supersedes"]
+    by = None if memory.superseded_by in forgotten else memory.superseded_by
+    text = texts[replaced[0].to_id] if len(replaced) == 1 else None
+    return replace(memory, links=kept, superseded_by=by, previous_text=text)
+
+
+def said(chance: Random) -> str:
+    return " ".join(chance.choices(WORDS, k=chance.randint(2, 9)))
+
+
+def _draft(chance: Random) -> MemoryDraft:
+    return MemoryDraft(
+        said(chance),
+        chance.choice(SOURCES),
+        {"n": chance.randint(0, 2)},
+        key=chance.choice([None, None, "k1", "k2"]),
+        document_at=chance.choice([None, None, MAY + timedelta(days=chance.randint(0, 9))]),
+        pinned=chance.random() < 0.1,
+        origin_class=chance.choice(list(OriginClass)),
+    )
+
+
+def _add(engine: MemoryEngine, chance: Random, ids: list[int]) -> None:
+    engine.add_batch(DEFAULT, [replace(_draft(chance), key=None) for _ in range(2)])
+
+
+def _replace(engine: MemoryEngine, chance: Random, ids: list[int]) -> None:
+    engine.add(DEFAULT, _draft(chance), on_duplicate=OnDuplicate.SUPERSEDE)
+
+
+def _upsert(engine: MemoryEngine, chance: Random, ids: list[int]) -> None:
+    engine.upsert(DEFAULT, [replace(_draft(chance), key="k1")])
+
+
+def _patch(engine: MemoryEngine, chance: Random, ids: list[int]) -> None:
+    patch = chance.choice(
+        [
+            MemoryPatch(text=said(chance)),
+            MemoryPatch(text=said(chance), source=chance.choice(SOURCES)),
+            MemoryPatch(source=chance.choice(SOURCES), pinned=chance.random() < 0.3),
+            MemoryPatch(archived=chance.random() < 0.5),
+            MemoryPatch(metadata={"n": chance.randint(0, 2)}, document_at=MAY),
+            MemoryPatch(remove_document_at=True),
+        ]
+    )
+    engine.patch(DEFAULT, chance.choice(ids), patch)
+
+
+def _supersede(engine: MemoryEngine, chance: Random, ids: list[int]) -> None:
+    engine.supersede(DEFAULT, chance.choice(ids), text=said(chance))
+
+
+def _merge(engine: MemoryEngine, chance: Random, ids: list[int]) -> None:
+    engine.merge(DEFAULT, chance.choices(ids, k=2), text=said(chance), source=chance.choice(SOURCES))
+
+
+def _archive(engine: MemoryEngine, chance: Random, ids: list[int]) -> None:
+    engine.archive(DEFAULT, [chance.choice(ids)])
+
+
+def _delete(engine: MemoryEngine, chance: Random, ids: list[int]) -> None:
+    engine.delete(Scope(), chance.choice(ids), force=True)
+
+
+Deed = Callable[[MemoryEngine, Random, list[int]], None]
+DEEDS: list[Deed] = [_add, _add, _replace, _upsert, _patch, _patch, _patch, _supersede, _merge, _archive, _delete]
