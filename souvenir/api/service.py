@@ -9,6 +9,8 @@ from threading import Event, Thread
 
 import structlog
 
+from llm_extract import Extraction
+from llm_provider import LLMProvider, provider_of
 from memory_engine import MemoryEngine
 from souvenir.access.attempts import FailedAttempts
 from souvenir.access.audit import AuditLog
@@ -92,6 +94,8 @@ class Service:
     erasing: Erasing
     profiles: ExtractionProfiles
     conflicts: Conflicts
+    provider: LLMProvider | None
+    extraction: Extraction
     loading: Thread | None = None
     closing: Event = field(default_factory=Event)
 
@@ -108,6 +112,7 @@ class Service:
         :param make_embedder: Makes the embedder of a spec; without it, the factory does.
         :raises StoreUnusable: If the data folder must not be opened.
         :raises RerankingUnavailable: If the settings name a cross-encoder that cannot be used.
+        :raises InvalidRequest: If the settings name a language model that cannot be asked.
         """
         instruments = Instruments(Tracing.to(settings.otel_exporter_otlp_endpoint, VERSION))
         make = make_embedder or partial(embedder_of, settings, instruments=instruments)
@@ -117,12 +122,13 @@ class Service:
             embedder, chosen = chosen_model(settings, make)
             own, spec = embedder, to_json(chosen.to_json())
         reranker = reranker_of(settings, instruments)
+        provider = provider_of(settings, instruments)
         engine = MemoryEngine.open(settings, embedder, instruments, model_spec=spec, reranker=reranker)
         model = ModelOwner(engine, make, ModelSpec.of(settings), own)
         deduplication = Deduplication(engine)
         reembedding = Reembedding(engine, make, model.adopt)
         transfer = TransferParts.open(engine, settings, ReadAs())
-        erasing = Erasing(engine, on_jobs_gone=transfer.spools.sweep)
+        erasing = Erasing(engine, on_jobs_gone=lambda: _tell_gone(jobs, extraction.jobs))
         memory = MemoryTrim(cooldown_s=settings.memory_trim_cooldown_sec, enabled=settings.memory_trim_enabled)
         jobs = Jobs(
             engine,
@@ -131,13 +137,11 @@ class Service:
             retention_days=settings.job_retention_days,
             on_end=lambda: _after_jobs(transfer, memory),
         )
-        instruments.watch_queue("jobs", lambda: jobs.waiting, capacity=settings.job_queue_max)
+        extraction = _watched(instruments, jobs, Extraction(engine, provider, settings, on_end=memory.ask))
         admission, bodies = Admission(settings), BodyMemory(settings.body_memory_mb * 1024 * 1024)
-        shown = RequestCollector(counters), StoreCollector(engine), AdmissionCollector(admission, bodies)
-        add_collectors(instruments, shown)
-        env_key = "" if settings.api_key is None else settings.api_key.get_secret_value()
-        keys = ApiKeys(engine, has_env_key=bool(env_key))
-        door = Door(env_key, keys, FailedAttempts(limit=settings.auth_rate_limit))
+        of_requests, of_store = RequestCollector(counters), StoreCollector(engine)
+        add_collectors(instruments, (of_requests, of_store, AdmissionCollector(admission, bodies)))
+        keys, door = _keys_and_door(engine, settings)
         conversations = Conversations(engine, idle=timedelta(minutes=settings.session_idle_minutes))
         service = cls(
             settings=settings,
@@ -166,10 +170,12 @@ class Service:
             contexts=Contexts(engine, conversations, max_messages=settings.max_context_messages),
             sessions=Sessions(engine),
             tiers=Tiers(engine, conversations=conversations, max_messages=settings.session_max_messages),
-            removals=Removals(engine, on_jobs_gone=jobs.tell_gone),
+            removals=Removals(engine, on_jobs_gone=lambda: _tell_gone(jobs, extraction.jobs)),
             erasing=erasing,
             profiles=ExtractionProfiles(engine),
             conflicts=Conflicts(engine),
+            provider=provider,
+            extraction=extraction,
         )
         service.removals.start()
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
@@ -185,6 +191,10 @@ class Service:
         """Finish what was acknowledged. Nothing may be asked of the engine any more."""
         self.closing.set()
         self.removals.close()
+        if self.provider is not None:
+            # So that no call to a model is waited for; what it was for goes on at the next start.
+            self.provider.close()
+        self.extraction.close()
         self.jobs.close()
         self.memory.close()
         if self.loading is not None:
@@ -208,10 +218,29 @@ class Service:
             log.exception("old_vectors_not_removed")
         # Also without a model: not every job needs the one that cannot be loaded.
         self.jobs.start()
+        self.extraction.start()
         try:
             index_all_pending(self.engine, stop=self.closing.is_set)
         except Exception:  # the boundary of a thread; tried again at the next start, of the service or of a session
             log.exception("messages_not_indexed")
+
+
+def _keys_and_door(engine: MemoryEngine, settings: Settings) -> tuple[ApiKeys, Door]:
+    env_key = "" if settings.api_key is None else settings.api_key.get_secret_value()
+    keys = ApiKeys(engine, has_env_key=bool(env_key))
+    return keys, Door(env_key, keys, FailedAttempts(limit=settings.auth_rate_limit))
+
+
+def _watched(instruments: Instruments, jobs: Jobs, extraction: Extraction) -> Extraction:
+    """The extraction, whose queue can be seen like that of the other jobs."""
+    instruments.watch_queue("jobs", lambda: jobs.waiting, capacity=jobs.figures.waiting_max)
+    instruments.watch_queue("extract", lambda: extraction.jobs.waiting, capacity=extraction.jobs.figures.waiting_max)
+    return extraction
+
+
+def _tell_gone(*lanes: Jobs) -> None:
+    for jobs in lanes:
+        jobs.tell_gone()
 
 
 def _after_jobs(transfer: TransferParts, memory: MemoryTrim) -> None:

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import apsw
 
 from memory_engine import MemoryEngine
-from souvenir.decisions import Fact, FactRow, FactStage, Phase, Verdict
+from souvenir.decisions import DecidedBy, Decision, Fact, FactRow, FactStage, Phase, Verdict
 from souvenir.engine.screening import AppliedPolicy
 from souvenir.errors import PersonalDataRejected
-from souvenir.extraction.effects import Attempt, Changed, Text, Texts, TooMuch
+from souvenir.extraction.effects import FALLBACK_ADD, Attempt, Changed, Text, Texts, TooMuch
 from souvenir.extraction.guards import new_text
 from souvenir.extraction.reach import reach_of
 from souvenir.jobs.running import JobCancelled, RunningJob
@@ -106,7 +106,7 @@ class Applying:
         screened: dict[int, Texts] = {}
         for row in rows:
             if row.stage is FactStage.DECIDED and row.fact is not None and row.decision is not None:
-                metadata = _metadata(row.fact, extraction)
+                metadata = _metadata(row.fact, row.decision, extraction)
                 beside, update = (new_text(row.fact, row.decision, verdict) for verdict in (None, Verdict.UPDATE))
                 screened[row.ordinal] = Texts(_screened(policy, beside, metadata), _screened(policy, update, metadata))
         different = list({one.text: None for both in screened.values() for one in both if one.refused is None})
@@ -143,6 +143,13 @@ def _screened(policy: AppliedPolicy, text: str, metadata: JsonObject) -> Text:
     return Text(safe, noted or {})
 
 
-def _metadata(fact: Fact, extraction: Extraction) -> JsonObject:
-    said = {} if fact.speaker is None else {"speaker": fact.speaker}
-    return {"category": fact.category.value, **said, "extraction_job_id": extraction.job_id}
+def _metadata(fact: Fact, decision: Decision, extraction: Extraction) -> JsonObject:
+    """What a new memory says of where it comes from; `mode` marks what no model decided."""
+    return {
+        "category": fact.category.value,
+        **({} if fact.speaker is None else {"speaker": fact.speaker}),
+        **({} if fact.span is None else {"span": {"start": fact.span.start, "end": fact.span.end}}),
+        **({"mode": FALLBACK_ADD} if decision.by is DecidedBy.FALLBACK else {}),
+        "extract_source": extraction.context,
+        "extraction_job_id": extraction.job_id,
+    }

@@ -26,6 +26,9 @@ MAX_RELATED = 3
 RETRACTED = "retracted"
 """What the history says of a memory that a job deleted."""
 
+FALLBACK_ADD = "fallback_add"
+"""The action, and the mode, of what was added without a model's decision."""
+
 RELATED, UNDO, APPROVED = "related", "undo", "approved"
 """Keys: of an outcome, related memories as [id, cosine], nearest first, and what undoing needs; of options, what was
 approved."""
@@ -161,7 +164,7 @@ class Attempt:
         if text.refused is not None:
             return _refused(step, text.refused)
         new = tx.insert(self._draft(step, text), text.passages)
-        action = "fallback_add" if step.decision.by is DecidedBy.FALLBACK else "add"
+        action = FALLBACK_ADD if step.decision.by is DecidedBy.FALLBACK else "add"
         outcome = {"action": action, "text": text.text, "id": new.id}
         if step.target is not None:
             against = step.target.id if step.after is None else self.made.get(step.after, step.target.id)

@@ -9,8 +9,12 @@ from typing import Protocol, runtime_checkable
 import apsw
 
 from memory_engine import MemoryEngine
+from souvenir.errors import EmbeddingUnavailable, LLMUnavailable, Overloaded
 from souvenir.store import jobs as rows
 from souvenir.types import JsonObject, Scope
+
+PASSING = (Overloaded, EmbeddingUnavailable, LLMUnavailable)
+"""Failures after which a handler is asked again in a while, since it may succeed then."""
 
 
 class JobCancelled(Exception):
@@ -58,7 +62,10 @@ class UndoableHandler(JobHandler, Protocol):
 
 @dataclass(slots=True)
 class RunningJob:
-    """A job that a handler works on, on the thread of the jobs. A checkpoint that did not return was not written."""
+    """A job that a handler works on, on the thread of the jobs. A checkpoint that did not return was not written.
+
+    :param last_try: Whether one of the `PASSING` failures is not waited for any more.
+    """
 
     engine: MemoryEngine
     id: str
@@ -66,6 +73,7 @@ class RunningJob:
     parameters: JsonObject
     state: JsonObject
     closing: Event
+    last_try: bool = False
 
     def checkpoint(self, *, done: int, total: int | None, state: JsonObject) -> None:
         """:raises JobCancelled: If it shall not go on. :raises JobInterrupted: If the service closes."""

@@ -19,13 +19,12 @@ import structlog
 from memory_engine import MemoryEngine
 from souvenir.errors import (
     Conflict,
-    EmbeddingUnavailable,
     JobNotFound,
     Overloaded,
     ServiceClosing,
     SouvenirError,
 )
-from souvenir.jobs.running import JobCancelled, JobHandler, JobInterrupted, RunningJob, UndoableHandler
+from souvenir.jobs.running import PASSING, JobCancelled, JobHandler, JobInterrupted, RunningJob, UndoableHandler
 from souvenir.moments import utc_now
 from souvenir.store import audit
 from souvenir.store import jobs as rows
@@ -40,7 +39,7 @@ CLOSE_TIMEOUT_S = 10.0
 """That closing waits for the next checkpoint of the job that runs; what it did not save it does again."""
 
 RETRY_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-"""Pauses before a job goes on that found the database or the model too busy; after the last one it fails."""
+"""Pauses before a job goes on that failed in passing, as when the database or a model is too busy; then it fails."""
 
 WRITE_PAUSE_S = 1.0
 """Before the state of a job, which could not be written, is written again."""
@@ -316,16 +315,17 @@ class Jobs:
             return None, f"internal error; look at the service's log for job {job.id}", JobStatus.FAILED
 
     def _result(self, job: Job) -> JsonObject:
-        """What the handler returns. What is too busy is asked again, as long as it is not too busy all the time."""
+        """What the handler returns. What fails in passing is tried again, as long as it does not fail all the time."""
         pauses, last_state = iter(RETRY_PAUSES_S), None
         while True:
             running = self._resumed(job)
             if running.state != last_state:
                 pauses, last_state = iter(RETRY_PAUSES_S), running.state
+            pause_s = next(pauses, None)
+            running.last_try = pause_s is None
             try:
                 return self._handler(job).run(running)
-            except (Overloaded, EmbeddingUnavailable) as error:
-                pause_s = next(pauses, None)
+            except PASSING as error:
                 if pause_s is None:
                     raise
                 log.warning("job_waits", job_id=job.id, kind=job.kind, reason=error.message, pause_s=pause_s)

@@ -60,7 +60,7 @@ def value_of(text: str, shape: type[Shape]) -> Shape:
         value = {field: value}
     if not isinstance(value, dict):
         raise Unreadable("it is no JSON object")
-    _check(value)
+    check_characters(value)
     if missing := [key for key in _lists_of(shape) if key not in value]:
         # An empty list is an answer; none is not.
         raise Unreadable("a list is missing in it", f"the list {missing[0]} is missing")
@@ -104,7 +104,7 @@ def _groups(text: str) -> Iterator[str]:
 
 def _loaded(written: str) -> Any:
     try:
-        return _DECODER.decode(written.strip())
+        return DECODER.decode(written.strip())
     except json.JSONDecodeError as error:
         fault = Unreadable(f"it is no JSON (at character {error.pos})", f"it is no JSON: {error.msg}, at {error.pos}")
     except (ValueError, RecursionError) as error:
@@ -113,7 +113,7 @@ def _loaded(written: str) -> Any:
     if without == written:
         raise fault
     try:
-        return _DECODER.decode(without.strip())
+        return DECODER.decode(without.strip())
     except json.JSONDecodeError:
         raise fault from None
     except (ValueError, RecursionError) as error:
@@ -152,12 +152,12 @@ def _no_number(name: str) -> NoReturn:
 
 
 # Line ends in strings are forgiven.
-_DECODER = json.JSONDecoder(
+DECODER = json.JSONDecoder(
     object_pairs_hook=_once, parse_int=_integer, parse_float=_number, parse_constant=_no_number, strict=False
 )
 
 
-def _check(value: Any) -> None:
+def check_characters(value: Any) -> None:
     """No text that no column holds: halves of a character, and NUL."""
     rest = [value]
     while rest:

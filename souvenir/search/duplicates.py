@@ -24,7 +24,12 @@ def same_words(one: str, other: str) -> bool:
 
     A cosine cannot tell: "100 requests a minute" and "1000 requests a minute" have one above 0.98.
     """
-    return _WORD.findall(one.casefold()) == _WORD.findall(other.casefold())
+    return words_of(one) == words_of(other)
+
+
+def words_of(text: str) -> list[str]:
+    """What two texts share that differ in nothing else."""
+    return _WORD.findall(text.casefold())
 
 
 def duplicates(

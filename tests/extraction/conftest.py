@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from llm_extract import Extraction
+from llm_provider import LLMProvider
 from memory_engine import MemoryEngine
 from souvenir.jobs.running import JobHandler
 from souvenir.jobs.worker import Jobs
@@ -15,6 +17,7 @@ from souvenir.settings import Settings
 from souvenir.store.jobs import EXTRACT
 from tests.engine.verbs import add
 from tests.extraction.ledgers import ANN, SOURCE, Applier
+from tests.extraction.pipeline import OpenExtraction
 
 OpenLane = Callable[..., Jobs]
 Remember = Callable[..., int]
@@ -52,3 +55,19 @@ def remember(engine: MemoryEngine) -> Remember:
         return add(engine, text, source, scope=ANN, **fields)
 
     return remember_it
+
+
+@pytest.fixture
+def open_extraction(engine: MemoryEngine, settings: Settings) -> Iterator[OpenExtraction]:
+    """Extraction with a model, or without one; further arguments are settings."""
+    with ExitStack() as opened:
+
+        def open_it(provider: LLMProvider | None, *, start: bool = True, **more: object) -> Extraction:
+            extraction = Extraction(engine, provider, settings.model_copy(update=more))
+            opened.enter_context(closing(extraction))
+            if start:
+                extraction.start()
+            return extraction
+
+        yield open_it
+    assert list(engine.check()) == []

@@ -1,0 +1,71 @@
+"""One question to a model whose answer is a list: what fits is kept, and what does not is told.
+
+The provider has asked again by then. What is left of an answer that does not fit as a whole is read item by item; an
+answer of which nothing can be read is the provider's error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic
+
+from pydantic import BaseModel
+
+from llm_provider import LLMProvider
+from souvenir.errors import LLMOutputUnusable
+from souvenir.extraction.prompts import label
+from souvenir.llm.salvage import Broken, salvaged
+from souvenir.llm.types import Prompt, Shape
+from souvenir.types import JsonObject
+
+EXTRACT, AUDN = "extract", "audn"
+"""The two stages, as clients know them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[Shape]):
+    """:param call: What the ledger says of the question; no text of it.
+
+    :param broken: Items that do not fit; None of an answer that does.
+    """
+
+    items: tuple[Shape, ...]
+    broken: tuple[Broken, ...]
+    model: str
+    call: JsonObject
+
+
+def ask(
+    provider: LLMProvider, stage: str, prompt: Prompt, whole: type[BaseModel], key: str, item: type[Shape]
+) -> Asked[Shape]:
+    """:param whole: The shape that is asked for. :param key: Its list. :param item: What the list holds.
+
+    :raises LLMError: If there is no answer, or nothing of it can be read.
+    """
+    try:
+        generated = provider.generate(prompt, whole)
+    except LLMOutputUnusable as error:
+        found = salvaged(error.raw, key, item)
+        if not found.items and not found.broken:
+            raise
+        call = _call(stage, prompt, provider.model, len(found.items) + len(found.broken))
+        faults = [error.reason, *(broken.reason for broken in found.broken)]
+        return Asked(found.items, found.broken, provider.model, {**call, "faults": faults})
+    items: tuple[Shape, ...] = tuple(getattr(generated.value, key))
+    return Asked(
+        items,
+        (),
+        generated.model,
+        {
+            **_call(stage, prompt, generated.model, len(items)),
+            "attempts": generated.attempts,
+            "repaired": generated.repaired,
+            "input_tokens": generated.usage.input_tokens,
+            "output_tokens": generated.usage.output_tokens,
+            "cost_usd": generated.usage.cost_usd,
+        },
+    )
+
+
+def _call(stage: str, prompt: Prompt, model: str, items: int) -> dict[str, object]:
+    return {"stage": stage, "prompt": label(prompt), "model": model, "items": items}
