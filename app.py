@@ -53,6 +53,7 @@ from souvenir.api import (
     replacing,
     search,
     sessions,
+    tending,
     tiers,
     transfer,
     users,
@@ -83,7 +84,7 @@ ROUTES = (
     *(health, search, writes, replacing, conflicts, reads, history, links, deletes, duplicates),
     *(agents, agent_search, users, agent_export, messages, sessions, removals),
     *(blocks, context, tiers, windows, privacy, erasing),
-    *(profiles, transfer, jobs, backups, keys, audit, maintenance, figures, docs),
+    *(profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),
 )
 
 DESCRIPTION = (

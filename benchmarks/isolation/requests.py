@@ -16,7 +16,10 @@ WORDS = "amber birch cedar delta ember fjord grove harbor island jasper kettle l
 SOURCES_EACH = 12
 """Sources that one caller writes to: so few that there is something to find, merge and delete in each."""
 
-RARELY = ("snapshot", "backup", "restore", "deduplicate", "import", "reembed", "build", "sync", "DELETE /agents")
+RARELY = (
+    *("snapshot", "backup", "restore", "deduplicate", "import", "reembed", "build", "sync", "DELETE /agents"),
+    *("compact", "prune", "enforce-policies", "conflicts/resolve"),
+)
 """Parts of routes that copy, sweep or empty the whole store; they are asked a tenth as often as others."""
 
 RARE_WEIGHT = 0.1

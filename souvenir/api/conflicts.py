@@ -164,7 +164,7 @@ def list_conflicts(
 ) -> ConflictList:
     """List memories that say otherwise than another one, each with that other."""
     start = min(max(offset, 0), 2**31)
-    found, total = service.conflicts.page(scope, limit=min(max(limit, 1), MAX_PAGE), offset=start)
+    found, total = service.tending.conflicts.page(scope, limit=min(max(limit, 1), MAX_PAGE), offset=start)
     records = [ConflictRecord.of_both(one) for one in found]
     return ConflictList(
         conflicts=records,
@@ -180,5 +180,5 @@ def resolve_conflicts(
     body: ResolveConflictsRequest, scope: Writer, service: RunningService
 ) -> ResolveConflictsResponse:
     """Archive the older one of two memories that contradict each other, where a rule can say which that is."""
-    found = service.conflicts.resolve(scope, dry_run=body.dry_run, limit=body.max or None)
+    found = service.tending.conflicts.resolve(scope, dry_run=body.dry_run, limit=body.max or None)
     return ResolveConflictsResponse.of(found, dry_run=body.dry_run)

@@ -11,7 +11,7 @@ from souvenir.api.caller import Admin, Engine, Reader, RunningService
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import Text
 from souvenir.api.json_route import router
-from souvenir.api.long_work import ACCEPTED, DEFAULT_WAIT_S, WaitS
+from souvenir.api.long_work import ACCEPTED, DEFAULT_WAIT_S, JOB_ABOVE_MEMORIES, WaitS
 from souvenir.api.records import RECORD_EXAMPLE, MemoryRecord, record_fields
 from souvenir.jobs.deduplication import PAIRS_SHOWN, Deduplication
 from souvenir.jobs.running import AtOnce
@@ -19,9 +19,6 @@ from souvenir.moments import utc_now
 from souvenir.types import JsonObject, Memory
 
 routes = router("duplicates")
-
-JOB_ABOVE_MEMORIES = 2_000
-"""A namespace of more is swept by a job."""
 
 
 class IsNovelRequest(BaseModel):

@@ -21,6 +21,9 @@ MAX_WAITING = 4
 ANSWER_S = 1.0
 """Kept back of a request's time for the answer that the job goes on."""
 
+JOB_ABOVE_MEMORIES = 2_000
+"""What compares all memories of a namespace of more is a job."""
+
 WaitS = Annotated[
     float,
     Query(

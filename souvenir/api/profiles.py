@@ -148,19 +148,19 @@ class ProfileDeleted(BaseModel):
 @routes.get("/extraction/profiles", summary="List extraction profiles", responses=error_responses())
 def list_profiles(scope: Admin, service: RunningService) -> ProfileList:
     """List the extraction profiles of a namespace."""
-    return ProfileList([ProfileRecord.of(profile) for profile in service.profiles.all(scope)])
+    return ProfileList([ProfileRecord.of(profile) for profile in service.tending.profiles.all(scope)])
 
 
 @routes.get("/extraction/profiles/{prefix:path}", summary="Get an extraction profile", responses=error_responses(404))
 def get_profile(prefix: Prefix, scope: Admin, service: RunningService) -> ProfileRecord:
     """Get the profile of exactly this prefix."""
-    return ProfileRecord.of(service.profiles.get(scope, prefix))
+    return ProfileRecord.of(service.tending.profiles.get(scope, prefix))
 
 
 @routes.put("/extraction/profiles/{prefix:path}", summary="Set an extraction profile", responses=error_responses())
 def set_profile(prefix: Prefix, body: ProfileRequest, scope: Admin, service: RunningService) -> ProfileRecord:
     """Make a profile for the sources below a prefix, or change some fields of it."""
-    profile = service.profiles.put(scope, prefix, body.changes())
+    profile = service.tending.profiles.put(scope, prefix, body.changes())
     service.audit.act(scope, "profile.set")
     return ProfileRecord.of(profile)
 
@@ -170,6 +170,6 @@ def set_profile(prefix: Prefix, body: ProfileRequest, scope: Admin, service: Run
 )
 def delete_profile(prefix: Prefix, scope: Admin, service: RunningService) -> ProfileDeleted:
     """Delete the profile of exactly this prefix; what was stored under it stays."""
-    deleted = service.profiles.delete(scope, prefix)
+    deleted = service.tending.profiles.delete(scope, prefix)
     service.audit.act(scope, "profile.delete")
     return ProfileDeleted(deleted=True, source_prefix=deleted)

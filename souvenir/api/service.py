@@ -49,8 +49,7 @@ from souvenir.reembedding.owner import ModelOwner
 from souvenir.reranking.onnx_reranker import reranker_of
 from souvenir.settings import Settings
 from souvenir.store.rows import to_json
-from souvenir.tending.conflicts import Conflicts
-from souvenir.tending.profiles import ExtractionProfiles
+from souvenir.tending.parts import TendingParts
 from souvenir.transfer.parts import TransferParts
 from souvenir.types import Embedder, LoadableEmbedder, Reranker
 
@@ -92,8 +91,7 @@ class Service:
     tiers: Tiers
     removals: Removals
     erasing: Erasing
-    profiles: ExtractionProfiles
-    conflicts: Conflicts
+    tending: TendingParts
     provider: LLMProvider | None
     extraction: Extraction
     loading: Thread | None = None
@@ -128,11 +126,12 @@ class Service:
         deduplication = Deduplication(engine)
         reembedding = Reembedding(engine, make, model.adopt)
         transfer = TransferParts.open(engine, settings, ReadAs())
+        tending = TendingParts.open(engine)
         erasing = Erasing(engine, on_jobs_gone=lambda: _tell_gone(jobs, extraction.jobs))
         memory = MemoryTrim(cooldown_s=settings.memory_trim_cooldown_sec, enabled=settings.memory_trim_enabled)
         jobs = Jobs(
             engine,
-            [deduplication, reembedding, Rescan(engine), erasing, *transfer.handlers],
+            [deduplication, reembedding, Rescan(engine), erasing, *transfer.handlers, *tending.handlers],
             queue_max=settings.job_queue_max,
             retention_days=settings.job_retention_days,
             on_end=lambda: _after_jobs(transfer, memory),
@@ -172,8 +171,7 @@ class Service:
             tiers=Tiers(engine, conversations=conversations, max_messages=settings.session_max_messages),
             removals=Removals(engine, on_jobs_gone=lambda: _tell_gone(jobs, extraction.jobs)),
             erasing=erasing,
-            profiles=ExtractionProfiles(engine),
-            conflicts=Conflicts(engine),
+            tending=tending,
             provider=provider,
             extraction=extraction,
         )

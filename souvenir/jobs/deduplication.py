@@ -8,27 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from time import monotonic
-
-import numpy as np
-from numpy.typing import NDArray
 
 from memory_engine import MemoryEngine
+from souvenir.jobs.comparing import Comparing, FoundPair
 from souvenir.jobs.running import Progress, RunningJob
-from souvenir.search.duplicates import duplicates
 from souvenir.store import duplicates as rows
-from souvenir.store.duplicates import Candidate, Candidates
 from souvenir.store.transaction import Transaction
-from souvenir.types import FloatVector, JsonObject, Scope
+from souvenir.types import JsonObject, Scope
 
 PAIRS_SHOWN = 20
 DELETED_AT_ONCE = 256
 """Memories deleted in one transaction: other writes wait for some tens of milliseconds."""
-
-CHECKPOINT_S = 0.5
-"""Between two looks, while a source is compared, whether the job shall end."""
-
-FoundPair = tuple[Candidate, Candidate, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +53,7 @@ class Deduplication:
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
+        self._comparing = Comparing(engine)
 
     def run(self, job: RunningJob) -> JsonObject:
         return self.sweep(job.scope, **job.parameters, progress=job)
@@ -76,7 +67,7 @@ class Deduplication:
         """
         total = self._engine.count(scope)
         state = _State.of(progress.state)
-        while (source := self._next_source(scope, state.source)) is not None:
+        while (source := self._comparing.next_source(scope, state.source)) is not None:
             pairs, compared = self._compare(scope, source, threshold, progress, state, total)
             after = replace(state, source=source, compared=state.compared + compared)
             if dry_run or not pairs:
@@ -93,44 +84,15 @@ class Deduplication:
             "dry_run": dry_run,
         }
 
-    def _next_source(self, scope: Scope, after: str | None) -> str | None:
-        with self._engine.namespace(scope) as (connection, namespace):
-            return None if namespace is None else rows.next_source(connection, namespace, after)
-
     def _compare(
         self, scope: Scope, source: str, threshold: float, progress: Progress, state: _State, total: int
     ) -> tuple[list[FoundPair], int]:
         """The pairs of one source, and how many memories were compared."""
-        with self._engine.namespace(scope) as (connection, namespace):
-            if namespace is None:
-                return [], 0
-            chosen = rows.candidates(connection, namespace.id, source)
-        looked_at = monotonic()
 
-        def between_blocks(done: int) -> None:
-            nonlocal looked_at
-            if monotonic() - looked_at >= CHECKPOINT_S:
-                looked_at = monotonic()
-                progress.checkpoint(done=state.compared + compared + done, total=total, state=asdict(state))
+        def between(done: int) -> None:
+            progress.checkpoint(done=state.compared + done, total=total, state=asdict(state))
 
-        found: list[FoundPair] = []
-        compared = 0
-        for count in sorted({memory.passage_count for memory in chosen.memories}):
-            group = {memory.id: memory for memory in chosen.memories if memory.passage_count == count}
-            pairs = duplicates(
-                np.array(list(group), dtype=np.int64),
-                lambda ids: self._vectors(scope, chosen, ids),
-                threshold=threshold,
-                keep=[memory.id for memory in group.values() if memory.pinned],
-                between_blocks=between_blocks,
-            )
-            found += [(group[kept], group[duplicate], cosine) for kept, duplicate, cosine in pairs]
-            compared += len(group)
-        return found, compared
-
-    def _vectors(self, scope: Scope, chosen: Candidates, ids: NDArray[np.int64]) -> FloatVector:
-        with self._engine.namespace(scope) as (connection, _):
-            return rows.mean_vectors(connection, ids, model_id=chosen.model_id, dim=chosen.dim)
+        return self._comparing.pairs(scope, source, threshold, between)
 
     def _thin_out(
         self, scope: Scope, pairs: Sequence[FoundPair], progress: Progress, state: _State, total: int

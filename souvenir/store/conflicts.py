@@ -45,10 +45,6 @@ def flags(connection: apsw.Connection, namespace: Namespace, *, limit: int) -> l
     return list(rows)
 
 
-def remove(connection: apsw.Connection, flag: Flag) -> None:
-    connection.execute("DELETE FROM links WHERE from_id = ? AND to_id = ? AND type = ?", (*flag, CONFLICTS_WITH))
-
-
 def _where(namespace: Namespace) -> tuple[str, list[Any]]:
     of_flagger, parameters = visible_condition(namespace.sources, "f.source")
     of_other, others = visible_condition(namespace.sources, "o.source")

@@ -11,7 +11,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from souvenir.store.reads import Namespace, visible_condition
+from souvenir.store.reads import CONFLICTS_WITH, Namespace, visible_condition
 from souvenir.store.rows import ids_parameter
 from souvenir.types import FloatVector
 
@@ -35,23 +35,37 @@ class Candidates:
     dim: int
 
 
-def next_source(connection: apsw.Connection, namespace: Namespace, after: str | None) -> str | None:
-    """The first visible source in order, or the first after one."""
+def next_source(
+    connection: apsw.Connection, namespace: Namespace, after: str | None, *, prefix: str = ""
+) -> str | None:
+    """The first visible source in order that begins with the prefix, or the first after one."""
     visible, parameters = visible_condition(namespace.sources)
     row = connection.execute(
-        f"SELECT min(source) FROM memories WHERE namespace_id = ? AND (? IS NULL OR source > ?) AND {visible}",
-        (namespace.id, after, after, *parameters),
+        "SELECT min(source) FROM memories WHERE namespace_id = ? AND (? IS NULL OR source > ?) "
+        f"AND substr(source, 1, length(?)) = ? AND {visible}",
+        (namespace.id, after, after, prefix, prefix, *parameters),
     ).get
     return None if row is None else str(row)
 
 
-def candidates(connection: apsw.Connection, namespace_id: int, source: str) -> Candidates:
+_MERGEABLE = (
+    "AND m.pinned = 0 AND m.key IS NULL "
+    f"AND NOT EXISTS (SELECT 1 FROM links WHERE from_id = m.id AND type = '{CONFLICTS_WITH}') "
+    f"AND NOT EXISTS (SELECT 1 FROM links WHERE to_id = m.id AND type = '{CONFLICTS_WITH}')"
+)
+
+
+def candidates(
+    connection: apsw.Connection, namespace_id: int, source: str, *, mergeable_only: bool = False
+) -> Candidates:
+    """:param mergeable_only: Without what is pinned, known by a key, or part of a contradiction."""
     model_id = str(connection.execute("SELECT value FROM meta WHERE key = 'model_id'").get)
     rows: list[Any] = connection.execute(
         "SELECT m.id, m.updated_at, m.pinned, count(*), max(length(v.vector)) FROM memories m "
         "JOIN passages p ON p.kind = 'memory' AND p.owner_id = m.id "
         "JOIN vectors v ON v.passage_id = p.id AND v.model_id = ? "
-        "WHERE m.namespace_id = ? AND m.source = ? AND m.archived = 0 GROUP BY m.id ORDER BY m.id",
+        f"WHERE m.namespace_id = ? AND m.source = ? AND m.archived = 0 {_MERGEABLE if mergeable_only else ''} "
+        "GROUP BY m.id ORDER BY m.id",
         (model_id, namespace_id, source),
     ).fetchall()
     width = rows[0][4] if rows else 0

@@ -17,6 +17,7 @@ from souvenir.errors import Forbidden
 from souvenir.store import conflicts as rows
 from souvenir.store import reads, transfers
 from souvenir.store.conflicts import Flag
+from souvenir.store.links import remove_link
 from souvenir.store.transaction import Transaction
 from souvenir.types import Link, Memory, MemoryPatch, Scope
 
@@ -158,9 +159,9 @@ def _apply(tx: Transaction, resolution: Resolution) -> Resolution:
     for one in resolution.settled:
         tx.archive(one.archived, action="superseded", valid_to=one.kept.occurred_at)
         transfers.insert_link(tx.connection, Link(one.kept.id, one.archived.id, reads.SUPERSEDES, tx.now))
-        rows.remove(tx.connection, one.flag)
+        remove_link(tx.connection, *one.flag, reads.CONFLICTS_WITH)
         said = {"policy": NEWEST_WINS, "kept": one.kept.id, "archived": one.archived.id, "at": tx.now.isoformat()}
         tx.update(one.flag[0], MemoryPatch(metadata={RESOLUTION: said}), ())
     for flag in resolution.orphaned:
-        rows.remove(tx.connection, flag)
+        remove_link(tx.connection, *flag, reads.CONFLICTS_WITH)
     return resolution

@@ -33,6 +33,7 @@ WIRE = {
     *("POST /memory/archive-batch", "POST /memory/is-novel", "POST /memory/deduplicate"),
     *("POST /maintenance/reembed", "POST /maintenance/embedder/reload"),
     *("GET /memory/conflicts", "POST /memory/conflicts/resolve"),
+    *("POST /maintenance/compact", "POST /maintenance/prune", "POST /maintenance/enforce-policies"),
     *("GET /extraction/profiles", "GET /extraction/profiles/{prefix}"),
     *("PUT /extraction/profiles/{prefix}", "DELETE /extraction/profiles/{prefix}"),
     *("GET /export", "POST /import", "POST /index/build"),
