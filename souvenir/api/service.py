@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -37,6 +38,7 @@ from souvenir.embedding.specs import ModelSpec
 from souvenir.erasure.erasing import Erasing
 from souvenir.erasure.removals import Removals
 from souvenir.jobs.deduplication import Deduplication
+from souvenir.jobs.running import JobHandler
 from souvenir.jobs.worker import Jobs
 from souvenir.links import Links
 from souvenir.observation.instruments import Instruments
@@ -129,13 +131,9 @@ class Service:
         tending = TendingParts.open(engine)
         erasing = Erasing(engine, on_jobs_gone=lambda: _tell_gone(jobs, extraction.jobs))
         memory = MemoryTrim(cooldown_s=settings.memory_trim_cooldown_sec, enabled=settings.memory_trim_enabled)
-        jobs = Jobs(
-            engine,
-            [deduplication, reembedding, Rescan(engine), erasing, *transfer.handlers, *tending.handlers],
-            queue_max=settings.job_queue_max,
-            retention_days=settings.job_retention_days,
-            on_end=lambda: _after_jobs(transfer, memory),
-        )
+        handlers: list[JobHandler] = [deduplication, reembedding, Rescan(engine), erasing]
+        handlers += [*transfer.handlers, *tending.handlers]
+        jobs = _common_jobs(engine, settings, handlers, lambda: _after_jobs(transfer, memory))
         extraction = _watched(instruments, jobs, Extraction(engine, provider, settings, on_end=memory.ask))
         admission, bodies = Admission(settings), BodyMemory(settings.body_memory_mb * 1024 * 1024)
         of_requests, of_store = RequestCollector(counters), StoreCollector(engine)
@@ -227,6 +225,13 @@ def _keys_and_door(engine: MemoryEngine, settings: Settings) -> tuple[ApiKeys, D
     env_key = "" if settings.api_key is None else settings.api_key.get_secret_value()
     keys = ApiKeys(engine, has_env_key=bool(env_key))
     return keys, Door(env_key, keys, FailedAttempts(limit=settings.auth_rate_limit))
+
+
+def _common_jobs(
+    engine: MemoryEngine, settings: Settings, handlers: Sequence[JobHandler], on_end: Callable[[], None]
+) -> Jobs:
+    queue_max, retention_days = settings.job_queue_max, settings.job_retention_days
+    return Jobs(engine, handlers, queue_max=queue_max, retention_days=retention_days, on_end=on_end)
 
 
 def _watched(instruments: Instruments, jobs: Jobs, extraction: Extraction) -> Extraction:
