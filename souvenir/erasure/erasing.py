@@ -19,7 +19,7 @@ from souvenir.erasure.removals import clear, not_found
 from souvenir.files import sync
 from souvenir.jobs.running import RunningJob
 from souvenir.moments import utc_now
-from souvenir.store import erasure, tombstones
+from souvenir.store import erasure, extractions, tombstones
 from souvenir.store.erasure import Step, Target
 from souvenir.store.removal import Removed
 from souvenir.store.selection import Chooses, Selection, resolve
@@ -75,7 +75,7 @@ class Erasing:
         removed = Removed()
         for first in range(0, len(targets), TARGETS_AT_ONCE):
             chosen = targets[first : first + TARGETS_AT_ONCE]
-            step = self._engine.models.remove(partial(_bury, targets=chosen, work=work))
+            step = self._engine.models.remove(partial(_bury, targets=chosen, work=work, namespace=selection.namespace))
             removed += Removed() if step is None else step.removed
         if removed.jobs:
             self._on_jobs_gone()
@@ -161,7 +161,8 @@ class Erasing:
             return tombstones.read(connection)
 
 
-def _bury(connection: apsw.Connection, targets: Sequence[Target], work: str) -> Step:
+def _bury(connection: apsw.Connection, targets: Sequence[Target], work: str, namespace: str) -> Step:
+    extractions.forget_transcripts(connection, namespace)
     tombstones.bury(connection, targets, utc_now())
     tombstones.mark_uncleared(connection, work, erasure.namespaces_of(connection, targets))
     return erasure.begin(connection, targets, work)

@@ -102,8 +102,6 @@ class Attempt:
         done = [self._done(tx, step) for step in steps]
         extractions.save_facts(connection, job_id, [*ended, *done, *map(_blank, forgotten)])
         extractions.set_phase(connection, job_id, Phase.APPLIED)
-        if forgotten:
-            extractions.forget_transcript(connection, job_id)
         return tuple(extractions.facts(connection, job_id))
 
     def _present(self, tx: Transaction) -> tuple[list[FactRow], list[FactRow], list[FactRow]]:

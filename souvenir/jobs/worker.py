@@ -144,9 +144,7 @@ class Jobs:
         chosen = job_id or uuid.uuid4().hex
 
         def work(connection: apsw.Connection) -> Job:
-            waiting = rows.count_queued(connection, self._lane)
-            if waiting >= self._queue_max:
-                raise self._when_full(waiting)
+            self._require_room(connection)
             _record(connection, scope, "job.submit", chosen, kind)
             job = rows.insert(connection, chosen, kind, scope, parameters, utc_now(), serial_key=serial_key)
             if beside is not None:
@@ -210,6 +208,37 @@ class Jobs:
 
         return self._tell_end(self._engine.write_rows(work))
 
+    def reopen(
+        self,
+        scope: Scope,
+        job_id: str,
+        beside: Callable[[apsw.Connection, Job], None],
+        *,
+        all_actors: bool = False,
+    ) -> Job:
+        """Queue a completed job again.
+
+        :param beside: Writes what it shall go on with, in the same transaction; may raise, and then nothing is written.
+        :raises JobNotFound: If there is none of that id that the scope may see.
+        :raises Conflict: If it is not completed.
+        :raises Overloaded: If too many wait.
+        """
+
+        def work(connection: apsw.Connection) -> Job:
+            job = _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
+            if job.status is not JobStatus.COMPLETED:
+                raise Conflict(f"Job {job_id!r} is {job.status}; only a completed one can go on")
+            beside(connection, job)
+            self._require_room(connection)
+            rows.reopen(connection, job_id)
+            _record(connection, scope, "job.reopen", job_id, job.kind)
+            return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
+
+        job = self._engine.write_rows(work)
+        log.info("job_reopened", job_id=job.id, kind=job.kind)
+        self._tell_change()
+        return job
+
     def wait(self, job_id: str, timeout_s: float) -> Job:
         """The job when it is finished, or as it stands after that time.
 
@@ -233,6 +262,11 @@ class Jobs:
     def tell_gone(self) -> None:
         """Jobs were removed: clear up what they left, and let nobody wait for them."""
         self._tell_end(None)
+
+    def _require_room(self, connection: apsw.Connection) -> None:
+        waiting = rows.count_queued(connection, self._lane)
+        if waiting >= self._queue_max:
+            raise self._when_full(waiting)
 
     def _tell_end(self, job: T) -> T:
         try:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from souvenir.moments import to_us
+from souvenir.store import extractions
 from souvenir.store.removal import Removal, Removed
 from souvenir.store.rows import ids_parameter
 from souvenir.store.schema import has_table
@@ -91,6 +92,16 @@ def begin(connection: apsw.Connection, targets: Iterable[Target], work: str) -> 
     for namespace_id in namespaces:
         _hide(removal, namespace_id)
     return Step(removal.removed, gone=namespaces)
+
+
+def forget_extractions(connection: apsw.Connection, targets: Iterable[Target]) -> None:
+    """Blank what extractions hold of the namespaces in which these lie: what is erased may have been said there too."""
+    rows: Any = connection.execute(
+        "SELECT name FROM namespaces WHERE id IN (SELECT value FROM json_each(?))",
+        (ids_parameter(namespaces_of(connection, targets)),),
+    ).fetchall()
+    for (name,) in rows:
+        extractions.forget_transcripts(connection, name)
 
 
 def expand(connection: apsw.Connection, targets: Sequence[Target]) -> list[Target]:

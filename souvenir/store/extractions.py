@@ -41,6 +41,11 @@ class Extraction:
     calls: tuple[JsonObject, ...] = ()
 
 
+_READ_NO_MORE = "('decided', 'applied', 'undone')"
+"""Phases in which a job has taken from its transcript what it needs."""
+
+_UNFINISHED = "(SELECT id FROM jobs WHERE status IN ('queued', 'running'))"
+
 _COLUMNS = "job_id, namespace, source, context, message_length, transcript, document_at, options, phase, calls"
 
 
@@ -81,15 +86,17 @@ def find(connection: apsw.Connection, job_id: str) -> Extraction | None:
 
 
 def set_phase(connection: apsw.Connection, job_id: str, phase: Phase) -> None:
+    """Also forget the transcript, if a memory that a fact was about was forgotten while it was still needed."""
     connection.execute("UPDATE extractions SET phase = ? WHERE job_id = ?", (phase.value, job_id))
+    connection.execute(
+        f"UPDATE extractions SET transcript = NULL WHERE job_id = ? AND phase IN {_READ_NO_MORE} "
+        "AND EXISTS (SELECT 1 FROM extraction_facts f WHERE f.job_id = extractions.job_id AND proposal IS NULL)",
+        (job_id,),
+    )
 
 
 def set_options(connection: apsw.Connection, job_id: str, options: JsonObject) -> None:
     connection.execute("UPDATE extractions SET options = ? WHERE job_id = ?", (to_json(dict(options)), job_id))
-
-
-def forget_transcript(connection: apsw.Connection, job_id: str) -> None:
-    connection.execute("UPDATE extractions SET transcript = NULL WHERE job_id = ?", (job_id,))
 
 
 def add_calls(connection: apsw.Connection, job_id: str, calls: Iterable[JsonObject]) -> None:
@@ -172,8 +179,8 @@ def forget_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> N
     )
     jobs = {job_id for (job_id,) in rows}
     connection.execute(
-        "UPDATE extractions SET transcript = NULL WHERE phase IN ('applied', 'undone') "
-        "AND job_id IN (SELECT value FROM json_each(?))",
+        f"UPDATE extractions SET transcript = NULL WHERE job_id IN (SELECT value FROM json_each(?)) "
+        f"AND (phase IN {_READ_NO_MORE} OR job_id NOT IN {_UNFINISHED})",
         (to_json(sorted(jobs)),),
     )
 
@@ -181,8 +188,7 @@ def forget_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> N
 def forget_transcripts(connection: apsw.Connection, namespace: str) -> None:
     """Blank every transcript and ledger of a namespace, and tell what is unfinished there to end."""
     connection.execute(
-        "UPDATE jobs SET cancel_requested = 1 WHERE kind = 'extract' AND namespace = ? "
-        "AND status IN ('queued', 'running')",
+        f"UPDATE jobs SET cancel_requested = 1 WHERE kind = 'extract' AND namespace = ? AND id IN {_UNFINISHED}",
         (namespace,),
     )
     connection.execute("UPDATE extractions SET transcript = NULL WHERE namespace = ?", (namespace,))

@@ -199,6 +199,15 @@ def finish(
     )
 
 
+def reopen(connection: apsw.Connection, job_id: str) -> None:
+    """Queue a completed job again, before all that came after it; it goes on from what its handler keeps elsewhere."""
+    connection.execute(
+        "UPDATE jobs SET status = 'queued', result = NULL, finished_at = NULL, cancel_requested = 0 "
+        "WHERE id = ? AND status = 'completed'",
+        (job_id,),
+    )
+
+
 def request_cancel(connection: apsw.Connection, job_id: str, now: datetime) -> None:
     """End a job that has not begun; one that has is told to end, so that it can clear up."""
     connection.execute(

@@ -53,14 +53,18 @@ class Removal:
     changes: list[PassageRemoved] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
 
-    def memories(self, ids: Sequence[int], *, keep_history: bool = True) -> None:
-        """:param keep_history: That there was something stays, and who changed it when; not what it was."""
+    def memories(self, ids: Sequence[int], *, keep_history: bool = True, forget: bool = True) -> None:
+        """:param keep_history: That there was something stays, and who changed it when; not what it was.
+
+        :param forget: False: the ledgers of extractions keep what they say of it.
+        """
         self.passages(PassageKind.MEMORY, ids)
         chosen = ids_parameter(ids)
         links = self._delete_where("links", f"from_id {_CHOSEN} OR to_id {_CHOSEN}", chosen, chosen)
         history = self._empty_history(chosen) if keep_history else self._delete("history", "memory_id", chosen)
         self._add(memories=self._delete("memories", "id", chosen), links=links, history=history)
-        extractions.forget_memories(self.connection, ids)
+        if forget:
+            extractions.forget_memories(self.connection, ids)
 
     def messages(self, ids: Sequence[int], namespace_id: int) -> None:
         self.passages(PassageKind.MESSAGE, ids)

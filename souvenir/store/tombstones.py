@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from souvenir.moments import to_us
-from souvenir.store.erasure import Removable, Target, advance, begin
+from souvenir.store.erasure import Removable, Target, advance, begin, forget_extractions
 from souvenir.store.removal import Removed
 from souvenir.store.rows import to_json
 from souvenir.store.schema import has_table
@@ -56,7 +56,9 @@ def add(connection: apsw.Connection, rows: Iterable[Tombstone]) -> None:
 def replay(connection: apsw.Connection, now: datetime) -> Removed:
     """Remove what has a tombstone from a database that nobody reads yet."""
     with connection:
-        removed = begin(connection, [row.target for row in read(connection)], _REPLAY).removed
+        targets = [row.target for row in read(connection)]
+        forget_extractions(connection, targets)
+        removed = begin(connection, targets, _REPLAY).removed
         while (step := advance(connection, _REPLAY, now)) is not None:
             removed += step.removed
     return removed

@@ -37,6 +37,9 @@ from souvenir.types import (
     least_trusted,
 )
 
+UNDONE = "undo"
+"""What the history says of a memory that was put back or taken away because a job was undone."""
+
 
 @dataclass(frozen=True, slots=True)
 class IndexUpdate:
@@ -260,19 +263,30 @@ class Transaction:
             (from_id, to_id, link_type, to_us(self.now)),
         )
 
-    def delete(self, memory_ids: Sequence[int]) -> None:
+    def put_back(self, memory_id: int, *, updated_at: datetime, valid_to: datetime | None) -> Memory:
+        """Undo an archiving, as if it had never been.
+
+        :param updated_at: When it was changed before. :param valid_to: As it was then.
+        """
+        before = self._stored(memory_id)
+        after = replace(before, archived=False, valid_to=valid_to)
+        return self._write(before, after, (), action=UNDONE, updated_at=updated_at)
+
+    def delete(self, memory_ids: Sequence[int], *, action: str = "delete", forget: bool = True) -> None:
         """Remove memories with their passages, vectors and links, and empty what history remembers of them.
 
         Ids that the scope cannot see are left alone.
+
+        :param forget: Whether what they say shall be forgotten: then extractions forget it too.
         """
         found = sorted(reads.visible_ids(self.connection, self.namespace, memory_ids))
         removal = Removal(self.connection)
-        removal.memories(found)
+        removal.memories(found, forget=forget)
         self.passages.tell(removal.changes)
         self.connection.execute(
             "INSERT INTO history (namespace_id, memory_id, action, actor, job_id, at) "
-            "SELECT ?, value, 'delete', ?, ?, ? FROM json_each(?)",
-            (self.namespace_id, self.scope.actor, self.job_id, to_us(self.now), ids_parameter(found)),
+            "SELECT ?, value, ?, ?, ?, ? FROM json_each(?)",
+            (self.namespace_id, action, self.scope.actor, self.job_id, to_us(self.now), ids_parameter(found)),
         )
 
     def _stored(self, memory_id: int) -> Memory:
@@ -282,11 +296,19 @@ class Transaction:
             raise MemoryNotFound(memory_id)
         return found[memory_id]
 
-    def _write(self, before: Memory, after: Memory, passages: Sequence[PreparedPassage], *, action: str) -> Memory:
+    def _write(
+        self,
+        before: Memory,
+        after: Memory,
+        passages: Sequence[PreparedPassage],
+        *,
+        action: str,
+        updated_at: datetime | None = None,
+    ) -> Memory:
         require_writable(self.scope, after.source)
         if after.key is not None and not after.archived:
             self._require_free_key(after.source, after.key, but=after.id)
-        after = replace(after, updated_at=self.now)
+        after = replace(after, updated_at=updated_at or self.now)
         self.connection.execute(
             "UPDATE memories SET text = ?, source = ?, metadata = ?, document_at = ?, created_at = ?, updated_at = ?, "
             "pinned = ?, archived = ?, origin_class = ?, valid_to = ? WHERE id = ?",

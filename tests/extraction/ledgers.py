@@ -58,8 +58,8 @@ class Applier:
 def seen(engine: MemoryEngine, memory_id: int, scope: Scope = ANN) -> Seen:
     """A memory as it stands now."""
     with engine.namespace(scope) as (connection, namespace):
-        assert namespace is not None
-        return Seen(memory_id, extractions.versions(connection, namespace, [memory_id]).get(memory_id, 0))
+        versions = {} if namespace is None else extractions.versions(connection, namespace, [memory_id])
+        return Seen(memory_id, versions.get(memory_id, 0))
 
 
 def fact(text: str, *, origin: OriginClass = OriginClass.USER, at: datetime | None = None) -> Fact:

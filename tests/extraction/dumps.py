@@ -1,0 +1,25 @@
+"""The bytes of what a store holds of memories, for comparing two states of it."""
+
+from __future__ import annotations
+
+from memory_engine import MemoryEngine
+from tests.extraction.ledgers import ANN
+
+TABLES = {"memories": "id", "links": "from_id, to_id, type", "passages": "id", "vectors": "passage_id"}
+
+Dump = dict[str, list[tuple[object, ...]]]
+
+
+def dump(engine: MemoryEngine) -> Dump:
+    """Every row of every namespace, with its columns as they are stored."""
+    with engine.namespace(ANN) as (connection, _):
+        return {
+            table: list(connection.execute(f"SELECT * FROM {table} ORDER BY {order}"))
+            for table, order in TABLES.items()
+        }
+
+
+def history(engine: MemoryEngine) -> list[tuple[int, str, str, str | None]]:
+    """Of each change: the memory, what it was, whose, and of which job."""
+    with engine.namespace(ANN) as (connection, _):
+        return list(connection.execute("SELECT memory_id, action, actor, job_id FROM history ORDER BY id"))
