@@ -116,14 +116,10 @@ class Service:
         """
         instruments = Instruments(Tracing.to(settings.otel_exporter_otlp_endpoint, VERSION))
         make = make_embedder or partial(embedder_of, settings, instruments=instruments)
-        own: LoadableEmbedder | None = None
-        spec: str | None = None
-        if embedder is None:
-            embedder, chosen = chosen_model(settings, make)
-            own, spec = embedder, to_json(chosen.to_json())
+        serving, own, spec = _embedder_for(settings, make, embedder)
         reranker = reranker_of(settings, instruments)
         provider = provider_of(settings, instruments)
-        engine = MemoryEngine.open(settings, embedder, instruments, model_spec=spec, reranker=reranker)
+        engine = MemoryEngine.open(settings, serving, instruments, model_spec=spec, reranker=reranker)
         model = ModelOwner(engine, make, ModelSpec.of(settings), own)
         deduplication = Deduplication(engine)
         reembedding = Reembedding(engine, make, model.adopt)
@@ -219,6 +215,16 @@ class Service:
             index_all_pending(self.engine, stop=self.closing.is_set)
         except Exception:  # the boundary of a thread; tried again at the next start, of the service or of a session
             log.exception("messages_not_indexed")
+
+
+def _embedder_for(
+    settings: Settings, make: MakeEmbedder, given: Embedder | None
+) -> tuple[Embedder, LoadableEmbedder | None, str | None]:
+    """What is given, or what the store or else the settings name: that is the service's own, with its spec."""
+    if given is not None:
+        return given, None, None
+    own, chosen = chosen_model(settings, make)
+    return own, own, to_json(chosen.to_json())
 
 
 def _keys_and_door(engine: MemoryEngine, settings: Settings) -> tuple[ApiKeys, Door]:
