@@ -18,7 +18,7 @@ export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-retrieval bench-evidence bench-conversation \
-	bench-talk bench-privacy isolation durability model lock clean FORCE
+	bench-talk bench-extraction bench-privacy isolation durability model lock clean FORCE
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -83,6 +83,10 @@ bench-retrieval: $(STAMP) ## Measure what search finds, on the sets in DATA=fold
 bench-evidence: $(STAMP) ## Measure how right relevance and evidence are, and fit them, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Say where the sets are: make bench-evidence DATA=folder" >&2; exit 1)
 	@$(PY) -m benchmarks.evidence --data '$(DATA)' $(ARGS)
+
+bench-extraction: $(STAMP) ## Measure what extraction finds and corrects, on the sets in DATA=folder, with your model
+	@$(if $(DATA),,echo "Say where the sets are: make bench-extraction DATA=folder" >&2; exit 1)
+	@$(PY) -m benchmarks.extraction --data '$(DATA)' $(ARGS)
 
 bench-privacy: $(STAMP) ## Measure what the rules of privacy find, on the labelled texts in DATA=folder
 	@$(if $(DATA),,echo "Say where the texts are: make bench-privacy DATA=folder" >&2; exit 1)

