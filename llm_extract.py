@@ -8,14 +8,15 @@ when it is done; a model that fails changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 import apsw
 
-from llm_provider import LLMProvider
+from llm_provider import LLMProvider, provider_of
 from memory_engine import MemoryEngine
 from souvenir.decisions import FactRow, FactStage, Phase
 from souvenir.errors import ExtractionNotConfigured, ExtractQueueFull, JobNotFound, KeyNotUsable, LLMError
@@ -26,6 +27,7 @@ from souvenir.extraction.asking import EXTRACT as EXTRACT_STAGE
 from souvenir.extraction.deciding import decide_again, decide_next, decided_without_model
 from souvenir.extraction.effects import FALLBACK_ADD
 from souvenir.extraction.guidance import Guidance
+from souvenir.extraction.ledger import MODEL, Ledger
 from souvenir.extraction.proposing import OVERLAP_TURNS, WINDOW_CHARS, Source, propose, propose_without_model
 from souvenir.extraction.reach import reach_of, serial_key
 from souvenir.extraction.results import DEBUG, DRY_RUN, GUIDANCE, LLM, MODE
@@ -79,14 +81,17 @@ class Extraction:
         settings: Settings,
         *,
         on_end: Callable[[], None] = _nothing,
+        named: Callable[[Settings], LLMProvider | None] = provider_of,
     ) -> None:
         """:param provider: Closed by its owner, before this is closed, so that no call is waited for.
 
         :param on_end: Called after jobs ended.
+        :param named: Makes the provider of a job that asks another model.
         """
         self._engine = engine
         self._provider = provider
         self._settings = settings
+        self._named = named
         self._applying = Applying(engine, settings)
         self.jobs = Jobs(
             engine,
@@ -98,6 +103,7 @@ class Extraction:
             workers=settings.extract_max_inflight,
             when_full=self._queue_full,
         )
+        self.ledger = Ledger(engine, settings, self.jobs)
 
     def start(self) -> None:
         self.jobs.start()
@@ -165,7 +171,8 @@ class Extraction:
 
     def run(self, job: RunningJob) -> JsonObject:
         try:
-            return self._run(job)
+            with self._asking(job) as provider:
+                return self._run(job, provider)
         except LLMError as error:
             if isinstance(error, PASSING) and not job.last_try:
                 raise
@@ -173,27 +180,47 @@ class Extraction:
 
     # --- the stages --------------------------------------------------------------------------------------------
 
-    def _run(self, job: RunningJob) -> JsonObject:
+    @contextmanager
+    def _asking(self, job: RunningJob) -> Iterator[LLMProvider | None]:
+        """The model that a job asks; one that was named for it is closed afterwards.
+
+        :raises ExtractionNotConfigured: If one was named, and the settings name no provider.
+        """
+        found, _ = self._read(job.scope.namespace, job.id)
+        if MODEL not in found.options:
+            yield self._provider
+            return
+        provider = self._named(self._settings.model_copy(update={"extract_model": found.options[MODEL]}))
+        if provider is None:
+            raise ExtractionNotConfigured
+        with closing(provider):
+            yield provider
+
+    def _run(self, job: RunningJob, provider: LLMProvider | None) -> JsonObject:
         while True:
             found, ledger = self._read(job.scope.namespace, job.id)
             scope = reach_of(job.scope, found)
             match found.phase:
                 case Phase.PROPOSING:
-                    if not self._propose(job, scope, found, ledger):
+                    if not self._propose(job, provider, scope, found, ledger):
                         return results.empty_result(found, "empty_after_hygiene")
                 case Phase.DECIDING:
-                    self._decide(job, scope, found, ledger)
+                    self._decide(job, provider, scope, found, ledger)
                 case Phase.DECIDED if found.options.get(DRY_RUN):
                     return results.waiting_result(found, ledger)
                 case Phase.DECIDED:
-                    applied = self._applying.apply(job, ledger, redecide=partial(self._redecide, job.id, scope, found))
+                    applied = self._applying.apply(
+                        job, ledger, redecide=partial(self._redecide, job.id, provider, scope, found)
+                    )
                     if applied.approval is not None:
                         waiting = results.waiting_result(found, applied.rows)
                         return {**waiting, "approval": applied.approval, "removing": list(applied.removing)}
                 case Phase.APPLIED | Phase.UNDONE:
                     return results.kept_result(self._engine, scope, found, ledger)
 
-    def _propose(self, job: RunningJob, scope: Scope, found: Row, ledger: Sequence[FactRow]) -> bool:
+    def _propose(
+        self, job: RunningJob, provider: LLMProvider | None, scope: Scope, found: Row, ledger: Sequence[FactRow]
+    ) -> bool:
         """Facts of the windows that are left; False if there is nothing to learn from."""
         if found.transcript is None:
             raise JobCancelled
@@ -201,7 +228,7 @@ class Extraction:
         if transcript.is_empty:
             return False
         source = Source(scope, transcript, found.document_at, Guidance.of_json(found.options[GUIDANCE]))
-        if self._provider is None or found.options[MODE] == FALLBACK_ADD:
+        if provider is None or found.options[MODE] == FALLBACK_ADD:
             proposed = propose_without_model(self._engine, source)
             self._save(job, proposed.rows, proposed.calls, Phase.DECIDING, done=1, total=2)
             return True
@@ -210,37 +237,41 @@ class Extraction:
         first = job.state.get("read", 0) if job.state.get("windows") == len(shown) else 0
         rows = list(ledger)
         for number, window in enumerate(shown[first:], start=first + 1):
-            proposed = propose(self._engine, self._provider, source, window, rows)
+            proposed = propose(self._engine, provider, source, window, rows)
             rows += proposed.rows
             phase = Phase.DECIDING if number == len(shown) else Phase.PROPOSING
             state = {"windows": len(shown), "read": number}
             self._save(job, proposed.rows, proposed.calls, phase, done=number, total=len(shown) + 2, state=state)
         return True
 
-    def _decide(self, job: RunningJob, scope: Scope, found: Row, ledger: Sequence[FactRow]) -> None:
+    def _decide(
+        self, job: RunningJob, provider: LLMProvider | None, scope: Scope, found: Row, ledger: Sequence[FactRow]
+    ) -> None:
         """Decisions about some facts; if there are none left, what they come to."""
         guidance = Guidance.of_json(found.options[GUIDANCE])
         read = job.state.get("windows", 0)
         state = {**job.state, "asked": job.state.get("asked", 0) + 1}
         progress = {"done": read, "total": read + 2, "state": state}
-        if self._provider is None or found.options[MODE] == FALLBACK_ADD:
+        if provider is None or found.options[MODE] == FALLBACK_ADD:
             reason = "Stored as it was said, since no language model is set up"
             rows = [decided_without_model(row, reason) for row in ledger if row.stage is FactStage.PROPOSED]
             self._save(job, settled(self._engine, scope, rows), (), Phase.DECIDED, **progress)
             return
-        step = decide_next(self._engine, self._provider, scope, guidance, ledger)
+        step = decide_next(self._engine, provider, scope, guidance, ledger)
         if step is not None:
             self._save(job, step.rows, step.calls, Phase.DECIDING, **progress)
             return
         decided = [row for row in ledger if row.stage is FactStage.DECIDED]
         self._save(job, settled(self._engine, scope, decided), (), Phase.DECIDED, **progress)
 
-    def _redecide(self, job_id: str, scope: Scope, found: Row, rows: Sequence[FactRow]) -> Sequence[FactRow]:
+    def _redecide(
+        self, job_id: str, provider: LLMProvider | None, scope: Scope, found: Row, rows: Sequence[FactRow]
+    ) -> Sequence[FactRow]:
         """Decisions about facts whose memories were changed meanwhile."""
-        if self._provider is None:
+        if provider is None:
             return [decided_without_model(row, "Its memory was changed meanwhile") for row in rows]
         guidance = Guidance.of_json(found.options[GUIDANCE])
-        step = decide_again(self._engine, self._provider, scope, guidance, rows)
+        step = decide_again(self._engine, provider, scope, guidance, rows)
         self._engine.write_rows(lambda connection: extractions.add_calls(connection, job_id, step.calls))
         return settled(self._engine, scope, step.rows)
 

@@ -1,0 +1,142 @@
+"""Decisions that somebody chose: taken from a dry run, changed, or made up, for a job that applies them.
+
+What comes from a dry run keeps its origin, and holds as long as its memory is what the dry run saw. What somebody makes
+up is about memories as they are now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import apsw
+
+from souvenir.decisions import Category, DecidedBy, Decision, Fact, FactRow, FactStage, Phase, Seen, Verdict
+from souvenir.errors import Conflict, InvalidRequest, MemoryNotFound
+from souvenir.extraction.effects import RELATED
+from souvenir.extraction.guards import CHANGING
+from souvenir.store import extractions, jobs, reads
+from souvenir.store.jobs import JobStatus
+from souvenir.types import OriginClass, Scope
+
+COMMITTED = "committed"
+"""The key of an outcome that names the job which applied a fact of a dry run."""
+
+CHOSEN = "It was chosen by the caller"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenAction:
+    """:param text: The new text of an update, else what is stored; None takes that of the dry run.
+
+    :param target_id: The memory that it is about.
+    :param job_id: The dry run that it comes from, with the fact's place in its ledger; None: it was made up.
+    """
+
+    verdict: Verdict
+    text: str | None = None
+    target_id: int | None = None
+    category: Category | None = None
+    job_id: str | None = None
+    ordinal: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """:param rows: A ledger to apply. :param taken: The facts that it takes, by their dry runs."""
+
+    rows: tuple[FactRow, ...]
+    taken: Mapping[str, Sequence[FactRow]]
+
+
+def chosen(connection: apsw.Connection, scope: Scope, source: str, actions: Sequence[ChosenAction]) -> Choice:
+    """:param scope: What the new job may see.
+
+    :raises MemoryNotFound: If an action is about a memory that it cannot see.
+    :raises InvalidRequest: If an action lacks what it needs.
+    :raises Conflict: If a fact cannot be taken: of another source, forgotten, not decided, or taken before.
+    """
+    rows: list[FactRow] = []
+    taken: dict[str, list[FactRow]] = {}
+    for number, action in enumerate(actions, start=1):
+        origin = None if action.job_id is None else _of_dry_run(connection, action.job_id, action.ordinal, source)
+        if origin is not None and action.job_id is not None:
+            if origin in taken.get(action.job_id, ()):
+                raise Conflict(f"Fact {origin.ordinal} of job {action.job_id!r} is chosen twice; choose it once")
+            taken.setdefault(action.job_id, []).append(origin)
+        rows.append(_row(connection, scope, number, action, origin))
+    return Choice(tuple(rows), taken)
+
+
+def note_taken(connection: apsw.Connection, choice: Choice, job_id: str) -> None:
+    """Say in the dry runs which job applies what was taken from them."""
+    for dry_run, rows in choice.taken.items():
+        noted = [replace(row, outcome={**row.outcome, COMMITTED: job_id}) for row in rows]
+        extractions.save_facts(connection, dry_run, noted)
+
+
+def _of_dry_run(connection: apsw.Connection, job_id: str, ordinal: int | None, source: str) -> FactRow:
+    found = extractions.find(connection, job_id)
+    row = next((one for one in extractions.facts(connection, job_id) if one.ordinal == ordinal), None)
+    named = f"Fact {ordinal} of job {job_id!r}"
+    if found is None or row is None:
+        raise Conflict(f"{named} is not there any more; run it again")
+    if found.source != source:
+        raise Conflict(f"{named} is of the source {found.source!r}; commit it there")
+    if found.phase is not Phase.DECIDED or row.stage is not FactStage.DECIDED:
+        raise Conflict(f"{named} does not wait for a commit; run it again")
+    if row.fact is None or row.decision is None:
+        raise Conflict(f"{named} is forgotten, since a memory that it was about was deleted; leave it out")
+    by = row.outcome.get(COMMITTED)
+    if by is not None and _stands(connection, by):
+        raise Conflict(f"{named} was committed by job {by!r}; undo that first")
+    return row
+
+
+def _stands(connection: apsw.Connection, job_id: str) -> bool:
+    """Whether a commit is under way or done, and not undone."""
+    job, found = jobs.find(connection, job_id), extractions.find(connection, job_id)
+    if job is None or found is None or found.phase is Phase.UNDONE:
+        return False
+    return job.status not in (JobStatus.FAILED, JobStatus.CANCELLED)
+
+
+def _row(
+    connection: apsw.Connection, scope: Scope, number: int, action: ChosenAction, origin: FactRow | None
+) -> FactRow:
+    was, fact = None if origin is None else origin.decision, None if origin is None else origin.fact
+    target_id = action.target_id
+    if was is not None and target_id is None and was.target is not None and action.verdict is was.verdict:
+        target_id = was.target.memory_id
+    if target_id is None and action.verdict in CHANGING:
+        raise InvalidRequest(f"Action {number} changes a memory; name it by its id")
+    if fact is None:
+        if not (action.text or "").strip() and action.verdict is not Verdict.DELETE:
+            raise InvalidRequest(f"Action {number} stores something; give its text")
+        fact = Fact(action.text or "", action.category or Category.DETAIL, OriginClass.USER)
+    elif action.text is not None and action.verdict is not Verdict.UPDATE:
+        fact = replace(fact, text=action.text)
+    decision = Decision(
+        action.verdict,
+        DecidedBy.RULE,
+        CHOSEN,
+        None if target_id is None else _seen(connection, scope, target_id, was),
+        (action.text or (None if was is None else was.text)) if action.verdict is Verdict.UPDATE else None,
+    )
+    if was is not None and (was.verdict, was.target, was.text) == (decision.verdict, decision.target, decision.text):
+        decision = was
+    related = {} if origin is None or RELATED not in origin.outcome else {RELATED: origin.outcome[RELATED]}
+    return FactRow(number, FactStage.DECIDED, fact, decision, related)
+
+
+def _seen(connection: apsw.Connection, scope: Scope, memory_id: int, was: Decision | None) -> Seen:
+    """A memory as the dry run saw it, if it did; else as it is."""
+    shown: Iterable[Seen] = () if was is None else (*((was.target,) if was.target else ()), *was.candidates)
+    known = next((one for one in shown if one.memory_id == memory_id), None)
+    if known is not None:
+        return known
+    namespace = reads.namespace_named(connection, scope.namespace, scope.sources)
+    versions = {} if namespace is None else extractions.versions(connection, namespace, [memory_id])
+    if memory_id not in versions:
+        raise MemoryNotFound(memory_id)
+    return Seen(memory_id, versions[memory_id])

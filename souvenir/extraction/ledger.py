@@ -1,0 +1,152 @@
+"""What can be done with a finished extraction: approve, commit what was chosen of it, undo, run again, compare.
+
+Who may see the job and write to its source may do these. Each is one transaction; what takes long is a job of the lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import apsw
+
+from memory_engine import MemoryEngine
+from souvenir.decisions import FactRow, Phase
+from souvenir.errors import Conflict, JobNotFound, NothingToDo
+from souvenir.extraction.applying import APPROVAL_REQUIRED
+from souvenir.extraction.choosing import ChosenAction, chosen, note_taken
+from souvenir.extraction.comparing import Difference, compared
+from souvenir.extraction.effects import APPROVED, approval_of
+from souvenir.extraction.guidance import Guidance
+from souvenir.extraction.reach import reach_of, serial_key
+from souvenir.extraction.results import DRY_RUN, GUIDANCE, LLM, MODE
+from souvenir.extraction.undoing import Undone, undo
+from souvenir.jobs.worker import Jobs
+from souvenir.settings import Settings
+from souvenir.store import extractions
+from souvenir.store.extractions import Extraction
+from souvenir.store.jobs import EXTRACT, Job
+from souvenir.store.profiles import profile_for
+from souvenir.types import Scope
+
+MODEL, RERUN_OF = "model", "rerun_of"
+"""Keys of options: the model that is asked, if not that of the settings, and the job whose transcript is read."""
+
+COMMIT = "commit"
+"""The context of a job that applies what somebody chose."""
+
+
+class Ledger:
+    """Safe to call from any thread. `all_actors` says whether jobs of others in the namespace may be meant.
+
+    Every verb raises `JobNotFound` where the scope may not know of the job, `SourceForbidden` where it may not write.
+    """
+
+    def __init__(self, engine: MemoryEngine, settings: Settings, jobs: Jobs) -> None:
+        """:param jobs: The lane of extractions."""
+        self._engine = engine
+        self._settings = settings
+        self._jobs = jobs
+
+    def approve(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
+        """Let a job go on that waits since it would remove much. It holds for the decisions as they are now.
+
+        :raises Conflict: If it does not wait for an approval.
+        """
+
+        def beside(connection: apsw.Connection, job: Job) -> None:
+            found = _found(connection, scope, job_id)
+            if found.phase is not Phase.DECIDED or (job.result or {}).get("approval") != APPROVAL_REQUIRED:
+                raise Conflict(f"Job {job_id!r} does not wait for an approval; look at GET /memory/extract/{job_id}")
+            approved = [list(approval_of(row)) for row in extractions.facts(connection, job_id)]
+            extractions.set_options(connection, job_id, {**found.options, APPROVED: approved})
+
+        return self._jobs.reopen(scope, job_id, beside, all_actors=all_actors)
+
+    def commit(self, scope: Scope, actions: Sequence[ChosenAction], source: str, *, all_actors: bool = False) -> Job:
+        """Queue a job that applies these.
+
+        :raises NothingToDo: If there are none.
+        :raises MemoryNotFound: If one is about a memory that is not in the source.
+        :raises InvalidRequest: If one lacks what it needs.
+        :raises Conflict: If one comes from a dry run that it cannot be taken from any more.
+        :raises Overloaded: If too many jobs wait.
+        """
+        if not actions:
+            raise NothingToDo("Nothing was chosen; name the actions that shall be done")
+        for dry_run in {action.job_id for action in actions if action.job_id is not None}:
+            self._jobs.get(scope, dry_run, all_actors=all_actors)
+        with self._engine.namespace(scope) as (connection, namespace):
+            guidance = Guidance.of(self._settings, profile_for(connection, namespace, source), COMMIT)
+        options = {DRY_RUN: False, MODE: LLM, GUIDANCE: guidance.to_json()}
+        row = Extraction("", scope.namespace, source, COMMIT, 0, None, None, options, Phase.DECIDED)
+        reach = reach_of(scope, row)
+
+        def beside(connection: apsw.Connection, job_id: str) -> None:
+            choice = chosen(connection, reach, source, actions)
+            extractions.insert(connection, replace(row, job_id=job_id))
+            extractions.save_facts(connection, job_id, choice.rows)
+            note_taken(connection, choice, job_id)
+
+        return self._jobs.submit(EXTRACT, scope, {}, serial_key=serial_key(scope.namespace, source), beside=beside)
+
+    def undo(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Undone:
+        """Take back what a job applied, to the byte.
+
+        :raises Conflict: If it is not finished, applied nothing, or was undone before.
+        :raises UndoBlocked: If something newer stands on what it wrote.
+        """
+        return undo(self._engine, self._jobs, scope, job_id, all_actors=all_actors)
+
+    def rerun(self, scope: Scope, job_id: str, *, model: str | None = None, all_actors: bool = False) -> Job:
+        """Queue a dry run over the transcript of a finished job.
+
+        :param model: The provider's name of the model to ask; None: that of the settings.
+        :raises Conflict: If the job is not finished, or its transcript is forgotten.
+        :raises Overloaded: If too many jobs wait.
+        """
+        job = self._jobs.get(scope, job_id, all_actors=all_actors)
+        if not job.finished:
+            raise Conflict(f"Job {job_id!r} is {job.status}; run it again when it is finished")
+
+        def beside(connection: apsw.Connection, rerun_id: str) -> None:
+            found = _found(connection, scope, job_id)
+            if found.transcript is None:
+                raise Conflict(f"The transcript of job {job_id!r} is not kept any more; send it again")
+            kept = {key: value for key, value in found.options.items() if key not in (APPROVED, MODEL)}
+            named = {} if model is None else {MODEL: model, MODE: LLM}
+            options = {**kept, **named, DRY_RUN: True, RERUN_OF: job_id}
+            extractions.insert(
+                connection, replace(found, job_id=rerun_id, options=options, phase=Phase.PROPOSING, calls=())
+            )
+
+        with self._engine.namespace(scope) as (connection, _):
+            source = _found(connection, scope, job_id).source
+        return self._jobs.submit(EXTRACT, scope, {}, serial_key=serial_key(scope.namespace, source), beside=beside)
+
+    def diff(self, scope: Scope, job_id: str, other_id: str, *, all_actors: bool = False) -> Difference:
+        """What two finished jobs made of one transcript.
+
+        :raises Conflict: If one of them is not finished.
+        """
+        ledgers: list[Sequence[FactRow]] = []
+        for one in (job_id, other_id):
+            job = self._jobs.get(scope, one, all_actors=all_actors)
+            if not job.finished:
+                raise Conflict(f"Job {one!r} is {job.status}; compare them when both are finished")
+            with self._engine.namespace(scope) as (connection, _):
+                _found(connection, scope, one)
+                ledgers.append(extractions.facts(connection, one))
+        return compared(self._engine, *ledgers)
+
+
+def _found(connection: apsw.Connection, scope: Scope, job_id: str) -> Extraction:
+    """:raises JobNotFound: If the job is no extraction.
+
+    :raises SourceForbidden: If the scope may not write to its source.
+    """
+    found = extractions.find(connection, job_id)
+    if found is None:
+        raise JobNotFound(job_id)
+    reach_of(scope, found)
+    return found
