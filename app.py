@@ -38,6 +38,7 @@ from souvenir.api import (
     docs,
     duplicates,
     erasing,
+    extraction,
     figures,
     health,
     history,
@@ -84,7 +85,7 @@ ROUTES = (
     *(health, search, writes, replacing, conflicts, reads, history, links, deletes, duplicates),
     *(agents, agent_search, users, agent_export, messages, sessions, removals),
     *(blocks, context, tiers, windows, privacy, erasing),
-    *(profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),
+    *(extraction, profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),
 )
 
 DESCRIPTION = (

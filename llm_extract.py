@@ -29,18 +29,19 @@ from souvenir.extraction.effects import FALLBACK_ADD
 from souvenir.extraction.guidance import Guidance
 from souvenir.extraction.ledger import MODEL, Ledger
 from souvenir.extraction.proposing import OVERLAP_TURNS, WINDOW_CHARS, Source, propose, propose_without_model
-from souvenir.extraction.reach import reach_of, serial_key
+from souvenir.extraction.reach import NO_SOURCE, reach_of, serial_key
 from souvenir.extraction.results import DEBUG, DRY_RUN, GUIDANCE, LLM, MODE
 from souvenir.extraction.settling import settled
 from souvenir.extraction.transcript import read_transcript
 from souvenir.extraction.windows import windows
 from souvenir.jobs.running import PASSING, JobCancelled, RunningJob
-from souvenir.jobs.worker import Jobs
+from souvenir.jobs.worker import Jobs, Within
 from souvenir.settings import Settings
 from souvenir.store import extractions
 from souvenir.store.extractions import Extraction as Row
 from souvenir.store.jobs import EXTRACT, Job
 from souvenir.store.profiles import profile_for
+from souvenir.store.transaction import require_writable
 from souvenir.types import JsonObject, Scope
 
 RETRY_AFTER_S = 15
@@ -117,19 +118,32 @@ class Extraction:
         """Whether transcripts are taken."""
         return self._provider is not None or self._settings.extract_fallback_add
 
-    def submit(self, scope: Scope, request: ExtractionRequest) -> Job:
+    def get(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> tuple[Job, Row]:
+        """:param all_actors: Whether extractions of others in the namespace may be seen.
+
+        :raises JobNotFound: If there is none of that id that the scope may see.
+        """
+        job = self.jobs.get(scope, job_id, all_actors=all_actors)
+        if job.kind != EXTRACT:
+            raise JobNotFound(job_id)
+        return job, self._read(job.namespace, job_id)[0]
+
+    def submit(self, scope: Scope, request: ExtractionRequest, *, within: Within | None = None) -> Job:
         """Take a transcript to learn from.
 
-        :raises ExtractionNotConfigured: If there is nothing that could do it.
+        :param within: As `Jobs.submit` has it.
+
         :raises KeyNotUsable: If the caller sees some sources only, and names none.
         :raises SourceForbidden: If the caller may not write to the source.
+        :raises ExtractionNotConfigured: If there is nothing that could do it.
         :raises Conflict: If the source's profile switches it off.
         :raises ExtractQueueFull: If too many wait.
         """
-        if not self.enabled:
-            raise ExtractionNotConfigured
         if scope.sources is not None and not request.source:
             raise KeyNotUsable("source is required for scoped keys")
+        require_writable(scope, request.source or NO_SOURCE)
+        if not self.enabled:
+            raise ExtractionNotConfigured
         with self._engine.namespace(scope) as (connection, namespace):
             profile = profile_for(connection, namespace, request.source)
         profile.require_enabled()
@@ -153,13 +167,13 @@ class Extraction:
                 options,
             )
 
-        reach_of(scope, row(""))
         return self.jobs.submit(
             EXTRACT,
             scope,
             {},
             serial_key=serial_key(scope.namespace, request.source),
             beside=lambda connection, job_id: extractions.insert(connection, row(job_id)),
+            within=within,
         )
 
     def result_of(self, job: Job) -> JsonObject | None:

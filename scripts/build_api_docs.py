@@ -32,6 +32,7 @@ TAGS = {
     "delete": "Forgetting",
     "duplicates": "Duplicates",
     "conflicts": "Contradictions",
+    "extraction": "Extraction",
     "extraction_profiles": "Extraction profiles",
     "transfer": "Moving data",
     "jobs": "Jobs",
@@ -128,8 +129,9 @@ def _operation(document: Json, name: str, operation: Json) -> Iterator[str]:
         yield from _table("parameter", map(_parameter_row, named))
     if "requestBody" in operation:
         yield from _message(document, "Body", operation["requestBody"])
-    yield from _message(document, "Answer", operation["responses"]["200"])
-    errors = [status for status in operation["responses"] if status in {"400", "404", "409", "412"}]
+    done = min(status for status in operation["responses"] if status < "300")
+    yield from _message(document, "Answer" if done == "200" else f"Answer ({done})", operation["responses"][done])
+    errors = [status for status in operation["responses"] if status in {"400", "404", "409", "412", "501"}]
     if errors:
         yield f"It can fail with {', '.join(errors)}."
 

@@ -95,6 +95,7 @@ _DESCRIPTIONS: Mapping[int, str] = {
     421: "The service is not known by the name in the Host header.",
     429: "Too many requests wait, or too many wrong keys were sent; Retry-After says when to come back.",
     500: "A fault of the service; the log holds its cause under the request id.",
+    501: "No EXTRACT_PROVIDER is set.",
     503: "The service cannot do this now: it starts, closes, or has lost a part.",
 }
 _ALWAYS = (401, 403, 408, 413, 421, 422, 429, 500, 503)

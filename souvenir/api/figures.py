@@ -12,6 +12,7 @@ from souvenir.api.caller import Admin, Engine, service_of
 from souvenir.api.counters import SAMPLES_KEPT, RequestCounters, RouteFigures, Sample
 from souvenir.api.errors import error_responses
 from souvenir.api.exposition import EXPOSITION_TYPES, exposition
+from souvenir.api.extraction_models import ExtractFigures
 from souvenir.api.fields import wire_time
 from souvenir.api.json_route import router
 from souvenir.api.service import Service
@@ -21,7 +22,6 @@ from souvenir.types import Scope, Stats
 routes = router("figures")
 
 NOT_YET: dict[str, Any] = {
-    "extract": {"queue_depth": 0, "queue_max": 0, "queue_remaining": 0, "workers": 0, "jobs_tracked": 0},
     "embedder_reload": {"reload_count": 0, "failure_count": 0},
     "promotion": {"promoted_count": 0},
 }
@@ -154,6 +154,13 @@ class MetricsResponse(BaseModel):
                         },
                         "process": {"rss_kb": 214016, "max_rss_kb": 220160},
                     },
+                    "extract": {
+                        "queue_depth": 0,
+                        "queue_max": 32,
+                        "queue_remaining": 32,
+                        "workers": 2,
+                        "jobs_tracked": 12,
+                    },
                     **NOT_YET,
                 }
             ]
@@ -164,7 +171,7 @@ class MetricsResponse(BaseModel):
     requests: RequestMetrics
     routes: dict[str, RouteMetrics] = Field(description="By method and template, such as `GET /memory/{memory_id}`.")
     memory: MemoryMetrics
-    extract: dict[str, int] = Field(description="All 0: nothing is extracted yet.")
+    extract: ExtractFigures
     embedder_reload: dict[str, int] = Field(description="All 0: the model stays loaded.")
     promotion: dict[str, int] = Field(description="All 0: nothing is promoted yet.")
 
@@ -219,6 +226,7 @@ def _metrics_of(service: Service, scope: Scope) -> MetricsResponse:
         memory=MemoryMetrics(
             current_total=total, trend=trend, process=ProcessMemory(rss_kb=resident_kb(), max_rss_kb=peak_kb())
         ),
+        extract=ExtractFigures.of(service.extraction.jobs.figures),
         **NOT_YET,
     )
 

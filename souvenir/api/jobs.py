@@ -35,7 +35,7 @@ _EXAMPLE: JsonDict = {
 }
 
 _Kind = Annotated[str, StringConstraints(max_length=100), Clean]
-_JobId = Annotated[
+JobId = Annotated[
     str, StringConstraints(min_length=1, max_length=100), Clean, Path(description="The id that the job was given.")
 ]
 
@@ -97,7 +97,7 @@ async def _sees_all_actors(request: Request, scope: Reader) -> bool:
 
 
 _Jobs = Annotated[Jobs, Depends(_jobs_of)]
-_AllActors = Annotated[bool, Depends(_sees_all_actors)]
+AllActors = Annotated[bool, Depends(_sees_all_actors)]
 """Whether the caller sees the jobs of others in the namespace: an admin of all of it does."""
 
 
@@ -105,7 +105,7 @@ _AllActors = Annotated[bool, Depends(_sees_all_actors)]
 def list_jobs(
     scope: Reader,
     jobs: _Jobs,
-    all_actors: _AllActors,
+    all_actors: AllActors,
     status: Annotated[JobStatus | None, Query(description="Only those of this status.")] = None,
     kind: Annotated[_Kind | None, Query(description="Only those of this kind, such as `deduplicate`.")] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="At most so many.")] = 50,
@@ -118,12 +118,12 @@ def list_jobs(
 
 
 @routes.get("/jobs/{job_id}", summary="Look at a job", responses=error_responses(404))
-def get_job(job_id: _JobId, scope: Reader, jobs: _Jobs, all_actors: _AllActors) -> JobRecord:
+def get_job(job_id: JobId, scope: Reader, jobs: _Jobs, all_actors: AllActors) -> JobRecord:
     """Say how far a job is, and what came of it."""
     return JobRecord.of(jobs.get(scope, job_id, all_actors=all_actors))
 
 
 @routes.post("/jobs/{job_id}/cancel", summary="Cancel a job", responses=error_responses(404, 409))
-def cancel_job(job_id: _JobId, scope: Writer, jobs: _Jobs, all_actors: _AllActors) -> JobRecord:
+def cancel_job(job_id: JobId, scope: Writer, jobs: _Jobs, all_actors: AllActors) -> JobRecord:
     """End a job that waits at once, and one that runs at its next checkpoint; what it did until then stays."""
     return JobRecord.of(jobs.cancel(scope, job_id, all_actors=all_actors))

@@ -75,16 +75,19 @@ class LongWork:
 
         :raises JobFailed: If it failed within that time. :raises Conflict: If it was cancelled.
         """
-        job = self._jobs.submit(kind, scope, parameters, job_id=job_id)
-        if self._waiting.acquire(blocking=False):
-            try:
-                job = self._jobs.wait(job.id, time_left(wait_s + ANSWER_S) - ANSWER_S)
-            finally:
-                self._waiting.release()
-        return _result_of(job)
+        return result_of(self.waited(self._jobs.submit(kind, scope, parameters, job_id=job_id), wait_s))
+
+    def waited(self, job: Job, wait_s: float) -> Job:
+        """A job of these as it is when it is finished, or as it stands after that time, or when too many wait."""
+        if not self._waiting.acquire(blocking=False):
+            return job
+        try:
+            return self._jobs.wait(job.id, time_left(wait_s + ANSWER_S) - ANSWER_S)
+        finally:
+            self._waiting.release()
 
 
-def _result_of(job: Job) -> JsonObject | JSONResponse:
+def result_of(job: Job) -> JsonObject | JSONResponse:
     match job.status:
         case JobStatus.COMPLETED:
             return job.result or {}

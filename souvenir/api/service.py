@@ -96,6 +96,7 @@ class Service:
     tending: TendingParts
     provider: LLMProvider | None
     extraction: Extraction
+    extraction_work: LongWork
     loading: Thread | None = None
     closing: Event = field(default_factory=Event)
 
@@ -168,6 +169,7 @@ class Service:
             tending=tending,
             provider=provider,
             extraction=extraction,
+            extraction_work=LongWork(extraction.jobs),
         )
         service.removals.start()
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)

@@ -100,6 +100,14 @@ class MessageSearch:
     time: TimeUse | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedMessage:
+    """A message that can be stored at once."""
+
+    draft: MessageDraft
+    passages: Sequence[PreparedPassage]
+
+
 class Conversations:
     """The messages of one engine's agents. Safe to use from any thread.
 
@@ -125,20 +133,33 @@ class Conversations:
         before = None if once is None else self._made_before(scope, once)
         if before is not None:
             return before
-        drafts = self._screened(scope, drafts)
-        prepared = self._engine.prepare([one.content for one in drafts], spoken_by=[one.spoken_by for one in drafts])
+        prepared = self.prepared(scope, drafts)
 
         def work(tx: Transaction) -> Sequence[Message]:
             agent = ensured(tx)
             return do_once(
                 tx,
                 once,
-                lambda: [self._insert(tx, agent, *one) for one in zip(drafts, prepared, strict=True)],
+                lambda: self.insert(tx, prepared),
                 ids=lambda made: [one.uid for one in made],
                 again=lambda uids: _present(tx.connection, agent, uids),
             )
 
         return self._engine.write(scope, work)
+
+    def prepared(self, scope: Scope, drafts: Sequence[MessageDraft]) -> Sequence[PreparedMessage]:
+        """Messages as the agent's policy lets them in, and embedded: what `insert` stores."""
+        drafts = self._screened(scope, drafts)
+        passages = self._engine.prepare([one.content for one in drafts], spoken_by=[one.spoken_by for one in drafts])
+        return [PreparedMessage(*one) for one in zip(drafts, passages, strict=True)]
+
+    def insert(self, tx: Transaction, prepared: Sequence[PreparedMessage]) -> Sequence[Message]:
+        """What `add` does, in a transaction of the caller, who writes other things with it.
+
+        :raises SessionEnded: If one is for a session that has ended.
+        """
+        agent = ensured(tx)
+        return [self._insert(tx, agent, one.draft, one.passages) for one in prepared]
 
     @traced(MemoryOperation.CREATE, records=len)
     def append(

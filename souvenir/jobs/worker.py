@@ -35,6 +35,9 @@ from souvenir.types import JsonObject, Scope
 
 T = TypeVar("T")
 
+Within = Callable[[Callable[[apsw.Connection], Job]], Job]
+"""Runs what queues a job in a transaction, and returns the job that this made, or the one that was made before."""
+
 CLOSE_TIMEOUT_S = 10.0
 """That closing waits for the next checkpoint of the job that runs; what it did not save it does again."""
 
@@ -134,11 +137,13 @@ class Jobs:
         job_id: str | None = None,
         serial_key: str | None = None,
         beside: Callable[[apsw.Connection, str], None] | None = None,
+        within: Within | None = None,
     ) -> Job:
         """Queue a job.
 
         :param serial_key: Jobs of the kind that have the same one run one after another.
         :param beside: Writes what belongs to the job, whose id it is given, in the same transaction.
+        :param within: Queues it in a transaction of its own choice, beside other writes; without it, in one by itself.
         :raises Overloaded: If too many wait.
         """
         chosen = job_id or uuid.uuid4().hex
@@ -151,7 +156,7 @@ class Jobs:
                 beside(connection, chosen)
             return job
 
-        job = self._engine.write_rows(work)
+        job = (within or self._engine.write_rows)(work)
         log.info("job_submitted", job_id=job.id, kind=kind)
         self._tell_change()
         return job

@@ -19,6 +19,10 @@ _COLUMNS = (
 )
 
 
+KEY_ACTOR = "key:"
+"""What the name of somebody who acts with a key begins with."""
+
+
 @dataclass(frozen=True, slots=True)
 class ApiKey:
     """Who may ask, and for what.
@@ -44,7 +48,7 @@ class ApiKey:
     @property
     def actor(self) -> str:
         """What history and jobs name as the one who acted with it."""
-        return f"key:{self.id}"
+        return f"{KEY_ACTOR}{self.id}"
 
 
 @dataclass(frozen=True, slots=True)

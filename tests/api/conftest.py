@@ -62,7 +62,10 @@ def shared_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClie
     """An open service for requests that change nothing, or that nobody reads back."""
     data_dir = tmp_path_factory.mktemp("shared")
     with TestClient(
-        create_app(Settings(data_dir=data_dir, auth_rate_limit=10**6), FakeEmbedder(), fake_of), base_url=BASE_URL
+        create_app(
+            Settings(data_dir=data_dir, auth_rate_limit=10**6, extract_fallback_add=True), FakeEmbedder(), fake_of
+        ),
+        base_url=BASE_URL,
     ) as client:
         yield client
 

@@ -128,6 +128,7 @@ SEEN_FROM_INSIDE: Mapping[str, Expected] = {
     "POST /memory/delete-by-source": (200, says(count=SEEDED, would_delete=list(range(1, SEEDED + 1)))),
     "POST /memory/delete-by-prefix": (200, says(count=SEEDED)),
     "DELETE /memories": (200, says(count=0)),
+    "POST /memory/extract": (501, says(code="extraction_not_configured")),
 }
 
 SEEN_FROM_OUTSIDE: Mapping[str, Expected] = {
@@ -156,6 +157,7 @@ SEEN_FROM_OUTSIDE: Mapping[str, Expected] = {
     "POST /memory/delete-by-source": (200, says(count=0, would_delete=[])),
     "POST /memory/delete-by-prefix": (200, says(count=0, would_delete=[])),
     "DELETE /memories": (200, says(count=0)),
+    "POST /memory/extract": FORBIDDEN_SOURCE,
 }
 
 FOR_WRITERS = [operation for operation in GUARDED if NEEDED[str(operation)] is not Role.ADMIN]
