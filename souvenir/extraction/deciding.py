@@ -125,9 +125,9 @@ def _decide(
         return shortened(policy.text(text), guidance.max_fact_chars) if text else None
 
     decided: list[FactRow] = []
+    by_ordinal = {row.ordinal: row for row in rows}
     for number, ordinal in numbers.items():
-        [row] = [one for one in rows if one.ordinal == ordinal]
-        fault = read.fault_of(number)
+        row, fault = by_ordinal[ordinal], read.fault_of(number)
         if fault is not None:
             decided.append(replace(row, stage=FactStage.PROPOSED, decision=None, outcome={**row.outcome, FAULT: fault}))
             continue
@@ -135,8 +135,10 @@ def _decide(
         made = _decision(item, text_of(item), shown, ordinal, question, asked.model)
         made = replace(made, reason=shortened(policy.text(made.reason), MAX_REASON_CHARS))
         decided.append(replace(row, stage=FactStage.DECIDED, decision=made, outcome=_without_fault(row.outcome)))
-    faults = [*asked.call.get("faults", ()), *read.stray]
-    return Step(tuple(decided), ({**asked.call, **({"faults": faults} if faults else {})},))
+    faulty = [f"fact {row.ordinal}: {row.outcome[FAULT]}" for row in decided if row.stage is FactStage.PROPOSED]
+    faults = [*asked.call.get("faults", ()), *read.stray, *faulty]
+    call = {**asked.call, "decided": len(decided) - len(faulty), **({"faults": faults} if faults else {})}
+    return Step(tuple(decided), (call,))
 
 
 def _decision(

@@ -147,7 +147,7 @@ def _step(row: FactRow, fact: Fact, decision: Decision, world: World, changed: M
         return step(Verdict.CONFLICT if is_living else Verdict.ADD, Reason.CHANGED_MEANWHILE)
     if memory is None or memory.archived:
         return step(None if deletes else Verdict.ADD, Reason.NOT_LIVING)
-    if decision.verdict is not Verdict.CONFLICT and not _may_change(fact, memory):
+    if decision.verdict is not Verdict.CONFLICT and not may_change(fact, memory):
         return step(None if deletes else Verdict.CONFLICT, Reason.PROTECTED)
     return step(decision.verdict)
 
@@ -159,7 +159,8 @@ def _is_stale(row: FactRow, world: World) -> bool:
     return world.versions.get(decision.target.memory_id) != decision.target.version
 
 
-def _may_change(fact: Fact, memory: Memory) -> bool:
+def may_change(fact: Fact, memory: Memory) -> bool:
+    """Whether a fact may take a memory's place or remove it: not of one that is pinned, protected or more trusted."""
     is_protected = memory.pinned or bool(memory.metadata.get(PROTECTED))
     return not is_protected and fact.origin_class.trust >= memory.origin_class.trust
 

@@ -1,6 +1,6 @@
 """What a decision comes to: what is known is not added again, and what is added is linked to what is near.
 
-Which memories may be changed at all is said in `souvenir.extraction.guards`.
+Which memories may be changed at all is said, and held, in `souvenir.extraction.guards`.
 
 No model is asked. Whatever it overrules is said in the decision, with who overruled it.
 """
@@ -15,7 +15,9 @@ import numpy as np
 from memory_engine import MemoryEngine
 from souvenir.decisions import DecidedBy, Decision, Fact, FactRow, FactStage, Seen, Verdict
 from souvenir.extraction.effects import MAX_RELATED, RELATED
+from souvenir.extraction.guards import may_change
 from souvenir.extraction.nearness import cosine, figures, unit_vectors, words_key
+from souvenir.extraction.outcomes import skipped
 from souvenir.passages import PreparedPassage
 from souvenir.store import duplicates, extractions
 from souvenir.types import FloatVector, Memory, Scope
@@ -71,7 +73,14 @@ class _Case:
         if self.stores and words_key(self.text) == words_key(memory.text):
             reason = f"The memory says the same; {verdict.value} was asked for"
             return self.with_decision(replace(self.decision, verdict=Verdict.NOOP, by=DecidedBy.RULE, reason=reason))
-        return self
+        if verdict not in _CHANGES or may_change(self.fact, memory):
+            return self
+        # Told here already, so that a dry run shows what would be done; it is held when the decision is applied.
+        ruled = replace(self.decision, by=DecidedBy.RULE, reason=f"{self.decision.reason} (The memory is protected)")
+        if verdict is Verdict.UPDATE:
+            return self.with_decision(replace(ruled, verdict=Verdict.CONFLICT, text=None))
+        case, outcome = self.with_decision(ruled), skipped("protected", old_id=memory.id)
+        return replace(case, row=replace(case.row, stage=FactStage.SKIPPED, outcome=outcome))
 
 
 class _Novelty:

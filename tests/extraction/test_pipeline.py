@@ -197,8 +197,12 @@ def test_a_pinned_memory_stays_and_what_contradicts_it_stands_beside_it(
     pinned = stored(engine, "Alice lives in Porto", pinned=True)
     result = extracted(open_extraction(model(decide=about("UPDATE"))), "user: Alice lives in Lisbon")
     assert [(one["action"], one["conflicts_with"]) for one in result["actions"]] == [("conflict", pinned)]
-    deleted = extracted(open_extraction(model(decide=about("DELETE"))), "user: Alice lives nowhere in Porto")
-    assert deleted["actions"][0]["action"] in ("skipped", "delete")
+    said = "user: There is no Porto any more"
+    for dry_run in (True, False):
+        deleted = extracted(open_extraction(model(decide=about("DELETE"))), said, dry_run=dry_run)
+        assert [(one["action"], one["reason"], one["old_id"]) for one in deleted["actions"]] == [
+            ("skipped", "protected", pinned)
+        ]
     assert engine.get(ANN, [pinned])[pinned].archived is False
 
 
