@@ -31,7 +31,7 @@ from souvenir.moments import utc_now
 from souvenir.notes import without_notes
 from souvenir.observation.instruments import Instruments, Stage
 from souvenir.observation.tracing import MemoryOperation, traced
-from souvenir.passages import PreparedPassage, SpokenBy
+from souvenir.passages import PreparedPassage, SpokenBy, Standing
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.search.duplicates import same_words
 from souvenir.search.profiles import PROFILES, Profiles
@@ -372,9 +372,6 @@ class MemoryEngine:
         """
         return replace(self._searching.search(scope, self._screened(scope, query)), query=query.text)
 
-    def search_many(self, scope: Scope, queries: Sequence[SearchQuery]) -> Sequence[SearchResult]:
-        return [self.search(scope, query) for query in queries]
-
     def stats(self, scope: Scope) -> Stats:
         """Of a scope that does not see all: what it can count, and neither times nor size of the whole."""
         return stats_of(self._database, self.models.serving, scope)
@@ -451,13 +448,20 @@ class MemoryEngine:
             return self.models.prepare(texts, spoken_by)
 
     def recall(
-        self, scope: Scope, kind: PassageKind, query: SearchQuery, *, owner_ids: Sequence[int] | None = None
+        self,
+        scope: Scope,
+        kind: PassageKind,
+        query: SearchQuery,
+        *,
+        owner_ids: Sequence[int] | None = None,
+        standing: Standing | None = None,
     ) -> Found | None:
         """Rank the owners of one kind for a query; None in a namespace that was never written to.
 
         :param owner_ids: The owners that may be found, if filters outside of the index chose them.
+        :param standing: What stood at the moment that is searched; None: the present.
         """
-        return self._searching.recall(scope, kind, self._screened(scope, query), owner_ids)
+        return self._searching.recall(scope, kind, self._screened(scope, query), owner_ids, standing)
 
     def write(self, scope: Scope, work: Callable[[Transaction], T]) -> T:
         """Run `work` in one durable transaction; the indexes know it when this returns.

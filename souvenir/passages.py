@@ -199,6 +199,22 @@ class PreparedPassage:
 
 
 @dataclass(frozen=True, slots=True)
+class FormerText:
+    """What an owner said at a moment that is over, where its passages say something else now."""
+
+    owner: PassageOwner
+    passages: Sequence[PreparedPassage]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What of one kind stood at a moment: the ids of the owners that say the same now, and the others as they were."""
+
+    unchanged: Sequence[int]
+    former: Sequence[FormerText]
+
+
+@dataclass(frozen=True, slots=True)
 class PassageAdded:
     passage: Passage
     vector: FloatVector

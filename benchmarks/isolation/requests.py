@@ -173,7 +173,7 @@ class Requests:
             return self._me.agent if self._dice.random() < 0.85 else self._other.agent or "default"
         if name == "message_id":
             return self._dice.choice([*self._pool.uuids[-200:], "00000000-0000-4000-8000-000000000000"])
-        if name in {"since", "until", "reference_date", "document_at", "created_at"}:
+        if name in {"since", "until", "reference_date", "document_at", "created_at", "as_of"}:
             return self._dice.choice(["2001-01-01", "2025-06-01T12:00:00Z", "2100-01-01"])
         if name == "key" or name == "entity_key":
             return f"key-{self._dice.randrange(40)}"

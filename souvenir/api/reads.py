@@ -14,7 +14,6 @@ from souvenir.api.fields import AS_OF, MAX_ID, AsOf, Ids, MemoryId, OptionalSour
 from souvenir.api.json_route import router
 from souvenir.api.records import RECORD_EXAMPLE, MemoryRecord
 from souvenir.api.search_models import source_filter
-from souvenir.errors import MemoryNotFound
 from souvenir.moments import utc_now
 from souvenir.types import SourceFilter
 
@@ -65,12 +64,7 @@ def get_memory(
     as_of: Annotated[AsOf | None, Query(description=AS_OF)] = None,
 ) -> MemoryRecord:
     """Get one memory by its id, as it is or as it was at a moment."""
-    if as_of is not None:
-        return MemoryRecord.of(service.past.get(scope, memory_id, as_of), as_of)
-    found = service.engine.get(scope, [memory_id])
-    if memory_id not in found:
-        raise MemoryNotFound(memory_id)
-    return MemoryRecord.of(found[memory_id])
+    return MemoryRecord.of(service.past.get(scope, memory_id, as_of), as_of)
 
 
 @routes.post("/memory/get-batch", summary="Get many memories", responses=error_responses())

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from souvenir.api.fields import (
+    AsOf,
     Clean,
     EndMoment,
     Moment,
@@ -75,6 +76,11 @@ class SearchRequest(BaseModel):
     )
     until: EndMoment | None = Field(default=None, description="Latest; a date alone includes that whole day.")
     reference_date: Moment | None = Field(default=None, description=REFERENCE_DATE)
+    as_of: AsOf | None = Field(
+        default=None,
+        description="Search what was stored at this moment, as it was; ISO-8601, UTC without an offset. It counts as "
+        "now unless `reference_date` says otherwise.",
+    )
 
     @model_validator(mode="after")
     def _one_kind_of_source_filter(self) -> Self:
@@ -193,7 +199,9 @@ class SearchResponse(BaseModel):
     relevance: RelevanceShare
     evidence: EvidenceOfAnswer
     degraded: list[str] = Field(
-        description="What could not run: an arm (`vector`, `lexical`), the cross-encoder (`rerank`); empty if all did."
+        description="What could not run: an arm (`vector`, `lexical`), the cross-encoder (`rerank`), or with `as_of` "
+        "texts that read otherwise then (`past_texts`: there are more than 200, or they could not be embedded); empty "
+        "if all did."
     )
 
     @classmethod
@@ -229,7 +237,7 @@ class SearchBatchResponse(BaseModel):
 
 def hit_fields(request: SearchRequest, result: SearchResult) -> list[dict[str, Any]]:
     """The fields of every hit, by mode; `relative_score` is 0 where the best score says nothing."""
-    now = request.reference_date or utc_now()
+    now = request.reference_date or request.as_of or utc_now()
     ordering = [hit.score if request.hybrid else hit.parts.similarity for hit in result.hits]
     best = max(ordering, default=0.0)
     return [

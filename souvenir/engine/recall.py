@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from souvenir.deadlines import time_left
 from souvenir.engine.preparation import PassageAnalyser
 from souvenir.errors import Overloaded, SearchUnavailable
-from souvenir.index.namespace import Candidates, NamespaceIndex, Probe
+from souvenir.index.namespace import Candidates, Moment, NamespaceIndex, Probe
 from souvenir.moments import to_us
 from souvenir.observation.instruments import Instruments, Stage
 from souvenir.passages import FieldScores, PassageColumns
@@ -152,10 +152,13 @@ class Recall:
         self._slots = slots
         self._instruments = instruments
 
-    def find(self, query: SearchQuery, owner_ids: Sequence[int] | None, now: datetime) -> Found:
+    def find(
+        self, query: SearchQuery, owner_ids: Sequence[int] | None, now: datetime, moment: Moment | None = None
+    ) -> Found:
         """Rank the namespace's owners for a query.
 
         :param owner_ids: The owners that may be found, if filters outside of the index chose them.
+        :param moment: What stood at the moment that is searched; None: the present.
         :raises SearchUnavailable: If no arm can run.
         :raises Overloaded: If too many searches go before this one.
         :raises DeadlineExceeded: If nobody waits for it any more.
@@ -164,7 +167,7 @@ class Recall:
         if intent is not None:
             query, time = intent.applied_to(query)
         with self._instruments.stage(Stage.SEARCH_EMBED):
-            probe = self._probe(query, owner_ids, intent)
+            probe = replace(self._probe(query, owner_ids, intent), moment=moment)
         with self._instruments.stage(Stage.SEARCH_WAIT):
             if not self._slots.acquire(timeout=time_left(SLOT_WAIT_S)):
                 raise Overloaded("Too many searches are waiting; try again in a moment")

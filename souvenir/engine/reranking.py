@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import structlog
 
@@ -19,6 +20,8 @@ from souvenir.settings import Settings
 from souvenir.store import reads
 from souvenir.store.database import Database
 from souvenir.types import Reranker, SearchQuery
+
+NO_TEXTS: Mapping[int, str] = MappingProxyType({})
 
 log = structlog.get_logger(__name__)
 
@@ -47,14 +50,17 @@ class Reranking:
             return query
         return replace(query, top_k=max(query.top_k, self._candidate_count))
 
-    def second(self, found: Found, query: SearchQuery, namespace_id: int) -> Found:
-        """What was found for `first(query)`, in its new order, and as many as the query asks for."""
+    def second(self, found: Found, query: SearchQuery, namespace_id: int, texts: Mapping[int, str] = NO_TEXTS) -> Found:
+        """What was found for `first(query)`, in its new order, and as many as the query asks for.
+
+        :param texts: Of passages that are not stored, by id.
+        """
         if self._reranker is None or not query.hybrid:
             return found
         if not found.legible:
             return replace(found, query=query, ranked=found.ranked[: query.top_k])
         with self._instruments.stage(Stage.SEARCH_RERANK):
-            scores = self._scores(self._reranker, found, query.text, namespace_id)
+            scores = self._scores(self._reranker, found, query.text, namespace_id, texts)
         degraded = found.degraded
         if scores is None:
             self._instruments.degraded(RERANK)
@@ -62,13 +68,15 @@ class Reranking:
         ranked = found.ranked if scores is None else reranked(found.ranked, scores, query.weights)
         return replace(found, query=query, ranked=ranked[: query.top_k], degraded=degraded)
 
-    def _scores(self, reranker: Reranker, found: Found, text: str, namespace_id: int) -> Mapping[int, float] | None:
+    def _scores(
+        self, reranker: Reranker, found: Found, text: str, namespace_id: int, unstored: Mapping[int, str]
+    ) -> Mapping[int, float] | None:
         """By index in the evidence, of those that are still there; None if they cannot be had in time."""
         # Half of what the request has left at most: its answer shall come, and a batch has other searches to make.
         until = Deadline(time_left(2 * self._deadline_s) / 2)
         best = found.ranked[: self._candidate_count]
         try:
-            texts = self._texts(found, best, namespace_id)
+            texts = self._texts(found, best, namespace_id, unstored)
             read = [one.index for one in best if one.index in texts]
             scores = reranker.scores(text, [texts[index] for index in read], timeout_s=until.left_s) if read else ()
         except TimeoutError:
@@ -80,8 +88,10 @@ class Reranking:
             return None
         return dict(zip(read, scores, strict=True))
 
-    def _texts(self, found: Found, best: Sequence[Ranked], namespace_id: int) -> Mapping[int, str]:
+    def _texts(
+        self, found: Found, best: Sequence[Ranked], namespace_id: int, unstored: Mapping[int, str]
+    ) -> Mapping[int, str]:
         passage_ids = {one.index: int(found.candidates.passage_ids[one.index]) for one in best}
         with self._database.read() as connection:
-            stored = reads.passage_texts(connection, namespace_id, passage_ids.values())
+            stored = {**unstored, **reads.passage_texts(connection, namespace_id, passage_ids.values())}
         return {index: stored[passage_id] for index, passage_id in passage_ids.items() if passage_id in stored}

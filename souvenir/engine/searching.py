@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from threading import Semaphore
+
+import numpy as np
 
 from souvenir.engine.models import Models, Serving
 from souvenir.engine.preparation import PassageAnalyser
 from souvenir.engine.recall import Found, Recall
 from souvenir.engine.reranking import Reranking
+from souvenir.index.namespace import Moment
 from souvenir.index.registry import IndexKey
 from souvenir.moments import utc_now
 from souvenir.observation.instruments import Instruments, Stage
-from souvenir.passages import PreparedPassage
+from souvenir.passages import Passage, PassageAdded, PreparedPassage, Standing
 from souvenir.settings import Settings
 from souvenir.store import reads
 from souvenir.store.database import Database
@@ -51,14 +55,22 @@ class Searching:
         return self._models.using(lambda serving: self._search(serving, scope, query))
 
     def recall(
-        self, scope: Scope, kind: PassageKind, query: SearchQuery, owner_ids: Sequence[int] | None
+        self,
+        scope: Scope,
+        kind: PassageKind,
+        query: SearchQuery,
+        owner_ids: Sequence[int] | None,
+        standing: Standing | None = None,
     ) -> Found | None:
-        """The ranking of one kind's owners; None in a namespace that was never written to."""
+        """The ranking of one kind's owners; None in a namespace that was never written to.
+
+        :param standing: What stood at the moment that is searched; None: the present.
+        """
         namespace = self._namespace(scope)
         if namespace is None:
             return None
         key = IndexKey(namespace.id, kind)
-        return self._models.using(lambda serving: self._find(serving, scope, key, query, owner_ids))
+        return self._models.using(lambda serving: self._find(serving, scope, key, query, owner_ids, standing))
 
     def nearest(
         self, scope: Scope, passages: Sequence[PreparedPassage], *, include_archived: bool
@@ -93,7 +105,13 @@ class Searching:
             return found.result(reads.memories(connection, namespace, found.owner_ids))
 
     def _find(
-        self, serving: Serving, scope: Scope, key: IndexKey, query: SearchQuery, owner_ids: Sequence[int] | None
+        self,
+        serving: Serving,
+        scope: Scope,
+        key: IndexKey,
+        query: SearchQuery,
+        owner_ids: Sequence[int] | None,
+        standing: Standing | None = None,
     ) -> Found:
         recall = Recall(
             serving.registry.get(key),
@@ -104,12 +122,40 @@ class Searching:
             self._instruments,
         )
         query = replace(query, filters=_visible_to(scope, query.filters))
-        found = recall.find(self._reranking.first(query), owner_ids, query.now or utc_now())
-        return self._reranking.second(found, query, key.namespace_id)
+        former = [] if standing is None else list(_former_passages(serving, standing))
+        moment = None if standing is None else _moment(serving, standing, former)
+        found = recall.find(self._reranking.first(query), owner_ids, query.now or utc_now(), moment)
+        texts = {added.passage.id: added.passage.text for added in former}
+        return self._reranking.second(found, query, key.namespace_id, texts)
 
 
 def memories_of(namespace: reads.Namespace) -> IndexKey:
     return IndexKey(namespace.id, PassageKind.MEMORY)
+
+
+def _former_passages(serving: Serving, standing: Standing) -> Iterator[PassageAdded]:
+    """Under ids below 0, which no stored passage has."""
+    ids = count(-1, -1)
+    for text in standing.former:
+        owner = text.owner
+        for ordinal, (one, vector) in enumerate(zip(text.passages, serving.vectors_of(text.passages), strict=True)):
+            passage = Passage(
+                id=next(ids),
+                kind=owner.kind,
+                owner_id=owner.id,
+                ordinal=ordinal,
+                text=one.text,
+                profile=one.profile,
+                source=owner.source,
+                occurred_at=owner.occurred_at,
+                archived=owner.archived,
+                dated=owner.dated,
+            )
+            yield PassageAdded(passage, vector, one.chunks)
+
+
+def _moment(serving: Serving, standing: Standing, former: Sequence[PassageAdded]) -> Moment:
+    return Moment(np.array(standing.unchanged, dtype=np.int64), serving.registry.apart(former))
 
 
 def _visible_to(scope: Scope, filters: Filters = ANY) -> Filters:

@@ -17,7 +17,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -71,11 +71,14 @@ class Corpus:
 
     :param rows: Which, shape (n,); None: all.
     :param average_length: Their mean number of terms (avdl); 0 without rows.
+    :param df_elsewhere: Of a corpus that another index holds a part of: how many rows there hold a term. `count` and
+        `average_length` are then of both.
     """
 
     rows: NDArray[np.bool_] | None
     count: int
     average_length: float
+    df_elsewhere: Callable[[str], int] | None = None
 
 
 class RepairedQuery(NamedTuple):
@@ -136,7 +139,8 @@ class LexicalIndex:
     def document_frequency(self, term: str, corpus: Corpus | None = None) -> int:
         """Number of rows, of all or of the corpus, that hold the term."""
         term_id = self._term_ids.get(term)
-        return 0 if term_id is None else self._df(term_id, corpus)
+        elsewhere = 0 if corpus is None or corpus.df_elsewhere is None else corpus.df_elsewhere(term)
+        return elsewhere + (0 if term_id is None else self._df(term_id, corpus))
 
     def corpus(self, rows: NDArray[np.bool_] | None = None) -> Corpus:
         """The statistics of some rows, or of all; true until the index changes."""
@@ -208,7 +212,7 @@ class LexicalIndex:
         for term in dict.fromkeys(terms):
             df = self.document_frequency(term, corpus)
             if df:
-                rows, weights = self._weights(self._term_ids[term], scale)
+                rows, weights = self._weights(self._term_ids.get(term), scale)
                 yield TermWeights(term, idf(df, corpus), rows, weights)
 
     def score(self, terms: Sequence[str], corpus: Corpus | None = None) -> NDArray[np.float32]:
@@ -328,8 +332,10 @@ class LexicalIndex:
         rows = np.frombuffer(self._postings[term_id], np.int64) >> _TF_BITS
         return int(np.count_nonzero(corpus.rows[rows]))
 
-    def _weights(self, term_id: int, scale: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Rows of a term and its w_t there; `scale` is 1 / avdl."""
+    def _weights(self, term_id: int | None, scale: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Rows of a term and its w_t there, none of one that is known elsewhere only; `scale` is 1 / avdl."""
+        if term_id is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.float32)
         rows = np.frombuffer(self._postings[term_id], np.int64) >> _TF_BITS
         tf = (np.frombuffer(self._postings[term_id], np.int64) & MAX_TF).astype(np.float32)
         gain, floor, slope = self._by_profile.take(np.frombuffer(self._profiles, np.uint8)[rows], axis=1)
@@ -337,14 +343,14 @@ class LexicalIndex:
         return rows, tf * gain / (tf + floor + slope * relative_lengths)
 
     def _match(self, term: str, row: int, corpus: Corpus) -> TermMatch:
-        term_id = self._term_ids[term]
-        tf = self._tf(term_id, row)
+        term_id = self._term_ids.get(term)
+        tf = 0 if term_id is None else self._tf(term_id, row)
         weight = 0.0
         if tf:
             given = self._constants[Profile(self._profiles[row])]
             norm = given.k1 * (1 - given.b + given.b * self._lengths[row] / corpus.average_length)
             weight = tf * (given.k1 + 1) / (tf + norm)
-        return TermMatch(term, idf(self._df(term_id, corpus), corpus), tf, weight)
+        return TermMatch(term, idf(self.document_frequency(term, corpus), corpus), tf, weight)
 
     def _nearest(self, term: str, corpus: Corpus | None) -> str | None:
         similar = [(self._term_ids[swapped], 1.0) for swapped in _unswapped(term) if swapped in self._term_ids]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +75,21 @@ class Probe:
     explain: bool = False
     unframed: FloatVector | None = None
     fields: Callable[[PassageColumns], FieldScores] | None = None
+    moment: Moment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What stood at a moment that is over. It is searched as if one index held all of it, and nothing else.
+
+    Passages of memories that belong together lend each other words within either part only.
+
+    :param owner_ids: Owners whose passages say what they said then.
+    :param former: The other ones' passages as they were, in an index that nobody else has.
+    """
+
+    owner_ids: NDArray[np.int64]
+    former: NamespaceIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +124,35 @@ class Candidates:
     repairs: Mapping[str, str]
     complete: bool
     excluded: int
+
+    def joined(self, other: Candidates, rows_before: int) -> Candidates:
+        """With the candidates of another index, whose rows are numbered on from `rows_before`."""
+
+        def both(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
+            return np.concatenate([one, two])
+
+        def field_of(found: Candidates, name: str) -> NDArray[np.float32]:
+            return found.fields.get(name, np.zeros(len(found.rows), dtype=np.float32))
+
+        return replace(
+            self,
+            rows=both(self.rows, other.rows + rows_before),
+            passage_ids=both(self.passage_ids, other.passage_ids),
+            owner_ids=both(self.owner_ids, other.owner_ids),
+            lexical=both(self.lexical, other.lexical),
+            dense=both(self.dense, other.dense),
+            similarity=both(self.similarity, other.similarity),
+            profiles=both(self.profiles, other.profiles),
+            occurred_us=both(self.occurred_us, other.occurred_us),
+            speakers=both(self.speakers, other.speakers),
+            fields={
+                name: both(field_of(self, name), field_of(other, name))
+                for name in dict.fromkeys([*self.fields, *other.fields])
+            },
+            terms=(*self.terms, *other.terms),
+            complete=self.complete and other.complete,
+            excluded=self.excluded + other.excluded,
+        )
 
 
 class NamespaceIndex:
@@ -188,43 +233,65 @@ class NamespaceIndex:
         The words' arm ranks by everything but the cosine.
         """
         with self.lock.read():
-            allowed = self.attributes.allowed(probe.filters, probe.owner_ids)
             visible = self.attributes.visible(probe.filters.visible)
+            if probe.moment is not None:
+                return self._found_at(probe.moment, probe, visible)
             corpus = self.words.corpus(visible)
-            asked = self._asked(probe, corpus)
-            evidence = self.words.score(asked.words, corpus, self._neighbourhood(), asked.talk)
-            columns = self.attributes.columns(self.words.lengths, asked.named)
-            fields = {} if probe.fields is None else probe.fields(columns)
-            mean = self._mean(probe.filters.visible, visible)
-            centre = mean if probe.centred else np.zeros_like(mean)
-            count = probe.candidate_count
-            # Alone the words find what holds one of them; beside the other arm everything is a candidate.
-            matched = evidence.scores > 0 if probe.vector is None else None
-            found = [_top(evidence.scores, fields, [one for one in (allowed, matched) if one is not None], count)]
-            found += [self.vectors.search(one - centre, count, allowed) for one in self._dense_queries(probe)]
-            rows = _union(found, len(self))
-            dense, similarity = self._cosines(rows, probe, centre)
-            reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
-            seen = len(self) if visible is None else int(np.count_nonzero(visible))
-            return Candidates(
-                rows=rows,
-                passage_ids=self.attributes.ids[rows],
-                owner_ids=self.attributes.owners[rows],
-                lexical=evidence.scores[rows].astype(np.float64),
-                dense=dense,
-                similarity=similarity,
-                profiles=self.attributes.profiles[rows].astype(np.int64),
-                occurred_us=self.attributes.occurred[rows],
-                fields={name: values[rows] for name, values in fields.items()},
-                speakers=self.attributes.spoken_by[rows],
-                named=asked.named,
-                known=evidence.known_share,
-                rarest=idf(0, corpus),
-                terms=tuple(map(evidence.explain, rows.tolist())) if probe.explain else (),
-                repairs=asked.repairs,
-                complete=all(len(part) < count for part in found) or len(rows) == reachable,
-                excluded=seen - reachable,
-            )
+            part = _Searched(visible, corpus, self._mean(probe.filters.visible, visible), self._asked(probe, corpus))
+            return self._found(probe, part)
+
+    def _found_at(self, moment: Moment, probe: Probe, visible: NDArray[np.bool_] | None) -> Candidates:
+        former = moment.former
+        stood = np.isin(self.attributes.owners, moment.owner_ids)
+        stood = stood if visible is None else stood & visible
+        corpus, of_former = self.words.corpora_with(former.words, stood)
+        total = self.vectors.sum_of(stood) + former.vectors.sum_of(np.ones(len(former), dtype=np.bool_))
+        mean = drawn_mean(total, int(np.count_nonzero(stood)) + len(former))
+        asked = self._asked(probe, corpus)
+        here = self._found(probe, _Searched(stood, corpus, mean, asked))
+        if not len(former):
+            return here
+        talk = former.attributes.profiles == Profile.TALK
+        there = former._found(probe, _Searched(None, of_former, mean, replace(asked, talk=talk)))
+        return here.joined(there, len(self))
+
+    def _found(self, probe: Probe, part: _Searched) -> Candidates:
+        visible, corpus, asked = part.rows, part.corpus, part.asked
+        allowed = self.attributes.allowed(probe.filters, probe.owner_ids)
+        if probe.moment is not None and visible is not None:
+            allowed = visible if allowed is None else allowed & visible
+        evidence = self.words.score(asked.words, corpus, self._neighbourhood(), asked.talk)
+        columns = self.attributes.columns(self.words.lengths, asked.named)
+        fields = {} if probe.fields is None else probe.fields(columns)
+        centre = part.mean if probe.centred else np.zeros_like(part.mean)
+        count = probe.candidate_count
+        # Alone the words find what holds one of them; beside the other arm everything is a candidate.
+        matched = evidence.scores > 0 if probe.vector is None else None
+        found = [_top(evidence.scores, fields, [one for one in (allowed, matched) if one is not None], count)]
+        found += [self.vectors.search(one - centre, count, allowed) for one in self._dense_queries(probe)]
+        rows = _union(found, len(self))
+        dense, similarity = self._cosines(rows, probe, centre)
+        reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
+        seen = len(self) if visible is None else int(np.count_nonzero(visible))
+        return Candidates(
+            rows=rows,
+            passage_ids=self.attributes.ids[rows],
+            owner_ids=self.attributes.owners[rows],
+            lexical=evidence.scores[rows].astype(np.float64),
+            dense=dense,
+            similarity=similarity,
+            profiles=self.attributes.profiles[rows].astype(np.int64),
+            occurred_us=self.attributes.occurred[rows],
+            fields={name: values[rows] for name, values in fields.items()},
+            speakers=self.attributes.spoken_by[rows],
+            named=asked.named,
+            known=evidence.known_share,
+            rarest=idf(0, corpus),
+            terms=tuple(map(evidence.explain, rows.tolist())) if probe.explain else (),
+            repairs=asked.repairs,
+            complete=all(len(part) < count for part in found) or len(rows) == reachable,
+            excluded=seen - reachable,
+        )
 
     def _asked(self, probe: Probe, corpus: Corpus) -> _Asked:
         """The terms to look for, and the one speaker whom they name."""
@@ -346,6 +413,16 @@ class _Asked:
     repairs: Mapping[str, str]
     talk: NDArray[np.bool_]
     named: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """The rows that a search sees, (n,), None being all, and what is known of them together."""
+
+    rows: NDArray[np.bool_] | None
+    corpus: Corpus
+    mean: FloatVector
+    asked: _Asked
 
 
 def _top(

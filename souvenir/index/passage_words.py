@@ -162,6 +162,17 @@ class PassageWords:
         """The statistics of the chunks of some passages, or of all; true until the index changes."""
         return self.chunks.corpus(None if visible is None else visible[self._owners()])
 
+    def corpora_with(self, other: PassageWords, rows: NDArray[np.bool_]) -> tuple[Corpus, Corpus]:
+        """The statistics of some passages here and all there, as if one index held them: for here, and for there."""
+        here, there = self.corpus(rows), other.corpus()
+        count = here.count + there.count
+        length = here.count * here.average_length + there.count * there.average_length
+        average = length / count if count else 0.0
+        return (
+            Corpus(here.rows, count, average, lambda term: other.chunks.document_frequency(term, there)),
+            Corpus(there.rows, count, average, lambda term: self.chunks.document_frequency(term, here)),
+        )
+
     # --- scores ------------------------------------------------------------------------------------------------
 
     def score(self, query: WordQuery, corpus: Corpus, near: Neighbourhood | None, talk: NDArray[np.bool_]) -> Evidence:

@@ -127,6 +127,12 @@ class IndexRegistry:
         with self._lock:
             return {key: entry.index for key, entry in self._entries.items() if entry.index is not None}
 
+    def apart(self, passages: Iterable[PassageAdded]) -> NamespaceIndex:
+        """An index of passages that are in no database, for one search."""
+        index = NamespaceIndex(self._dim, self._rules, self._analyse.terms)
+        index.apply(passages, 0)
+        return index
+
     @property
     def over_budget(self) -> bool:
         indexes = self.loaded()

@@ -55,6 +55,8 @@ class VectorIndex:
 
     def sum_of(self, rows: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The sum (dim,) of the rows chosen by a mask (n,)."""
+        if rows.all():
+            return np.array(self._sum)
         chosen = np.flatnonzero(rows)
         total = np.zeros(self._dim, dtype=np.float64)
         for start in range(0, len(chosen), SUM_BLOCK_ROWS):

@@ -11,8 +11,9 @@ from datetime import datetime
 
 from memory_engine import MemoryEngine
 from souvenir.errors import MemoryNotFound
+from souvenir.past.searching import search_past
 from souvenir.store import links, past, reads
-from souvenir.types import HistoryEntry, Memory, Page, Scope, SourceFilter
+from souvenir.types import HistoryEntry, Memory, Page, Scope, SearchQuery, SearchResult, SourceFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,26 @@ class Past:
             replaced = links.links_of(connection, namespace, memory_id, link_type=reads.SUPERSEDES, incoming=False)
             return MemoryHistory(entries, False, [link.to_id for link in replaced], memory.superseded_by)
 
-    def get(self, scope: Scope, memory_id: int, at: datetime) -> Memory:
-        """:raises MemoryNotFound: If it was not stored then, or is forgotten since."""
-        with self._engine.namespace(scope) as (connection, namespace):
-            found = {} if namespace is None else past.memories_at(connection, namespace, at, [memory_id])
+    def get(self, scope: Scope, memory_id: int, at: datetime | None) -> Memory:
+        """:raises MemoryNotFound: If it is not there, or was not then, or is forgotten since."""
+        found = self.shown(scope, [memory_id], at)
         if memory_id not in found:
             raise MemoryNotFound(memory_id)
         return found[memory_id]
+
+    def shown(self, scope: Scope, ids: Sequence[int], at: datetime | None) -> dict[int, Memory]:
+        """Those of the memories that are there, or were then, by id."""
+        if at is None:
+            return self._engine.get(scope, ids)
+        with self._engine.namespace(scope) as (connection, namespace):
+            return {} if namespace is None else past.memories_at(connection, namespace, at, ids)
+
+    def search(self, scope: Scope, query: SearchQuery, at: datetime | None) -> SearchResult:
+        """The memories that answer a query best, or did at a moment.
+
+        :raises SearchUnavailable: If no arm can run.
+        """
+        return self._engine.search(scope, query) if at is None else search_past(self._engine, scope, query, at)
 
     def page(
         self,

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
 from souvenir.moments import from_us, to_us
 from souvenir.store import links, reads, transfers
 from souvenir.store.reads import Namespace, source_condition, visible_condition
-from souvenir.store.rows import MEMORY_COLUMNS, ids_parameter, memory_of
-from souvenir.types import HistoryEntry, Memory, OriginClass, SourceFilter
+from souvenir.store.rows import MEMORY_COLUMNS, ids_parameter, memory_of, same_json
+from souvenir.types import HistoryEntry, JsonObject, Memory, OriginClass, SourceFilter
 
 _LAST_ROW = "SELECT id FROM history WHERE memory_id = m.id AND at <= :at ORDER BY id DESC LIMIT 1"
 
@@ -31,35 +31,44 @@ _STOOD = f"""
 WITH changed (memory_id) AS MATERIALIZED (
     SELECT DISTINCT memory_id FROM history INDEXED BY history_by_time WHERE at > :at AND namespace_id = :namespace
 ), stood AS (
-    SELECT id, NULL AS entry, source, source AS source_now, pinned, archived, 1 AS same
+    SELECT id, source, source AS source_now, pinned, archived, metadata, 1 AS same
     FROM memories WHERE namespace_id = :namespace AND id NOT IN (SELECT memory_id FROM changed)
     UNION ALL
-    SELECT m.id, h.id, h.after ->> 'source', m.source, h.after ->> 'pinned', h.after ->> 'archived',
+    SELECT m.id, h.after ->> 'source', m.source, h.after ->> 'pinned', h.after ->> 'archived', h.after -> 'metadata',
         {_SAME} AND m.created_at = coalesce(h.after ->> 'created_at', m.created_at)
     FROM changed JOIN memories m ON m.id = changed.memory_id JOIN history h ON h.id = ({_LAST_ROW})
     WHERE h.after IS NOT NULL
 )"""
 
 
-@dataclass(frozen=True, slots=True)
-class Stood:
+class Stood(NamedTuple):
     """A memory that was stored at a moment.
 
     :param same: Whether it is searched now as it would have been then, but for being archived.
+    :param fits: Whether it had the metadata that is asked for.
     """
 
     id: int
     archived: bool
     same: bool
+    fits: bool
 
 
-def stood_at(connection: apsw.Connection, namespace: Namespace, at: datetime) -> list[Stood]:
-    """Every memory that was stored then, in the order of their ids."""
+def stood_at(connection: apsw.Connection, namespace: Namespace, at: datetime, wanted: JsonObject) -> list[Stood]:
+    """Every memory that was stored then, in the order of their ids.
+
+    :param wanted: Metadata keys, and the exact JSON values that they must have had to fit.
+    """
     where, parameters = _where(namespace, at)
-    rows: Any = connection.execute(
-        f"{_STOOD} SELECT id, archived, same FROM stood WHERE {where} ORDER BY id", parameters
-    )
-    return [Stood(id_, bool(archived), bool(same)) for id_, archived, same in rows]
+    columns = f"id, archived, same, {'metadata' if wanted else 1}"
+    rows: Any = connection.execute(f"{_STOOD} SELECT {columns} FROM stood WHERE {where} ORDER BY id", parameters)
+    if not wanted:
+        return list(map(Stood._make, rows))
+    return [Stood(id_, archived, same, _fits(json.loads(metadata), wanted)) for id_, archived, same, metadata in rows]
+
+
+def _fits(metadata: JsonObject, wanted: JsonObject) -> bool:
+    return all(name in metadata and same_json(metadata[name], value) for name, value in wanted.items())
 
 
 def ids_at(
@@ -84,8 +93,9 @@ def memories_at(
     found = _without_links(connection, namespace, at, ids)
     now = reads.memories(connection, namespace, found)
     linked = {id_: [link for link in now[id_].links if link.created_at <= at] for id_ in found}
-    newer = {id_: _superseded_by(connection, namespace, at, id_) for id_ in found if now[id_].superseded_by is not None}
-    ends = _without_links(connection, namespace, at, {link.to_id for held in linked.values() for link in held})
+    newer = {id_: _newer(connection, namespace, at, id_) for id_ in found if now[id_].superseded_by is not None}
+    others = {link.to_id for held in linked.values() for link in held}
+    ends = _without_links(connection, namespace, at, others.union(*newer.values()))
     for id_, held in linked.items():
         kept = tuple(link for link in held if link.to_id in ends)
         replaced = [link.to_id for link in kept if link.type == reads.SUPERSEDES]
@@ -94,15 +104,16 @@ def memories_at(
             found[id_],
             links=kept,
             previous_text=ends[replaced[0]].text if len(replaced) == 1 else None,
-            superseded_by=newer.get(id_),
+            superseded_by=max((one for one in newer.get(id_, ()) if one in ends), default=None),
             conflicts_with=contradicted[-1] if contradicted else None,
         )
     return found
 
 
-def _superseded_by(connection: apsw.Connection, namespace: Namespace, at: datetime, memory_id: int) -> int | None:
+def _newer(connection: apsw.Connection, namespace: Namespace, at: datetime, memory_id: int) -> list[int]:
+    """The memories that had superseded it by then."""
     found = links.links_of(connection, namespace, memory_id, link_type=reads.SUPERSEDES, incoming=True)
-    return max((one.from_id for one in found if one.to_id == memory_id and one.created_at <= at), default=None)
+    return [one.from_id for one in found if one.to_id == memory_id and one.created_at <= at]
 
 
 def history(connection: apsw.Connection, namespace: Namespace, memory_id: int) -> list[HistoryEntry] | None:

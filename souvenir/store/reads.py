@@ -244,13 +244,18 @@ def keyed_memory_id(connection: apsw.Connection, namespace_id: int, source: str,
     return None if row is None else int(row[0])
 
 
+def require_filter(namespace: Namespace, wanted: JsonObject) -> None:
+    """:raises InvalidRequest: If somebody who sees a part asks for ids that may be outside of it."""
+    if namespace.sources is not None and MERGED_FROM in wanted:
+        raise InvalidRequest(f"This key cannot filter by {MERGED_FROM}; filter by other metadata")
+
+
 def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, wanted: JsonObject) -> list[int]:
     """Ids of the memories whose metadata holds every wanted key with an equal JSON value.
 
     :raises InvalidRequest: If somebody who sees a part asks for ids that may be outside of it.
     """
-    if namespace.sources is not None and MERGED_FROM in wanted:
-        raise InvalidRequest(f"This key cannot filter by {MERGED_FROM}; filter by other metadata")
+    require_filter(namespace, wanted)
     where, parameters = _where(namespace)
     conditions = [where]
     nested = {key: value for key, value in wanted.items() if isinstance(value, Mapping | list)}

@@ -173,7 +173,7 @@ class Transaction:
             origin_class=origin_class,
             valid_to=draft.valid_to,
         )
-        self.passages.insert(_owner(memory), passages)
+        self.passages.insert(owner_of(memory), passages)
         if origin.history is None:
             self._record(action, memory.id, before=None, after=memory)
         else:
@@ -328,9 +328,9 @@ class Transaction:
         )
         if after.text != before.text:
             self.passages.delete(PassageKind.MEMORY, [after.id])
-            self.passages.insert(_owner(after), passages)
-        elif _owner(before) != _owner(after):
-            self.passages.move(_owner(after))
+            self.passages.insert(owner_of(after), passages)
+        elif owner_of(before) != owner_of(after):
+            self.passages.move(owner_of(after))
         self._record(action, after.id, before=before, after=after)
         return after
 
@@ -362,7 +362,8 @@ def require_writable(scope: Scope, source: str) -> None:
         raise SourceForbidden(source)
 
 
-def _owner(memory: Memory) -> PassageOwner:
+def owner_of(memory: Memory) -> PassageOwner:
+    """What a memory lends to its passages."""
     dated = memory.document_at is not None
     return PassageOwner(PassageKind.MEMORY, memory.id, memory.source, memory.occurred_at, memory.archived, dated)
 

@@ -111,3 +111,35 @@ def test_a_list_and_a_memory_of_the_past_are_as_they_were(client: TestClient, ad
 @pytest.mark.parametrize("path", ["/memories", "/memory/1"])
 def test_a_moment_that_cannot_be_read_is_422(client: TestClient, path: str):
     assert client.get(path, params={"as_of": "yesterday"}).status_code == 422
+
+
+def test_a_search_of_the_past_answers_as_it_was_then(client: TestClient, add: Add):
+    memory_id = add("red apple", "fruit")
+    add("blue plum", "fruit")
+    at = datetime.now(UTC).isoformat()
+    client.patch(f"/memory/{memory_id}", json={"text": "a green pear"})
+    asked = {"query": "apple", "threshold": 0.1}
+    then = {**asked, "as_of": at}
+    assert client.post("/search", json=asked).json()["count"] == 0
+    [hit] = client.post("/search", json=then).json()["results"]
+    assert (hit["id"], hit["text"], hit["confidence"]) == (memory_id, "red apple", 1.0)
+    batch = client.post("/search/batch", json={"queries": [then, asked]}).json()["results"]
+    assert [[one["text"] for one in answer["results"]] for answer in batch] == [["red apple"], []]
+    explained = client.post("/search/explain", json=then).json()
+    [shown] = explained["results"]
+    assert shown["text"] == "red apple"
+    assert sum(shown["explanation"]["parts"].values()) == pytest.approx(shown["score"], abs=1e-4)
+    assert [term["term"] for term in shown["explanation"]["terms"]] == ["appl"]
+    assert explained["explain"]["bm25_candidates"][0]["text"] == "red apple"
+    assert client.post("/search", json={**asked, "as_of": "then"}).status_code == 422
+
+
+def test_a_key_for_a_path_finds_nothing_of_what_lay_outside_then(start: Start):
+    client = start(api_key=KEY)
+    key = key_for(client, "fruit")
+    memory_id = client.post("/memory/add", json={"text": "secret apple", "source": "hr"}, headers=ADMIN).json()["id"]
+    at = datetime.now(UTC).isoformat()
+    client.patch(f"/memory/{memory_id}", json={"text": "red apple", "source": "fruit"}, headers=ADMIN)
+    body = {"query": "secret apple", "as_of": at}
+    assert client.post("/search", json=body, headers=key).json()["results"] == []
+    assert client.post("/search", json=body, headers=ADMIN).json()["count"] == 1

@@ -282,3 +282,27 @@ def test_a_reader_cannot_import_and_only_an_admin_builds(guarded: TestClient):
 
 def test_a_body_of_somebody_without_a_key_is_not_read(start: Start):
     assert start(api_key=KEY).post("/import", content=Unread()).status_code == 401
+
+
+@pytest.mark.parametrize(("said", "expected"), [(None, "tool"), ("user", "tool"), ("recalled", "recalled")])
+def test_a_smart_import_makes_no_memory_more_trusted(client: TestClient, add: Add, said: str | None, expected: str):
+    memory_id = add("the disk of the second runner is full", "ci", origin_class="tool")
+    line = {"text": "the disk of the second runner is empty", "source": "ci", "created_at": "2100-01-01"}
+    report = imported(client, ndjson(line if said is None else {**line, "origin_class": said}), strategy="smart")
+    assert report["updated"] == 1
+    record = client.get(f"/memory/{memory_id}").json()
+    assert (record["text"], record["origin_class"]) == (line["text"], expected)
+
+
+def test_an_import_brings_the_class_that_a_line_names(client: TestClient):
+    lines: list[dict[str, Any]] = [{"text": "one", "source": "a", "origin_class": "inferred"}]
+    lines += [{"text": "two", "source": "a", "custom_fields": {"origin_class": "document"}}]
+    lines += [{"text": "three", "source": "a"}, {"text": "four", "source": "a", "origin_class": "unknown"}]
+    report = imported(client, ndjson(*lines))
+    assert (report["imported"], [error["line"] for error in report["errors"]]) == (3, [4])
+    memories = client.get("/memories").json()["memories"]
+    assert [(one["text"], one["origin_class"]) for one in memories] == [
+        ("one", "inferred"),
+        ("two", "document"),
+        ("three", "user"),
+    ]

@@ -47,10 +47,10 @@ def test_each_scope_reads_its_own_and_an_admin_reads_all(engine: MemoryEngine):
         assert engine.stats(scope).passages == len(ids)
         assert list(engine.matching(scope, SourceFilter("proj", SourceMatch.PREFIX))) == ids
         assert len(search(engine, scope, "red apple")) == len(ids)
-        [many] = engine.search_many(scope, [SearchQuery("red apple", hybrid=False)])
-        assert [hit.memory.id for hit in many.hits if hit.memory.id not in ids] == []
-        assert many.candidates_considered <= len(ids)
-        assert many.filtered_by_source == 0
+        by_meaning = engine.search(scope, SearchQuery("red apple", hybrid=False))
+        assert [hit.memory.id for hit in by_meaning.hits if hit.memory.id not in ids] == []
+        assert by_meaning.candidates_considered <= len(ids)
+        assert by_meaning.filtered_by_source == 0
 
 
 def test_statistics_of_a_part_say_nothing_of_the_whole(engine: MemoryEngine):

@@ -291,10 +291,3 @@ def test_by_setting_the_arms_are_joined_by_reciprocal_ranks(open_engine: OpenEng
         assert hit.score == hit.parts.rrf_score == pytest.approx(expected)
     assert [hit.memory.id for hit in hits] == ids
     assert [hit.parts.lexical_rank for hit in hits] == [1, 2, None]
-
-
-def test_many_searches_at_once_answer_each_as_alone(engine: MemoryEngine):
-    for number in range(20):
-        add(engine, words(number))
-    queries = [SearchQuery(word, now=NOW) for word in WORDS]
-    assert list(engine.search_many(DEFAULT, queries)) == [engine.search(DEFAULT, query) for query in queries]

@@ -10,6 +10,7 @@ from random import Random
 from memory_engine import MemoryEngine
 from souvenir.errors import SouvenirError
 from souvenir.moments import utc_now
+from souvenir.store.reads import SUPERSEDES
 from souvenir.types import Memory, MemoryDraft, MemoryPatch, OnDuplicate, OriginClass, Scope
 from tests.engine.verbs import DEFAULT, stored
 
@@ -44,20 +45,26 @@ def _moments(engine: MemoryEngine, chance: Random, deeds: int, *, deletes: bool)
 
 def without_forgotten(memories: tuple[Memory, ...], forgotten: set[int]) -> list[Memory]:
     """As the past is shown once these are deleted."""
-    texts = {memory.id: memory.text for memory in memories}
-    return [_unlinked(memory, forgotten, texts) for memory in memories if memory.id not in forgotten]
+    kept = [memory for memory in memories if memory.id not in forgotten]
+    texts = {memory.id: memory.text for memory in kept}
+    newer = {link.to_id: memory.id for memory in kept for link in memory.links if link.type == SUPERSEDES}
+    return [_unlinked(memory, texts, newer.get(memory.id)) for memory in kept]
 
 
-def _unlinked(memory: Memory, forgotten: set[int], texts: dict[int, str]) -> Memory:
-    kept = tuple(link for link in memory.links if link.to_id not in forgotten)
-    replaced = [link for link in kept if link.type == "supersedes"]
-    by = None if memory.superseded_by in forgotten else memory.superseded_by
+def _unlinked(memory: Memory, texts: dict[int, str], superseded_by: int | None) -> Memory:
+    links = tuple(link for link in memory.links if link.to_id in texts)
+    replaced = [link for link in links if link.type == SUPERSEDES]
     text = texts[replaced[0].to_id] if len(replaced) == 1 else None
-    return replace(memory, links=kept, superseded_by=by, previous_text=text)
+    return replace(memory, links=links, superseded_by=superseded_by, previous_text=text)
 
 
 def said(chance: Random) -> str:
     return " ".join(chance.choices(WORDS, k=chance.randint(2, 9)))
+
+
+def _day(chance: Random) -> datetime:
+    """One that no other memory has: memories of one source and one given time lend each other words."""
+    return MAY + timedelta(days=chance.randint(0, 9), microseconds=chance.randrange(10**9))
 
 
 def _draft(chance: Random) -> MemoryDraft:
@@ -66,7 +73,7 @@ def _draft(chance: Random) -> MemoryDraft:
         chance.choice(SOURCES),
         {"n": chance.randint(0, 2)},
         key=chance.choice([None, None, "k1", "k2"]),
-        document_at=chance.choice([None, None, MAY + timedelta(days=chance.randint(0, 9))]),
+        document_at=chance.choice([None, None, _day(chance)]),
         pinned=chance.random() < 0.1,
         origin_class=chance.choice(list(OriginClass)),
     )
@@ -91,7 +98,7 @@ def _patch(engine: MemoryEngine, chance: Random, ids: list[int]) -> None:
             MemoryPatch(text=said(chance), source=chance.choice(SOURCES)),
             MemoryPatch(source=chance.choice(SOURCES), pinned=chance.random() < 0.3),
             MemoryPatch(archived=chance.random() < 0.5),
-            MemoryPatch(metadata={"n": chance.randint(0, 2)}, document_at=MAY),
+            MemoryPatch(metadata={"n": chance.randint(0, 2)}, document_at=_day(chance)),
             MemoryPatch(remove_document_at=True),
         ]
     )
