@@ -18,7 +18,7 @@ SOURCES_EACH = 12
 
 RARELY = (
     *("snapshot", "backup", "restore", "deduplicate", "import", "reembed", "build", "sync", "DELETE /agents"),
-    *("compact", "prune", "enforce-policies", "conflicts/resolve"),
+    *("compact", "consolidate", "prune", "enforce-policies", "conflicts/resolve"),
 )
 """Parts of routes that copy, sweep or empty the whole store; they are asked a tenth as often as others."""
 

@@ -149,6 +149,7 @@ COSTS: Mapping[str, CostClass] = {
     "build_index": _LONG,
     "compact": _LONG,
     "prune": _LONG,
+    "consolidate": _LONG,
     "enforce_policies": _LONG,
     "list_conflicts": _LIGHT,
     "resolve_conflicts": _LONG,

@@ -97,6 +97,7 @@ class Service:
     provider: LLMProvider | None
     extraction: Extraction
     extraction_work: LongWork
+    consolidation_work: LongWork
     loading: Thread | None = None
     closing: Event = field(default_factory=Event)
 
@@ -125,8 +126,8 @@ class Service:
         deduplication = Deduplication(engine)
         reembedding = Reembedding(engine, make, model.adopt)
         transfer = TransferParts.open(engine, settings, ReadAs())
-        tending = TendingParts.open(engine)
-        erasing = Erasing(engine, on_jobs_gone=lambda: _tell_gone(jobs, extraction.jobs))
+        tending = TendingParts.open(engine, provider, settings)
+        erasing = Erasing(engine, on_jobs_gone=lambda: _tell_gone(jobs, extraction.jobs, tending.consolidation.jobs))
         memory = MemoryTrim(cooldown_s=settings.memory_trim_cooldown_sec, enabled=settings.memory_trim_enabled)
         handlers: list[JobHandler] = [deduplication, reembedding, Rescan(engine), erasing]
         handlers += [*transfer.handlers, *tending.handlers]
@@ -164,12 +165,15 @@ class Service:
             contexts=Contexts(engine, conversations, max_messages=settings.max_context_messages),
             sessions=Sessions(engine),
             tiers=Tiers(engine, conversations=conversations, max_messages=settings.session_max_messages),
-            removals=Removals(engine, on_jobs_gone=lambda: _tell_gone(jobs, extraction.jobs)),
+            removals=Removals(
+                engine, on_jobs_gone=lambda: _tell_gone(jobs, extraction.jobs, tending.consolidation.jobs)
+            ),
             erasing=erasing,
             tending=tending,
             provider=provider,
             extraction=extraction,
             extraction_work=LongWork(extraction.jobs),
+            consolidation_work=LongWork(tending.consolidation.jobs),
         )
         service.removals.start()
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
@@ -189,6 +193,7 @@ class Service:
             # So that no call to a model is waited for; what it was for goes on at the next start.
             self.provider.close()
         self.extraction.close()
+        self.tending.consolidation.jobs.close()
         self.jobs.close()
         self.memory.close()
         if self.loading is not None:
@@ -213,6 +218,7 @@ class Service:
         # Also without a model: not every job needs the one that cannot be loaded.
         self.jobs.start()
         self.extraction.start()
+        self.tending.consolidation.jobs.start()
         try:
             index_all_pending(self.engine, stop=self.closing.is_set)
         except Exception:  # the boundary of a thread; tried again at the next start, of the service or of a session

@@ -9,14 +9,17 @@ from typing import Annotated
 from fastapi import Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 from souvenir.api.caller import Admin, RunningService
 from souvenir.api.errors import error_responses
+from souvenir.api.fields import OptionalSource
 from souvenir.api.json_route import router
 from souvenir.api.long_work import ACCEPTED, DEFAULT_WAIT_S, JOB_ABOVE_MEMORIES, WaitS
 from souvenir.jobs.running import AtOnce
 from souvenir.moments import utc_now
 from souvenir.tending.compaction import CLUSTERS_SHOWN, MEMBERS_SHOWN, NEAR_SIMILARITY, Compaction
+from souvenir.tending.merging import NotMerged
 from souvenir.tending.policies import ACTIONS_SHOWN, PolicyEnforcement, PolicyRule
 from souvenir.tending.pruning import Pruning
 from souvenir.types import JsonObject, Memory
@@ -46,22 +49,19 @@ class NearMemory(BaseModel):
     text: str = Field(description=f"Its first {TEXT_SHOWN_CHARS} characters.")
 
 
+_CLUSTER: JsonDict = {
+    "source": "claude-code/billing",
+    "count": 2,
+    "similarity": 0.912034,
+    "memories": [
+        {"id": 12, "text": "Billing runs on Postgres 17."},
+        {"id": 15, "text": "Billing uses Postgres 17 now."},
+    ],
+}
+
+
 class ClusterRecord(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "source": "claude-code/billing",
-                    "count": 2,
-                    "similarity": 0.912034,
-                    "memories": [
-                        {"id": 12, "text": "Billing runs on Postgres 17."},
-                        {"id": 15, "text": "Billing uses Postgres 17 now."},
-                    ],
-                }
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [_CLUSTER]})
 
     source: str
     count: int = Field(description="Memories in it.")
@@ -77,7 +77,7 @@ class CompactResponse(BaseModel):
                     "threshold": 0.85,
                     "cluster_count": 1,
                     "memory_count": 2,
-                    "clusters": [ClusterRecord.model_config["json_schema_extra"]["examples"][0]],  # type: ignore[index]
+                    "clusters": [_CLUSTER],
                 }
             ]
         }
@@ -106,6 +106,77 @@ class CompactResponse(BaseModel):
         ]
         return cls(
             threshold=threshold, cluster_count=result["clusters"], memory_count=result["memories"], clusters=clusters
+        )
+
+
+_MERGED: JsonDict = {
+    "id": 40,
+    "source": "claude-code/billing",
+    "ids": [12, 15],
+    "text": "Billing runs on Postgres 17 now.",
+}
+
+
+class MergedRecord(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [_MERGED]})
+
+    id: int | None = Field(description="Of the new memory; null after a dry run.")
+    source: str
+    ids: list[int] = Field(description="What it takes the place of.")
+    text: str
+
+
+class SkippedRecord(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [20, 21], "reason": "declined"}]})
+
+    ids: list[int]
+    reason: NotMerged = Field(
+        description="`declined`: the model says that they are not one thing; `longer`, `numbers_differ`: its text is "
+        "longer than theirs together, or has other numbers; `unusable`: its answer could not be read; `too_long`: they "
+        "are too long; `changed`: one was changed meanwhile."
+    )
+
+
+class ConsolidateResponse(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "dry_run": True,
+                    "merged": [{**_MERGED, "id": None}],
+                    "merged_count": 1,
+                    "archived_count": 0,
+                    "skipped": [{"ids": [20, 21], "reason": "declined"}],
+                    "has_more": False,
+                }
+            ]
+        }
+    )
+
+    dry_run: bool
+    merged: list[MergedRecord]
+    merged_count: int
+    archived_count: int = Field(description="Memories in whose place another stands now.")
+    skipped: list[SkippedRecord] = Field(description="Left as they are.")
+    has_more: bool = Field(description="Whether there are clusters that were not asked about.")
+
+    @classmethod
+    def of(cls, result: JsonObject, memories: Mapping[int, Memory]) -> ConsolidateResponse:
+        """:param memories: The new ones, by id; one that is gone by now is left out."""
+        shown = [
+            MergedRecord(**({"source": memories[one["id"]].source, "text": memories[one["id"]].text} | one))
+            if one["id"] is not None
+            else MergedRecord(**one)
+            for one in result["merged"]
+            if one["id"] is None or one["id"] in memories
+        ]
+        return cls(
+            dry_run=result["dry_run"],
+            merged=shown,
+            merged_count=len(result["merged"]),
+            archived_count=0 if result["dry_run"] else sum(len(one["ids"]) for one in result["merged"]),
+            skipped=[SkippedRecord(**one) for one in result["skipped"]],
+            has_more=result["has_more"],
         )
 
 
@@ -206,6 +277,31 @@ def compact(
         return result
     shown = [id_ for cluster in result["shown"] for id_ in cluster["ids"]]
     return CompactResponse.of(threshold, result, service.engine.get(scope, shown))
+
+
+@routes.post(
+    "/maintenance/consolidate",
+    summary="Merge near memories",
+    response_model=ConsolidateResponse,
+    responses={**error_responses(409), **ACCEPTED},
+)
+def consolidate(
+    scope: Admin,
+    service: RunningService,
+    dry_run: DryRun = True,
+    source_prefix: Annotated[OptionalSource, Query(description="Only of sources that begin with this.")] = "",
+    wait_s: WaitS = DEFAULT_WAIT_S,
+) -> ConsolidateResponse | JSONResponse:
+    """Let the language model write one text in the place of memories of one source that say nearly the same."""
+    consolidation, parameters = service.tending.consolidation, {"source_prefix": source_prefix}
+    if dry_run:
+        return ConsolidateResponse.of(consolidation.preview(scope, **parameters), {})
+    consolidation.require_model()
+    result = service.consolidation_work.run(consolidation.kind, scope, parameters, wait_s=wait_s)
+    if isinstance(result, JSONResponse):
+        return result
+    made = [one["id"] for one in result["merged"]]
+    return ConsolidateResponse.of(result, service.engine.get(scope, made))
 
 
 @routes.post(

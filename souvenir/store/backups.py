@@ -32,7 +32,17 @@ MAX_REASON_LENGTH = 50
 SCHEDULED = "scheduled"
 
 AUTOMATIC = frozenset(
-    {"pre_build", "pre_deduplicate", "pre_delete", "pre_import", "pre_prune", "pre_restore", "snapshot", SCHEDULED}
+    {
+        "pre_build",
+        "pre_consolidate",
+        "pre_deduplicate",
+        "pre_delete",
+        "pre_import",
+        "pre_prune",
+        "pre_restore",
+        "snapshot",
+        SCHEDULED,
+    }
 )
 """Reasons of backups that nobody named: the service's own, and the snapshots that clients make before bulk deletes."""
 

@@ -25,7 +25,8 @@ OF_THE_STORE = ("erase", "reembed")
 
 
 EXTRACT = "extract"
-OWN_LANES = (EXTRACT,)
+CONSOLIDATE = "consolidate"
+OWN_LANES = (EXTRACT, CONSOLIDATE)
 """Kinds that have workers and a queue of their own; all others share one lane."""
 
 

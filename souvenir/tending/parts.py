@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from llm_provider import LLMProvider
 from memory_engine import MemoryEngine
 from souvenir.jobs.running import JobHandler
+from souvenir.settings import Settings
 from souvenir.tending.compaction import Compaction
 from souvenir.tending.conflicts import Conflicts
+from souvenir.tending.consolidation import Consolidation
 from souvenir.tending.policies import PolicyEnforcement
 from souvenir.tending.profiles import ExtractionProfiles
 from souvenir.tending.pruning import Pruning
@@ -21,17 +24,20 @@ class TendingParts:
     compaction: Compaction
     pruning: Pruning
     policies: PolicyEnforcement
+    consolidation: Consolidation
 
     @classmethod
-    def open(cls, engine: MemoryEngine) -> TendingParts:
+    def open(cls, engine: MemoryEngine, provider: LLMProvider | None, settings: Settings) -> TendingParts:
         return cls(
             ExtractionProfiles(engine),
             Conflicts(engine),
             Compaction(engine),
             Pruning(engine),
             PolicyEnforcement(engine),
+            Consolidation(engine, provider, settings),
         )
 
     @property
     def handlers(self) -> Sequence[JobHandler]:
+        """Of those that have no lane of their own."""
         return self.compaction, self.pruning, self.policies

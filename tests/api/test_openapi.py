@@ -34,6 +34,7 @@ WIRE = {
     *("POST /maintenance/reembed", "POST /maintenance/embedder/reload"),
     *("GET /memory/conflicts", "POST /memory/conflicts/resolve"),
     *("POST /maintenance/compact", "POST /maintenance/prune", "POST /maintenance/enforce-policies"),
+    "POST /maintenance/consolidate",
     *("POST /memory/extract", "GET /memory/extract/{job_id}", "DELETE /memory/extract/{job_id}", "GET /extract/status"),
     *("GET /extraction/profiles", "GET /extraction/profiles/{prefix}"),
     *("PUT /extraction/profiles/{prefix}", "DELETE /extraction/profiles/{prefix}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,8 +11,17 @@ from starlette.testclient import TestClient
 
 from souvenir.api import tending
 from souvenir.types import MemoryDraft, Origin, Scope
-from tests.api.conftest import Add
+from tests.api.conftest import Add, Start
 from tests.api.test_writes import NEARLY, TEXT
+from tests.vendors.llm import LLMVendor
+
+
+@pytest.fixture
+def llm_vendor() -> Iterator[LLMVendor]:
+    vendor = LLMVendor()
+    vendor.start()
+    yield vendor
+    vendor.stop()
 
 
 def aged(client: TestClient, text: str, source: str, days: int, **fields: Any) -> int:
@@ -125,3 +135,40 @@ def test_nothing_of_another_namespace_is_shown_or_touched(client: TestClient, ad
     assert enforced["summary"]["candidates_scanned"] == 0
     assert client.get(f"/memory/{old}").status_code == 200
     assert client.get("/memories/count").json() == {"count": 3}
+
+
+@pytest.mark.parametrize("query", ["", "?dry_run=false"])
+def test_merging_without_a_model_is_503_and_makes_no_job(client: TestClient, add: Add, query: str):
+    add(TEXT, "s"), add(NEARLY, "s")
+    answer = client.post(f"/maintenance/consolidate{query}")
+    assert (answer.status_code, answer.json()["code"]) == (503, "llm_rejected")
+    assert "EXTRACT_PROVIDER" in answer.json()["detail"]
+    assert client.get("/jobs").json()["total"] == 0
+
+
+def test_near_memories_are_shown_merged_and_then_merged(start: Start, llm_vendor: LLMVendor):
+    client = start(**llm_vendor.settings("openai"))
+    memories = [{"text": text, "source": "s"} for text in (TEXT, NEARLY)]
+    ids = client.post("/memory/add-batch", json={"memories": memories}).json()["ids"]
+    llm_vendor.script(lambda request: {"merge": True, "text": f"{TEXT} {NEARLY}", "reason": "near"})
+    shown = client.post("/maintenance/consolidate?source_prefix=s").json()
+    assert shown["skipped"] == [{"ids": ids, "reason": "longer"}]
+    llm_vendor.script(lambda request: {"merge": True, "text": TEXT, "reason": "near"})
+    shown = client.post("/maintenance/consolidate").json()
+    assert shown == {
+        "dry_run": True,
+        "merged": [{"id": None, "source": "s", "ids": ids, "text": TEXT}],
+        "merged_count": 1,
+        "archived_count": 0,
+        "skipped": [],
+        "has_more": False,
+    }
+    assert client.get("/jobs").json()["total"] == 0
+    done = client.post("/maintenance/consolidate?dry_run=false&wait_s=50").json()
+    [merged] = done["merged"]
+    assert (merged["text"], merged["ids"], done["archived_count"]) == (TEXT, ids, 2)
+    record = client.get(f"/memory/{merged['id']}").json()
+    assert record["source_memory_ids"] == ids
+    [job] = client.get("/jobs").json()["jobs"]
+    assert (job["kind"], job["status"]) == ("consolidate", "completed")
+    assert TEXT not in client.get(f"/jobs/{job['id']}").text

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memory_engine import MemoryEngine
 from souvenir.jobs.worker import Jobs
+from souvenir.llm.types import Prompt
+from souvenir.settings import Settings
 from souvenir.store.transaction import Transaction
+from souvenir.tending.consolidation import Consolidation
 from souvenir.tending.policies import PolicyEnforcement
 from souvenir.tending.pruning import Pruning
-from souvenir.types import MemoryDraft, Origin, Scope
+from souvenir.types import JsonObject, MemoryDraft, Origin, Scope
 from tests.engine.verbs import DEFAULT
+from tests.extraction.scripted_model import ScriptedModel
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
@@ -50,3 +55,12 @@ def aged_all(engine: MemoryEngine, wanted: Sequence[tuple[MemoryDraft, Origin]],
 
 def jobs_over(engine: MemoryEngine) -> Jobs:
     return Jobs(engine, [Pruning(engine), PolicyEnforcement(engine)], queue_max=10, retention_days=1)
+
+
+def merging_over(engine: MemoryEngine) -> Jobs:
+    """A model that says what the first statement says."""
+
+    def says(prompt: Prompt) -> JsonObject:
+        return {"merge": True, "text": json.loads(prompt.user)[0]["statement"], "reason": "they say the same"}
+
+    return Consolidation(engine, ScriptedModel({"consolidate": says}), Settings()).jobs

@@ -17,7 +17,7 @@ from memory_engine import MemoryEngine
 from souvenir.settings import Settings
 from souvenir.tending import policies, pruning
 from tests.fake_embedder import FakeEmbedder
-from tests.tending.aged import jobs_over
+from tests.tending.aged import jobs_over, merging_over
 
 
 class Telling(MemoryEngine):
@@ -36,5 +36,7 @@ if __name__ == "__main__":
     policies.LOOKED_AT_ONCE = pruning.DELETED_AT_ONCE = 4
     engine = Telling.open(Settings(data_dir=Path(sys.argv[1])), FakeEmbedder())
     engine.warm_up()
-    jobs_over(engine).start()
+    lanes = jobs_over(engine), merging_over(engine)
+    for jobs in lanes:
+        jobs.start()
     Event().wait()

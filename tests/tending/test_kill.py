@@ -14,7 +14,7 @@ from tests.engine.verbs import DEFAULT, stored
 from tests.fake_embedder import FakeEmbedder
 from tests.jobs.handlers import PATIENCE_S
 from tests.killing import lines_until_killed
-from tests.tending.aged import NOW, aged_all, days_ago, jobs_over
+from tests.tending.aged import NOW, aged_all, days_ago, jobs_over, merging_over
 
 PROCESS = "tests.tending.tending_process"
 ROUNDS = 2
@@ -73,4 +73,30 @@ def test_an_enforcement_that_is_killed_again_and_again_archives_each_memory_once
                 "SELECT count(*), count(DISTINCT memory_id) FROM history WHERE action = 'archive'"
             )
             assert times.fetchone() == (OLD, OLD)
+        assert list(engine.check()) == []
+
+
+def test_a_consolidation_that_is_killed_again_and_again_merges_each_cluster_once(tmp_path: Path):
+    clusters = 20
+    stem = " ".join(f"common{number}" for number in range(10))
+    with closing(MemoryEngine.open(Settings(data_dir=tmp_path), FakeEmbedder())) as engine:
+        engine.warm_up()
+        drafts = [MemoryDraft(f"{stem} {word}", f"s{n:02}") for n in range(clusters) for word in ("one", "two")]
+        engine.add_batch(DEFAULT, drafts)
+        with closing(merging_over(engine)) as jobs:
+            job_id = jobs.submit("consolidate", DEFAULT, {"source_prefix": ""}).id
+    left = 2 * clusters
+    for lines in (3, 5):
+        now_left = int(lines_until_killed(PROCESS, tmp_path, lines=lines)[-1].split()[0])
+        assert clusters < now_left < left
+        left = now_left
+    with closing(MemoryEngine.open(Settings(data_dir=tmp_path), FakeEmbedder())) as engine:
+        engine.warm_up()
+        with closing(merging_over(engine)) as jobs:
+            jobs.start()
+            result = jobs.wait(job_id, PATIENCE_S).result
+        assert result is not None
+        assert (len(result["merged"]), result["skipped"], result["has_more"]) == (clusters, [], False)
+        assert [one.archived for one in stored(engine)] == [True] * 2 * clusters + [False] * clusters
+        assert len(engine.backups()) == 1
         assert list(engine.check()) == []
