@@ -21,7 +21,7 @@ NUMBER_WORDS = frozenset(
 def without_note(text: str) -> str:
     """What was said, without a note in brackets at its end."""
     said, bracket, note = text.rpartition("[")
-    return said if bracket and note.rstrip().find("]") == len(note.rstrip()) - 1 else text
+    return said if bracket and "]" in note and note.rstrip().find("]") == len(note.rstrip()) - 1 else text
 
 
 def ends_in_question(text: str) -> bool:
