@@ -44,6 +44,7 @@ from souvenir.api import (
     history,
     jobs,
     keys,
+    ledger,
     links,
     maintenance,
     messages,
@@ -85,7 +86,7 @@ ROUTES = (
     *(health, search, writes, replacing, conflicts, reads, history, links, deletes, duplicates),
     *(agents, agent_search, users, agent_export, messages, sessions, removals),
     *(blocks, context, tiers, windows, privacy, erasing),
-    *(extraction, profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),
+    *(extraction, ledger, profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),
 )
 
 DESCRIPTION = (

@@ -11,7 +11,7 @@ from souvenir.api.extraction_models import (
     ExtractJob,
     ExtractRequest,
     ExtractStatus,
-    QueueFullBody,
+    queue_errors,
 )
 from souvenir.api.extraction_requests import take
 from souvenir.api.jobs import AllActors, JobId
@@ -20,11 +20,10 @@ from souvenir.api.once import MakeOnce
 
 routes = router("extraction")
 
-_REFUSALS = error_responses(400, 409, 501)
-_REFUSALS[429]["model"] = QueueFullBody
 
-
-@routes.post("/memory/extract", summary="Learn from a transcript", status_code=202, responses=_REFUSALS)
+@routes.post(
+    "/memory/extract", summary="Learn from a transcript", status_code=202, responses=queue_errors(400, 409, 501)
+)
 def extract(
     body: ExtractRequest, scope: Writer, service: RunningService, request: Request, once: MakeOnce
 ) -> ExtractAccepted:

@@ -11,6 +11,7 @@ from llm_extract import Extraction, ExtractionRequest
 from llm_provider import LLMProvider
 from souvenir.access.door import ANONYMOUS
 from souvenir.api.conversation_fields import SessionId, UserName
+from souvenir.api.errors import error_responses
 from souvenir.api.fields import Clean, Moment, OptionalSource, optional_wire_time, wire_time
 from souvenir.extraction.results import MODE
 from souvenir.jobs.worker import JobFigures
@@ -130,6 +131,11 @@ class ExtractResult(BaseModel):
     error: str | None = Field(default=None, description="`provider_runtime_failure`: nothing was changed.")
     error_stage: str | None = None
     error_message: str | None = None
+
+    @classmethod
+    def of(cls, job: Job, extraction: Extraction) -> Self:
+        """Of a job that is completed."""
+        return cls.model_validate(extraction.result_of(job))
 
 
 class ExtractAccepted(BaseModel):
@@ -328,3 +334,10 @@ class QueueFullBody(BaseModel):
     detail: str | QueueFull = Field(description="How many wait; a sentence where it is requests that are too many.")
     code: str = Field(description="Stable name of the error.")
     request_id: str = Field(description="Also in the header X-Request-ID and in the log.")
+
+
+def queue_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The error answers of a route that queues an extraction."""
+    described = error_responses(*statuses)
+    described[429]["model"] = QueueFullBody
+    return described

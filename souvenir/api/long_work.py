@@ -87,7 +87,12 @@ class LongWork:
             self._waiting.release()
 
 
-def result_of(job: Job) -> JsonObject | JSONResponse:
+def result_of(job: Job, *, shown_at: str = "/jobs") -> JsonObject | JSONResponse:
+    """What a job keeps, or the answer 202 if it is not finished.
+
+    :param shown_at: The path below which its result will be.
+    :raises JobFailed: If it failed. :raises Conflict: If it was cancelled.
+    """
     match job.status:
         case JobStatus.COMPLETED:
             return job.result or {}
@@ -96,5 +101,5 @@ def result_of(job: Job) -> JsonObject | JSONResponse:
         case JobStatus.CANCELLED:
             raise Conflict(f"Job {job.id!r} was cancelled; ask again if it shall be done after all")
         case _:
-            accepted = JobAccepted(job_id=job.id, status=job.status, result_url=f"/jobs/{job.id}")
+            accepted = JobAccepted(job_id=job.id, status=job.status, result_url=f"{shown_at}/{job.id}")
             return JSONResponse(accepted.model_dump(mode="json"), status_code=202)

@@ -30,7 +30,10 @@ PATH_VALUES = {
 OF_AGENTS = {"agents", "messages", "blocks", "context", "tiers", "privacy", "conflicts"}
 """Tags of routes that need a key of the whole namespace, such as an agent's."""
 
-QUERIES = {("DELETE", "/memories"): {"source": "nobody/writes/here"}}
+QUERIES = {
+    ("DELETE", "/memories"): {"source": "nobody/writes/here"},
+    ("GET", "/memory/extract/{job_id}/diff"): {"other": "7b1e0c9d4f2a4e3b8c6d5a7f9e8b1c20"},
+}
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,7 @@ SEEN_FROM_INSIDE: Mapping[str, Expected] = {
     "POST /memory/delete-by-prefix": (200, says(count=SEEDED)),
     "DELETE /memories": (200, says(count=0)),
     "POST /memory/extract": (501, says(code="extraction_not_configured")),
+    "POST /memory/extract/commit": (200, says(stored_count=1)),
 }
 
 SEEN_FROM_OUTSIDE: Mapping[str, Expected] = {
@@ -158,6 +159,7 @@ SEEN_FROM_OUTSIDE: Mapping[str, Expected] = {
     "POST /memory/delete-by-prefix": (200, says(count=0, would_delete=[])),
     "DELETE /memories": (200, says(count=0)),
     "POST /memory/extract": FORBIDDEN_SOURCE,
+    "POST /memory/extract/commit": FORBIDDEN_SOURCE,
 }
 
 FOR_WRITERS = [operation for operation in GUARDED if NEEDED[str(operation)] is not Role.ADMIN]

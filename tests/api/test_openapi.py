@@ -36,6 +36,8 @@ WIRE = {
     *("POST /maintenance/compact", "POST /maintenance/prune", "POST /maintenance/enforce-policies"),
     "POST /maintenance/consolidate",
     *("POST /memory/extract", "GET /memory/extract/{job_id}", "DELETE /memory/extract/{job_id}", "GET /extract/status"),
+    *("POST /memory/extract/commit", "POST /memory/extract/{job_id}/approve", "POST /memory/extract/{job_id}/undo"),
+    *("POST /memory/extract/{job_id}/rerun", "GET /memory/extract/{job_id}/diff"),
     *("GET /extraction/profiles", "GET /extraction/profiles/{prefix}"),
     *("PUT /extraction/profiles/{prefix}", "DELETE /extraction/profiles/{prefix}"),
     *("GET /export", "POST /import", "POST /index/build"),
