@@ -86,6 +86,8 @@ class Found:
             if ranked.owner_id in memories
         )
         judgement = self.judgement if hits else NOTHING_FOUND
+        # As long as a classic fusion would take them.
+        vector, lexical = self.arms(3 * self.query.top_k) if self.query.explain else ((), ())
         return SearchResult(
             query=self.query.text,
             hits=hits,
@@ -94,22 +96,24 @@ class Found:
             evidence=judgement.evidence,
             signals=judgement.signals,
             candidates_considered=len(self.candidates.rows),
-            vector_candidates=self._arm(self.candidates.dense if self.query.hybrid else self.candidates.similarity),
-            lexical_candidates=self._arm(self.candidates.lexical),
+            vector_candidates=vector,
+            lexical_candidates=lexical,
             filtered_by_source=self.candidates.excluded,
             repairs=self.candidates.repairs,
             time=self.time,
         )
 
-    def _arm(self, scores: NDArray[np.float64]) -> tuple[ArmCandidate, ...]:
-        """What one arm ranks first by itself, as long as a classic fusion would take it: three times top_k."""
-        if not self.query.explain:
-            return ()
+    def arms(self, count: int) -> tuple[tuple[ArmCandidate, ...], tuple[ArmCandidate, ...]]:
+        """What each arm ranks first by itself: the vectors', and the words'."""
+        dense = self.candidates.dense if self.query.hybrid else self.candidates.similarity
+        return self._arm(dense, count), self._arm(self.candidates.lexical, count)
+
+    def _arm(self, scores: NDArray[np.float64], count: int) -> tuple[ArmCandidate, ...]:
         matched = scores > 0
         best: dict[int, float] = {}
         for owner, score in zip(self.candidates.owner_ids[matched].tolist(), scores[matched].tolist(), strict=True):
             best[owner] = max(score, best.get(owner, score))
-        first = sorted(best.items(), key=lambda item: (-item[1], item[0]))[: 3 * self.query.top_k]
+        first = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:count]
         return tuple(ArmCandidate(owner, score) for owner, score in first)
 
     def score_parts(self, ranked: Ranked) -> ScoreParts:
