@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import random
+import uuid
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import partial
 from itertools import count
 from pathlib import Path
 
+import apsw
+
 from souvenir.api.service import Service
 from souvenir.conversation.blocks import BlockChange
+from souvenir.decisions import Category, DecidedBy, Decision, Fact, FactRow, FactStage, Phase, Verdict
 from souvenir.index.analyser import Analyser
+from souvenir.moments import to_us, utc_now
+from souvenir.store import extractions, jobs
 from souvenir.store.blocks import BlockDraft
+from souvenir.store.extractions import Extraction
 from souvenir.store.idempotency import Once
-from souvenir.types import MemoryDraft, MemoryPatch, Scope
+from souvenir.tending.profiles import ExtractionProfiles
+from souvenir.types import MemoryDraft, MemoryPatch, OriginClass, Scope
 from tests.conversation.talk import draft
 
 ALPHABETS = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзийклмн", "αβγδεζηθικλμν", "àéîõüçñøåß", "東京都語言")
+LEARNED = "learned"
+"""The part of what extractions hold: every erasure in an agent's namespace takes it along."""
+
 MIN_TERM_BYTES = 8
 """A shorter piece of a word may stand somewhere by chance."""
 
@@ -56,6 +68,7 @@ class Garden:
         self._messages()
         self._memories()
         self._blocks()
+        self._extractions()
 
     def _messages(self) -> None:
         conversations, sessions, scope = self.service.conversations, self.service.sessions, self.scope
@@ -108,6 +121,30 @@ class Garden:
             blocks.create(scope, BlockDraft("human", self.text("block"), description, 10_000, read_only=False))
             blocks.create(scope, BlockDraft("persona", self.text("agent"), None, 10_000, read_only=False))
         blocks.update(scope, "human", BlockChange(value=self.text("block"), description=self.text("block")))
+
+    def _extractions(self) -> None:
+        """One that is finished and a profile: a transcript may hold what anybody said, so it goes with any erasure."""
+        scope, word = self.scope, partial(self.word, LEARNED)
+        fact = Fact(word(), Category.DETAIL, OriginClass.USER, speaker=word())
+        decision = Decision(Verdict.ADD, DecidedBy.MODEL, word(), text=word())
+        row = FactRow(1, FactStage.SKIPPED, fact, decision, {"text": word()})
+        # Short, since a row that spans pages may break a word in two.
+        transcript, job_id = f"{word()} said {word()} to {word()}", uuid.uuid4().hex
+        context, options = self.word("agent"), {"named": self.word("agent")}
+
+        def work(connection: apsw.Connection) -> None:
+            jobs.insert(connection, job_id, jobs.EXTRACT, scope, {}, utc_now())
+            found = Extraction(
+                job_id, scope.namespace, "notes", context, len(transcript), transcript, None, options, Phase.DECIDED
+            )
+            extractions.insert(connection, found)
+            extractions.save_facts(connection, job_id, [row])
+            now = to_us(utc_now())
+            connection.execute("UPDATE jobs SET status = 'completed', finished_at = ? WHERE id = ?", (now, job_id))
+
+        self.service.engine.write_rows(work)
+        changes = {"rules": {"custom_instructions": self.word("agent")}}
+        ExtractionProfiles(self.service.engine).put(scope, "notes/", changes)
 
 
 def found_in(folder: Path, words: Iterable[str]) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from souvenir.conversation.messages import MessageQuery
 from souvenir.settings import Settings
 from souvenir.types import FloatVector, Scope, SearchQuery
 from tests.api.conftest import BASE_URL
-from tests.erasure.canaries import Garden, found_in, stored
+from tests.erasure.canaries import LEARNED, Garden, found_in, stored
 from tests.fake_embedder import FakeEmbedder, fake_of
 
 PATIENCE_S = 60.0
@@ -105,7 +105,7 @@ def selector_of(garden: Garden, part: str) -> list[dict[str, Any]]:
 
 
 def words_of(garden: Garden, part: str) -> list[str]:
-    return garden.all() if part == "agent" else garden.planted[part]
+    return garden.all() if part == "agent" else [*garden.planted[part], *garden.planted[LEARNED]]
 
 
 @pytest.mark.parametrize("part", ["agent", "user", "session", "message", "memory", "source", "block"])
@@ -206,7 +206,7 @@ def test_an_import_that_runs_and_one_that_waits_are_erased_with_their_agent(
     embedder.let.set()
     job = service.jobs.wait(accepted.json()["job_id"], PATIENCE_S)
     assert job.result is not None, job
-    assert job.result["removed"]["jobs"] == 2
+    assert job.result["removed"]["jobs"] == 3, "both imports, and an extraction"
     assert found_in(folder, ann.all()) == {}
     for job_id in jobs:
         assert client.get(f"/jobs/{job_id}", headers=headers).status_code == 404
