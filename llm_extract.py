@@ -22,7 +22,7 @@ from souvenir.decisions import FactRow, FactStage, Phase
 from souvenir.errors import ExtractionNotConfigured, ExtractQueueFull, JobNotFound, KeyNotUsable, LLMError
 from souvenir.extraction import results
 from souvenir.extraction.applying import Applying
-from souvenir.extraction.asking import AUDN
+from souvenir.extraction.asking import AUDN, spent
 from souvenir.extraction.asking import EXTRACT as EXTRACT_STAGE
 from souvenir.extraction.deciding import decide_again, decide_next, decided_without_model
 from souvenir.extraction.effects import FALLBACK_ADD
@@ -331,7 +331,7 @@ class Extraction:
     def _failed(self, job: RunningJob, error: LLMError) -> JsonObject:
         found, ledger = self._read(job.scope.namespace, job.id)
         stage = EXTRACT_STAGE if found.phase is Phase.PROPOSING else AUDN
-        call = {"stage": stage, "error": error.code}
+        call = {"stage": stage, **spent(error), "error": error.code}
         self._engine.write_rows(lambda connection: extractions.add_calls(connection, job.id, [call]))
         return results.failed_result(found, ledger, stage, error)
 

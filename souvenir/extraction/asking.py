@@ -12,7 +12,7 @@ from typing import Generic
 from pydantic import BaseModel
 
 from llm_provider import LLMProvider
-from souvenir.errors import LLMOutputUnusable
+from souvenir.errors import LLMError, LLMOutputUnusable
 from souvenir.extraction.prompts import label
 from souvenir.llm.salvage import Broken, salvaged
 from souvenir.llm.types import Prompt, Shape
@@ -50,7 +50,7 @@ def ask(
             raise
         call = _call(stage, prompt, provider.model, len(found.items) + len(found.broken))
         faults = [error.reason, *(broken.reason for broken in found.broken)]
-        return Asked(found.items, found.broken, provider.model, {**call, "faults": faults})
+        return Asked(found.items, found.broken, provider.model, {**call, **spent(error), "faults": faults})
     items: tuple[Shape, ...] = tuple(getattr(generated.value, key))
     return Asked(
         items,
@@ -65,6 +65,16 @@ def ask(
             "cost_usd": generated.usage.cost_usd,
         },
     )
+
+
+def spent(error: LLMError) -> dict[str, object]:
+    """What a call says of the questions that were asked before it failed."""
+    return {
+        "attempts": error.attempts,
+        "input_tokens": error.input_tokens,
+        "output_tokens": error.output_tokens,
+        "cost_usd": error.cost_usd,
+    }
 
 
 def _call(stage: str, prompt: Prompt, model: str, items: int) -> dict[str, object]:

@@ -14,7 +14,7 @@ from llm_provider import LLMProvider
 from memory_engine import MemoryEngine
 from souvenir.decisions import DecidedBy, Decision, Fact, FactRow, FactStage, Verdict
 from souvenir.errors import LLMOutputUnusable
-from souvenir.extraction.asking import AUDN, ask
+from souvenir.extraction.asking import AUDN, ask, spent
 from souvenir.extraction.candidates import Shown, candidates
 from souvenir.extraction.guidance import Guidance
 from souvenir.extraction.prompts import DECIDE, label, prompt
@@ -66,7 +66,7 @@ def decide_next(
     try:
         step = _decide(engine, provider, scope, guidance, waiting[:FACTS_AT_ONCE], changed)
     except LLMOutputUnusable as error:
-        call: JsonObject = {"stage": AUDN, "prompt": DECIDE, "model": provider.model, "faults": [error.reason]}
+        call = {"stage": AUDN, "prompt": DECIDE, "model": provider.model, **spent(error), "faults": [error.reason]}
         step = Step(tuple(waiting[:FACTS_AT_ONCE]), (call,))
     return replace(step, rows=tuple(_without_model(row) for row in step.rows))
 

@@ -114,6 +114,9 @@ class RemoteLLM:
         except LLMError as error:
             self._rejected = error if isinstance(error, LLMRejected) else None
             outcome = _outcome_of(error)
+            error.attempts = tally.attempts
+            error.input_tokens, error.output_tokens = tally.usage.input_tokens, tally.usage.output_tokens
+            error.cost_usd = tally.usage.cost_usd
             raise
         finally:
             took_s = monotonic() - began

@@ -62,4 +62,5 @@ def test_what_the_vendor_gets_wrong_is_in_the_result(
     assert (result["error"], result["error_stage"]) == ("provider_runtime_failure", "audn")
     assert "EXTRACT_API_KEY" in result["error_message"]
     assert [one["action"] for one in result["actions"]] == ["proposed", "error"]
+    assert result["tokens"]["extract"] == {"input": 200, "output": 40}
     assert texts(engine) == []

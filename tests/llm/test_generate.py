@@ -69,6 +69,8 @@ def test_an_answer_that_does_not_fit_twice_is_an_error_and_no_empty_result(
     assert failure.value.reason == "it does not fit FactList (2 faults, the first: string_too_short)"
     assert json.loads(failure.value.raw) == {"facts": [{"text": ""}, {"certain": True}]}
     assert SECRET_TEXT not in str(failure.value)
+    spent = failure.value
+    assert (spent.attempts, spent.input_tokens, spent.output_tokens) == (2, 200, 40)
     assert provider.status() == "healthy"
 
 

@@ -1,0 +1,90 @@
+"""What is not there, or must not be known to be."""
+
+from __future__ import annotations
+
+from souvenir.errors.base import SouvenirError
+
+
+class NotFound(SouvenirError):
+    code = "not_found"
+    status = 404
+
+
+class MemoryNotFound(NotFound):
+    code = "memory_not_found"
+
+    def __init__(self, memory_id: int) -> None:
+        super().__init__(f"Memory ID {memory_id} not found")
+        self.memory_id = memory_id
+
+
+class BackupNotFound(NotFound):
+    code = "backup_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Backup {name!r} not found; GET /backups lists those that exist")
+        self.name = name
+
+
+class KeyNotFound(NotFound):
+    code = "key_not_found"
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__(f"API key {key_id!r} not found; GET /api/keys lists those that exist")
+        self.key_id = key_id
+
+
+class JobNotFound(NotFound):
+    code = "job_not_found"
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"Job {job_id!r} not found; GET /jobs lists those that exist")
+        self.job_id = job_id
+
+
+class AgentNotFound(NotFound):
+    code = "agent_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Agent {name!r} not found; make it with POST /agents")
+        self.name = name
+
+
+class UserNotFound(NotFound):
+    code = "user_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"User {name!r} not found; GET /agents/NAME/users lists those that exist")
+        self.name = name
+
+
+class SessionNotFound(NotFound):
+    code = "session_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Session {name!r} not found; GET /sessions/AGENT lists those that exist")
+        self.name = name
+
+
+class MessageNotFound(NotFound):
+    code = "message_not_found"
+
+    def __init__(self, uid: str) -> None:
+        super().__init__(f"Message {uid!r} not found; GET /messages/AGENT lists those that exist")
+        self.uid = uid
+
+
+class BlockNotFound(NotFound):
+    code = "block_not_found"
+
+    def __init__(self, label: str) -> None:
+        super().__init__(f"Block {label!r} not found; GET /memory-blocks/AGENT lists those that exist")
+        self.label = label
+
+
+class PreferenceNotFound(NotFound):
+    code = "preference_not_found"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"Preference {key!r} not found; GET /preferences/AGENT lists those that exist")
+        self.key = key

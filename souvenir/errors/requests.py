@@ -1,0 +1,100 @@
+"""A request that cannot be used, or that its caller may not make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from souvenir.errors.base import SouvenirError
+
+
+class InvalidRequest(SouvenirError):
+    code = "invalid_request"
+    status = 422
+
+
+class NothingToDo(InvalidRequest):
+    code = "nothing_to_do"
+    status = 400
+
+
+class KeyNotUsable(InvalidRequest):
+    code = "key_not_usable"
+    status = 400
+
+
+class UnknownStrategy(InvalidRequest):
+    code = "unknown_strategy"
+    status = 400
+
+    def __init__(self, strategy: str, reason: str) -> None:
+        super().__init__(f"The import strategy {strategy!r} cannot be used: {reason}; send add or smart")
+        self.strategy = strategy
+        self.reason = reason
+
+
+class LinkNotUsable(InvalidRequest):
+    code = "link_not_usable"
+    status = 400
+
+
+class IdempotencyKeyReused(InvalidRequest):
+    code = "idempotency_key_reused"
+
+    def __init__(self) -> None:
+        super().__init__("This Idempotency-Key was sent with another request before; send a new key with a new request")
+
+
+class BlockTooLong(InvalidRequest):
+    code = "block_too_long"
+
+    def __init__(self, label: str, chars: int, max_chars: int) -> None:
+        super().__init__(
+            f"The value of block {label!r} has {chars} characters and its limit is {max_chars}; shorten it"
+        )
+        self.label = label
+        self.chars = chars
+        self.max_chars = max_chars
+
+
+class PersonalDataRejected(InvalidRequest):
+    """A text that holds what the policy does not let in. It carries no part of the text."""
+
+    code = "personal_data_rejected"
+
+    def __init__(self, kinds: Sequence[str]) -> None:
+        super().__init__(f"The text holds {', '.join(kinds)}, which this agent's policy rejects; send it without")
+        self.kinds = tuple(kinds)
+
+
+class Unauthorized(SouvenirError):
+    code = "unauthorized"
+    status = 401
+
+
+class Forbidden(SouvenirError):
+    code = "forbidden"
+    status = 403
+
+
+class SourceForbidden(Forbidden):
+    code = "source_forbidden"
+
+    def __init__(self, source: str, *, may_not: str = "write to") -> None:
+        super().__init__(f"This key may not {may_not} the source {source!r}; GET /api/keys/me lists its prefixes")
+        self.source = source
+
+
+class OutsideWorkspace(Forbidden):
+    code = "outside_workspace"
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__(f"{pattern!r} leads out of WORKSPACE_DIR; name files below it by relative paths without ..")
+        self.pattern = pattern
+
+
+class HostNotAllowed(SouvenirError):
+    code = "host_not_allowed"
+    status = 421
+
+    def __init__(self) -> None:
+        super().__init__("This service is not known by the name in the Host header; add that name to ALLOWED_HOSTS")

@@ -1,0 +1,96 @@
+"""What cannot be done now, or as the service is set up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from souvenir.errors.base import SouvenirError
+
+
+class ExtractionNotConfigured(SouvenirError):
+    code = "extraction_not_configured"
+    status = 501
+
+    def __init__(self) -> None:
+        super().__init__("Extraction not configured. Set EXTRACT_PROVIDER env var.")
+
+
+class Unavailable(SouvenirError):
+    code = "unavailable"
+    status = 503
+
+
+class EmbeddingUnavailable(Unavailable):
+    code = "embedding_unavailable"
+
+
+class SearchUnavailable(Unavailable):
+    code = "search_unavailable"
+
+
+class RerankingUnavailable(Unavailable):
+    """The cross-encoder cannot be used. Searches do without it: no request ends in this."""
+
+    code = "reranking_unavailable"
+
+
+class JobFailed(Unavailable):
+    code = "job_failed"
+
+    def __init__(self, job_id: str, reason: str) -> None:
+        super().__init__(f"Job {job_id!r} failed: {reason}")
+        self.job_id = job_id
+        self.reason = reason
+
+
+class DeadlineExceeded(Unavailable):
+    code = "deadline_exceeded"
+
+    def __init__(self, timeout_s: float, *, retry_after_s: int = 1) -> None:
+        super().__init__(f"The request took longer than {timeout_s:g} s; try again in a moment, or ask for less")
+        self.timeout_s = timeout_s
+        self.retry_after_s = retry_after_s
+
+
+class ServiceClosing(Unavailable):
+    code = "service_closing"
+    retry_after_s = 5
+    """A restart takes about that long."""
+
+    def __init__(self) -> None:
+        super().__init__("The service is shutting down; try again when it is back")
+
+
+class TooManyConnections(Unavailable):
+    code = "too_many_connections"
+    retry_after_s = 1
+
+    def __init__(self, max_connections: int) -> None:
+        super().__init__(f"More than {max_connections} connections are open; close some, and try again in a moment")
+        self.max_connections = max_connections
+
+
+class PrivacyRulesUnusable(Unavailable):
+    """The file that PRIVACY_CONFIG names cannot be used; the service does not start without its rules."""
+
+    code = "privacy_rules_unusable"
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"The privacy rules in {path} cannot be used: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class StoreUnusable(Unavailable):
+    """The database cannot be read, or is not ours to read; the service does not start on it."""
+
+    code = "store_unusable"
+
+
+class BackupDamaged(StoreUnusable):
+    code = "backup_damaged"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"Backup {name!r} cannot be restored: {reason}; nothing was changed, restore another one")
+        self.name = name
+        self.reason = reason
