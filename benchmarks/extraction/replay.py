@@ -2,14 +2,15 @@
 
 A reply is kept under its prompt's name and the sha256 of the request without the model's name, a line each in a file. A
 recording holds what a model said about the texts: it is as private as they are. Its first line says whose wire it is.
-Each request is answered in a thread of its own, and nothing is remembered between them.
+Each request is answered in a thread of its own. A question that came twice has two replies, which are given in turn.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -59,12 +60,12 @@ class Answerer(Protocol):
 
 
 class Recording:
-    """Replies by prompt and digest, and whose they are.
+    """Replies by prompt and digest in the order in which they came, and whose they are.
 
     :param provider: Whose wire they speak, as EXTRACT_PROVIDER names it.
     """
 
-    def __init__(self, provider: str, model: str, replies: Mapping[tuple[str, str], Reply]) -> None:
+    def __init__(self, provider: str, model: str, replies: Mapping[tuple[str, str], Sequence[Reply]]) -> None:
         self.provider = provider
         self.model = model
         self._replies = replies
@@ -73,19 +74,22 @@ class Recording:
     def read(cls, path: Path) -> Recording:
         """:raises ValueError: If this is no recording."""
         lines = path.read_text(encoding="utf-8").splitlines()
+        replies: defaultdict[tuple[str, str], list[Reply]] = defaultdict(list)
         try:
             head = json.loads(lines[0])
-            kept = [json.loads(line) for line in lines[1:]]
-            replies = {(one["prompt"], one["sha256"]): Reply(one["status"], one["body"]) for one in kept}
+            for kept in map(json.loads, lines[1:]):
+                replies[kept["prompt"], kept["sha256"]].append(Reply(kept["status"], kept["body"]))
             return cls(head["provider"], head["model"], replies)
         except (LookupError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is no recording of --record") from error
 
     def __len__(self) -> int:
-        return len(self._replies)
+        return sum(map(len, self._replies.values()))
 
-    def get(self, asked: Asked) -> Reply | None:
-        return self._replies.get((asked.prompt, asked.digest))
+    def get(self, asked: Asked, times: int) -> Reply | None:
+        """The reply to a question that was answered so often before; after the last one, the last one again."""
+        replies = self._replies.get((asked.prompt, asked.digest))
+        return replies[min(times, len(replies) - 1)] if replies else None
 
 
 class Player:
@@ -97,15 +101,17 @@ class Player:
     def __init__(self, recording: Recording, otherwise: Answerer | None = None) -> None:
         self._recording = recording
         self._otherwise = otherwise
+        self._times: Counter[str] = Counter()
         self._lock = Lock()
         self.missed = 0
 
     def answer(self, asked: Asked) -> Reply:
-        kept = self._recording.get(asked)
+        with self._lock:
+            kept = self._recording.get(asked, self._times[asked.digest])
+            self._times[asked.digest] += 1
+            self.missed += kept is None
         if kept is not None:
             return kept
-        with self._lock:
-            self.missed += 1
         if self._otherwise is not None:
             return self._otherwise.answer(asked)
         return Reply(400, {"error": {"message": "no reply was recorded for this question", "type": "not_recorded"}})

@@ -31,10 +31,13 @@ class Measured:
 def print_measured(measured: Sequence[Measured]) -> None:
     print(f"\nMatches: {', '.join(f'{name} ≥ {threshold:g}' for name, threshold in THRESHOLDS.items())}.\n")
     first = measured[0]
-    _print(f"{first.facts.facts[COSINE].wanted:,} facts of conversations", measured, lambda one: _of_facts(one.facts))
+    if facts := first.facts.facts[COSINE].wanted:
+        _print(f"{facts:,} facts of conversations", measured, lambda one: _of_facts(one.facts))
     for kind in PairKind:
-        _print(f"{first.pairs.count(kind)} {kind.value}s", measured, partial(_of_pairs, kind=kind))
-    _print(f"{first.types.wanted.total()} statements of paragraphs", measured, lambda one: _of_types(one.types))
+        if pairs := first.pairs.count(kind):
+            _print(f"{pairs} {kind.value}s", measured, partial(_of_pairs, kind=kind))
+    if statements := first.types.wanted.total():
+        _print(f"{statements} statements of paragraphs", measured, lambda one: _of_types(one.types))
     _print("cost and account", measured, lambda one: one.account.lines())
 
 

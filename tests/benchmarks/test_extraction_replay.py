@@ -79,6 +79,16 @@ def test_a_question_without_a_kept_reply_goes_to_who_stands_in(recorded: tuple[P
     assert player.missed == 1
 
 
+def test_a_question_that_was_asked_twice_gets_its_replies_in_turn_and_then_the_last_again(tmp_path: Path):
+    path = tmp_path / "recording.jsonl"
+    asked = Asked(PATH, {}, question("one"))
+    kept = {"prompt": asked.prompt, "sha256": asked.digest, "status": 200}
+    lines = [{"provider": "openai", "model": "a"}, {**kept, "body": "first"}, {**kept, "body": "second"}]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    player = Player(Recording.read(path))
+    assert [player.answer(asked).body for _ in range(3)] == ["first", "second", "second"]
+
+
 def test_a_prompt_goes_by_the_title_of_its_schema_on_every_wire():
     schema = {"title": "facts", "type": "object", "properties": {}}
     bodies = [
