@@ -17,6 +17,7 @@ from souvenir.api.extraction_requests import take
 from souvenir.api.jobs import AllActors, JobId
 from souvenir.api.json_route import router
 from souvenir.api.once import MakeOnce
+from souvenir.store.jobs import EXTRACT
 
 routes = router("extraction")
 
@@ -50,6 +51,7 @@ def cancel_extraction(job_id: JobId, scope: Writer, service: RunningService, all
 
 
 @routes.get("/extract/status", summary="Ask whether transcripts are learned from", responses=error_responses())
-def extract_status(scope: Reader, service: RunningService) -> ExtractStatus:
+def extract_status(scope: Reader, service: RunningService, all_actors: AllActors) -> ExtractStatus:
     """Say which model learns, whether it answered of late, and how many extractions wait; no model is asked."""
-    return ExtractStatus.now(service.extraction, service.provider, service.settings)
+    _, tracked = service.extraction.jobs.list(scope, all_actors=all_actors, kind=EXTRACT, limit=0)
+    return ExtractStatus.now(service.extraction, service.provider, service.settings, tracked)

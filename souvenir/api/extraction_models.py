@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -208,6 +209,7 @@ class ExtractJob(BaseModel):
     trusted_authorship: bool = Field(description="Whether it was asked with a key.")
     result: ExtractResult | None = Field(default=None, description="Once it is completed.")
     error: str | None = Field(default=None, description="Why it failed, in a sentence.")
+    waits_for: str | None = Field(default=None, description="Why it is tried again, while it is not finished.")
 
     @classmethod
     def of(cls, job: Job, row: ExtractionRow, extraction: Extraction) -> ExtractJob:
@@ -216,7 +218,8 @@ class ExtractJob(BaseModel):
             "completed_at": optional_wire_time(job.finished_at),
             "queue_depth": extraction.jobs.waiting if job.status is JobStatus.QUEUED else None,
             "result": extraction.result_of(job),
-            "error": job.error,
+            "error": job.failure,
+            "waits_for": job.waits_for,
         }
         key_id = job.actor.removeprefix(KEY_ACTOR)
         return cls(
@@ -240,7 +243,7 @@ class ExtractFigures(BaseModel):
     queue_max: int = Field(description="That may wait.")
     queue_remaining: int
     workers: int = Field(description="That are worked on at once, at most.")
-    jobs_tracked: int = Field(description="That can be looked at.")
+    jobs_tracked: int = Field(description="That can be looked at, by the caller where one asks for the status.")
 
     @classmethod
     def of(cls, figures: JobFigures, **more: Any) -> Self:
@@ -279,13 +282,14 @@ class ExtractStatus(ExtractFigures):
     enabled: bool = Field(description="Whether a language model is set up.")
     provider: str | None
     model: str | None
-    status: str = Field(description="`healthy`, `disabled`, or why calls would fail now.")
+    status: str = Field(description="`healthy`, `disabled`, `unhealthy` if it failed of late, or `error: ` and why.")
     fallback_add_enabled: bool = Field(description="Whether sentences are stored where no model is set up.")
 
     @classmethod
-    def now(cls, extraction: Extraction, provider: LLMProvider | None, settings: Settings) -> Self:
+    def now(cls, extraction: Extraction, provider: LLMProvider | None, settings: Settings, tracked: int) -> Self:
+        """:param tracked: Extractions that the caller may look at."""
         return cls.of(
-            extraction.jobs.figures,
+            replace(extraction.jobs.figures, kept=tracked),
             enabled=provider is not None,
             provider=None if provider is None else provider.name,
             model=None if provider is None else provider.model,

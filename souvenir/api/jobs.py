@@ -26,6 +26,7 @@ _EXAMPLE: JsonDict = {
     "total": 12040,
     "result": {"found": 1, "pairs": [[12, 13, 0.951203]], "removed": 1, "remaining": 12039, "dry_run": False},
     "error": None,
+    "waits_for": None,
     "actor": "api-key",
     "namespace": "default",
     "cancel_requested": False,
@@ -50,6 +51,7 @@ class JobRecord(BaseModel):
     total: int | None = Field(description="Where `done` leads to; null while that is not known.")
     result: dict[str, Any] | None = Field(description="What came of it, once it is completed.")
     error: str | None = Field(description="Why it failed, in a sentence.")
+    waits_for: str | None = Field(description="Why it does not get on and is tried again, while it is not finished.")
     actor: str = Field(description="Who asked for it.")
     namespace: str
     cancel_requested: bool = Field(description="Whether it will end at its next checkpoint, or has ended so.")
@@ -66,7 +68,8 @@ class JobRecord(BaseModel):
             done=job.done,
             total=job.total,
             result=None if job.result is None else dict(job.result),
-            error=job.error,
+            error=job.failure,
+            waits_for=job.waits_for,
             actor=job.actor,
             namespace=job.namespace,
             cancel_requested=job.cancel_requested,

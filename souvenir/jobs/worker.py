@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Condition, Event, Lock, Thread
 from time import monotonic
 from typing import TypeVar
@@ -367,7 +368,9 @@ class Jobs:
             except PASSING as error:
                 if pause_s is None:
                     raise
-                log.warning("job_waits", job_id=job.id, kind=job.kind, reason=error.message, pause_s=pause_s)
+                reason = error.message
+            log.warning("job_waits", job_id=job.id, kind=job.kind, reason=reason, pause_s=pause_s)
+            self._persist(partial(rows.note_failure, job_id=job.id, reason=reason))
             if self._closing.wait(pause_s):
                 raise JobInterrupted
 

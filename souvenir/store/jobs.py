@@ -40,7 +40,10 @@ class JobStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`done` of `total` says how far it is, in the handler's own unit; `total` is None while it is not known."""
+    """`done` of `total` says how far it is, in the handler's own unit; `total` is None while it is not known.
+
+    :param error: Why it failed; of one that is not finished, why it has to be tried again.
+    """
 
     id: str
     kind: str
@@ -60,6 +63,16 @@ class Job:
     @property
     def finished(self) -> bool:
         return self.status not in (JobStatus.QUEUED, JobStatus.RUNNING)
+
+    @property
+    def waits_for(self) -> str | None:
+        """Why a job that is not finished does not get on, if it failed in passing."""
+        return None if self.finished else self.error
+
+    @property
+    def failure(self) -> str | None:
+        """Why it failed for good."""
+        return self.error if self.finished else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +189,16 @@ def kept(connection: apsw.Connection, job_id: str) -> tuple[JsonObject, JsonObje
 def advance(connection: apsw.Connection, job_id: str, *, done: int, total: int | None, state: JsonObject) -> bool:
     """Write how far a running job is; False if it shall not go on: somebody asked for its end, or it is gone."""
     row = connection.execute(
-        "UPDATE jobs SET done = ?, total = ?, state = ? "
+        "UPDATE jobs SET done = ?, total = ?, state = ?, error = NULL "
         "WHERE id = ? AND status = 'running' AND cancel_requested = 0 RETURNING id",
         (done, total, to_json(dict(state)), job_id),
     ).fetchone()
     return row is not None
+
+
+def note_failure(connection: apsw.Connection, job_id: str, reason: str) -> None:
+    """Say why a running job has to be tried again; its next progress or its end takes that away."""
+    connection.execute("UPDATE jobs SET error = ? WHERE id = ? AND status = 'running'", (reason, job_id))
 
 
 def finish(

@@ -16,7 +16,7 @@ from souvenir.store import audit
 from souvenir.store import jobs as rows
 from souvenir.store.audit import AuditFilter
 from souvenir.store.jobs import Job, JobStatus
-from souvenir.types import Scope
+from souvenir.types import JsonObject, Scope
 from tests.jobs.conftest import OpenJobs
 from tests.jobs.handlers import PATIENCE_S, Busy, Counting, Failing, Gate
 
@@ -143,6 +143,23 @@ def test_any_other_failure_is_told_to_the_log_only(open_jobs: OpenJobs, kind: st
 def test_a_kind_that_nobody_handles_fails_with_a_sentence(open_jobs: OpenJobs):
     jobs = open_jobs()
     assert "does not know jobs of the kind 'strange'" in str(ended(jobs, jobs.submit("strange", ANN, {})).error)
+
+
+def test_a_job_that_is_tried_again_says_why_until_it_gets_on(open_jobs: OpenJobs, monkeypatch: pytest.MonkeyPatch):
+    seen: list[str | None] = []
+
+    class Looking(Busy):
+        def run(self, job: RunningJob) -> JsonObject:
+            seen.append(jobs.get(ANN, job.id).waits_for)
+            return super().run(job)
+
+    monkeypatch.setattr(worker, "RETRY_PAUSES_S", (0.0, 0.0))
+    jobs = open_jobs(Looking(EmbeddingUnavailable("No model"), times=2), start=False)
+    submitted = jobs.submit("busy", ANN, {})
+    jobs.start()
+    job = ended(jobs, submitted)
+    assert seen == [None, "No model", "No model"]
+    assert (job.status, job.waits_for, job.failure) == (JobStatus.COMPLETED, None, None)
 
 
 @pytest.mark.parametrize("error", [Overloaded("Too busy"), EmbeddingUnavailable("No model")])
