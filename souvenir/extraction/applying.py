@@ -20,6 +20,7 @@ from souvenir.engine.screening import AppliedPolicy
 from souvenir.errors import PersonalDataRejected
 from souvenir.extraction.effects import FALLBACK_ADD, Attempt, Changed, Text, Texts, TooMuch
 from souvenir.extraction.guards import new_text
+from souvenir.extraction.preparing import prepared
 from souvenir.extraction.reach import reach_of
 from souvenir.jobs.running import JobCancelled, RunningJob
 from souvenir.settings import Settings
@@ -110,9 +111,9 @@ class Applying:
                 beside, update = (new_text(row.fact, row.decision, verdict) for verdict in (None, Verdict.UPDATE))
                 screened[row.ordinal] = Texts(_screened(policy, beside, metadata), _screened(policy, update, metadata))
         different = list({one.text: None for both in screened.values() for one in both if one.refused is None})
-        prepared = dict(zip(different, self._engine.prepare(different), strict=True)) if different else {}
+        passages = dict(zip(different, prepared(self._engine, different), strict=True))
         return {
-            ordinal: Texts._make(replace(one, passages=prepared.get(one.text, ())) for one in both)
+            ordinal: Texts._make(replace(one, passages=passages.get(one.text, ())) for one in both)
             for ordinal, both in screened.items()
         }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from memory_engine import MemoryEngine
 from souvenir.decisions import FactRow
 from souvenir.extraction.nearness import cosine, unit_vectors, words_key
+from souvenir.extraction.preparing import prepared
 
 SAME_FROM = 0.85
 """Cosine from which two facts are taken for the same: that of the novelty gate."""
@@ -46,7 +47,7 @@ def _pairs(engine: MemoryEngine, left: Sequence[FactRow], right: Sequence[FactRo
     if not left or not right:
         return []
     texts = [row.fact.text for row in (*left, *right) if row.fact is not None]
-    vectors = unit_vectors(engine.prepare(texts))
+    vectors = unit_vectors(prepared(engine, texts))
     theirs = len(left)
     likeness = {
         (i, j): 1.0 if words_key(texts[i]) == words_key(texts[theirs + j]) else cosine(vectors[i], vectors[theirs + j])

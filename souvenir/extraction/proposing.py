@@ -22,6 +22,7 @@ from souvenir.extraction.fallback import durable_facts
 from souvenir.extraction.guidance import Guidance
 from souvenir.extraction.nearness import cosine, figures, unit_vectors, words_key
 from souvenir.extraction.outcomes import error, skipped
+from souvenir.extraction.preparing import prepared
 from souvenir.extraction.prompts import PROPOSE, PROPOSE_ALL, prompt
 from souvenir.extraction.quotes import find_quote, in_removed
 from souvenir.extraction.shapes import Proposals, ProposedFact
@@ -115,7 +116,7 @@ def _said_again(engine: MemoryEngine, made: Sequence[FactRow], kept: Sequence[tu
         if _one_place(fact, other) and figures(fact.text) == figures(other.text)
     ]
     texts = list(dict.fromkeys(fact.text for _, one, _, other in pairs for fact in (one, other)))
-    vectors = dict(zip(texts, unit_vectors(engine.prepare(texts)), strict=True)) if texts else {}
+    vectors = dict(zip(texts, unit_vectors(prepared(engine, texts)), strict=True))
     found: dict[int, tuple[float, int]] = {}
     for at, fact, ordinal, other in pairs:
         likeness = cosine(vectors[fact.text], vectors[other.text])

@@ -18,6 +18,7 @@ from souvenir.extraction.effects import MAX_RELATED, RELATED
 from souvenir.extraction.guards import may_change
 from souvenir.extraction.nearness import cosine, figures, unit_vectors, words_key
 from souvenir.extraction.outcomes import skipped
+from souvenir.extraction.preparing import prepared
 from souvenir.passages import PreparedPassage
 from souvenir.store import duplicates, extractions
 from souvenir.types import FloatVector, Memory, Scope
@@ -93,7 +94,7 @@ class _Novelty:
         storing = [case for case in cases if case.stores]
         self._order = sorted(storing, key=lambda case: (case.decision.verdict is Verdict.ADD, case.row.ordinal))
         texts = [case.text for case in self._order]
-        self._prepared = engine.prepare(texts) if texts else ()
+        self._prepared = prepared(engine, texts)
         self._vectors = unit_vectors(self._prepared)
         self._changed = {
             case.decision.target.memory_id
