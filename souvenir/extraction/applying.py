@@ -2,9 +2,10 @@
 
 Texts are embedded before. In the transaction each memory that is to be changed is compared with what the model saw; if
 one differs, nothing is written and those facts are asked about again, `MAX_ROUNDS` times at most. A fact that still has
-no valid decision then is stored beside its memory and flagged, if it says anything new. What may be done at all is said
-in `souvenir.extraction.guards`, how it is done in `souvenir.extraction.effects`. Nothing is removed: what a job deletes
-is archived, and can be taken back.
+no valid decision then is stored beside its memory and flagged, if it says anything new. Of a job that was approved only
+what was shown is applied: what is decided anew waits for another approval. What may be done at all is said in
+`souvenir.extraction.guards`, how it is done in `souvenir.extraction.effects`. Nothing is removed: what a job deletes is
+archived, and can be taken back.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from memory_engine import MemoryEngine
 from souvenir.decisions import DecidedBy, Decision, Fact, FactRow, FactStage, Phase, Verdict
 from souvenir.engine.screening import AppliedPolicy
 from souvenir.errors import PersonalDataRejected
-from souvenir.extraction.effects import FALLBACK_ADD, Attempt, Changed, Text, Texts, TooMuch
+from souvenir.extraction.commits import noted_as
+from souvenir.extraction.effects import FALLBACK_ADD, Attempt, Changed, Text, Texts, Unapproved
 from souvenir.extraction.guards import new_text
 from souvenir.extraction.preparing import prepared
 from souvenir.extraction.reach import reach_of
@@ -44,8 +46,9 @@ Redecide = Callable[[Sequence[FactRow]], Sequence[FactRow]]
 class Applied:
     """:param rows: The ledger as it stands.
 
-    :param approval: `APPROVAL_REQUIRED` if nothing was applied since too much would be removed.
-    :param removing: Facts that would remove something and were not approved, by ordinal.
+    :param approval: `APPROVAL_REQUIRED` if nothing was applied, since too much would be removed or what was approved
+        is decided otherwise now.
+    :param removing: Facts that would remove something then, by ordinal.
     """
 
     rows: tuple[FactRow, ...]
@@ -81,8 +84,8 @@ class Applying:
             )
             try:
                 return Applied(self._engine.write(scope, attempt.run))
-            except TooMuch as too_much:
-                return self._waiting(job, list(now.values()), too_much.removing)
+            except Unapproved as unapproved:
+                return self._waiting(job, list(now.values()), unapproved.removing)
             except Changed as changed:
                 if rounds < MAX_ROUNDS:
                     rounds += 1
@@ -126,8 +129,9 @@ class Applying:
 
         def work(connection: apsw.Connection) -> tuple[FactRow, ...]:
             job.save(connection, done=len(rows), total=len(rows), state=job.state)
-            kept = {row.ordinal for row in extractions.facts(connection, job.id) if row.fact is not None}
-            extractions.save_facts(connection, job.id, [row for row in rows if row.ordinal in kept])
+            stored = {row.ordinal: row for row in extractions.facts(connection, job.id) if row.fact is not None}
+            kept = [row for row in rows if row.ordinal in stored]
+            extractions.save_facts(connection, job.id, [noted_as(row, stored[row.ordinal]) for row in kept])
             return tuple(extractions.facts(connection, job.id))
 
         return Applied(self._engine.write_rows(work), APPROVAL_REQUIRED, removing)

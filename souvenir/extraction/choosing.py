@@ -13,14 +13,11 @@ import apsw
 
 from souvenir.decisions import Category, DecidedBy, Decision, Fact, FactRow, FactStage, Phase, Seen, Verdict
 from souvenir.errors import Conflict, InvalidRequest, MemoryNotFound
+from souvenir.extraction.commits import committed_by, noted
 from souvenir.extraction.effects import RELATED
 from souvenir.extraction.guards import CHANGING
-from souvenir.store import extractions, jobs, reads
-from souvenir.store.jobs import JobStatus
+from souvenir.store import extractions, reads
 from souvenir.types import OriginClass, Scope
-
-COMMITTED = "committed"
-"""The key of an outcome that names the job which applied a fact of a dry run."""
 
 CHOSEN = "It was chosen by the caller"
 
@@ -71,8 +68,7 @@ def chosen(connection: apsw.Connection, scope: Scope, source: str, actions: Sequ
 def note_taken(connection: apsw.Connection, choice: Choice, job_id: str) -> None:
     """Say in the dry runs which job applies what was taken from them."""
     for dry_run, rows in choice.taken.items():
-        noted = [replace(row, outcome={**row.outcome, COMMITTED: job_id}) for row in rows]
-        extractions.save_facts(connection, dry_run, noted)
+        extractions.save_facts(connection, dry_run, [noted(row, job_id) for row in rows])
 
 
 def _of_dry_run(connection: apsw.Connection, job_id: str, ordinal: int | None, source: str) -> FactRow:
@@ -87,18 +83,9 @@ def _of_dry_run(connection: apsw.Connection, job_id: str, ordinal: int | None, s
         raise Conflict(f"{named} does not wait for a commit; run it again")
     if row.fact is None or row.decision is None:
         raise Conflict(f"{named} is forgotten, since a memory that it was about was deleted; leave it out")
-    by = row.outcome.get(COMMITTED)
-    if by is not None and _stands(connection, by):
+    if (by := committed_by(connection, row)) is not None:
         raise Conflict(f"{named} was committed by job {by!r}; undo that first")
     return row
-
-
-def _stands(connection: apsw.Connection, job_id: str) -> bool:
-    """Whether a commit is under way or done, and not undone."""
-    job, found = jobs.find(connection, job_id), extractions.find(connection, job_id)
-    if job is None or found is None or found.phase is Phase.UNDONE:
-        return False
-    return job.status not in (JobStatus.FAILED, JobStatus.CANCELLED)
 
 
 def _row(

@@ -90,7 +90,9 @@ def decide_again(
 
 def decided_without_model(row: FactRow, reason: str) -> FactRow:
     """To be added, if it is new."""
-    return replace(row, stage=FactStage.DECIDED, decision=Decision(Verdict.ADD, DecidedBy.FALLBACK, reason))
+    asked = 1 if row.decision is None else row.decision.asked + 1
+    decision = Decision(Verdict.ADD, DecidedBy.FALLBACK, reason, asked=asked)
+    return replace(row, stage=FactStage.DECIDED, decision=decision)
 
 
 def _without_model(row: FactRow) -> FactRow:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from souvenir.decisions import DecidedBy, FactRow, FactStage, Phase, Verdict
+from souvenir.extraction.commits import committed_by, passed_over
 from souvenir.extraction.guards import Reason, Step, Terms, World, is_forgotten, plan, stale
 from souvenir.extraction.reach import source_of
 from souvenir.jobs.running import RunningJob
@@ -42,8 +43,11 @@ class Changed(Exception):
         self.rows = rows
 
 
-class TooMuch(Exception):
-    """More would be removed than a job may; nothing was written."""
+class Unapproved(Exception):
+    """More would be removed than a job may by itself, or other things than were approved; nothing was written.
+
+    :param removing: Facts that would remove something, by ordinal.
+    """
 
     def __init__(self, removing: Sequence[int]) -> None:
         super().__init__(f"{len(removing)} memories would be removed")
@@ -86,21 +90,23 @@ class Attempt:
     def run(self, tx: Transaction) -> tuple[FactRow, ...]:
         """The ledger as it stands afterwards.
 
-        :raises Changed: If memories are not what the model saw. :raises TooMuch: If an approval is wanted.
+        :raises Changed: If memories are not what the model saw. :raises Unapproved: If an approval is wanted.
         """
         connection, job_id = tx.connection, self.job.id
         tx.job_id = job_id
         self.job.save(connection, done=len(self.rows), total=len(self.rows), state=self.job.state)
         self.made.clear()
         rows, ended, forgotten = self._present(tx)
+        committed = self._committed(tx)
+        rows, ended = ([row for row in some if row.ordinal not in committed] for some in (rows, ended))
         world = self._world(tx, rows)
         if changed := stale(rows, world):
             raise Changed(changed)
         forgotten += [row for row in rows if is_forgotten(row, world)]
         steps = plan(rows, world, terms=self.terms)
-        self._require_few(steps)
+        self._require_approved([*rows, *ended], steps)
         done = [self._done(tx, step) for step in steps]
-        extractions.save_facts(connection, job_id, [*ended, *done, *map(_blank, forgotten)])
+        extractions.save_facts(connection, job_id, [*ended, *done, *committed.values(), *map(_blank, forgotten)])
         extractions.set_phase(connection, job_id, Phase.APPLIED)
         return tuple(extractions.facts(connection, job_id))
 
@@ -112,6 +118,12 @@ class Attempt:
         ended = [row for row in known if row.stage is not FactStage.DECIDED]
         return decided, ended, [row for row in self.rows if row not in known]
 
+    def _committed(self, tx: Transaction) -> dict[int, FactRow]:
+        """The facts that a commit applied or applies, by ordinal, as they end here."""
+        found = [row for row in extractions.facts(tx.connection, self.job.id) if row.stage is FactStage.DECIDED]
+        by = {row.ordinal: committed_by(tx.connection, row) for row in found if row.fact is not None}
+        return {row.ordinal: passed_over(row, job_id) for row in found if (job_id := by.get(row.ordinal)) is not None}
+
     def _world(self, tx: Transaction, rows: Sequence[FactRow]) -> World:
         targets = {row.decision.target.memory_id for row in rows if row.decision and row.decision.target}
         return World(
@@ -121,12 +133,19 @@ class Attempt:
             self.beside,
         )
 
-    def _require_few(self, steps: Sequence[Step]) -> None:
-        """:raises TooMuch: If more would be removed than a job may by itself."""
-        approved = {tuple(one) for one in self.extraction.options.get(APPROVED, ())}
-        removing = [step.row.ordinal for step in steps if step.removes and approval_of(step.row) not in approved]
-        if len(removing) > self.max_deletes:
-            raise TooMuch(removing)
+    def _require_approved(self, rows: Sequence[FactRow], steps: Sequence[Step]) -> None:
+        """Whoever approved a job saw its decisions, and means those and no others.
+
+        :raises Unapproved: If more would be removed than a job may by itself, or others were approved.
+        """
+        removing = [step.row.ordinal for step in steps if step.removes]
+        approved = self.extraction.options.get(APPROVED)
+        if approved is None:
+            may = len(removing) <= self.max_deletes
+        else:
+            may = {approval_of(row) for row in rows} <= {tuple(one) for one in approved}
+        if not may:
+            raise Unapproved(removing)
 
     def _done(self, tx: Transaction, step: Step) -> FactRow:
         chosen = self.texts[step.row.ordinal]

@@ -120,6 +120,77 @@ def test_an_approval_does_not_hold_for_what_is_decided_afterwards(
     assert len(living(engine)) == 4
 
 
+def test_an_approval_passes_over_what_was_committed_already(
+    open_extraction: OpenExtraction, engine: MemoryEngine, remember: Remember
+):
+    provider = model()
+    learning = open_extraction(provider, extract_max_deletes=2)
+    job = waiting(learning, engine, violins(remember))
+    commit = done(
+        learning, learning.ledger.commit(ANN, [ChosenAction(Verdict.DELETE, job_id=job.id, ordinal=1)], SOURCE)
+    )
+    learning.ledger.approve(ANN, job.id)
+    again = done(learning, job)
+    assert again.result is not None
+    assert (again.result["deleted_count"], again.result["skipped_count"], provider.asked) == (3, 1, [])
+    first = row_of(engine, job.id)
+    assert (first.stage, first.outcome["reason"], first.outcome["committed"]) == (
+        FactStage.SKIPPED,
+        "committed",
+        commit.id,
+    )
+    assert living(engine) == ["Tea is green"]
+    learning.ledger.undo(ANN, job.id)
+    assert len(living(engine)) == 3
+
+
+def test_what_was_committed_and_undone_is_approved_with_the_rest(
+    open_extraction: OpenExtraction, engine: MemoryEngine, remember: Remember
+):
+    learning = open_extraction(model(), extract_max_deletes=2)
+    ids = violins(remember)
+    job = waiting(learning, engine, ids)
+    add = ChosenAction(Verdict.ADD, job_id=job.id, ordinal=len(ids) + 1)
+    commit = done(learning, learning.ledger.commit(ANN, [add], SOURCE))
+    learning.ledger.undo(ANN, commit.id)
+    learning.ledger.approve(ANN, job.id)
+    done(learning, job)
+    assert living(engine) == ["Tea is green"]
+
+
+@pytest.mark.parametrize("provider", [model(), None])
+def test_only_what_was_shown_is_ever_applied_of_an_approved_job(
+    open_extraction: OpenExtraction, engine: MemoryEngine, remember: Remember, provider: LLMProvider | None
+):
+    """A changed memory is decided about anew, with a model or without one, and that wants another approval."""
+    ids = violins(remember)
+    job = waiting(open_extraction(model(), extract_max_deletes=2), engine, ids)
+    learning = open_extraction(provider, extract_max_deletes=2)
+    engine.patch(ANN, ids[0], MemoryPatch(metadata={"lang": "en"}))
+    before = dump(engine)
+    learning.ledger.approve(ANN, job.id)
+    again = done(learning, job)
+    assert again.result is not None
+    assert (again.result["approval"], again.result["removing"]) == ("required", [2, 3, 4])
+    assert dump(engine) == before
+    shown = learning.result_of(again)
+    assert shown is not None
+    assert shown["actions"][0]["action"] == ("add" if provider else "fallback_add")
+    learning.ledger.approve(ANN, job.id)
+    done(learning, job)
+    assert living(engine) == ["Number 0 of the violins stands in hall 0", "violin 1 was sold", "Tea is green"]
+
+
+def test_a_stop_between_a_new_decision_and_its_showing_does_not_make_it_an_approved_one(
+    learning: Extraction, engine: MemoryEngine, remember: Remember
+):
+    rows = [decided("The violin was sold", Verdict.DELETE, seen(engine, violins(remember)[0]), asked=2)]
+    job = done(learning, submit(learning.jobs, rows, approved=[[1, 1]], **OPTIONS))
+    assert job.result is not None
+    assert job.result["approval"] == "required"
+    assert len(living(engine)) == 4
+
+
 def test_only_who_sees_a_job_and_may_write_its_source_approves_it(
     learning: Extraction, engine: MemoryEngine, remember: Remember
 ):
