@@ -17,6 +17,7 @@ from souvenir.errors import LLMOutputUnusable
 from souvenir.extraction.asking import AUDN, ask, spent
 from souvenir.extraction.candidates import Shown, candidates
 from souvenir.extraction.guidance import Guidance
+from souvenir.extraction.outcomes import skipped
 from souvenir.extraction.prompts import DECIDE, label, prompt
 from souvenir.extraction.proposing import shortened
 from souvenir.extraction.shapes import Decisions, MadeDecision
@@ -98,6 +99,9 @@ def decided_without_model(row: FactRow, reason: str) -> FactRow:
 def _without_model(row: FactRow) -> FactRow:
     if row.stage is FactStage.DECIDED:
         return row
+    if row.fact is None or row.fact.span is None:
+        # Nobody said it, as far as can be seen, and no model stands by it.
+        return replace(row, stage=FactStage.SKIPPED, outcome=skipped("unfounded", error=row.outcome.get(FAULT)))
     return decided_without_model(row, f"No usable decision came: {row.outcome.get(FAULT, 'the answer cannot be read')}")
 
 
@@ -113,7 +117,8 @@ def _decide(
     facts = {row.ordinal: row.fact for row in rows if row.fact is not None}
     shown = candidates(engine, scope, {ordinal: fact.text for ordinal, fact in facts.items()})
     numbers = dict(enumerate(facts, start=1))
-    question = prompt(DECIDE, _question(numbers, facts, shown, guidance))
+    wrong = {row.ordinal: row.outcome[FAULT] for row in rows if FAULT in row.outcome}
+    question = prompt(DECIDE, _question(numbers, facts, shown, guidance) + _correction(numbers, wrong))
     asked = ask(provider, AUDN, question, Decisions, "decisions", MadeDecision)
     read = _Reading(numbers, shown, changed)
     for item in asked.items:
@@ -177,6 +182,12 @@ def _question(numbers: Mapping[int, int], facts: Mapping[int, Fact], shown: Show
     ]
     given = "\n".join(stored) if stored else "There are none yet."
     return fenced("\n".join(lines), name="facts") + "\n" + fenced(given, name="memories")
+
+
+def _correction(numbers: Mapping[int, int], wrong: Mapping[int, str]) -> str:
+    """What to do otherwise: the same question at temperature 0 gets the same answer."""
+    told = [f"[{number}] {wrong[ordinal]}" for number, ordinal in numbers.items() if ordinal in wrong]
+    return "\nThese facts were decided before, and that cannot be used:\n" + "\n".join(told) if told else ""
 
 
 class _Reading:

@@ -130,6 +130,7 @@ def test_a_number_that_was_not_shown_is_asked_again_for_its_fact_only(
         ["Alice lives in Lisbon", "Bob keeps bees"],
         ["Alice lives in Lisbon"],
     ]
+    assert [prompt.user.count("[1] the memory that it names was not shown") for prompt in provider.asked[1:]] == [0, 1]
     assert actions(result) == ["update", "add"]
     assert sorted(texts(engine)) == ["Alice lives in Lisbon", "Bob keeps bees"]
 
@@ -146,6 +147,18 @@ def test_what_has_no_usable_decision_after_that_is_added_if_it_is_new(
     assert "UPDATE names no memory" in added["reason"]
     assert provider.count("decide") == 2
     assert result["fallback_count"] == 1
+
+
+def test_what_nobody_said_is_not_added_without_a_usable_decision(
+    engine: MemoryEngine, open_extraction: OpenExtraction
+):
+    invented = {"category": "DETAIL", "text": "Carol keeps geese", "quote": "We have geese", "when": None}
+    provider = model(propose=lambda _: {"facts": [invented]}, decide=unshown)
+    result = extracted(open_extraction(provider), SAID)
+    [action] = result["actions"]
+    assert (action["action"], action["reason"]) == ("skipped", "unfounded")
+    assert action["error"] == "the memory that it names was not shown"
+    assert texts(engine) == []
 
 
 def test_a_second_answer_that_cannot_be_read_leaves_the_facts_to_the_fallback(

@@ -80,7 +80,9 @@ def check_proposals(calls: list[JsonObject], rows: list[FactRow], answers: list[
         first += call["items"]
         kept = {mark for row in of_call if row.fact for mark in MARK.findall(row.fact.text)}
         unread = [row for row in of_call if row.stage is FactStage.FAILED]
-        assert set(MARK.findall(raw)) <= kept or unread, "a fact is lost"
+        # A mark that was damaged in a text stands whole in its quote still.
+        damaged = [row for row in of_call if row.fact and not MARK.search(row.fact.text)]
+        assert len(set(MARK.findall(raw)) - kept) <= len(damaged) or unread, "a fact is lost"
         assert all(row.outcome["error"] for row in unread)
 
 
