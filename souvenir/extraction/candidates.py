@@ -11,6 +11,7 @@ from itertools import chain, zip_longest
 
 from memory_engine import MemoryEngine
 from souvenir.decisions import Seen
+from souvenir.extraction.pacing import paced
 from souvenir.store import extractions, reads
 from souvenir.types import ArmCandidate, Memory, PassageKind, Scope, SearchQuery
 
@@ -54,7 +55,8 @@ def candidates(engine: MemoryEngine, scope: Scope, texts: Mapping[int, str]) -> 
 
 def _nearest(engine: MemoryEngine, scope: Scope, text: str) -> list[int]:
     query = SearchQuery(text, top_k=CANDIDATES_PER_FACT, auto_intent=False)
-    found = engine.recall(scope, PassageKind.MEMORY, query)
+    with paced():
+        found = engine.recall(scope, PassageKind.MEMORY, query)
     heads = () if found is None else _in_turn(*found.arms(CANDIDATES_PER_FACT))
     return list(dict.fromkeys(one.memory_id for one in heads))[:CANDIDATES_PER_FACT]
 

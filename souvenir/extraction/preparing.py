@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memory_engine import MemoryEngine
+from souvenir.extraction.pacing import paced
 from souvenir.passages import PreparedPassage
 
 TEXTS_AT_ONCE = 2
@@ -19,4 +20,8 @@ def prepared(engine: MemoryEngine, texts: Sequence[str]) -> list[Sequence[Prepar
     :raises EmbeddingUnavailable: If the model cannot run.
     """
     pieces = [texts[start : start + TEXTS_AT_ONCE] for start in range(0, len(texts), TEXTS_AT_ONCE)]
-    return [passages for piece in pieces for passages in engine.prepare(piece)]
+    found: list[Sequence[PreparedPassage]] = []
+    for piece in pieces:
+        with paced():
+            found += engine.prepare(piece)
+    return found

@@ -18,6 +18,7 @@ from souvenir.extraction.effects import MAX_RELATED, RELATED
 from souvenir.extraction.guards import may_change
 from souvenir.extraction.nearness import cosine, figures, unit_vectors, words_key
 from souvenir.extraction.outcomes import skipped
+from souvenir.extraction.pacing import paced
 from souvenir.extraction.preparing import prepared
 from souvenir.passages import PreparedPassage
 from souvenir.store import duplicates, extractions
@@ -132,7 +133,8 @@ class _Novelty:
     ) -> _Case:
         """The case as it is if it is new, with what is near to it; else said to be known."""
         known = replace(case.decision, verdict=Verdict.NOOP, by=DecidedBy.NOVELTY, target=None)
-        memory, similarity = self._engine.nearest_of(self._scope, passages) or (None, 0.0)
+        with paced():
+            memory, similarity = self._engine.nearest_of(self._scope, passages) or (None, 0.0)
         known_from = SEEN_SIMILARITY if memory is not None and case.was_shown(memory.id) else NOVELTY_SIMILARITY
         # A memory that this job changes says something else afterwards.
         if (

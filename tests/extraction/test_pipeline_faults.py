@@ -149,9 +149,7 @@ def test_what_has_no_usable_decision_after_that_is_added_if_it_is_new(
     assert result["fallback_count"] == 1
 
 
-def test_what_nobody_said_is_not_added_without_a_usable_decision(
-    engine: MemoryEngine, open_extraction: OpenExtraction
-):
+def test_what_nobody_said_is_not_added_without_a_usable_decision(engine: MemoryEngine, open_extraction: OpenExtraction):
     invented = {"category": "DETAIL", "text": "Carol keeps geese", "quote": "We have geese", "when": None}
     provider = model(propose=lambda _: {"facts": [invented]}, decide=unshown)
     result = extracted(open_extraction(provider), SAID)
