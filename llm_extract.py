@@ -30,6 +30,7 @@ from souvenir.extraction.guidance import Guidance
 from souvenir.extraction.ledger import MODEL, Ledger
 from souvenir.extraction.proposing import OVERLAP_TURNS, WINDOW_CHARS, Source, propose, propose_without_model
 from souvenir.extraction.reach import NO_SOURCE, reach_of, serial_key
+from souvenir.extraction.redaction import redacted
 from souvenir.extraction.results import DEBUG, DRY_RUN, GUIDANCE, LLM, MODE
 from souvenir.extraction.settling import settled
 from souvenir.extraction.transcript import read_transcript
@@ -153,7 +154,7 @@ class Extraction:
             MODE: FALLBACK_ADD if self._provider is None else LLM,
             GUIDANCE: Guidance.of(self._settings, profile, request.context).to_json(),
         }
-        transcript = self._engine.screening.text(scope, request.messages, refuse=False)
+        transcript = redacted(request.messages, self._engine.screening.applied(scope, refuse=False))
 
         def row(job_id: str) -> Row:
             return Row(

@@ -29,6 +29,11 @@ class AppliedPolicy:
         """A text that has no metadata to note anything in."""
         return self.rules.screen(text, self.policy).text
 
+    def value(self, name: str, text: str) -> str:
+        """A text that is read behind its name; without one as it is."""
+        screened: str = self.rules.screen_json({name: text}, self.policy).value[name] if name else self.text(text)
+        return screened
+
     def content(self, text: str, metadata: JsonObject | None) -> tuple[str, JsonObject | None]:
         """A text and its metadata, with notes of what was found in either."""
         screened = self.rules.screen(text, self.policy)

@@ -28,9 +28,9 @@ _THOUGHT_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _MAX_DEPTH = 6
 """Of parts within parts; results of tools hold lists of texts."""
 
-_TOKEN = re.compile(r'[ \t\r\n]*(?:("(?:[^"\\]++|\\.)*+")|([{}\[\]:,])|([^\s{}\[\]:,"]++))', re.DOTALL)
+TOKEN = re.compile(r'[ \t\r\n]*(?:("(?:[^"\\]++|\\.)*+")|([{}\[\]:,])|([^\s{}\[\]:,"]++))', re.DOTALL)
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.", re.DOTALL)
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,24 @@ class _Said:
     at: datetime | None
 
 
+def is_json(text: str) -> bool:
+    """Whether a text is an object or a list."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def storable(text: str) -> str:
+    """What a string says, without what JSON can write and no text may hold: NUL, and halves of surrogate pairs."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
 def read_json(text: str) -> tuple[list[Turn], list[Removed]] | None:
     """The turns with all that they say, and what is no text; None if this is no transcript in JSON."""
-    if text.lstrip()[:1] not in ("{", "["):
-        return _read_lines(text)
     root = _parsed(text, 0)
     if root is None:
         return _read_lines(text)
@@ -188,7 +202,7 @@ def _speaker(node: _Node) -> str | None:
         if isinstance(value, dict):
             value = value["name"].value if "name" in value else None
         if isinstance(value, str) and value.strip() and value.strip().casefold() not in ROLES:
-            return _LONE_SURROGATE.sub("\ufffd", " ".join(value.split()))
+            return storable(" ".join(value.split()))
     return None
 
 
@@ -208,7 +222,7 @@ def _piece(text: str, node: _Node) -> Piece:
         behind += escape.start() - done + 1
         done = escape.end()
         steps.append((behind, done))
-    return Piece(start, end, _LONE_SURROGATE.sub("\ufffd", node.value), tuple(steps))
+    return Piece(start, end, storable(node.value), tuple(steps))
 
 
 # --- values with their places -----------------------------------------------------------------------------------------
@@ -216,13 +230,11 @@ def _piece(text: str, node: _Node) -> Piece:
 
 def _parsed(text: str, offset: int) -> _Node | None:
     """The JSON value that a text is, with offsets from `offset` on; None if it is none."""
-    try:
-        json.loads(text, strict=False)
-    except (ValueError, RecursionError):
+    if not is_json(text):
         return None
     stack: list[tuple[int, Any, str | None]] = []
     key: str | None = None
-    for token in _TOKEN.finditer(text):
+    for token in TOKEN.finditer(text):
         string, sign, literal = token.groups()
         start = offset + token.end() - len(token[0].lstrip(" \t\r\n"))
         if sign in ("{", "["):
