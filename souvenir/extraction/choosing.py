@@ -54,15 +54,20 @@ def chosen(connection: apsw.Connection, scope: Scope, source: str, actions: Sequ
     :raises Conflict: If a fact cannot be taken: of another source, forgotten, not decided, or taken before.
     """
     rows: list[FactRow] = []
-    taken: dict[str, list[FactRow]] = {}
+    dry_runs: dict[str, _DryRun] = {}
+    taken: dict[str, dict[int, FactRow]] = {}
     for number, action in enumerate(actions, start=1):
-        origin = None if action.job_id is None else _of_dry_run(connection, action.job_id, action.ordinal, source)
-        if origin is not None and action.job_id is not None:
-            if origin in taken.get(action.job_id, ()):
+        origin = None
+        if action.job_id is not None:
+            if action.job_id not in dry_runs:
+                dry_runs[action.job_id] = _DryRun.read(connection, action.job_id, source)
+            origin = dry_runs[action.job_id].fact(connection, action.ordinal)
+            of_job = taken.setdefault(action.job_id, {})
+            if origin.ordinal in of_job:
                 raise Conflict(f"Fact {origin.ordinal} of job {action.job_id!r} is chosen twice; choose it once")
-            taken.setdefault(action.job_id, []).append(origin)
+            of_job[origin.ordinal] = origin
         rows.append(_row(connection, scope, number, action, origin))
-    return Choice(tuple(rows), taken)
+    return Choice(tuple(rows), {job_id: tuple(of_job.values()) for job_id, of_job in taken.items()})
 
 
 def note_taken(connection: apsw.Connection, choice: Choice, job_id: str) -> None:
@@ -71,21 +76,38 @@ def note_taken(connection: apsw.Connection, choice: Choice, job_id: str) -> None
         extractions.save_facts(connection, dry_run, [noted(row, job_id) for row in rows])
 
 
-def _of_dry_run(connection: apsw.Connection, job_id: str, ordinal: int | None, source: str) -> FactRow:
-    found = extractions.find(connection, job_id)
-    row = next((one for one in extractions.facts(connection, job_id) if one.ordinal == ordinal), None)
-    named = f"Fact {ordinal} of job {job_id!r}"
-    if found is None or row is None:
-        raise Conflict(f"{named} is not there any more; run it again")
-    if found.source != source:
-        raise Conflict(f"{named} is of the source {found.source!r}; commit it there")
-    if found.phase is not Phase.DECIDED or row.stage is not FactStage.DECIDED:
-        raise Conflict(f"{named} does not wait for a commit; run it again")
-    if row.fact is None or row.decision is None:
-        raise Conflict(f"{named} is forgotten, since a memory that it was about was deleted; leave it out")
-    if (by := committed_by(connection, row)) is not None:
-        raise Conflict(f"{named} was committed by job {by!r}; undo that first")
-    return row
+@dataclass(frozen=True, slots=True)
+class _DryRun:
+    """A job whose facts may be taken, with its ledger by ordinal: read once, however many are taken."""
+
+    job_id: str
+    waits: bool
+    rows: Mapping[int, FactRow]
+
+    @classmethod
+    def read(cls, connection: apsw.Connection, job_id: str, source: str) -> _DryRun:
+        """:raises Conflict: If it is gone, or of another source."""
+        found = extractions.find(connection, job_id)
+        if found is None:
+            raise Conflict(f"Job {job_id!r} is not there any more; run it again")
+        if found.source != source:
+            raise Conflict(f"Job {job_id!r} is of the source {found.source!r}; commit it there")
+        ledger = extractions.facts(connection, job_id)
+        return cls(job_id, found.phase is Phase.DECIDED, {row.ordinal: row for row in ledger})
+
+    def fact(self, connection: apsw.Connection, ordinal: int | None) -> FactRow:
+        """:raises Conflict: If the fact cannot be taken."""
+        row = None if ordinal is None else self.rows.get(ordinal)
+        named = f"Fact {ordinal} of job {self.job_id!r}"
+        if row is None:
+            raise Conflict(f"{named} is not there any more; run it again")
+        if not self.waits or row.stage is not FactStage.DECIDED:
+            raise Conflict(f"{named} does not wait for a commit; run it again")
+        if row.fact is None or row.decision is None:
+            raise Conflict(f"{named} is forgotten, since a memory that it was about was deleted; leave it out")
+        if (by := committed_by(connection, row)) is not None:
+            raise Conflict(f"{named} was committed by job {by!r}; undo that first")
+        return row
 
 
 def _row(

@@ -69,6 +69,7 @@ class Ledger:
         :raises NothingToDo: If there are none.
         :raises MemoryNotFound: If one is about a memory that is not in the source.
         :raises InvalidRequest: If one lacks what it needs.
+        :raises PersonalDataRejected: If a text holds what the privacy rules do not let in.
         :raises Conflict: If one comes from a dry run that it cannot be taken from any more.
         :raises Overloaded: If too many jobs wait.
         """
@@ -81,9 +82,11 @@ class Ledger:
         options = {DRY_RUN: False, MODE: LLM, GUIDANCE: guidance.to_json()}
         row = Extraction("", scope.namespace, source, COMMIT, 0, None, None, options, Phase.DECIDED)
         reach = reach_of(scope, row)
+        policy = self._engine.screening.applied(reach)
+        safe = [one if one.text is None else replace(one, text=policy.text(one.text)) for one in actions]
 
         def beside(connection: apsw.Connection, job_id: str) -> None:
-            choice = chosen(connection, reach, source, actions)
+            choice = chosen(connection, reach, source, safe)
             extractions.insert(connection, replace(row, job_id=job_id))
             extractions.save_facts(connection, job_id, choice.rows)
             note_taken(connection, choice, job_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.api.conftest import Start
+from tests.api.learning import learned, takes_everything
+from tests.vendors.llm import LLMVendor
 
 KEY_ID = "AKIA" + "IOSFODNN7EXAMPLE"
 MAIL = "ann.smith@example.org"
@@ -64,6 +67,32 @@ def test_no_verb_stores_a_secret(client: TestClient, tmp_path: Path):
     assert imported.json()["imported"] == 1
     client.__exit__(None, None, None)
     assert not holds(tmp_path / "data", KEY_ID)
+
+
+def test_no_extraction_tells_a_model_a_secret_or_keeps_it(start: Start, tmp_path: Path):
+    """JSON writes a line break as two characters, of which the second is a letter before the key."""
+    vendor = LLMVendor()
+    vendor.start()
+    vendor.script(takes_everything)
+    try:
+        client = start(**vendor.settings("openai"))
+        said = f"The deploy key is this:\n{KEY_ID}"
+        for talk in (f"User: {said}", json.dumps([{"role": "user", "content": said}])):
+            job = learned(client, talk, headers=AGENT, source="notes", debug=True, store_messages=True)
+            assert job["result"]["stored_count"] + job["result"]["noop_count"] > 0
+            assert KEY_ID not in str(job)
+        committed = {"action": "add", "text": f"It is {KEY_ID}", "approved": True}
+        body = {"actions": [committed], "source": "notes"}
+        done = client.post("/memory/extract/commit", json=body, headers=AGENT)
+        assert (done.status_code, done.json()["stored_count"]) == (200, 1)
+        policy(client, secrets="reject")
+        refused = client.post("/memory/extract/commit", json=body, headers=AGENT)
+        assert (refused.status_code, refused.json()["code"]) == (422, "personal_data_rejected")
+        assert KEY_ID not in done.text + refused.text + str([request.body for request in vendor.requests])
+        client.__exit__(None, None, None)
+        assert not holds(tmp_path / "data", KEY_ID)
+    finally:
+        vendor.stop()
 
 
 def test_a_search_for_a_secret_finds_what_was_redacted_of_it(client: TestClient):

@@ -20,13 +20,13 @@ from souvenir.errors import (
     NothingToDo,
     SourceForbidden,
 )
-from souvenir.extraction.choosing import ChosenAction
+from souvenir.extraction.choosing import ChosenAction, chosen
 from souvenir.jobs.worker import Jobs
 from souvenir.settings import Settings
 from souvenir.store import extractions
 from souvenir.store.jobs import Job, JobStatus
 from souvenir.types import MemoryPatch, OriginClass, Scope
-from tests.engine.verbs import memory
+from tests.engine.verbs import add, memory
 from tests.extraction.conftest import Remember
 from tests.extraction.dumps import dump
 from tests.extraction.ledgers import (
@@ -45,6 +45,7 @@ from tests.extraction.ledgers import (
 from tests.extraction.pipeline import OpenExtraction
 from tests.extraction.scripted_model import about, model
 
+KEY_ID = "AKIA" + "IOSFODNN7EXAMPLE"
 GUIDANCE = {
     "max_facts": 30,
     "max_fact_chars": 500,
@@ -265,6 +266,30 @@ def test_a_fact_is_committed_once_unless_that_was_undone(
     learning.ledger.undo(ANN, first.id)
     done(learning, learning.ledger.commit(ANN, [action], SOURCE))
     assert living(engine) == ["Ann lives in Oslo", "Tea is green"]
+
+
+def test_a_text_that_is_committed_is_kept_as_the_privacy_rules_leave_it(learning: Extraction, engine: MemoryEngine):
+    old = add(engine, "The key is lost", SOURCE, scope=ANN)
+    actions = [
+        ChosenAction(Verdict.ADD, f"The key is {KEY_ID}"),
+        ChosenAction(Verdict.UPDATE, f"The new key is {KEY_ID}", old),
+    ]
+    job = done(learning, learning.ledger.commit(ANN, actions, SOURCE))
+    assert living(engine) == ["The key is [AWS_KEY_REDACTED]", "The new key is [AWS_KEY_REDACTED]"]
+    assert KEY_ID not in str(ledger(engine, job.id))
+    assert KEY_ID not in str(learning.result_of(job))
+
+
+def test_a_ledger_of_which_much_is_taken_is_read_once(learning: Extraction, engine: MemoryEngine):
+    rows = [decided(f"Box {number} holds {number} books", Verdict.ADD) for number in range(200)]
+    planned = done(learning, submit(learning.jobs, rows, dry_run=True, **OPTIONS))
+    read: list[str] = []
+    with engine.namespace(ANN) as (connection, _):
+        connection.exec_trace = lambda _, sql, __: not read.append(sql)  # type: ignore[func-returns-value]  # True
+        actions = [ChosenAction(Verdict.ADD, job_id=planned.id, ordinal=number) for number in range(1, 201)]
+        assert len(chosen(connection, ANN, SOURCE, actions).rows) == 200
+        connection.exec_trace = None
+    assert len([sql for sql in read if "extraction_facts" in sql]) == 1
 
 
 def test_a_commit_about_a_memory_that_changed_since_the_dry_run_does_not_overwrite_it(
