@@ -222,7 +222,8 @@ class Extraction:
                 case Phase.DECIDING:
                     self._decide(job, provider, scope, found, ledger)
                 case Phase.DECIDED if found.options.get(DRY_RUN):
-                    return results.waiting_result(found, ledger)
+                    excess = self._applying.excess(scope, ledger)
+                    return {**results.waiting_result(found, ledger), **({"removing": excess} if excess else {})}
                 case Phase.DECIDED:
                     applied = self._applying.apply(
                         job, ledger, redecide=partial(self._redecide, job.id, provider, scope, found)

@@ -14,7 +14,7 @@ from souvenir.access.door import ANONYMOUS
 from souvenir.api.conversation_fields import SessionId, UserName
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import Clean, Moment, OptionalSource, optional_wire_time, wire_time
-from souvenir.extraction.results import MODE
+from souvenir.extraction.results import MODE, SHORT_ID_CHARS
 from souvenir.jobs.worker import JobFigures
 from souvenir.settings import Settings
 from souvenir.store.extractions import Extraction as ExtractionRow
@@ -30,7 +30,24 @@ OTHER_JOB_ID = "7b1e0c9d4f2a4e3b8c6d5a7f9e8b1c20"
 _AT = "2025-04-02T09:30:00.000000+00:00"
 _TEXT = "The billing service moves to Postgres 17 in May."
 
-_ADDED: dict[str, Any] = {"action": "add", "text": _TEXT, "id": 12, "category": "DECISION", "reason": "It is new."}
+_ADDED: dict[str, Any] = {
+    "action": "add",
+    "text": _TEXT,
+    "fact": {
+        "text": _TEXT,
+        "category": "DECISION",
+        "origin_class": "user",
+        "span": [6, 54],
+        "speaker": None,
+        "event_at": "2025-04-02T00:00:00+00:00",
+    },
+    "reason": "It is new.",
+    "decided_by": "model",
+    "prompt": "decide@1",
+    "id": 12,
+    "job_id": JOB_ID,
+    "ordinal": 0,
+}
 RESULT_EXAMPLE: dict[str, Any] = {
     "actions": [_ADDED],
     "extracted_count": 1,
@@ -42,7 +59,8 @@ RESULT_EXAMPLE: dict[str, Any] = {
     "fallback_count": 0,
     "gated_count": 0,
     "tokens": {"extract": {"input": 812, "output": 64}, "audn": {"input": 540, "output": 38}},
-    "job_id": JOB_ID,
+    "job_id": JOB_ID[:SHORT_ID_CHARS],
+    "result_url": f"/memory/extract/{JOB_ID}",
     "links_created": [],
     "compaction_candidates": [],
 }
@@ -125,9 +143,24 @@ class ExtractResult(BaseModel):
     stored_count: int = Field(default=0, description="Memories that were added.")
     updated_count: int = Field(default=0, description="Memories that another took the place of.")
     deleted_count: int = Field(default=0, description="Memories that were archived.")
-    dry_run: bool | None = Field(default=None, description="True: nothing was changed.")
+    noop_count: int = Field(default=0, description="Facts that a memory said already.")
+    dry_run: bool | None = Field(
+        default=None, description="True: nothing was changed, and the counts say what would be."
+    )
     approval: str | None = Field(
-        default=None, description="`required`: nothing was changed, since more would be deleted than may be."
+        default=None,
+        description="`required`: nothing was changed, since more would be deleted than may be, or since what was "
+        "approved had to be decided anew.",
+    )
+    removing: list[int] | None = Field(
+        default=None,
+        description="The ordinals of actions that would remove a memory: if it waits for an approval, and of a dry run "
+        "with more of them than EXTRACT_MAX_DELETES.",
+    )
+    undone: bool | None = Field(default=None, description="True: it was taken back; actions and counts are as before.")
+    undone_at: str | None = Field(default=None, description="When.")
+    result_url: str | None = Field(
+        default=None, description="Shows it, with its whole id; `/undo` behind it takes it back. `job_id` is short."
     )
     error: str | None = Field(default=None, description="`provider_runtime_failure`: nothing was changed.")
     error_stage: str | None = None

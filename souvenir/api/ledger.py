@@ -63,10 +63,15 @@ def undo(job_id: JobId, scope: Writer, service: RunningService, all_actors: AllA
 
 @routes.post(f"{_JOB}/rerun", summary="Run an extraction again", status_code=202, responses=queue_errors(404, 409))
 def rerun(
-    job_id: JobId, body: RerunRequest, scope: Writer, service: RunningService, all_actors: AllActors
+    job_id: JobId,
+    scope: Writer,
+    service: RunningService,
+    all_actors: AllActors,
+    body: RerunRequest | None = None,
 ) -> ExtractAccepted:
     """Read the transcript of a finished extraction again as a dry run, with another model if one is named."""
-    job = service.extraction.ledger.rerun(scope, job_id, model=body.model, all_actors=all_actors)
+    model = (body or RerunRequest()).model
+    job = service.extraction.ledger.rerun(scope, job_id, model=model, all_actors=all_actors)
     return ExtractAccepted.of(job, None, service.extraction)
 
 

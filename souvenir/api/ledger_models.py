@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from souvenir.api.extraction_models import JOB_ID, ExtractResult
-from souvenir.api.fields import MAX_ID, Clean, Source, Text
+from souvenir.api.fields import MAX_ID, MAX_TEXT_CHARS, Clean, Source, Text
 from souvenir.decisions import Category, FactRow, Verdict
 from souvenir.extraction.choosing import ChosenAction
 from souvenir.extraction.comparing import Difference, Pair
@@ -31,6 +31,15 @@ ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200), Clea
 _Id = Annotated[int, Field(ge=0, le=MAX_ID)]
 
 
+class CommitFact(BaseModel):
+    """What an action is about."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": _TEXT, "category": "DECISION"}]})
+
+    text: Annotated[str, StringConstraints(max_length=MAX_TEXT_CHARS), Clean] = ""
+    category: Category | None = None
+
+
 class CommitAction(BaseModel):
     """An action as the result of a dry run has it, or one that somebody made up."""
 
@@ -46,6 +55,9 @@ class CommitAction(BaseModel):
     existing_id: _Id | None = Field(default=None, description="Of a `noop`: the memory that says it already.")
     conflicts_with: _Id | None = Field(default=None, description="Of a `conflict`: the memory that contradicts it.")
     category: Category | None = Field(default=None, description="Of one that somebody made up.")
+    fact: CommitFact | None = Field(
+        default=None, description="Of one that somebody made up: its text and category, unless they stand beside it."
+    )
     job_id: Annotated[str, StringConstraints(max_length=100), Clean] | None = Field(
         default=None, description="The dry run that it comes from; unset, somebody made it up."
     )
@@ -61,12 +73,13 @@ class CommitAction(BaseModel):
 
     def chosen(self) -> ChosenAction:
         verdict = _VERDICTS[self.action.lower()]
-        text = self.text
+        made_up = self.fact if self.job_id is None and self.fact is not None else CommitFact()
+        text = self.text or made_up.text or None
         if verdict is Verdict.UPDATE:
             # What a dry run would have stored, it shows twice.
-            text = None if self.job_id is not None and self.new_text == self.text else self.new_text or self.text
+            text = None if self.job_id is not None and self.new_text == self.text else self.new_text or text
         target: int | None = getattr(self, _TARGETS.get(verdict, "conflicts_with"))
-        return ChosenAction(verdict, text, target, self.category, self.job_id, self.ordinal)
+        return ChosenAction(verdict, text, target, self.category or made_up.category, self.job_id, self.ordinal)
 
 
 class CommitRequest(BaseModel):

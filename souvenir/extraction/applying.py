@@ -20,8 +20,9 @@ from souvenir.decisions import DecidedBy, Decision, Fact, FactRow, FactStage, Ph
 from souvenir.engine.screening import AppliedPolicy
 from souvenir.errors import PersonalDataRejected
 from souvenir.extraction.commits import noted_as
-from souvenir.extraction.effects import FALLBACK_ADD, Attempt, Changed, Text, Texts, Unapproved
-from souvenir.extraction.guards import new_text
+from souvenir.extraction.effects import FALLBACK_ADD, Attempt, Changed, Text, Texts, Unapproved, removing_of, world_of
+from souvenir.extraction.guards import new_text, plan
+from souvenir.extraction.nearness import NOVELTY_SIMILARITY
 from souvenir.extraction.preparing import prepared
 from souvenir.extraction.reach import reach_of
 from souvenir.jobs.running import JobCancelled, RunningJob
@@ -33,9 +34,6 @@ from souvenir.types import JsonObject, Scope
 MAX_ROUNDS = 3
 """How often decisions are asked for again because their memories changed; somebody who writes all the time must not
 keep a job, and the model's bill, going for good."""
-
-NOVEL_BELOW = 0.85
-"""Cosine to the nearest memory below which a fact says something new."""
 
 APPROVAL_REQUIRED = "required"
 
@@ -93,6 +91,16 @@ class Applying:
                 else:
                     beside |= {row.ordinal: self._is_novel(scope, texts[row.ordinal]) for row in changed.rows}
 
+    def excess(self, scope: Scope, rows: Sequence[FactRow]) -> list[int]:
+        """Facts that would remove something, by ordinal, if they are more than may be without an approval."""
+        decided = [row for row in rows if row.stage is FactStage.DECIDED]
+        with self._engine.namespace(scope) as (connection, namespace):
+            if namespace is None:
+                return []
+            world = world_of(connection, namespace, decided, {})
+        removing = removing_of(plan(decided, world, terms=self._engine.analyser.terms))
+        return removing if len(removing) > self._max_deletes else []
+
     def _extraction(self, job: RunningJob) -> Extraction:
         with self._engine.namespace(job.scope) as (connection, _):
             found = extractions.find(connection, job.id)
@@ -122,7 +130,7 @@ class Applying:
 
     def _is_novel(self, scope: Scope, texts: Texts) -> bool:
         nearest = self._engine.nearest_of(scope, texts.beside.passages) if texts.beside.passages else None
-        return nearest is None or nearest[1] < NOVEL_BELOW
+        return nearest is None or nearest[1] < NOVELTY_SIMILARITY
 
     def _waiting(self, job: RunningJob, rows: Sequence[FactRow], removing: tuple[int, ...]) -> Applied:
         """Keep the decisions for whoever approves them."""

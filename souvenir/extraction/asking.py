@@ -1,13 +1,14 @@
 """One question to a model whose answer is a list: what fits is kept, and what does not is told.
 
 The provider has asked again by then. What is left of an answer that does not fit as a whole is read item by item; an
-answer of which nothing can be read is the provider's error.
+answer of which no text can be read is the provider's error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic
+from typing import Any, Generic
 
 from pydantic import BaseModel
 
@@ -40,13 +41,13 @@ def ask(
 ) -> Asked[Shape]:
     """:param whole: The shape that is asked for. :param key: Its list. :param item: What the list holds.
 
-    :raises LLMError: If there is no answer, or nothing of it can be read.
+    :raises LLMError: If there is no answer, or no text of it can be read.
     """
     try:
         generated = provider.generate(prompt, whole)
     except LLMOutputUnusable as error:
         found = salvaged(error.raw, key, item)
-        if not found.items and not found.broken:
+        if not found.items and not any(text_in(broken.value) for broken in found.broken):
             raise
         call = _call(stage, prompt, provider.model, len(found.items) + len(found.broken))
         faults = [error.reason, *(broken.reason for broken in found.broken)]
@@ -65,6 +66,23 @@ def ask(
             "cost_usd": generated.usage.cost_usd,
         },
     )
+
+
+def text_in(value: Any) -> str:
+    """The longest text in a value that was meant to be an item."""
+    return max(_texts(value), key=len, default="")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    rest = [value]
+    while rest:
+        match rest.pop():
+            case str() as text:
+                yield " ".join(text.split())
+            case dict() as pairs:
+                rest += pairs.values()
+            case list() as items:
+                rest += items
 
 
 def spent(error: LLMError) -> dict[str, object]:

@@ -56,7 +56,7 @@ def chosen(connection: apsw.Connection, scope: Scope, source: str, actions: Sequ
     rows: list[FactRow] = []
     dry_runs: dict[str, _DryRun] = {}
     taken: dict[str, dict[int, FactRow]] = {}
-    for number, action in enumerate(actions, start=1):
+    for number, action in enumerate(actions):
         origin = None
         if action.job_id is not None:
             if action.job_id not in dry_runs:
@@ -118,10 +118,10 @@ def _row(
     if was is not None and target_id is None and was.target is not None and action.verdict is was.verdict:
         target_id = was.target.memory_id
     if target_id is None and action.verdict in CHANGING:
-        raise InvalidRequest(f"Action {number} changes a memory; name it by its id")
+        raise InvalidRequest(f"Approved action {number} changes a memory; name it by its id")
     if fact is None:
-        if not (action.text or "").strip() and action.verdict is not Verdict.DELETE:
-            raise InvalidRequest(f"Action {number} stores something; give its text")
+        if not (action.text or "").strip() and action.verdict not in (Verdict.DELETE, Verdict.NOOP):
+            raise InvalidRequest(f"Approved action {number} stores something; give its text")
         fact = Fact(action.text or "", action.category or Category.DETAIL, OriginClass.USER)
     elif action.text is not None and action.verdict is not Verdict.UPDATE:
         fact = replace(fact, text=action.text)

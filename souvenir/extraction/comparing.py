@@ -7,11 +7,8 @@ from dataclasses import dataclass
 
 from memory_engine import MemoryEngine
 from souvenir.decisions import FactRow
-from souvenir.extraction.nearness import cosine, unit_vectors, words_key
+from souvenir.extraction.nearness import NOVELTY_SIMILARITY, cosine, unit_vectors, words_key
 from souvenir.extraction.preparing import prepared
-
-SAME_FROM = 0.85
-"""Cosine from which two facts are taken for the same: that of the novelty gate."""
 
 Pair = tuple[FactRow, FactRow]
 
@@ -56,7 +53,7 @@ def _pairs(engine: MemoryEngine, left: Sequence[FactRow], right: Sequence[FactRo
     }
     pairs: dict[int, int] = {}
     for i, j in sorted(likeness, key=lambda one: (-likeness[one], one)):
-        if likeness[i, j] >= SAME_FROM and i not in pairs and j not in pairs.values():
+        if likeness[i, j] >= NOVELTY_SIMILARITY and i not in pairs and j not in pairs.values():
             pairs[i] = j
     return [(left[i], right[pairs[i]]) for i in sorted(pairs)]
 

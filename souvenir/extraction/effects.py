@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import apsw
+
 from souvenir.decisions import DecidedBy, FactRow, FactStage, Phase, Verdict
 from souvenir.extraction.commits import committed_by, passed_over
 from souvenir.extraction.guards import Reason, Step, Terms, World, is_forgotten, plan, stale
@@ -17,7 +19,7 @@ from souvenir.notes import without_notes
 from souvenir.passages import PreparedPassage
 from souvenir.store import extractions, reads
 from souvenir.store.extractions import Extraction
-from souvenir.store.reads import CONFLICTS_WITH
+from souvenir.store.reads import CONFLICTS_WITH, Namespace
 from souvenir.store.transaction import Transaction
 from souvenir.types import JsonObject, LinkType, Memory, MemoryDraft, least_trusted
 
@@ -99,7 +101,7 @@ class Attempt:
         rows, ended, forgotten = self._present(tx)
         committed = self._committed(tx)
         rows, ended = ([row for row in some if row.ordinal not in committed] for some in (rows, ended))
-        world = self._world(tx, rows)
+        world = world_of(tx.connection, tx.namespace, rows, self.beside)
         if changed := stale(rows, world):
             raise Changed(changed)
         forgotten += [row for row in rows if is_forgotten(row, world)]
@@ -124,21 +126,12 @@ class Attempt:
         by = {row.ordinal: committed_by(tx.connection, row) for row in found if row.fact is not None}
         return {row.ordinal: passed_over(row, job_id) for row in found if (job_id := by.get(row.ordinal)) is not None}
 
-    def _world(self, tx: Transaction, rows: Sequence[FactRow]) -> World:
-        targets = {row.decision.target.memory_id for row in rows if row.decision and row.decision.target}
-        return World(
-            reads.as_stored(tx.connection, tx.namespace, targets),
-            extractions.versions(tx.connection, tx.namespace, targets),
-            extractions.gone(tx.connection, targets),
-            self.beside,
-        )
-
     def _require_approved(self, rows: Sequence[FactRow], steps: Sequence[Step]) -> None:
         """Whoever approved a job saw its decisions, and means those and no others.
 
         :raises Unapproved: If more would be removed than a job may by itself, or others were approved.
         """
-        removing = [step.row.ordinal for step in steps if step.removes]
+        removing = removing_of(steps)
         approved = self.extraction.options.get(APPROVED)
         if approved is None:
             may = len(removing) <= self.max_deletes
@@ -212,6 +205,24 @@ class Attempt:
         for one in related:
             tx.link(new.id, one, LinkType.RELATED_TO)
         return _ended(step, FactStage.APPLIED, {**outcome, "links": related}, memory_id=new.id)
+
+
+def world_of(
+    connection: apsw.Connection, namespace: Namespace, rows: Sequence[FactRow], beside: Mapping[int, bool]
+) -> World:
+    """What the decisions of these rows meet."""
+    targets = {row.decision.target.memory_id for row in rows if row.decision and row.decision.target}
+    return World(
+        reads.as_stored(connection, namespace, targets),
+        extractions.versions(connection, namespace, targets),
+        extractions.gone(connection, targets),
+        beside,
+    )
+
+
+def removing_of(steps: Sequence[Step]) -> list[int]:
+    """Facts that remove something, by ordinal."""
+    return [step.row.ordinal for step in steps if step.removes]
 
 
 def approval_of(row: FactRow) -> tuple[int, int]:

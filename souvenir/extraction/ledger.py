@@ -20,7 +20,7 @@ from souvenir.extraction.effects import APPROVED, approval_of
 from souvenir.extraction.guidance import Guidance
 from souvenir.extraction.reach import reach_of, serial_key
 from souvenir.extraction.results import DRY_RUN, GUIDANCE, LLM, MODE
-from souvenir.extraction.undoing import Undone, undo
+from souvenir.extraction.undoing import UNDONE_AT, Undone, undo
 from souvenir.jobs.worker import Jobs
 from souvenir.settings import Settings
 from souvenir.store import extractions
@@ -116,7 +116,7 @@ class Ledger:
             found = _found(connection, scope, job_id)
             if found.transcript is None:
                 raise Conflict(f"The transcript of job {job_id!r} is not kept any more; send it again")
-            kept = {key: value for key, value in found.options.items() if key not in (APPROVED, MODEL)}
+            kept = {key: value for key, value in found.options.items() if key not in (APPROVED, MODEL, UNDONE_AT)}
             named = {} if model is None else {MODEL: model, MODE: LLM}
             options = {**kept, **named, DRY_RUN: True, RERUN_OF: job_id}
             extractions.insert(

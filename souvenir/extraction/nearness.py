@@ -13,6 +13,9 @@ from souvenir.passages import PreparedPassage
 from souvenir.search.duplicates import words_of
 from souvenir.types import FloatVector
 
+NOVELTY_SIMILARITY = 0.85
+"""Cosine from which a text says nothing new beside another, as far as vectors tell; figures may still differ."""
+
 _FIGURE = re.compile(r"[0-9]+")
 
 

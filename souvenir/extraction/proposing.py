@@ -7,17 +7,16 @@ Invariant: each item of an answer is one row, also those that are not kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from llm_provider import LLMProvider
 from memory_engine import MemoryEngine
 from souvenir.decisions import Category, Fact, FactRow, FactStage
 from souvenir.engine.screening import AppliedPolicy
 from souvenir.errors import PersonalDataRejected
-from souvenir.extraction.asking import EXTRACT, ask
+from souvenir.extraction.asking import EXTRACT, ask, text_in
 from souvenir.extraction.fallback import durable_facts
 from souvenir.extraction.guidance import Guidance
 from souvenir.extraction.nearness import cosine, figures, unit_vectors, words_key
@@ -216,20 +215,3 @@ def day_of(when: str | None) -> datetime | None:
 
 MIN_YEAR, MAX_YEAR = 1000, 2999
 """Of what is believed to be a date."""
-
-
-def text_in(value: Any) -> str:
-    """The longest text in a value that was meant to be a fact."""
-    return max(_texts(value), key=len, default="")
-
-
-def _texts(value: Any) -> Iterator[str]:
-    rest = [value]
-    while rest:
-        match rest.pop():
-            case str() as text:
-                yield " ".join(text.split())
-            case dict() as pairs:
-                rest += pairs.values()
-            case list() as items:
-                rest += items

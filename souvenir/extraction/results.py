@@ -18,6 +18,8 @@ from souvenir.extraction.asking import AUDN, EXTRACT
 from souvenir.extraction.deciding import FAULT
 from souvenir.extraction.effects import FALLBACK_ADD, RELATED, UNDO
 from souvenir.extraction.nearness import cosine
+from souvenir.extraction.undoing import UNDONE_AT
+from souvenir.moments import from_us
 from souvenir.store import duplicates, vectors
 from souvenir.store.extractions import Extraction
 from souvenir.store.reads import meta
@@ -77,7 +79,7 @@ def waiting_result(extraction: Extraction, rows: Sequence[FactRow]) -> JsonObjec
     return {
         **({DRY_RUN: True} if extraction.options.get(DRY_RUN) else {}),
         "mode": extraction.options.get(MODE, LLM),
-        **_counts(rows),
+        **_counts(rows, would=bool(extraction.options.get(DRY_RUN))),
         "tokens": {stage: _tokens(extraction.calls, stage) for stage in (EXTRACT, AUDN)},
         "cost_usd": round(sum(known), 6) if known else None,
         "links_created": [],
@@ -103,8 +105,15 @@ def result_of(result: JsonObject, extraction: Extraction, rows: Sequence[FactRow
     :param rows: Its ledger in its order.
     """
     actions = [action_of(row, extraction.job_id) for row in rows]
-    whole = {**result, "actions": actions, "job_id": extraction.job_id[:SHORT_ID_CHARS]}
+    named = {"job_id": extraction.job_id[:SHORT_ID_CHARS], "result_url": f"/memory/extract/{extraction.job_id}"}
+    whole = {**result, "actions": actions, **named, **_undone(extraction)}
     return {**whole, "debug_trace": _trace(extraction, rows)} if extraction.options.get(DEBUG) else whole
+
+
+def _undone(extraction: Extraction) -> JsonObject:
+    """Actions and counts stay what they were."""
+    at = extraction.options.get(UNDONE_AT)
+    return {} if at is None else {"undone": True, UNDONE_AT: from_us(at).isoformat(timespec="microseconds")}
 
 
 def action_of(row: FactRow, job_id: str) -> JsonObject:
@@ -138,9 +147,12 @@ def _decided(decision: Decision, text: str, *, came: bool) -> JsonObject:
     return shown
 
 
-def _counts(rows: Sequence[FactRow]) -> JsonObject:
-    """Facts by what came of them; what is decided only is not among them."""
-    actions = Counter(row.outcome.get("action") for row in rows)
+def _counts(rows: Sequence[FactRow], *, would: bool) -> JsonObject:
+    """Facts by what came of them.
+
+    :param would: Whether by what would come of them where they are decided only, which else are not counted.
+    """
+    actions = Counter((action_of(row, "") if would else row.outcome).get("action") for row in rows)
     counted = {name: sum(actions[action] for action in of) for name, of in _COUNTED.items()}
     gated = [row for row in rows if row.decision is not None and row.decision.by is DecidedBy.NOVELTY]
     found = [row for row in rows if row.decision is not None or row.stage is FactStage.PROPOSED]

@@ -16,7 +16,7 @@ from memory_engine import MemoryEngine
 from souvenir.decisions import DecidedBy, Decision, Fact, FactRow, FactStage, Seen, Verdict
 from souvenir.extraction.effects import MAX_RELATED, RELATED
 from souvenir.extraction.guards import may_change
-from souvenir.extraction.nearness import cosine, figures, unit_vectors, words_key
+from souvenir.extraction.nearness import NOVELTY_SIMILARITY, cosine, figures, unit_vectors, words_key
 from souvenir.extraction.outcomes import skipped
 from souvenir.extraction.pacing import paced
 from souvenir.extraction.preparing import prepared
@@ -24,12 +24,9 @@ from souvenir.passages import PreparedPassage
 from souvenir.store import duplicates, extractions
 from souvenir.types import FloatVector, Memory, Scope
 
-NOVELTY_SIMILARITY = 0.85
-"""Cosine from which a fact is known already, unless it has other figures in it."""
-
 SEEN_SIMILARITY = 0.95
-"""The same of a memory that the model was shown beside the fact and still did not take for it. With 0.85 a tenth of the
-reference facts of LoCoMo were lost, separate events among them."""
+"""In the place of NOVELTY_SIMILARITY for a memory that the model was shown beside the fact and still did not take for
+it. With 0.85 a tenth of the reference facts of LoCoMo were lost, separate events among them."""
 
 LINK_SIMILARITY = 0.5
 """Cosine from which a memory is linked to one that is added: about the same thing, by the vectors of this service."""

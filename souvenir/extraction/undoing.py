@@ -15,13 +15,16 @@ from souvenir.errors import Conflict, JobNotFound, UndoBlocked
 from souvenir.extraction.effects import UNDO
 from souvenir.extraction.reach import reach_of
 from souvenir.jobs.worker import Jobs
-from souvenir.moments import from_us
+from souvenir.moments import from_us, to_us
 from souvenir.store import audit, extractions, undoing
 from souvenir.store import jobs as job_rows
 from souvenir.store.audit import AuditEvent
 from souvenir.store.extractions import Extraction
 from souvenir.store.transaction import UNDONE, Transaction
 from souvenir.types import JsonObject, Scope
+
+UNDONE_AT = "undone_at"
+"""The key of options under which it stands when a job was undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ def _undo(tx: Transaction, extraction: Extraction) -> Undone:
     done = [row for row in rows if row.stage is FactStage.APPLIED and row.fact is not None]
     extractions.save_facts(connection, job_id, [replace(row, stage=FactStage.UNDONE) for row in done])
     extractions.set_phase(connection, job_id, Phase.UNDONE)
+    extractions.set_options(connection, job_id, {**extraction.options, UNDONE_AT: to_us(tx.now)})
     scope = tx.scope
     event = AuditEvent(tx.now, "job.undo", scope.actor, scope.namespace, resource_id=job_id, detail=job_rows.EXTRACT)
     audit.record(connection, [event])
@@ -81,7 +85,8 @@ def _require_newest(tx: Transaction, job_id: str, before: Mapping[int, JsonObjec
     if blocking:
         what = ", ".join(f"memory {one.memory_id} ({one.happened})" for one in blocking)
         raise UndoBlocked(
-            f"Job {job_id!r} cannot be undone, since something newer stands on what it wrote: {what}; undo that first"
+            f"Job {job_id!r} cannot be undone, since something newer stands on what it wrote: {what}; remove links and "
+            "undo jobs that stand there first, and where another change does, correct the memories one by one"
         )
 
 

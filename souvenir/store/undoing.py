@@ -50,15 +50,16 @@ def _later(connection: apsw.Connection, job_id: str) -> Iterator[Newer]:
     What another job did and was undone left nothing behind.
     """
     rows: Any = connection.execute(
-        "SELECT h.memory_id, h.action, h.actor, h.job_id IS ?1, EXISTS (SELECT 1 FROM memories WHERE id = h.memory_id) "
+        "SELECT h.memory_id, h.action, h.actor, h.job_id IS ?1, EXISTS (SELECT 1 FROM memories m WHERE m.id = "
+        "h.memory_id), (SELECT job_id FROM extractions WHERE job_id = h.job_id) "
         "FROM history h WHERE h.id IN (SELECT max(id) FROM history WHERE memory_id IN "
         "(SELECT memory_id FROM history WHERE job_id = ?1) AND (job_id IS NULL OR job_id NOT IN "
         "(SELECT job_id FROM extractions WHERE phase = 'undone')) GROUP BY memory_id)",
         (job_id,),
     )
-    for memory_id, action, actor, is_own, exists in rows:
+    for memory_id, action, actor, is_own, exists, other in rows:
         if not is_own:
-            yield Newer(memory_id, f"{action} by {actor}")
+            yield Newer(memory_id, f"{action} by {actor}" + (f" in job {other}" if other else ""))
         elif not exists:
             yield Newer(memory_id, "erased")
 

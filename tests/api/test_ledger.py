@@ -154,6 +154,70 @@ def test_a_transcript_is_read_again_by_another_model_and_the_two_are_compared(cl
     assert texts(client) == []
 
 
+def test_a_rerun_needs_no_body(client: TestClient, vendor: LLMVendor):
+    first = learned(client, TALK, source=SOURCE, dry_run=True)["job_id"]
+    rerun = client.post(f"/memory/extract/{first}/rerun")
+    assert rerun.status_code == 202, rerun.text
+    assert ended(client, rerun.json()["job_id"])["result"]["extracted_count"] == 2
+
+
+def test_from_a_result_it_is_one_step_to_its_undo_and_then_it_says_that_it_is_undone(client: TestClient):
+    done = commit(client, [{"action": "add", "text": SAID, "approved": True}])
+    url = done["result_url"]
+    assert url.startswith(f"/memory/extract/{done['job_id']}")
+    before = client.get(url).json()["result"]
+    assert "undone" not in before
+    assert client.post(f"{url}/undo").json()["removed"] == [one["id"] for one in done["actions"]]
+    after = client.get(url).json()["result"]
+    at = after.pop("undone_at")
+    assert after.pop("undone") is True
+    assert after == before
+    [event] = client.get("/audit", params={"action": "job.undo"}).json()["entries"]
+    assert event["at"] == at
+
+
+def test_of_an_undone_extraction_a_rerun_is_not_undone(client: TestClient):
+    first = learned(client, TALK, source=SOURCE)["job_id"]
+    client.post(f"/memory/extract/{first}/undo")
+    rerun = client.post(f"/memory/extract/{first}/rerun").json()["job_id"]
+    assert "undone" not in ended(client, rerun)["result"]
+
+
+def test_a_noop_is_noted_without_a_text_and_a_fact_is_enough_for_an_add(client: TestClient):
+    [known] = commit(client, [{"action": "add", "text": SAID, "approved": True}])["actions"]
+    noop = {"action": "NOOP", "existing_id": known["id"], "approved": True}
+    add = {"action": "ADD", "fact": {"text": OTHER, "category": "DECISION"}, "approved": True}
+    done = commit(client, [noop, add])
+    assert (done["noop_count"], done["stored_count"]) == (1, 1)
+    assert [(one["action"], one["ordinal"]) for one in done["actions"]] == [("noop", 0), ("add", 1)]
+    assert (done["actions"][0]["existing_id"], done["actions"][1]["fact"]["category"]) == (known["id"], "DECISION")
+    assert texts(client) == [SAID, OTHER]
+    body = {"actions": [noop, {"action": "ADD", "approved": True}], "source": SOURCE}
+    refused = client.post("/memory/extract/commit", json=body)
+    assert (refused.status_code, refused.json()["detail"].partition(" stores")[0]) == (422, "Approved action 1")
+
+
+def test_the_counts_of_a_dry_run_say_what_would_be(client: TestClient):
+    commit(client, [{"action": "add", "text": SAID, "approved": True}])
+    result = learned(client, TALK, source=SOURCE, dry_run=True)["result"]
+    assert [one["action"] for one in result["actions"]] == ["noop", "add"]
+    assert {name: result[name] for name in ("noop_count", "stored_count", "deleted_count")} == {
+        "noop_count": 1,
+        "stored_count": 1,
+        "deleted_count": 0,
+    }
+    assert "removing" not in result
+
+
+def test_a_dry_run_that_would_delete_more_than_may_be_says_so(client: TestClient, vendor: LLMVendor):
+    add = [{"text": text, "source": SOURCE} for text in (SAID, OTHER)]
+    client.post("/memory/add-batch", json={"memories": add})
+    vendor.script(obeys)
+    result = learned(client, TALK, source=SOURCE, dry_run=True)["result"]
+    assert (result["removing"], result["deleted_count"]) == ([0, 1], 2)
+    assert texts(client) == [SAID, OTHER]
+
+
 @pytest.mark.parametrize("verb", ["approve", "undo", "rerun"])
 def test_an_extraction_that_is_not_there_is_404(client: TestClient, verb: str):
     refused = client.post(f"/memory/extract/{'0' * 32}/{verb}", json={})

@@ -245,7 +245,7 @@ def test_a_commit_applies_what_was_chosen_of_a_dry_run(learning: Extraction, eng
     ]
     job = done(learning, learning.ledger.commit(ANN, actions, SOURCE))
     assert living(engine) == ["In Bergen", "Tea is very green"]
-    new = memory(engine, row_of(engine, job.id).memory_id or 0, ANN)
+    new = memory(engine, row_of(engine, job.id, 0).memory_id or 0, ANN)
     assert new.origin_class is OriginClass.TOOL
     assert [row.outcome.get("committed") for row in ledger(engine, planned.id)] == [job.id, job.id, None]
     assert extraction(engine, planned.id).phase is Phase.DECIDED

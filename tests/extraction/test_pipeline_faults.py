@@ -71,6 +71,9 @@ def test_after_a_passing_failure_only_what_was_not_answered_is_asked_again(
         (LLMRejected("The key is wrong; correct EXTRACT_API_KEY"), 1),
         (LLMRefused("The model declined"), 1),
         ("This is no JSON at all", 2),
+        ('{"facts": [ {"categ', 2),
+        ('{"decisions": [ {"fac', 2),
+        ('{"facts": [{"text": ""}], "decisions": [{"fact": 1}]}', 2),
     ],
 )
 @pytest.mark.parametrize("stage", ["propose", "decide"])
@@ -90,7 +93,7 @@ def test_a_model_that_fails_changes_nothing_and_the_job_says_why(
     if isinstance(failure, SouvenirError):
         assert result["error_message"] == failure.message
     else:
-        assert "no JSON at all" not in result["error_message"]
+        assert failure not in result["error_message"]
     assert texts(engine) == []
 
 
