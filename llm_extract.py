@@ -39,8 +39,10 @@ from souvenir.jobs.running import PASSING, JobCancelled, RunningJob
 from souvenir.jobs.worker import Jobs, Within
 from souvenir.settings import Settings
 from souvenir.store import extractions
+from souvenir.store.extractions import LEARNED_WITH
 from souvenir.store.extractions import Extraction as Row
 from souvenir.store.jobs import EXTRACT, Job
+from souvenir.store.learned import with_whom
 from souvenir.store.profiles import profile_for
 from souvenir.store.transaction import require_writable
 from souvenir.types import JsonObject, Scope
@@ -57,6 +59,7 @@ class ExtractionRequest:
 
     :param context: Why it comes, in a client's word; `pre_compact` keeps more.
     :param document_at: When it was said, as far as it does not say so itself.
+    :param user: Whom the agent talks with. :param session: The conversation's. What is learned is forgotten with them.
     """
 
     messages: str
@@ -65,6 +68,8 @@ class ExtractionRequest:
     dry_run: bool = False
     debug: bool = False
     document_at: datetime | None = None
+    user: str | None = None
+    session: str | None = None
 
 
 def _nothing() -> None:
@@ -156,7 +161,8 @@ class Extraction:
         }
         transcript = redacted(request.messages, self._engine.screening.applied(scope, refuse=False))
 
-        def row(job_id: str) -> Row:
+        def row(connection: apsw.Connection, job_id: str) -> Row:
+            whom = with_whom(connection, scope.namespace, request.user, request.session)
             return Row(
                 job_id,
                 scope.namespace,
@@ -165,7 +171,7 @@ class Extraction:
                 len(request.messages),
                 transcript,
                 request.document_at,
-                options,
+                {**options, LEARNED_WITH: whom} if whom else options,
             )
 
         return self.jobs.submit(
@@ -173,7 +179,7 @@ class Extraction:
             scope,
             {},
             serial_key=serial_key(scope.namespace, request.source),
-            beside=lambda connection, job_id: extractions.insert(connection, row(job_id)),
+            beside=lambda connection, job_id: extractions.insert(connection, row(connection, job_id)),
             within=within,
         )
 

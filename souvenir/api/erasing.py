@@ -41,8 +41,11 @@ class EraseSelector(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"agent_name": "my_agent", "user": "ann"}]})
 
     agent_name: AgentName
-    user: _Name | None = Field(default=None, description="With their messages, and the sessions that are theirs alone.")
-    session_id: _Name | None = Field(default=None, description="With every message of it.")
+    user: _Name | None = Field(
+        default=None,
+        description="With their messages, the sessions that are theirs alone, and what was learned with them.",
+    )
+    session_id: _Name | None = Field(default=None, description="With every message of it, and what was learned in it.")
     message_id: _Name | None = None
     memory_id: MemoryId | None = None
     source: Source | None = Field(default=None, description="Memories of this source, and of those below it.")

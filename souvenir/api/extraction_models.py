@@ -107,11 +107,28 @@ class ExtractRequest(BaseModel):
         description="Store its turns as messages of the namespace's agent too, in the same transaction: they are "
         "found at once. Needs a key of the whole namespace.",
     )
-    session: SessionId | None = Field(default=None, description="The session of those messages; a new one if unset.")
-    user: UserName | None = Field(default=None, description="Whom the agent talks with, for those messages.")
+    session: SessionId | None = Field(
+        default=None,
+        description="The conversation's session, with which what is learned is forgotten; that of the stored messages, "
+        "a new one if unset.",
+    )
+    user: UserName | None = Field(
+        default=None,
+        description="Whom the agent talks with, else whom the session is with; what is learned is forgotten with them.",
+    )
 
-    def to_request(self) -> ExtractionRequest:
-        return ExtractionRequest(self.messages, self.source, self.context, self.dry_run, self.debug, self.document_at)
+    def to_request(self, session: str | None) -> ExtractionRequest:
+        """:param session: Of its messages, where they are stored."""
+        return ExtractionRequest(
+            self.messages,
+            self.source,
+            self.context,
+            self.dry_run,
+            self.debug,
+            self.document_at,
+            self.user,
+            session,
+        )
 
 
 class StoredTurns(BaseModel):

@@ -55,7 +55,9 @@ def take(service: Service, scope: Scope, body: ExtractRequest, once: Once | None
 
 def _take(service: Service, scope: Scope, body: ExtractRequest, once: Once | None) -> Taken:
     conversations = service.conversations
-    prepared = conversations.prepared(scope, _drafts(body)) if body.store_messages else ()
+    session = body.session or (str(uuid.uuid4()) if body.store_messages else None)
+    drafts = [] if session is None or not body.store_messages else _drafts(body, session)
+    prepared = conversations.prepared(scope, drafts) if drafts else ()
     stored: list[Message] = []
 
     def within(insert_job: Callable[[apsw.Connection], Job]) -> Job:
@@ -73,7 +75,7 @@ def _take(service: Service, scope: Scope, body: ExtractRequest, once: Once | Non
 
         return service.engine.write(scope, work)
 
-    job = service.extraction.submit(scope, body.to_request(), within=within)
+    job = service.extraction.submit(scope, body.to_request(session), within=within)
     return Taken(job, stored if body.store_messages else None)
 
 
@@ -83,9 +85,9 @@ def _require_short(settings: Settings, messages: str) -> None:
         raise InvalidRequest(f"messages takes at most {most} characters (MAX_EXTRACT_MESSAGE_CHARS); send it in parts")
 
 
-def _drafts(body: ExtractRequest) -> list[MessageDraft]:
+def _drafts(body: ExtractRequest, session: str) -> list[MessageDraft]:
     transcript = read_transcript(body.messages, document_at=body.document_at)
-    return message_drafts(transcript, session_id=body.session or str(uuid.uuid4()), user=body.user)
+    return message_drafts(transcript, session_id=session, user=body.user)
 
 
 def _made_before(engine: MemoryEngine, scope: Scope, body: ExtractRequest, once: Once) -> Taken | None:

@@ -83,10 +83,10 @@ def delete_agent(agent_name: AgentName, _: Writer, service: RunningService, requ
 def delete_user(
     agent_name: AgentName, user: UserName, _: Writer, service: RunningService, request: Request
 ) -> RemovedResponse:
-    """Forget a user, their messages in every session, and the sessions in which nobody else has one."""
+    """Forget a user, their messages, the sessions in which nobody else has one, and what was learned with them."""
     scope = agent_scope(request, agent_name)
     removed = service.removals.remove(scope, Chooses.USER, user)
-    service.audit.act(scope, "user.delete", detail=f"{removed.messages} messages")
+    service.audit.act(scope, "user.delete", detail=f"{removed.messages} messages, {removed.memories} memories")
     return RemovedResponse.of(removed)
 
 
@@ -94,7 +94,7 @@ def delete_user(
 def delete_session(
     agent_name: AgentName, session_id: SessionId, _: Writer, service: RunningService, request: Request
 ) -> RemovedResponse:
-    """Forget a session with every message of it."""
+    """Forget a session with every message of it, and what was learned in it."""
     return RemovedResponse.of(service.removals.remove(agent_scope(request, agent_name), Chooses.SESSION, session_id))
 
 

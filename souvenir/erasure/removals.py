@@ -31,11 +31,11 @@ from souvenir.errors import (
     UserNotFound,
 )
 from souvenir.moments import utc_now
-from souvenir.store import agents, erasure, tombstones
+from souvenir.store import agents, erasure, extractions, tombstones
 from souvenir.store.erasure import Step
 from souvenir.store.jobs import unfinished_ids
 from souvenir.store.removal import Removed
-from souvenir.store.selection import Chooses, Selection, resolve
+from souvenir.store.selection import KINDS, Chooses, Selection, resolve
 from souvenir.types import Scope
 
 TURN_INTERVAL_S = 300.0
@@ -172,8 +172,11 @@ def _begin(connection: apsw.Connection, selection: Selection, work: str) -> Step
     if agents.find(connection, selection.namespace) is None:
         raise AgentNotFound(selection.namespace)
     targets = resolve(connection, selection)
-    if not targets or erasure.any_pending(connection, targets):
+    kind = KINDS[selection.chooses]
+    if not targets or erasure.any_pending(connection, [target for target in targets if target.kind is kind]):
         raise not_found(selection)
+    if kind in erasure.PARTIES:
+        extractions.forget_learned_with(connection, selection.namespace, erasure.PARTIES[kind], str(selection.value))
     begun = erasure.begin(connection, targets, work)
     if begun.gone:
         return begun

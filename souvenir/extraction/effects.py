@@ -17,7 +17,7 @@ from souvenir.jobs.running import RunningJob
 from souvenir.moments import to_us
 from souvenir.notes import without_notes
 from souvenir.passages import PreparedPassage
-from souvenir.store import extractions, reads
+from souvenir.store import extractions, learned, reads
 from souvenir.store.extractions import Extraction
 from souvenir.store.reads import CONFLICTS_WITH, Namespace
 from souvenir.store.transaction import Transaction
@@ -196,8 +196,9 @@ class Attempt:
         return step.fact.event_at or self.extraction.document_at
 
     def _stored(self, tx: Transaction, step: Step, new: Memory, outcome: dict[str, Any]) -> FactRow:
-        """Link a new memory to the living ones that it is related to, too."""
+        """Note whom a new memory was learned with, and link it to the living ones that it is related to."""
         self.made[step.row.ordinal] = new.id
+        learned.note(tx.connection, new.id, self.extraction.learned_with)
         linked = {new.id, outcome.get("conflicts_with"), None if step.target is None else step.target.id}
         wanted = [one for one, _ in step.row.outcome.get(RELATED, ()) if one not in linked]
         found = reads.as_stored(tx.connection, tx.namespace, wanted)

@@ -14,7 +14,7 @@ from memory_engine import MemoryEngine
 from souvenir.decisions import FactRow, Phase
 from souvenir.errors import Conflict, JobNotFound, NothingToDo
 from souvenir.extraction.applying import APPROVAL_REQUIRED
-from souvenir.extraction.choosing import ChosenAction, chosen, note_taken
+from souvenir.extraction.choosing import Choice, ChosenAction, chosen, note_taken
 from souvenir.extraction.comparing import Difference, compared
 from souvenir.extraction.effects import APPROVED, approval_of
 from souvenir.extraction.guidance import Guidance
@@ -24,10 +24,11 @@ from souvenir.extraction.undoing import UNDONE_AT, Undone, undo
 from souvenir.jobs.worker import Jobs
 from souvenir.settings import Settings
 from souvenir.store import extractions
-from souvenir.store.extractions import Extraction
+from souvenir.store.extractions import LEARNED_WITH, Extraction
 from souvenir.store.jobs import EXTRACT, Job
+from souvenir.store.learned import together
 from souvenir.store.profiles import profile_for
-from souvenir.types import Scope
+from souvenir.types import JsonObject, Scope
 
 MODEL, RERUN_OF = "model", "rerun_of"
 """Keys of options: the model that is asked, if not that of the settings, and the job whose transcript is read."""
@@ -87,7 +88,9 @@ class Ledger:
 
         def beside(connection: apsw.Connection, job_id: str) -> None:
             choice = chosen(connection, reach, source, safe)
-            extractions.insert(connection, replace(row, job_id=job_id))
+            extractions.insert(
+                connection, replace(row, job_id=job_id, options={**options, **_whom(connection, choice)})
+            )
             extractions.save_facts(connection, job_id, choice.rows)
             note_taken(connection, choice, job_id)
 
@@ -141,6 +144,13 @@ class Ledger:
                 _found(connection, scope, one)
                 ledgers.append(extractions.facts(connection, one))
         return compared(self._engine, *ledgers)
+
+
+def _whom(connection: apsw.Connection, choice: Choice) -> JsonObject:
+    """What the options of a commit say of whom its dry runs were learned with; all of it counts as learned together."""
+    dry_runs = [extractions.find(connection, dry_run) for dry_run in choice.taken]
+    whom = together(found.learned_with for found in dry_runs if found is not None)
+    return {LEARNED_WITH: whom} if whom else {}
 
 
 def _found(connection: apsw.Connection, scope: Scope, job_id: str) -> Extraction:

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import apsw
 
 from souvenir.moments import to_us
-from souvenir.store import extractions
+from souvenir.store import extractions, learned
+from souvenir.store.learned import Party
 from souvenir.store.removal import Removal, Removed
 from souvenir.store.rows import ids_parameter
 from souvenir.store.schema import has_table
@@ -50,6 +51,9 @@ TABLES = {
     Removable.MEMORY: "memories",
     Removable.BLOCK: "blocks",
 }
+
+PARTIES = {Removable.USER: Party.USER, Removable.SESSION: Party.SESSION}
+"""What memories are learned with, by what it is when it is removed."""
 
 
 class Target(NamedTuple):
@@ -91,6 +95,8 @@ def begin(connection: apsw.Connection, targets: Iterable[Target], work: str) -> 
     namespaces = tuple(target.id for target in wanted if target.kind is Removable.NAMESPACE)
     for namespace_id in namespaces:
         _hide(removal, namespace_id)
+    for _, namespace, party, name in _parties(connection, wanted):
+        extractions.forget_learned_with(connection, namespace, party, name)
     return Step(removal.removed, gone=namespaces)
 
 
@@ -105,10 +111,31 @@ def forget_extractions(connection: apsw.Connection, targets: Iterable[Target]) -
 
 
 def expand(connection: apsw.Connection, targets: Sequence[Target]) -> list[Target]:
-    """These, and the sessions that belong to the users among them alone."""
+    """These, the sessions that belong to the users among them alone, and what was learned with any of them."""
     users = [target.id for target in targets if target.kind is Removable.USER]
     sessions = [Target(Removable.SESSION, session) for user in users for session in sessions_of(connection, user)]
-    return list(dict.fromkeys([*targets, *sessions]))
+    found = list(dict.fromkeys([*targets, *sessions]))
+    memories = [
+        Target(Removable.MEMORY, memory_id)
+        for namespace_id, _, party, name in _parties(connection, found)
+        for memory_id in learned.memories_of(connection, namespace_id, party, name)
+    ]
+    return list(dict.fromkeys([*found, *memories]))
+
+
+def _parties(connection: apsw.Connection, targets: Iterable[Target]) -> list[tuple[int, str, Party, str]]:
+    """The users and sessions among these: the id and the name of their namespace, what they are, and their names."""
+    found: list[tuple[int, str, Party, str]] = []
+    for kind, ids in by_kind(targets).items():
+        if kind not in PARTIES:
+            continue
+        rows: Any = connection.execute(
+            f"SELECT n.id, n.name, o.name FROM {TABLES[kind]} o JOIN namespaces n ON n.id = o.namespace_id "
+            "WHERE o.id IN (SELECT value FROM json_each(?))",
+            (ids_parameter(ids),),
+        )
+        found += [(namespace_id, namespace, PARTIES[kind], name) for namespace_id, namespace, name in rows]
+    return found
 
 
 def present(connection: apsw.Connection, targets: Iterable[Target]) -> list[Target]:

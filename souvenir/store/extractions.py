@@ -15,9 +15,13 @@ import apsw
 
 from souvenir.decisions import FactRow, FactStage, Phase, decision_json, decision_of, fact_json, fact_of
 from souvenir.moments import from_us, to_us
+from souvenir.store.learned import LearnedWith, Party
 from souvenir.store.reads import Namespace, visible_condition
 from souvenir.store.rows import ids_parameter, to_json
 from souvenir.types import JsonObject
+
+LEARNED_WITH = "learned_with"
+"""The key of an extraction's options that says whom it was learned with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,12 @@ class Extraction:
     options: JsonObject
     phase: Phase = Phase.PROPOSING
     calls: tuple[JsonObject, ...] = ()
+
+    @property
+    def learned_with(self) -> LearnedWith:
+        """Whom the conversation was with, and its session, as far as that is known."""
+        found: LearnedWith = self.options.get(LEARNED_WITH, {})
+        return found
 
 
 _READ_NO_MORE = "('decided', 'applied', 'undone')"
@@ -187,13 +197,34 @@ def forget_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> N
 
 def forget_transcripts(connection: apsw.Connection, namespace: str) -> None:
     """Blank every transcript and ledger of a namespace, and tell what is unfinished there to end."""
-    connection.execute(
-        f"UPDATE jobs SET cancel_requested = 1 WHERE kind = 'extract' AND namespace = ? AND id IN {_UNFINISHED}",
-        (namespace,),
+    _forget(connection, "SELECT job_id FROM extractions WHERE namespace = ?", namespace)
+
+
+def forget_learned_with(connection: apsw.Connection, namespace: str, party: Party, name: str) -> None:
+    """Blank the transcripts and ledgers of what is learned with somebody, and tell what is unfinished of it to end."""
+    _forget(
+        connection,
+        "SELECT job_id FROM extractions WHERE namespace = ? "
+        f"AND EXISTS (SELECT 1 FROM json_each(options, '$.{LEARNED_WITH}.{party.value}') WHERE value = ?)",
+        namespace,
+        name,
     )
-    connection.execute("UPDATE extractions SET transcript = NULL WHERE namespace = ?", (namespace,))
+
+
+def _forget(connection: apsw.Connection, query: str, *parameters: str) -> None:
+    rows: Any = connection.execute(query, parameters)
+    chosen = to_json([job_id for (job_id,) in rows])
+    of_these = "IN (SELECT value FROM json_each(?))"
     connection.execute(
-        "UPDATE extraction_facts SET proposal = NULL, decision = NULL, outcome = NULL "
-        "WHERE job_id IN (SELECT job_id FROM extractions WHERE namespace = ?)",
-        (namespace,),
+        f"UPDATE jobs SET cancel_requested = 1 WHERE id {of_these} AND id IN {_UNFINISHED}",
+        (chosen,),
+    )
+    connection.execute(
+        "UPDATE extractions SET transcript = NULL, "
+        f"options = json_remove(options, '$.{LEARNED_WITH}') WHERE job_id {of_these}",
+        (chosen,),
+    )
+    connection.execute(
+        f"UPDATE extraction_facts SET proposal = NULL, decision = NULL, outcome = NULL WHERE job_id {of_these}",
+        (chosen,),
     )

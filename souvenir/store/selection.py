@@ -11,7 +11,8 @@ from typing import Any
 
 import apsw
 
-from souvenir.store.erasure import TABLES, Removable, Target, knows
+from souvenir.store import learned
+from souvenir.store.erasure import PARTIES, TABLES, Removable, Target, knows
 from souvenir.store.reads import source_condition
 from souvenir.types import SourceFilter, SourceMatch
 
@@ -71,4 +72,9 @@ def resolve(connection: apsw.Connection, selection: Selection) -> list[Target]:
     rows: Any = connection.execute(
         f"SELECT id FROM {TABLES[kind]} WHERE namespace_id = ? AND {condition} ORDER BY id", (row[0], *parameters)
     )
-    return [Target(kind, id_) for (id_,) in rows]
+    targets = [Target(kind, id_) for (id_,) in rows]
+    if kind in PARTIES:
+        # A transcript may name somebody of whom no message is stored.
+        memories = learned.memories_of(connection, row[0], PARTIES[kind], str(selection.value))
+        targets += [Target(Removable.MEMORY, memory_id) for memory_id in memories]
+    return targets

@@ -18,7 +18,7 @@ from souvenir.moments import from_us, to_us
 from souvenir.notes import without_notes
 from souvenir.passages import IndexChange, PassageOwner, PreparedPassage
 from souvenir.sources import is_visible
-from souvenir.store import reads
+from souvenir.store import learned, reads
 from souvenir.store.passages import PassageWriter, VectorModels
 from souvenir.store.removal import Removal
 from souvenir.store.rows import history_state, ids_parameter, to_json
@@ -180,6 +180,8 @@ class Transaction:
             insert_history(self.connection, self.namespace_id, memory.id, origin.history)
         for old in replaces:
             self.link(memory.id, old.id, reads.SUPERSEDES)
+        if replaces:
+            learned.carry(self.connection, [old.id for old in replaces], memory.id)
         return memory
 
     def update(

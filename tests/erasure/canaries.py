@@ -17,10 +17,11 @@ from souvenir.conversation.blocks import BlockChange
 from souvenir.decisions import Category, DecidedBy, Decision, Fact, FactRow, FactStage, Phase, Verdict
 from souvenir.index.analyser import Analyser
 from souvenir.moments import to_us, utc_now
-from souvenir.store import extractions, jobs
+from souvenir.store import extractions, jobs, learned
 from souvenir.store.blocks import BlockDraft
 from souvenir.store.extractions import Extraction
 from souvenir.store.idempotency import Once
+from souvenir.store.transaction import Transaction
 from souvenir.tending.profiles import ExtractionProfiles
 from souvenir.types import MemoryDraft, MemoryPatch, OriginClass, Scope
 from tests.conversation.talk import draft
@@ -69,6 +70,7 @@ class Garden:
         self._memories()
         self._blocks()
         self._extractions()
+        self._learned()
 
     def _messages(self) -> None:
         conversations, sessions, scope = self.service.conversations, self.service.sessions, self.scope
@@ -130,7 +132,8 @@ class Garden:
         row = FactRow(1, FactStage.SKIPPED, fact, decision, {"text": word()})
         # Short, since a row that spans pages may break a word in two.
         transcript, job_id = f"{word()} said {word()} to {word()}", uuid.uuid4().hex
-        context, options = self.word("agent"), {"named": self.word("agent")}
+        options = {"named": self.word("agent"), extractions.LEARNED_WITH: {"user": [self.user]}}
+        context = self.word("agent")
 
         def work(connection: apsw.Connection) -> None:
             jobs.insert(connection, job_id, jobs.EXTRACT, scope, {}, utc_now())
@@ -145,6 +148,23 @@ class Garden:
         self.service.engine.write_rows(work)
         changes = {"rules": {"custom_instructions": self.word("agent")}}
         ExtractionProfiles(self.service.engine).put(scope, "notes/", changes)
+
+    def _learned(self) -> None:
+        """Memories that were learned with the user, in their session, in another one, and with somebody else."""
+        whom: list[tuple[str, learned.LearnedWith]] = [
+            ("user", {"user": [self.user], "session": ["shared"]}),
+            ("user", {"session": [self.own_session]}),
+            ("session", {"session": [self.session]}),
+            ("agent", {"user": ["tom"]}),
+        ]
+        drafts = [(MemoryDraft(self.text(part), "extract"), learned_with) for part, learned_with in whom]
+        prepared = self.service.engine.prepare([memory.text for memory, _ in drafts])
+
+        def work(tx: Transaction) -> None:
+            for (memory, learned_with), passages in zip(drafts, prepared, strict=True):
+                learned.note(tx.connection, tx.insert(memory, passages).id, learned_with)
+
+        self.service.engine.write(self.scope, work)
 
 
 def found_in(folder: Path, words: Iterable[str]) -> dict[str, list[str]]:

@@ -50,3 +50,12 @@ CREATE TABLE extraction_profiles (
     updated_at   INTEGER NOT NULL,
     PRIMARY KEY (namespace_id, prefix)
 ) STRICT, WITHOUT ROWID;
+
+-- With whom, or in which session, a memory was learned, by the names that callers use: what is forgotten with them.
+CREATE TABLE learned_with (
+    kind      TEXT NOT NULL CHECK (kind IN ('user', 'session')),
+    name      TEXT NOT NULL,
+    memory_id INTEGER NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+    PRIMARY KEY (kind, name, memory_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX learned_with_by_memory ON learned_with (memory_id);
