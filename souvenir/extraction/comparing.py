@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from memory_engine import MemoryEngine
 from souvenir.decisions import FactRow
-from souvenir.extraction.nearness import NOVELTY_SIMILARITY, cosine, unit_vectors, words_key
+from souvenir.extraction.nearness import NOVELTY_SIMILARITY, unit_vectors, words_key
 from souvenir.extraction.preparing import prepared
 
 Pair = tuple[FactRow, FactRow]
@@ -44,17 +46,19 @@ def _pairs(engine: MemoryEngine, left: Sequence[FactRow], right: Sequence[FactRo
     if not left or not right:
         return []
     texts = [row.fact.text for row in (*left, *right) if row.fact is not None]
-    vectors = unit_vectors(prepared(engine, texts))
-    theirs = len(left)
-    likeness = {
-        (i, j): 1.0 if words_key(texts[i]) == words_key(texts[theirs + j]) else cosine(vectors[i], vectors[theirs + j])
-        for i in range(len(left))
-        for j in range(len(right))
-    }
+    vectors = np.array(unit_vectors(prepared(engine, texts)))
+    keys = np.array([words_key(text) for text in texts])
+    theirs, their_keys = vectors[len(left) :], keys[len(left) :]
+    near: list[tuple[float, int, int]] = []
+    for i in range(len(left)):
+        likeness = np.where(their_keys == keys[i], 1.0, theirs @ vectors[i])
+        near += [(-float(likeness[j]), i, int(j)) for j in np.flatnonzero(likeness >= NOVELTY_SIMILARITY)]
     pairs: dict[int, int] = {}
-    for i, j in sorted(likeness, key=lambda one: (-likeness[one], one)):
-        if likeness[i, j] >= NOVELTY_SIMILARITY and i not in pairs and j not in pairs.values():
+    taken: set[int] = set()
+    for _, i, j in sorted(near):
+        if i not in pairs and j not in taken:
             pairs[i] = j
+            taken.add(j)
     return [(left[i], right[pairs[i]]) for i in sorted(pairs)]
 
 

@@ -145,10 +145,11 @@ class _Reader:
         self._turns = source.transcript.turns[self._first : max(window.numbers) + 1] if window else ()
 
     def row(self, item: ProposedFact, *, over: bool) -> FactRow:
-        """:param over: Whether there are more of them than may be."""
-        fact, recalled = self._placed(item)
+        """:param over: Whether there are more of them than may be; then nobody looks where they were said."""
         if over:
+            fact = Fact(" ".join(item.text.split()), item.category, OriginClass.INFERRED)
             return FactRow(0, FactStage.SKIPPED, self._cut(fact), outcome=skipped("over_limit"))
+        fact, recalled = self._placed(item)
         if recalled:
             return FactRow(0, FactStage.SKIPPED, self._cut(fact), outcome=skipped("recalled"))
         return self.kept(fact)

@@ -87,9 +87,14 @@ def test_a_transcript_of_recalled_text_alone_asks_nothing(open_extraction: OpenE
     assert (result["skipped_reason"], result["actions"], provider.asked) == ("empty_after_hygiene", [], [])
 
 
-def test_facts_over_the_limit_are_told_and_not_kept(engine: MemoryEngine, open_extraction: OpenExtraction):
-    provider = model(lambda _: facts("Alice sings", "Bob dances", "Carol paints"))
-    result = extracted(open_extraction(provider, extract_max_facts=2), SAID)
+def test_facts_over_the_limit_are_told_and_neither_kept_nor_looked_for(
+    engine: MemoryEngine, open_extraction: OpenExtraction
+):
+    """An answer may hold thousands, and to look through a long transcript for each would take hours."""
+    provider = model(lambda _: facts("Alice sings", "Bob dances", "Carol paints", quote="The harbour is frozen"))
+    said = "user: The harbour is frozen in January"
+    result = extracted(open_extraction(provider, extract_max_facts=2), said)
+    assert [one["fact"]["origin_class"] for one in result["actions"]] == ["user", "user", "inferred"]
     assert [(one["action"], one.get("reason") == "over_limit") for one in result["actions"]] == [
         ("add", False),
         ("add", False),
