@@ -218,10 +218,13 @@ class Extraction:
             yield provider
 
     def _run(self, job: RunningJob, provider: LLMProvider | None) -> JsonObject:
+        """:raises ExtractionNotConfigured: If nothing is there to learn with, as there was when the job was taken."""
         while True:
             found, ledger = self._read(job.scope.namespace, job.id)
             scope = reach_of(job.scope, found)
             match found.phase:
+                case Phase.PROPOSING | Phase.DECIDING if provider is None and not self.enabled:
+                    raise ExtractionNotConfigured
                 case Phase.PROPOSING:
                     if not self._propose(job, provider, scope, found, ledger):
                         return results.empty_result(found, "empty_after_hygiene")

@@ -284,3 +284,20 @@ def test_an_obedient_model_reaches_nothing_outside_of_its_source(engine: MemoryE
     assert all(not memory.archived for memory in engine.get(ANN, others).values())
     assert sum(memory.archived for memory in engine.get(ANN, ours).values()) <= 5
     assert result["deleted_count"] <= 5
+
+
+def test_without_the_model_that_it_waits_for_a_job_fails_and_can_be_run_again(
+    engine: MemoryEngine, open_extraction: OpenExtraction
+):
+    """Sentences are stored without a model only where EXTRACT_FALLBACK_ADD says so."""
+    before = open_extraction(model(), start=False)
+    job = before.submit(ANN, ExtractionRequest("user: We decided to move billing to Postgres 17 in May.", "chat"))
+    before.close()
+    without = open_extraction(None)
+    failed = without.jobs.wait(job.id, PATIENCE_S)
+    assert (failed.status, texts(engine)) == (JobStatus.FAILED, [])
+    assert "EXTRACT_PROVIDER" in str(failed.error)
+    without.close()
+    after = open_extraction(model())
+    again = after.jobs.wait(after.ledger.rerun(ANN, job.id).id, PATIENCE_S)
+    assert actions(after.result_of(again) or {}) == ["add"]
