@@ -89,6 +89,7 @@ class Model:
             document_at=None if patch.remove_document_at else chosen(patch.document_at, before.document_at),
             pinned=chosen(patch.pinned, before.pinned),
             archived=chosen(patch.archived, before.archived),
+            valid_to=None if patch.archived is False else before.valid_to,
             updated_at=at,
         )
         if not after.archived:
@@ -119,6 +120,8 @@ class Model:
         if not draft.archived and (draft.source, draft.key) != (old.source, old.key):
             self._require_free_key(namespace, draft.source, draft.key, but=None)
         self.archive(namespace, old_id, at)
+        held = self.held(namespace)
+        held[old_id] = replace(held[old_id], valid_to=draft.document_at or at)
         self.add(namespace, new_id, draft, at)
         self.supersedes[new_id, old_id] = at
 
