@@ -114,8 +114,9 @@ def send_many(schema: Any, operation: Operation, mode: schemathesis.GenerationMo
     def send(case: schemathesis.Case[Any]) -> None:
         headers = {"X-API-Key": KEYS[role]}
         response = case.call(headers=headers)
-        # That a service has no model is described, and no fault of it.
-        checks = [check for check in CHECKS if response.status_code != 501 or check is not not_a_server_error]
+        # That a service has no language model is described, and no fault of it.
+        lacks_model = response.status_code == 501 or b'"llm_rejected"' in response.content
+        checks = [check for check in CHECKS if not lacks_model or check is not not_a_server_error]
         case.validate_response(response, checks=checks, headers=headers)
         assert response.status_code not in {401, 421}
 
