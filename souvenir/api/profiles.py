@@ -157,7 +157,7 @@ def get_profile(prefix: Prefix, scope: Admin, service: RunningService) -> Profil
     return ProfileRecord.of(service.tending.profiles.get(scope, prefix))
 
 
-@routes.put("/extraction/profiles/{prefix:path}", summary="Set an extraction profile", responses=error_responses())
+@routes.put("/extraction/profiles/{prefix:path}", summary="Set an extraction profile", responses=error_responses(404))
 def set_profile(prefix: Prefix, body: ProfileRequest, scope: Admin, service: RunningService) -> ProfileRecord:
     """Make a profile for the sources below a prefix, or change some fields of it."""
     profile = service.tending.profiles.put(scope, prefix, body.changes())

@@ -87,7 +87,8 @@ def test_a_damaged_backup_is_refused_and_changes_nothing(client: TestClient, add
     stored = add("red apple")
     name = client.post("/snapshots").json()["snapshot"]
     database = tmp_path / "data" / "backups" / name / "souvenir.db"
-    database.write_bytes(database.read_bytes()[:-100] + b"\0" * 100)
+    whole = database.read_bytes()
+    database.write_bytes(whole[:4096] + b"\xff" * 100 + whole[4196:])
     response = client.post("/restore", json={"backup_name": name})
     assert (response.status_code, response.json()["code"]) == (503, "backup_damaged")
     assert client.get(f"/memory/{stored}").status_code == 200
