@@ -171,6 +171,28 @@ def test_shipped_modules_import_only_the_standard_library_and_declared_requireme
     assert not violations, "\n".join(violations)
 
 
+CLIENT = ROOT / "client" / "souvenir_client"
+# What a part of the client may import beside the standard library, httpx and the client itself.
+CLIENT_EXTRAS: Mapping[str, frozenset[str]] = {
+    "cli": frozenset({"click", "rich"}),
+    "interception": frozenset({"anthropic", "openai"}),
+}
+
+
+def test_the_client_imports_httpx_and_nothing_else_that_has_to_be_installed():
+    violations = []
+    for path, tree in OWN.items():
+        if not path.is_relative_to(CLIENT):
+            continue
+        allowed = CLIENT_EXTRAS.get(path.relative_to(CLIENT).parts[0], frozenset()) | {"httpx", "souvenir_client"}
+        violations += [
+            f"{at(path, line)}: {name}"
+            for line, name in imports_of(path, tree)
+            if name.split(".")[0] not in sys.stdlib_module_names | allowed
+        ]
+    assert not violations, "\n".join(violations)
+
+
 def test_onnx_runtime_is_told_to_send_nothing_before_it_is_imported():
     """Its official builds report to their maker from the import on; the variable is the only full way out."""
     violations = []
