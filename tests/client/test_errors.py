@@ -6,6 +6,7 @@ import re
 
 import httpx
 import pytest
+
 from souvenir_client import errors
 
 

@@ -1,0 +1,164 @@
+"""Operations of the section `agents`; made by `python -m scripts.build_client`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from souvenir_client.aio.transport import AsyncTransport
+from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
+from souvenir_client.records.agents import (
+    AgentPage,
+    AgentRecord,
+    AgentSearchResponse,
+    AgentStatsResponse,
+    RemovedResponse,
+    UserPage,
+)
+from souvenir_client.records.enums import MessageRole, PassageKind
+
+
+class AsyncAgents:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def create(
+        self,
+        *,
+        name: str,
+        idempotency_key: str | NotSent = NOT_SENT,
+        metadata: Mapping[str, Any] | NotSent | None = NOT_SENT,
+    ) -> AgentRecord:
+        """Make an agent, or get the one that has the name. `POST /agents`."""
+        return await self._transport.send(
+            Call(
+                "POST",
+                "/agents",
+                {200: AgentRecord},
+                headers={"Idempotency-Key": idempotency_key},
+                body={"name": name, "metadata": metadata},
+                repeat=Repeat.KEYED,
+            )
+        )
+
+    async def list(self, *, offset: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT) -> AgentPage:
+        """List the agents that the key may see. `GET /agents`."""
+        return await self._transport.send(
+            Call("GET", "/agents", {200: AgentPage}, query={"offset": offset, "limit": limit}, repeat=Repeat.SAFE)
+        )
+
+    async def get(self, agent_name: str) -> AgentRecord:
+        """Get an agent by its name. `GET /agents/{agent_name}`."""
+        return await self._transport.send(
+            Call("GET", f"/agents/{segment(agent_name)}", {200: AgentRecord}, repeat=Repeat.SAFE)
+        )
+
+    async def delete(self, agent_name: str) -> RemovedResponse:
+        """Forget an agent with all that its namespace holds; its jobs end, and its name is free at once.
+
+        `DELETE /agents/{agent_name}`.
+        """
+        return await self._transport.send(Call("DELETE", f"/agents/{segment(agent_name)}", {200: RemovedResponse}))
+
+    async def search(
+        self,
+        agent_name: str,
+        *,
+        query: str,
+        limit: int | NotSent | None = NOT_SENT,
+        kinds: Sequence[PassageKind] | NotSent = NOT_SENT,
+        since: str | datetime | NotSent | None = NOT_SENT,
+        until: str | datetime | NotSent | None = NOT_SENT,
+        session_id: str | NotSent | None = NOT_SENT,
+        exclude_session_id: str | NotSent | None = NOT_SENT,
+        user: str | NotSent | None = NOT_SENT,
+        role: MessageRole | NotSent | None = NOT_SENT,
+        auto_intent: bool | NotSent = NOT_SENT,
+        reference_date: str | datetime | NotSent | None = NOT_SENT,
+    ) -> AgentSearchResponse:
+        """Find what answers a query best among an agent's messages and memories, in one ranking.
+
+        `POST /agents/{agent_name}/search`.
+        """
+        return await self._transport.send(
+            Call(
+                "POST",
+                f"/agents/{segment(agent_name)}/search",
+                {200: AgentSearchResponse},
+                body={
+                    "query": query,
+                    "limit": limit,
+                    "kinds": kinds,
+                    "since": since,
+                    "until": until,
+                    "session_id": session_id,
+                    "exclude_session_id": exclude_session_id,
+                    "user": user,
+                    "role": role,
+                    "auto_intent": auto_intent,
+                    "reference_date": reference_date,
+                },
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    async def users(
+        self, agent_name: str, *, offset: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT
+    ) -> UserPage:
+        """List whom an agent talks with, in the order of their names. `GET /agents/{agent_name}/users`."""
+        return await self._transport.send(
+            Call(
+                "GET",
+                f"/agents/{segment(agent_name)}/users",
+                {200: UserPage},
+                query={"offset": offset, "limit": limit},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    async def stats(self, agent_name: str) -> AgentStatsResponse:
+        """Count an agent's messages, sessions, users, blocks and memories. `GET /agents/{agent_name}/stats`."""
+        return await self._transport.send(
+            Call("GET", f"/agents/{segment(agent_name)}/stats", {200: AgentStatsResponse}, repeat=Repeat.SAFE)
+        )
+
+    def export(self, agent_name: str) -> AsyncIterator[dict[str, Any]]:
+        """Stream one state of all that an agent has, a line of JSON each. `GET /agents/{agent_name}/export`."""
+        return self._transport.lines(
+            Call("GET", f"/agents/{segment(agent_name)}/export", {200: Any}, repeat=Repeat.SAFE)
+        )
+
+    async def delete_user(self, agent_name: str, user: str) -> RemovedResponse:
+        """Forget a user, their messages, the sessions in which nobody else has one, and what was learned with them.
+
+        `DELETE /agents/{agent_name}/users/{user}`.
+        """
+        return await self._transport.send(
+            Call("DELETE", f"/agents/{segment(agent_name)}/users/{segment(user)}", {200: RemovedResponse})
+        )
+
+
+class AsyncMessagesOfAgents:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def delete(self, agent_name: str, message_id: str) -> RemovedResponse:
+        """Forget a message. `DELETE /messages/{agent_name}/{message_id}`."""
+        return await self._transport.send(
+            Call("DELETE", f"/messages/{segment(agent_name)}/{segment(message_id)}", {200: RemovedResponse})
+        )
+
+
+class AsyncSessionsOfAgents:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def delete(self, agent_name: str, session_id: str) -> RemovedResponse:
+        """Forget a session with every message of it, and what was learned in it.
+
+        `DELETE /sessions/{agent_name}/{session_id}`.
+        """
+        return await self._transport.send(
+            Call("DELETE", f"/sessions/{segment(agent_name)}/{segment(session_id)}", {200: RemovedResponse})
+        )

@@ -1,0 +1,73 @@
+"""Sends calls over one httpx client, and repeats those that may be repeated."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, TypeVar
+
+import httpx
+
+from souvenir_client.calls import (
+    Address,
+    Call,
+    failure_of,
+    in_turns,
+    line_of,
+    pause_before_repeat,
+    raise_for,
+    request_of,
+    result_of,
+)
+from souvenir_client.errors import ApiError
+
+Result = TypeVar("Result")
+
+
+class AsyncTransport:
+    """:param http: Is closed by whoever made it."""
+
+    def __init__(self, http: httpx.AsyncClient, address: Address) -> None:
+        self.http = http
+        self.address = address
+
+    async def send(self, call: Call[Result], *, timeout_s: float | None = None) -> Result:
+        """The answer as its record.
+
+        :param timeout_s: For each attempt, in the place of the client's.
+        :raises SouvenirError: See souvenir_client.errors.
+        """
+        request = self._request(call, timeout_s or self.address.timeout_s)
+        for attempt in range(self.address.max_retries + 1):
+            try:
+                response = await self.http.send(request)
+                return result_of(call, response, self.address)
+            except (httpx.HTTPError, ApiError) as error:
+                pause_s = pause_before_repeat(call, error, attempt)
+                if pause_s is None or attempt == self.address.max_retries:
+                    if isinstance(error, ApiError):
+                        raise
+                    raise failure_of(error, self.address, timeout_s or self.address.timeout_s) from error
+            await asyncio.sleep(pause_s)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def lines(self, call: Call[Any]) -> AsyncIterator[dict[str, Any]]:
+        """The lines of an NDJSON answer, as they come; never repeated."""
+        request = self._request(call, self.address.timeout_s)
+        try:
+            response = await self.http.send(request, stream=True)
+            try:
+                if not response.is_success:
+                    await response.aread()
+                    raise_for(response, self.address)
+                async for line in response.aiter_lines():
+                    if line:
+                        yield line_of(call, line, self.address)
+            finally:
+                await response.aclose()
+        except httpx.HTTPError as error:
+            raise failure_of(error, self.address, self.address.timeout_s) from error
+
+    def _request(self, call: Call[Any], timeout_s: float) -> httpx.Request:
+        content = None if call.content is None or isinstance(call.content, bytes) else in_turns(call.content)
+        return self.http.build_request(**request_of(call, self.address, content), timeout=timeout_s)

@@ -1,0 +1,305 @@
+"""What is asked of the service and how its answers are read, without any sending: the core of both clients.
+
+Invariants: a call that reached the service is sent again only if that does no harm (`Repeat`); a key that makes a POST
+harmless is made once a call and stays the same over its repeats.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from enum import Enum
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
+
+import httpx
+
+from souvenir_client.decoding import Undecodable, decode
+from souvenir_client.errors import ApiError, ConnectionFailed, TimedOut, UnreadableAnswer, error_class
+
+DEFAULT_URL = "http://127.0.0.1:8900"
+URL_VARIABLES = ("SOUVENIR_URL", "MEMORY_SERVER_URL")
+KEY_VARIABLE = "SOUVENIR_API_KEY"
+
+FIRST_PAUSE_S = 0.25
+LONGEST_PAUSE_S = 8.0
+LONGEST_WISH_S = 30.0
+"""A service that wants to be left alone for longer is not waited for."""
+
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+
+
+class NotSent(Enum):
+    """Stands for an argument that was not given: the service then takes its own default, which null is not."""
+
+    NOT_SENT = "not sent"
+
+    def __repr__(self) -> str:
+        return "NOT_SENT"
+
+
+NOT_SENT = NotSent.NOT_SENT
+
+
+class Repeat(Enum):
+    """Whether a call may be sent again when it is not known what became of it."""
+
+    SAFE = "safe"
+    KEYED = "keyed"
+    """With an Idempotency-Key."""
+    NEVER = "never"
+
+
+class Listing(list[Item]):
+    """A list that an answer is, with what its headers say of it."""
+
+    def __init__(self, items: Iterable[Item], headers: Mapping[str, str]) -> None:
+        super().__init__(items)
+        self.headers = headers
+
+    @property
+    def total(self) -> int | None:
+        """How many there are on all pages, where the service says so."""
+        found = self.headers.get("x-total-count")
+        return None if found is None else int(found)
+
+    @property
+    def relevance(self) -> float | None:
+        """Of a search: how likely it is that what was found answers the query, in [0, 1]."""
+        found = self.headers.get("x-search-relevance")
+        return None if found is None else float(found)
+
+    @property
+    def evidence(self) -> str | None:
+        """Of a search: `strong`, `weak` or `none`."""
+        return self.headers.get("x-search-evidence")
+
+    @property
+    def degraded(self) -> list[str]:
+        """Of a search: what of it could not run."""
+        found = self.headers.get("x-search-degraded", "")
+        return [name.strip() for name in found.split(",") if name.strip()]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Result]):
+    """One request.
+
+    :param results: The type of the answer by its status; 200 stands for all that are not named.
+    :param body: Sent as JSON, without what was not given; None for no body.
+    :param content: Sent as it is, in the place of a body.
+    """
+
+    method: str
+    path: str
+    results: Mapping[int, Any]
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Any = None
+    content: bytes | Iterable[bytes] | None = None
+    headers: Mapping[str, Any] = field(default_factory=dict)
+    repeat: Repeat = Repeat.NEVER
+
+    def is_repeatable(self) -> bool:
+        return self.repeat is not Repeat.NEVER and (self.content is None or isinstance(self.content, bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the service is, and who asks.
+
+    :param namespace: None for that of the key.
+    """
+
+    url: str
+    api_key: str | None = field(repr=False)
+    namespace: str | None
+    timeout_s: float
+    max_retries: int
+
+    @classmethod
+    def of(
+        cls, server_url: str | None, api_key: str | None, namespace: str | None, timeout_s: float, max_retries: int
+    ) -> Address:
+        """With what was not given taken from the environment, or the default.
+
+        :raises ValueError: If that is no address of a service, or a bound is none.
+        """
+        named = server_url or next((os.environ[name] for name in URL_VARIABLES if os.environ.get(name)), DEFAULT_URL)
+        if not named.startswith(("http://", "https://")):
+            raise ValueError(f"{named!r} is no address of a service: give one such as {DEFAULT_URL}")
+        if timeout_s <= 0 or max_retries < 0:
+            raise ValueError("timeout_s has to be above 0, and max_retries not below 0")
+        return cls(
+            named.rstrip("/"), api_key or os.environ.get(KEY_VARIABLE) or None, namespace, timeout_s, max_retries
+        )
+
+    def in_namespace(self, namespace: str | None) -> Address:
+        return replace(self, namespace=namespace)
+
+
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that were given."""
+    return {name: value for name, value in values.items() if value is not NOT_SENT}
+
+
+def request_of(call: Call[Any], address: Address, content: Any = None) -> dict[str, Any]:
+    """What httpx sends: the arguments of its `build_request`, but for the timeout.
+
+    :param content: In the place of the call's, for a client that sends another kind.
+    """
+    headers = {"Accept": "application/json", **given(call.headers)}
+    if address.api_key is not None:
+        headers["X-API-Key"] = address.api_key
+    if address.namespace is not None:
+        headers["X-Namespace"] = address.namespace
+    if call.repeat is Repeat.KEYED and "Idempotency-Key" not in headers:
+        headers["Idempotency-Key"] = uuid4().hex
+    query = {name: _in_query(value) for name, value in given(call.query).items() if value is not None}
+    arguments: dict[str, Any] = {
+        "method": call.method,
+        "url": address.url + call.path,
+        "params": query,
+        # The service reads header values as UTF-8: names of namespaces are in any script.
+        "headers": {name: str(value).encode() for name, value in headers.items()},
+    }
+    if call.content is not None:
+        arguments["content"] = call.content if content is None else content
+        arguments["headers"]["Content-Type"] = b"application/x-ndjson"
+    elif call.body is not None:
+        body = given(call.body) if isinstance(call.body, Mapping) else call.body
+        arguments["content"] = json.dumps(body, ensure_ascii=False, default=_in_body).encode()
+        arguments["headers"]["Content-Type"] = b"application/json"
+    return arguments
+
+
+def result_of(call: Call[Result], response: httpx.Response, address: Address) -> Result:
+    """The answer as its record.
+
+    :raises ApiError: If the service says no.
+    :raises UnreadableAnswer: If it is no answer of the service.
+    """
+    raise_for(response, address)
+    kind = call.results.get(response.status_code, call.results[200])
+    try:
+        value = decode(kind, response.json())
+    except (Undecodable, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UnreadableAnswer(address.url, str(error)) from error
+    return Listing(value, response.headers) if isinstance(value, list) else value  # type: ignore[return-value]
+
+
+def raise_for(response: httpx.Response, address: Address) -> None:
+    """:raises ApiError: If the service says no; the response has to be read."""
+    if response.is_success:
+        return
+    if response.is_redirect:
+        raise UnreadableAnswer(address.url, f"it leads on to {response.headers.get('location')}")
+    try:
+        body = response.json()
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        body = None
+    body = body if isinstance(body, dict) else {}
+    raise error_class(response.status_code)(
+        response.status_code,
+        str(body.get("code") or ""),
+        _sentence(body.get("detail"), response),
+        request_id=body.get("request_id") or response.headers.get("x-request-id"),
+        retry_after_s=_seconds(response.headers.get("retry-after")),
+    )
+
+
+def failure_of(error: httpx.HTTPError, address: Address, timeout_s: float) -> ConnectionFailed:
+    """What a failure of the network is called here."""
+    if isinstance(error, httpx.TimeoutException):
+        return TimedOut(address.url, timeout_s)
+    return ConnectionFailed(address.url, str(error) or type(error).__name__)
+
+
+def pause_before_repeat(call: Call[Any], error: Exception, attempt: int) -> float | None:
+    """Seconds to wait before the call is sent again; None if it must not be.
+
+    What never reached the service, and what it refused because it had too much to do (429), was not done.
+
+    :param attempt: How often it was repeated already.
+    """
+    unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+    refused = isinstance(error, ApiError) and error.status == 429
+    failed = isinstance(error, httpx.TransportError) or (
+        isinstance(error, ApiError) and error.status in (502, 503, 504) and error.code != "extraction_not_configured"
+    )
+    again = (unsent or refused) and (call.content is None or isinstance(call.content, bytes))
+    if not again and not (failed and call.is_repeatable()):
+        return None
+    wished = error.retry_after_s if isinstance(error, ApiError) else None
+    if wished is not None:
+        return wished if wished <= LONGEST_WISH_S else None
+    return float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**attempt) * (0.5 + random.random() / 2))  # noqa: S311 - jitter
+
+
+def line_of(call: Call[Any], line: str, address: Address) -> dict[str, Any]:
+    """A line of an NDJSON answer.
+
+    :raises UnreadableAnswer: If it is none.
+    """
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise UnreadableAnswer(address.url, str(error)) from error
+    if not isinstance(value, dict):
+        raise UnreadableAnswer(address.url, f"a line of {call.path} is no object")
+    return value
+
+
+async def in_turns(content: bytes | Iterable[bytes]) -> AsyncIterator[bytes]:
+    """Content for a client that takes asynchronous iterators only."""
+    for part in [content] if isinstance(content, bytes) else content:
+        yield part
+
+
+def whole(content: bytes | Iterable[bytes]) -> Iterator[bytes]:
+    """Content part by part."""
+    yield from [content] if isinstance(content, bytes) else content
+
+
+def _in_query(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _in_body(value: Any) -> Any:
+    """What JSON has no form of: moments and dates, and mappings that are no dict."""
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__} cannot be sent; give text, numbers, lists, mappings or dates")
+
+
+def _sentence(detail: Any, response: httpx.Response) -> str:
+    """The service's sentence; of a list of fields that cannot be used, one sentence for all."""
+    if isinstance(detail, str) and detail:
+        return detail
+    if isinstance(detail, list):
+        wrong = [entry for entry in detail if isinstance(entry, dict)]
+        return "; ".join(f"{'.'.join(map(str, entry.get('loc', ())))}: {entry.get('msg')}" for entry in wrong)
+    if isinstance(detail, dict):
+        return str(detail.get("message") or detail.get("detail") or detail.get("error") or detail)
+    return f"The answer was {response.status_code} {response.reason_phrase}".rstrip()
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return None if header is None else max(0.0, float(header))
+    except ValueError:  # a date, which this service does not send
+        return None
+
+
+def segment(value: object) -> str:
+    """A value as one segment of a path, or several where the value is a path."""
+    return quote(str(value), safe="")

@@ -1,0 +1,82 @@
+"""What the service answers in its section `agents`; made by `python -m scripts.build_client`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from souvenir_client.records.common import FoundMessage, RemovedCounts, SearchHit
+from souvenir_client.records.enums import EvidenceLevel, PassageKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPage:
+    agents: list[AgentRecord]
+    total: int
+    offset: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRecord:
+    id: str
+    name: str
+    created_at: str
+    metadata: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSearchItem:
+    """A message or a memory: the field that its kind names holds it, and the other one is null."""
+
+    rank: int
+    kind: PassageKind
+    score: float
+    message: FoundMessage | None
+    memory: SearchHit | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSearchResponse:
+    query: str
+    results: list[AgentSearchItem]
+    count: int
+    relevance: float
+    evidence: EvidenceLevel
+    degraded: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStatsResponse:
+    messages: int
+    sessions: int
+    users: int
+    blocks: int
+    memories: int
+    first_message_at: str | None
+    last_message_at: str | None
+    index_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedResponse:
+    success: bool
+    removed: RemovedCounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserPage:
+    users: list[UserRecord]
+    total: int
+    offset: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserRecord:
+    """Somebody whom an agent talks with."""
+
+    name: str
+    created_at: str
+    messages: int

@@ -1,0 +1,21 @@
+"""The closed sets of words that requests and answers use; made by `python -m scripts.build_client`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Action = Literal["allow", "flag", "redact", "reject"]
+AddAction = Literal["added", "skipped", "superseded"]
+Category = Literal["DECISION", "LEARNING", "DETAIL"]
+EvidenceLevel = Literal["strong", "weak", "none"]
+ExtractionMode = Literal["standard", "aggressive"]
+JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
+MessageRole = Literal["user", "assistant", "system"]
+NotMerged = Literal["changed", "too_long", "declined", "unusable", "longer", "numbers_differ"]
+OnDuplicate = Literal["add", "skip", "supersede"]
+OriginClass = Literal["user", "document", "tool", "assistant", "inferred", "recalled"]
+PassageKind = Literal["memory", "message"]
+PolicyRule = Literal["ttl", "confidence"]
+Review = Literal["cross_source", "undated", "pinned_loser", "less_trusted"]
+Role = Literal["read-only", "read-write", "admin"]
+SkipReason = Literal["identical", "duplicate", "pinned_blocker"]

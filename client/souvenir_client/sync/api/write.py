@@ -1,0 +1,115 @@
+"""Operations of the section `write`; made by `python -m scripts.build_client`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
+from souvenir_client.records.enums import OnDuplicate
+from souvenir_client.records.write import (
+    AddBatchResponse,
+    AddMemoryResponse,
+    PatchMemoryResponse,
+    UpsertBatchResponse,
+    UpsertResponse,
+)
+from souvenir_client.sync.transport import Transport
+
+
+class MemoriesOfWrite:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def add(
+        self,
+        *,
+        text: str,
+        source: str,
+        metadata: Mapping[str, Any] | NotSent | None = NOT_SENT,
+        deduplicate: bool | NotSent = NOT_SENT,
+        on_duplicate: OnDuplicate | NotSent | None = NOT_SENT,
+    ) -> AddMemoryResponse:
+        """Store one memory; once it is answered it can be found, now and after a power cut. `POST /memory/add`."""
+        return self._transport.send(
+            Call(
+                "POST",
+                "/memory/add",
+                {200: AddMemoryResponse},
+                body={
+                    "text": text,
+                    "source": source,
+                    "metadata": metadata,
+                    "deduplicate": deduplicate,
+                    "on_duplicate": on_duplicate,
+                },
+            )
+        )
+
+    def add_batch(
+        self, *, memories: Sequence[Mapping[str, Any]], deduplicate: bool | NotSent = NOT_SENT
+    ) -> AddBatchResponse:
+        """Store up to 500 memories in one transaction: all or none; they are not compared with each other.
+
+        `POST /memory/add-batch`.
+        """
+        return self._transport.send(
+            Call(
+                "POST",
+                "/memory/add-batch",
+                {200: AddBatchResponse},
+                body={"memories": memories, "deduplicate": deduplicate},
+            )
+        )
+
+    def upsert(
+        self, *, text: str, source: str, key: str, metadata: Mapping[str, Any] | NotSent | None = NOT_SENT
+    ) -> UpsertResponse:
+        """Change the memory that has this source and key, or store a new one. `POST /memory/upsert`."""
+        return self._transport.send(
+            Call(
+                "POST",
+                "/memory/upsert",
+                {200: UpsertResponse},
+                body={"text": text, "source": source, "metadata": metadata, "key": key},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def upsert_batch(self, *, memories: Sequence[Mapping[str, Any]]) -> UpsertBatchResponse:
+        """Upsert up to 1000 memories in one transaction: all or none. `POST /memory/upsert-batch`."""
+        return self._transport.send(
+            Call(
+                "POST",
+                "/memory/upsert-batch",
+                {200: UpsertBatchResponse},
+                body={"memories": memories},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def update(
+        self,
+        memory_id: int,
+        *,
+        text: str | NotSent | None = NOT_SENT,
+        source: str | NotSent | None = NOT_SENT,
+        metadata_patch: Mapping[str, Any] | NotSent | None = NOT_SENT,
+        pinned: bool | NotSent | None = NOT_SENT,
+        archived: bool | NotSent | None = NOT_SENT,
+    ) -> PatchMemoryResponse:
+        """Change the fields that are given and leave the others as they are. `PATCH /memory/{memory_id}`."""
+        return self._transport.send(
+            Call(
+                "PATCH",
+                f"/memory/{segment(memory_id)}",
+                {200: PatchMemoryResponse},
+                body={
+                    "text": text,
+                    "source": source,
+                    "metadata_patch": metadata_patch,
+                    "pinned": pinned,
+                    "archived": archived,
+                },
+            )
+        )

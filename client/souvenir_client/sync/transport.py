@@ -1,0 +1,73 @@
+"""Sends calls over one httpx client, and repeats those that may be repeated."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import httpx
+
+from souvenir_client.calls import (
+    Address,
+    Call,
+    failure_of,
+    line_of,
+    pause_before_repeat,
+    raise_for,
+    request_of,
+    result_of,
+    whole,
+)
+from souvenir_client.errors import ApiError
+
+Result = TypeVar("Result")
+
+
+class Transport:
+    """:param http: Is closed by whoever made it."""
+
+    def __init__(self, http: httpx.Client, address: Address) -> None:
+        self.http = http
+        self.address = address
+
+    def send(self, call: Call[Result], *, timeout_s: float | None = None) -> Result:
+        """The answer as its record.
+
+        :param timeout_s: For each attempt, in the place of the client's.
+        :raises SouvenirError: See souvenir_client.errors.
+        """
+        request = self._request(call, timeout_s or self.address.timeout_s)
+        for attempt in range(self.address.max_retries + 1):
+            try:
+                response = self.http.send(request)
+                return result_of(call, response, self.address)
+            except (httpx.HTTPError, ApiError) as error:
+                pause_s = pause_before_repeat(call, error, attempt)
+                if pause_s is None or attempt == self.address.max_retries:
+                    if isinstance(error, ApiError):
+                        raise
+                    raise failure_of(error, self.address, timeout_s or self.address.timeout_s) from error
+            time.sleep(pause_s)
+        raise AssertionError("the last attempt returns or raises")
+
+    def lines(self, call: Call[Any]) -> Iterator[dict[str, Any]]:
+        """The lines of an NDJSON answer, as they come; never repeated."""
+        request = self._request(call, self.address.timeout_s)
+        try:
+            response = self.http.send(request, stream=True)
+            try:
+                if not response.is_success:
+                    response.read()
+                    raise_for(response, self.address)
+                for line in response.iter_lines():
+                    if line:
+                        yield line_of(call, line, self.address)
+            finally:
+                response.close()
+        except httpx.HTTPError as error:
+            raise failure_of(error, self.address, self.address.timeout_s) from error
+
+    def _request(self, call: Call[Any], timeout_s: float) -> httpx.Request:
+        content = None if call.content is None or isinstance(call.content, bytes) else whole(call.content)
+        return self.http.build_request(**request_of(call, self.address, content), timeout=timeout_s)

@@ -1,0 +1,199 @@
+"""The operations of the client: an asynchronous method for each operation of the API, a module for each section."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scripts.client_operations import OPERATIONS, REPEATABLE_POSTS
+from scripts.client_records import RecordModules
+from scripts.client_types import Schemas, doc, names_in, written_type
+
+Json = Mapping[str, Any]
+
+NDJSON = "application/x-ndjson"
+PLAIN = "application/json"
+NAMESPACE = "X-Namespace"
+IDEMPOTENCY_KEY = "Idempotency-Key"
+MOMENTS = frozenset({"as_of", "created_at", "document_at", "reference_date", "since", "until"})
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """:param sent_as: Its name on the wire, and `place`, where it stands there: path, query, header or body."""
+
+    name: str
+    sent_as: str
+    place: str
+    kind: str
+    required: bool
+
+    @property
+    def declared(self) -> str:
+        if self.required:
+            return f"{self.name}: {self.kind}"
+        kinds = self.kind.split(" | ")
+        kinds.insert(len(kinds) - (kinds[-1] == "None"), "NotSent")
+        return f"{self.name}: {' | '.join(kinds)} = NOT_SENT"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    method: str
+    path: str
+    description: Json
+    arguments: tuple[Argument, ...]
+
+    @property
+    def group(self) -> str:
+        return OPERATIONS[self.description["operationId"]].split(".")[0]
+
+    @property
+    def verb(self) -> str:
+        return OPERATIONS[self.description["operationId"]].split(".")[1]
+
+    @property
+    def tag(self) -> str:
+        return str(self.description["tags"][0])
+
+    def placed(self, place: str) -> list[Argument]:
+        return [argument for argument in self.arguments if argument.place == place]
+
+    @property
+    def takes_body(self) -> bool:
+        return PLAIN in self.description.get("requestBody", {}).get("content", {})
+
+    @property
+    def repeat(self) -> str:
+        """See souvenir_client.calls.Repeat; what may be refused for its version is asked once."""
+        headers = {argument.sent_as for argument in self.placed("header")}
+        if IDEMPOTENCY_KEY in headers:
+            return "KEYED"
+        harmless = self.method in {"GET", "PUT"} or self.description["operationId"] in REPEATABLE_POSTS
+        return "SAFE" if harmless and "If-Match" not in headers else "NEVER"
+
+
+class ApiModules:
+    def __init__(self, document: Json, records: RecordModules) -> None:
+        self._schemas = Schemas(document)
+        self._records = records
+        self._operations = [
+            Operation(method.upper(), path, description, tuple(self._arguments(description)))
+            for path, methods in document["paths"].items()
+            for method, description in methods.items()
+        ]
+
+    def files(self) -> dict[str, str]:
+        tags = sorted({operation.tag for operation in self._operations})
+        files = {f"{tag}.py": self._module(tag) for tag in tags}
+        files["__init__.py"] = '"""The operations of the HTTP API; made by `python -m scripts.build_client`."""\n'
+        return files
+
+    def _module(self, tag: str) -> str:
+        operations = [operation for operation in self._operations if operation.tag == tag]
+        used = set().union(*(self._named(operation) for operation in operations))
+        lines = [
+            f'"""Operations of the section `{tag}`; made by `python -m scripts.build_client`."""',
+            "from __future__ import annotations",
+            "from collections.abc import AsyncIterator, Iterable, Mapping, Sequence",
+            "from datetime import datetime",
+            "from typing import Any, Literal",
+            "from souvenir_client.aio.transport import AsyncTransport",
+            "from souvenir_client.calls import NOT_SENT, Call, Listing, NotSent, Repeat, segment",
+            *self._records.imports_for(used),
+            "",
+        ]
+        for group in dict.fromkeys(operation.group for operation in operations):
+            lines += [
+                f"class {class_name(tag, group)}:",
+                "    def __init__(self, transport: AsyncTransport) -> None:",
+                "        self._transport = transport",
+                "",
+            ]
+            for operation in operations:
+                if operation.group == group:
+                    lines += [*self._method(operation), ""]
+        return "\n".join(lines) + "\n"
+
+    def _arguments(self, description: Json) -> Iterator[Argument]:
+        for parameter in description.get("parameters", ()):
+            if parameter["name"] != NAMESPACE:
+                kind = _sent_type(self._schemas, parameter["name"], parameter["schema"])
+                if parameter["in"] == "header":
+                    kind = kind.removesuffix(" | None")
+                name = parameter["name"].lower().replace("-", "_")
+                yield Argument(name, parameter["name"], parameter["in"], kind, bool(parameter.get("required")))
+        taken = {parameter["name"] for parameter in description.get("parameters", ())}
+        body = description.get("requestBody", {}).get("content", {})
+        if NDJSON in body:
+            yield Argument("content", "content", "content", "bytes | Iterable[bytes]", True)
+        elif PLAIN in body:
+            schema = self._schemas.resolved(body[PLAIN]["schema"])
+            required = set(schema.get("required", ()))
+            for name, field in schema.get("properties", {}).items():
+                if name not in taken:
+                    kind = _sent_type(self._schemas, name, field)
+                    yield Argument(name, name, "body", kind, name in required)
+
+    def _named(self, operation: Operation) -> set[str]:
+        """The schemas that its method names: records of its answers, sets of words of what is sent."""
+        answers = [answer for status, answer in operation.description["responses"].items() if status < "300"]
+        sent = [operation.description.get("parameters", []), operation.description.get("requestBody", {})]
+        sent_names = self._schemas.closure(names_in(sent))
+        named = names_in(answers)
+        named |= set().union(*(names_in(self._schemas[name]) for name in named if not self._schemas.is_record(name)))
+        return named | {name for name in sent_names if self._schemas.is_enum(name)}
+
+    def _results(self, operation: Operation) -> dict[str, str]:
+        """The type of the answer by its status."""
+        results = {}
+        for status, answer in operation.description["responses"].items():
+            if status < "300" and PLAIN in answer["content"]:
+                results[status] = written_type(self._schemas, answer["content"][PLAIN]["schema"])
+        return results
+
+    def _method(self, operation: Operation) -> Iterator[str]:
+        results = self._results(operation)
+        positional = [argument.declared for argument in operation.placed("path") + operation.placed("content")]
+        keywords = [argument for argument in operation.arguments if argument.place in {"query", "header", "body"}]
+        keywords.sort(key=lambda argument: not argument.required)
+        declared = ["self", *positional, *(["*"] if keywords else []), *(argument.declared for argument in keywords)]
+        kinds = [re.sub(r"^list\[", "Listing[", kind) for kind in dict.fromkeys(results.values())]
+        returned = " | ".join(kinds) if kinds else "AsyncIterator[dict[str, Any]]"
+        yield f"    {'async ' if kinds else ''}def {operation.verb}({', '.join(declared)}) -> {returned}:"
+        described = operation.description
+        place = f"`{operation.method} {operation.path}`."
+        yield doc(described["description"], place, summary=described["summary"], indent=8)
+        call = ", ".join(self._call(operation, results))
+        sent = "await self._transport.send" if kinds else "self._transport.lines"
+        yield f"        return {sent}(Call({call}))"
+
+    def _call(self, operation: Operation, results: Mapping[str, str]) -> Iterator[str]:
+        yield f'"{operation.method}"'
+        path = re.sub(r"\{(\w+)\}", r"{segment(\1)}", operation.path)
+        yield f'f"{path}"' if path != operation.path else f'"{path}"'
+        yield "{" + ", ".join(f"{status}: {kind}" for status, kind in (results or {"200": "Any"}).items()) + "}"
+        for place, name in (("query", "query"), ("header", "headers"), ("body", "body")):
+            placed = operation.placed(place)
+            if placed or (place == "body" and operation.takes_body):
+                pairs = ", ".join(f'"{argument.sent_as}": {argument.name}' for argument in placed)
+                yield f"{name}={{{pairs}}}"
+        if operation.placed("content"):
+            yield "content=content"
+        if operation.repeat != "NEVER":
+            yield f"repeat=Repeat.{operation.repeat}"
+
+
+def _sent_type(schemas: Schemas, name: str, schema: Json) -> str:
+    """Moments may be given as such; the API's description calls them text."""
+    kind = written_type(schemas, schema, argument=True)
+    return kind.replace("str", "str | datetime", 1) if name in MOMENTS else kind
+
+
+def class_name(tag: str, group: str) -> str:
+    """Of the operations of a group in a section: `AsyncMemoriesOfSearch`; where both are one, `AsyncAgents`."""
+    own = "".join(part.title() for part in group.split("_"))
+    section = "".join(part.title() for part in tag.split("_"))
+    return f"Async{own}" if own == section else f"Async{own}Of{section}"

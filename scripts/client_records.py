@@ -1,0 +1,116 @@
+"""The records of the client: a frozen dataclass for each model that the API answers with, a module for each section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from scripts.client_types import Schemas, doc, names_in, written_type
+
+Json = Mapping[str, Any]
+
+COMMON = "common"
+ENUMS = "enums"
+
+
+class RecordModules:
+    """Which module holds which record.
+
+    A record that several sections answer with, and all that those records hold, is common to them.
+    """
+
+    def __init__(self, document: Json) -> None:
+        self.schemas = Schemas(document)
+        self.module_of = self._assigned(document)
+
+    def _assigned(self, document: Json) -> dict[str, str]:
+        sections: dict[str, set[str]] = {}
+        for operation in _operations(document):
+            for name in self.schemas.closure(names_in(_answers(operation))):
+                sections.setdefault(name, set()).add(operation["tags"][0])
+        shared = {name for name, tags in sections.items() if len(tags) > 1}
+        common = self.schemas.closure(shared)
+        return {
+            name: COMMON if name in common else next(iter(tags))
+            for name, tags in sections.items()
+            if self.schemas.is_record(name)
+        }
+
+    def files(self) -> dict[str, str]:
+        modules: dict[str, list[str]] = {}
+        for name, module in self.module_of.items():
+            modules.setdefault(module, []).append(name)
+        files = {f"{module}.py": self._module(module, sorted(names)) for module, names in modules.items()}
+        files[f"{ENUMS}.py"] = self._enums()
+        files["__init__.py"] = self._package()
+        return files
+
+    def imports_for(self, names: set[str], inside: str | None = None) -> Iterator[str]:
+        """Import lines for these schemas, as a module of that name needs them."""
+        for name in sorted(names):
+            if self.schemas.is_enum(name):
+                yield f"from souvenir_client.records.{ENUMS} import {name}"
+            elif name in self.module_of and self.module_of[name] != inside:
+                yield f"from souvenir_client.records.{self.module_of[name]} import {name}"
+
+    def _module(self, module: str, names: list[str]) -> str:
+        used = set().union(*(names_in(self.schemas[name]) for name in names)) - set(names)
+        lines = [
+            f'"""What the service answers in its section `{module}`; made by `python -m scripts.build_client`."""',
+            "from __future__ import annotations",
+            "from collections.abc import Mapping",
+            "from dataclasses import dataclass, field",
+            "from typing import Any, Literal",
+            *self.imports_for(used, module),
+            "",
+        ]
+        return "\n".join([*lines, *(line for name in names for line in self._record(name))]) + "\n"
+
+    def _record(self, name: str) -> Iterator[str]:
+        schema = self.schemas[name]
+        required = set(schema.get("required", ()))
+        yield "@dataclass(frozen=True, slots=True, kw_only=True)"
+        yield f"class {name}:"
+        if schema.get("description"):
+            yield doc(schema["description"], indent=4)
+        properties = schema.get("properties", {})
+        for field_name, field_schema in properties.items():
+            kind = written_type(self.schemas, field_schema)
+            if field_name in required:
+                yield f"    {field_name}: {kind}"
+            else:
+                yield f"    {field_name}: {kind.removesuffix(' | None')} | None = None"
+        if schema.get("additionalProperties") is True:
+            yield "    extra: Mapping[str, Any] = field(default_factory=dict)"
+            yield '    """What stands beside these fields, such as the metadata of a memory."""'
+        elif not properties:
+            yield "    pass"
+        yield ""
+
+    def _enums(self) -> str:
+        lines = [
+            '"""The closed sets of words that requests and answers use; made by `python -m scripts.build_client`."""',
+            "from __future__ import annotations",
+            "from typing import Literal",
+            "",
+        ]
+        lines += [
+            f"{name} = Literal[{', '.join(map(repr, self.schemas[name]['enum']))}]"
+            for name in sorted(filter(self.schemas.is_enum, self.schemas))
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _package(self) -> str:
+        lines = ['"""What the service answers, as frozen records; made by `python -m scripts.build_client`."""', ""]
+        lines += [f"from souvenir_client.records.{module} import {name}" for name, module in self.module_of.items()]
+        exported = ", ".join(repr(name) for name in sorted(self.module_of))
+        return "\n".join([*lines, f"__all__ = [{exported}]"]) + "\n"
+
+
+def _operations(document: Json) -> Iterator[Json]:
+    for methods in document["paths"].values():
+        yield from methods.values()
+
+
+def _answers(operation: Json) -> list[Json]:
+    return [answer for status, answer in operation["responses"].items() if status < "300"]
