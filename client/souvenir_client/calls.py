@@ -91,7 +91,7 @@ class Listing(list[Item]):
 class Call(Generic[Result]):
     """One request.
 
-    :param results: The type of the answer by its status; 200 stands for all that are not named.
+    :param results: The type of the answer by its status.
     :param body: Sent as JSON, without what was not given; None for no body.
     :param content: Sent as it is, in the place of a body.
     """
@@ -185,7 +185,9 @@ def result_of(call: Call[Result], response: httpx.Response, address: Address) ->
     :raises UnreadableAnswer: If it is no answer of the service.
     """
     raise_for(response, address)
-    kind = call.results.get(response.status_code, call.results[200])
+    kind = call.results.get(response.status_code)
+    if kind is None:
+        raise UnreadableAnswer(address.url, f"its status is {response.status_code}")
     try:
         value = decode(kind, response.json())
     except (Undecodable, json.JSONDecodeError, UnicodeDecodeError) as error:

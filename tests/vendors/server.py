@@ -87,6 +87,8 @@ class Server(Generic[Asked]):
             def do_POST(self) -> None:
                 vendor._answer(self)
 
+            do_GET = do_PATCH = do_DELETE = do_POST  # noqa: N815 - names of the standard library
+
             def log_message(self, *_: object) -> None:
                 pass
 
@@ -106,7 +108,7 @@ class Server(Generic[Asked]):
         if self._server is None:
             handler.close_connection = True
             return
-        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+        body = json.loads(handler.rfile.read(int(handler.headers.get("Content-Length", 0))) or b"{}")
         headers = {name.lower(): value for name, value in handler.headers.items()}
         request = self._request(handler.path, headers, body)
         with self._changing:

@@ -1,0 +1,276 @@
+"""Both clients against the real service, and what they do when the service or the network does not do its part."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from souvenir_client import AsyncSouvenir, Souvenir, calls
+from souvenir_client.errors import (
+    ConnectionFailed,
+    InvalidRequest,
+    NotFound,
+    Overloaded,
+    ServerFailed,
+    TimedOut,
+    Unauthorized,
+    UnreadableAnswer,
+)
+from tests.client.running import RunningService, free_port
+from tests.vendors.server import Reply, Request, Server
+
+ADDED = {"success": True, "id": 1, "message": "Memory added successfully"}
+MESSAGE = {
+    "id": "m", "agent_id": "a", "role": "user", "content": "Hi", "created_at": "2025-04-02T09:30:00.000000+00:00",
+    "metadata": None, "similarity": None, "session_id": "s", "user": None, "name": None, "edited_at": None,
+}  # fmt: skip
+COUNT = {"count": 7}
+
+
+class Asked(Request):
+    pass
+
+
+class ScriptedService(Server[Asked]):
+    """Answers with what was queued, in that order."""
+
+    def __init__(self) -> None:
+        super().__init__(Asked)
+
+    def reply(self, request: Asked, queued: Any) -> Reply:
+        return queued if isinstance(queued, Reply) else Reply(body=queued)
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedService]:
+    server = ScriptedService()
+    server.start()
+    yield server
+    server.stop()
+
+
+class Both:
+    """One surface over either client, so that a test says what both do."""
+
+    def __init__(self, kind: str, url: str, **options: Any) -> None:
+        self._kind, self._arguments = kind, (url, options)
+
+    def ask(self, path: str, *positional: Any, **named: Any) -> Any:
+        url, options = self._arguments
+        if self._kind == "sync":
+            with Souvenir(url, **options) as client:
+                result = self._method(client, path)(*positional, **named)
+                return list(result) if inspect.isgenerator(result) else result
+
+        async def asked() -> Any:
+            async with AsyncSouvenir(url, **options) as client:
+                result = self._method(client, path)(*positional, **named)
+                if inspect.isasyncgen(result):
+                    return [item async for item in result]
+                return await result
+
+        return asyncio.run(asked())
+
+    @staticmethod
+    def _method(client: Any, path: str) -> Any:
+        for name in path.split("."):
+            client = getattr(client, name)
+        return client
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "FIRST_PAUSE_S", 0.001)
+
+
+@pytest.fixture(params=["sync", "async"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_what_was_stored_is_found_changed_and_forgotten(kind: str, service: RunningService):
+    client = Both(kind, service.url, namespace=f"crud-{kind}")
+    added = client.ask(
+        "memories.add", text="Billing runs on Postgres 17.", source="team/billing", metadata={"by": "ana"}
+    )
+    found = client.ask("memories.search", query="which database does billing use?", k=1)
+    assert [(hit.id, hit.text, hit.extra) for hit in found.results] == [
+        (added.id, "Billing runs on Postgres 17.", {"by": "ana"})
+    ]
+    client.ask("memories.update", added.id, text="Billing runs on Postgres 18.")
+    assert client.ask("memories.get", added.id).text == "Billing runs on Postgres 18."
+    client.ask("memories.delete", added.id)
+    with pytest.raises(NotFound) as missing:
+        client.ask("memories.get", added.id)
+    assert (missing.value.status, missing.value.code) == (404, "memory_not_found")
+    assert missing.value.request_id
+
+
+def test_an_answer_that_is_a_list_says_what_its_headers_say(kind: str, service: RunningService):
+    client = Both(kind, service.url)
+    said = [{"role": "user", "content": f"I like tea number {number}."} for number in range(3)]
+    client.ask("messages.add_batch", agent_name=f"lists-{kind}", messages=said)
+    page = client.ask("messages.list", f"lists-{kind}", limit=2)
+    assert (len(page), page.total, page[0].content) == (2, 3, "I like tea number 2.")
+    found = client.ask("messages.search", agent_name=f"lists-{kind}", query="tea")
+    assert found.evidence in {"strong", "weak", "none"}
+    assert 0 <= found.relevance <= 1
+    assert found.degraded == []
+
+
+def test_names_of_any_script_and_with_any_sign_are_sent_whole(kind: str, service: RunningService):
+    name = f"café ☕ 100%?#&-{kind}"
+    client = Both(kind, service.url, namespace=name)
+    client.ask("agents.create", name=name, metadata={"a": "ß"})
+    assert client.ask("agents.get", name).metadata == {"a": "ß"}
+    client.ask("memories.add", text="Tee.", source="küche/α")
+    assert client.ask("memories.count", source="küche/α").count == 1
+
+
+def test_an_export_is_imported_line_by_line(kind: str, service: RunningService):
+    there, here = (Both(kind, service.url, namespace=f"{side}-{kind}") for side in ("there", "here"))
+    for number in range(3):
+        there.ask("memories.add", text=f"Fact number {number}.", source="facts")
+    header, *lines = list(there.ask("transfer.export_memories"))
+    assert header["count"] == len(lines) == 3
+    sent = [json.dumps(line).encode() + b"\n" for line in (header, *lines)]
+    assert here.ask("transfer.import_memories", sent).imported == 3
+    assert here.ask("memories.count").count == 3
+
+
+def test_a_refused_stream_is_the_error_that_the_service_names(kind: str, service: RunningService):
+    with pytest.raises(NotFound) as missing:
+        list(Both(kind, service.url).ask("agents.export", "nobody"))
+    assert missing.value.code == "agent_not_found"
+
+
+def test_fields_that_cannot_be_used_are_one_sentence(kind: str, service: RunningService):
+    with pytest.raises(InvalidRequest) as wrong:
+        Both(kind, service.url).ask("memories.search", query="", k=0)
+    assert wrong.value.status == 422
+    assert "body.query" in wrong.value.detail
+    assert "body.k" in wrong.value.detail
+
+
+def test_a_key_is_sent_and_never_shown(kind: str, service: RunningService):
+    with pytest.raises(Unauthorized) as refused:
+        Both(kind, service.url, api_key="secret-1f2e").ask("memories.count")
+    assert "secret-1f2e" not in str(refused.value)
+    with Souvenir(service.url, api_key="secret-1f2e") as client:
+        assert "secret-1f2e" not in repr(client._transport.address)
+
+
+def test_where_nobody_answers_the_address_is_named(kind: str):
+    port = free_port()
+    with pytest.raises(ConnectionFailed, match=f"No Souvenir answers at http://127.0.0.1:{port}"):
+        Both(kind, f"http://127.0.0.1:{port}", max_retries=0).ask("health.check")
+
+
+def test_a_message_whose_answer_was_lost_is_sent_again_under_its_key(kind: str, scripted: ScriptedService):
+    scripted.replies += [Reply(hangs_up="before"), Reply(body=MESSAGE, hangs_up="midst"), MESSAGE]
+    message = Both(kind, scripted.url).ask("messages.add", agent_name="a", role="user", content="Hi")
+    assert message.id == "m"
+    keys = [request.headers["idempotency-key"] for request in scripted.requests]
+    assert len(keys) == 3
+    assert len(set(keys)) == 1
+
+
+def test_each_call_has_a_key_of_its_own_unless_one_is_given(kind: str, scripted: ScriptedService):
+    scripted.replies += [MESSAGE, MESSAGE, MESSAGE]
+    client = Both(kind, scripted.url)
+    for more in ({}, {}, {"idempotency_key": "mine"}):
+        client.ask("messages.add", agent_name="a", role="user", content="Hi", **more)
+    first, second, third = [request.headers["idempotency-key"] for request in scripted.requests]
+    assert first != second
+    assert third == "mine"
+
+
+def test_what_may_have_been_done_and_has_no_key_is_not_sent_again(kind: str, scripted: ScriptedService):
+    scripted.replies += [Reply(hangs_up="before"), ADDED]
+    with pytest.raises(ConnectionFailed):
+        Both(kind, scripted.url).ask("memories.delete", 1)
+    assert len(scripted.requests) == 1
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_reads_are_repeated_after_failures_that_pass(kind: str, status: int, scripted: ScriptedService):
+    scripted.replies += [Reply(status, {"detail": "Starting", "code": "starting"}), COUNT]
+    assert Both(kind, scripted.url).ask("memories.count").count == 7
+
+
+def test_a_refusal_for_load_is_repeated_when_the_service_says(kind: str, scripted: ScriptedService):
+    busy = Reply(429, {"detail": "Too much", "code": "overloaded"}, {"Retry-After": "0"})
+    scripted.replies += [busy, busy, ADDED, busy, busy, busy]
+    client = Both(kind, scripted.url)
+    assert client.ask("memories.add", text="x", source="y").id == 1
+    with pytest.raises(Overloaded) as refused:
+        client.ask("memories.add", text="x", source="y")
+    assert refused.value.retry_after_s == 0
+
+
+def test_a_failure_that_does_not_pass_is_not_repeated(kind: str, scripted: ScriptedService):
+    scripted.replies += [Reply(501, {"detail": "No model", "code": "extraction_not_configured"}), COUNT]
+    with pytest.raises(ServerFailed) as failed:
+        Both(kind, scripted.url).ask("extraction.start", messages="User: Hi")
+    assert failed.value.code == "extraction_not_configured"
+    assert len(scripted.requests) == 1
+
+
+def test_an_answer_that_does_not_come_is_given_up(kind: str, scripted: ScriptedService):
+    scripted.replies.append(Reply(waits=True))
+    with pytest.raises(TimedOut, match=r"no answer within 0\.2 s"):
+        Both(kind, scripted.url, timeout_s=0.2, max_retries=0).ask("memories.count")
+    scripted.go_on.set()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [Reply(body=b"<html>Welcome</html>"), Reply(body={"total": 7}), Reply(body={"count": "7"}), Reply(302, {})],
+    ids=["html", "missing", "mistyped", "redirect"],
+)
+def test_what_is_no_answer_of_the_service_is_said_to_be_none(kind: str, reply: Reply, scripted: ScriptedService):
+    scripted.replies.append(reply)
+    with pytest.raises(UnreadableAnswer, match="cannot be read"):
+        Both(kind, scripted.url).ask("memories.count")
+
+
+def test_fields_that_a_newer_service_adds_are_passed_over(kind: str, scripted: ScriptedService):
+    scripted.replies.append({**COUNT, "since_when": "2030"})
+    assert Both(kind, scripted.url).ask("memories.count").count == 7
+
+
+def test_the_environment_says_where_the_service_is(monkeypatch: pytest.MonkeyPatch, service: RunningService):
+    monkeypatch.setenv("MEMORY_SERVER_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("SOUVENIR_URL", f"{service.url}/")
+    with Souvenir() as client:
+        assert client.server_url == service.url
+        assert client.health.check().status == "ok"
+    monkeypatch.delenv("SOUVENIR_URL")
+    with Souvenir() as client:
+        assert client.server_url == "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize("options", [{"server_url": "localhost:8900"}, {"timeout_s": 0}, {"max_retries": -1}])
+def test_a_client_that_could_ask_nobody_is_not_made(options: dict[str, Any]):
+    with pytest.raises(ValueError, match=r"no address|has to be above"):
+        Souvenir(**options)
+
+
+def test_null_is_sent_and_what_is_not_given_is_not(scripted: ScriptedService):
+    scripted.replies += [MESSAGE]
+    with Souvenir(scripted.url) as client:
+        client.messages.update("a", "m", metadata=None)
+    assert scripted.requests[0].body == {"metadata": None}
+
+
+def test_a_job_is_waited_for(service: RunningService):
+    with Souvenir(service.url, namespace="jobs") as client:
+        client.memories.add(text="We keep backups for a year.", source="facts")
+        accepted = client.maintenance.compact(wait_s=0)
+        job = client.jobs.wait(accepted.job_id) if hasattr(accepted, "job_id") else None
+    assert job is None or job.status == "completed"
