@@ -3,20 +3,57 @@
 Souvenir, AsyncSouvenir     the whole HTTP API
 errors                      what can go wrong
 records                     what is answered
+
+Each is imported when it is first used, so that what needs one of them does not pay for the others: a hook of an editor
+and the command line's help are there at once.
 """
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from souvenir_client.aio.client import AsyncSouvenir
-from souvenir_client.calls import NOT_SENT, Listing, NotSent
-from souvenir_client.errors import SouvenirError
-from souvenir_client.sync.client import Souvenir
+if TYPE_CHECKING:
+    from souvenir_client.aio.client import AsyncSouvenir
+    from souvenir_client.calls import NOT_SENT, Listing, NotSent
+    from souvenir_client.errors import SouvenirError
+    from souvenir_client.sync.client import Souvenir
 
-try:
-    __version__ = version("souvenir-client")
-except PackageNotFoundError:  # used from its sources
-    __version__ = "0"
+    __version__: str
 
 __all__ = ["NOT_SENT", "AsyncSouvenir", "Listing", "NotSent", "Souvenir", "SouvenirError"]
+
+_PLACES = {
+    "AsyncSouvenir": "aio.client",
+    "Listing": "calls",
+    "NOT_SENT": "calls",
+    "NotSent": "calls",
+    "Souvenir": "sync.client",
+    "SouvenirError": "errors",
+}
+
+
+if not TYPE_CHECKING:  # a checker that saw it would let every name pass
+
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            value = _version()
+        elif name in _PLACES:
+            value = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("souvenir-client")
+    except PackageNotFoundError:  # used from its sources
+        return "0"

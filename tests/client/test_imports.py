@@ -1,0 +1,38 @@
+"""The package is cheap to import: what is not used is not loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import souvenir_client
+
+CLIENT = Path(__file__).resolve().parents[2] / "client"
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys; sys.path.insert(0, {str(CLIENT)!r}); {statement}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_the_package_loads_no_http_client():
+    assert "httpx" not in loaded_after("import souvenir_client")
+
+
+def test_the_client_does_not_load_its_asynchronous_twin():
+    loaded = loaded_after("from souvenir_client import Souvenir")
+    assert "souvenir_client.sync.client" in loaded
+    assert "souvenir_client.aio.client" not in loaded
+
+
+def test_every_name_is_listed_before_it_is_used():
+    assert {*souvenir_client.__all__, "__version__"} <= set(dir(souvenir_client))
+
+
+def test_a_name_that_is_not_there_is_refused_as_by_any_module():
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = souvenir_client.nothing  # type: ignore[attr-defined]
