@@ -24,6 +24,7 @@ class Reply:
     """:param body: Bytes are sent as they are, all else as JSON.
 
     :param waits: The answer is not begun before the server is told to go on.
+    :param pauses: Half of the body is sent, the rest when the server is told to go on.
     :param drips: A byte at a time, without an end; with `drips_headers` before the body begins.
     :param hangs_up: Where the connection is cut: `before` the answer, or in its `midst`.
     """
@@ -32,6 +33,7 @@ class Reply:
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     waits: bool = False
+    pauses: bool = False
     drips: bool = False
     drips_headers: bool = False
     hangs_up: str | None = None
@@ -143,6 +145,10 @@ class Server(Generic[Asked]):
         elif reply.hangs_up == "midst":
             handler.wfile.write(content[: len(content) // 2])
             _hang_up(handler)
+        elif reply.pauses:
+            handler.wfile.write(content[: len(content) // 2])
+            self.go_on.wait(WAIT_S)
+            handler.wfile.write(content[len(content) // 2 :])
         else:
             handler.wfile.write(content)
 

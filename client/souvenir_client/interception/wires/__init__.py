@@ -1,0 +1,66 @@
+"""The wires that conversations with models go over, and what is told apart on each of them.
+
+    wire = wire_of(options.url, options.json_data)
+    if wire is not None:
+        body = settled(options.json_data)            # once, before it is read; send this or what is placed into it
+        turns = wire.turns(body)
+        body = wire.placed(body, stable, tail)
+
+Both SDKs merge `options.extra_json` over the body when they send it: who places into a body has to merge it before.
+Nothing here imports an SDK, sends anything, changes what it is given or raises on what it cannot read.
+
+A message reads the same in the answer that brought it and in the later requests that give it back, except for
+`model` and `incomplete`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from souvenir_client.interception.wires.anthropic_messages import AnthropicMessages
+from souvenir_client.interception.wires.openai_chat import OpenAIChat
+from souvenir_client.interception.wires.openai_responses import OpenAIResponses
+from souvenir_client.interception.wires.shapes import is_listable, settled
+from souvenir_client.interception.wires.turns import Turn
+
+__all__ = ["Turn", "Wire", "settled", "wire_of"]
+
+
+class Wire(Protocol):
+    @property
+    def name(self) -> str:
+        """`openai.chat`, `openai.responses` or `anthropic.messages`."""
+
+    def turns(self, body: Mapping[str, Any]) -> list[Turn]:
+        """All turns that a settled request carries, in order, without what the system says."""
+
+    def placed(self, body: Mapping[str, Any], stable: str, tail: str) -> dict[str, Any]:
+        """A new body with the context in it; "" leaves a part out. The same goes to the same place, byte for byte."""
+
+    def answer(self, payload: object) -> list[Turn]:
+        """The turns of an unstreamed answer: its JSON, or the object that the SDK made of it."""
+
+    def streamed(self, events: Iterable[Mapping[str, Any]]) -> list[Turn]:
+        """The turns of a streamed answer, also of one that broke off: then they are `incomplete`."""
+
+
+_CHAT, _RESPONSES, _MESSAGES = OpenAIChat(), OpenAIResponses(), AnthropicMessages()
+
+
+def wire_of(url: str, body: object) -> Wire | None:
+    """The wire of a call; None if it is no conversation with a model, or of a shape that is not known.
+
+    :param url: As the SDKs' `request` gets it: a path with or without a query, or a whole address.
+    """
+    if not isinstance(body, Mapping):
+        return None
+    path = url.partition("?")[0].rstrip("/")
+    if path.endswith("/chat/completions"):
+        return _CHAT if is_listable(body.get("messages")) else None
+    if path.endswith("/v1/messages"):
+        return _MESSAGES if is_listable(body.get("messages")) else None
+    if path.endswith("/responses"):
+        given = body.get("input")
+        return _RESPONSES if given is None or isinstance(given, str) or is_listable(given) else None
+    return None

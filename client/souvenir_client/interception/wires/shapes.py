@@ -1,0 +1,132 @@
+"""How a value of a request or an answer is read, whatever holds it: a dict, an object of the SDK, one of the caller.
+
+Nothing here changes what it reads or raises on a strange shape: what cannot be read is as if it were not there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeGuard
+
+_TEXTS = frozenset({"text", "input_text", "output_text"})
+_DEEPEST_CONTENT = 4
+"""Messages hold blocks, and blocks of tool results hold blocks; one more to spare."""
+
+
+def peek(item: object, name: str) -> Any:
+    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+
+
+def words(item: object, name: str) -> str:
+    """A field that is text; "" if it is anything else."""
+    value = peek(item, name)
+    return value if isinstance(value, str) else ""
+
+
+def entries(value: object) -> Sequence[Any]:
+    """A list's items. Iterators are left alone: reading would use them up (see `settled`)."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def as_text(value: object) -> str:
+    """Arguments of a tool: as they are, or as JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+def _plain(value: Any) -> Any:
+    """An object of an SDK as JSON; what is none has no text."""
+    return _dumped(value) if hasattr(value, "model_dump") else None
+
+
+def _dumped(value: Any) -> Any:
+    """As the SDKs send it."""
+    return value.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+
+
+def part_text(part: object) -> str | None:
+    """What a content part says; None if it is no text."""
+    kind = peek(part, "type")
+    if kind in _TEXTS:
+        return words(part, "text")
+    return words(part, "refusal") if kind == "refusal" else None
+
+
+def spoken(content: object) -> str:
+    """What an assistant said. Its parts are one text where they touch, and paragraphs where something lies between."""
+    if isinstance(content, str):
+        return content
+    runs: list[str] = []
+    touching = False
+    for part in entries(content):
+        text = part_text(part)
+        if text is None:
+            touching = False
+        elif touching:
+            runs[-1] += text
+        else:
+            runs.append(text)
+            touching = True
+    return "\n\n".join(run for run in runs if run)
+
+
+def written(content: object) -> tuple[str, list[str]]:
+    """What a person or a tool gave: its texts, one a line, and the types of what is no text."""
+    if isinstance(content, str):
+        return content, []
+    texts, attachments = [], []
+    for part in entries(content):
+        text = part_text(part)
+        if text is not None:
+            texts.append(text)
+        elif kind := words(part, "type"):
+            attachments.append(kind.removeprefix("input_").removesuffix("_url"))
+    return "\n".join(text for text in texts if text), attachments
+
+
+def copied(item: object) -> dict[str, Any] | None:
+    """A dict of an item, for a change that the caller shall not see; None if there is no way."""
+    if isinstance(item, Mapping):
+        return dict(item)
+    if hasattr(item, "model_dump"):
+        dumped = _dumped(item)
+        return dumped if isinstance(dumped, dict) else None
+    return None
+
+
+def settled(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body with lists where the caller gave iterators, which can be read only once.
+
+    Call it once, read that, and send that or what is placed into it. All else is the very same objects. What an
+    iterator of the caller raises, it raises, as the SDK would.
+    """
+    turned = {name: _settled(body[name], _DEEPEST_CONTENT) for name in ("messages", "input", "system") if name in body}
+    return {**body, **turned}
+
+
+def _settled(content: object, depth: int) -> object:
+    if not is_listable(content) or depth == 0:
+        return content
+    items = list(content)
+    changed = not isinstance(content, list | tuple)
+    for index, item in enumerate(items):
+        if isinstance(item, Mapping) and "content" in item:
+            inner = _settled(item["content"], depth - 1)
+            if inner is not item["content"]:
+                items[index] = {**item, "content": inner}
+                changed = True
+    return items if changed else content
+
+
+def is_listable(value: object) -> TypeGuard[Iterable[Any]]:
+    """Whether a vendor gets it as a list. Objects of the SDKs can be iterated over too, but are none."""
+    if isinstance(value, str | bytes | bytearray | Mapping) or hasattr(value, "model_dump"):
+        return False
+    return isinstance(value, Iterable)
