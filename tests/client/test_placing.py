@@ -6,8 +6,8 @@ import copy
 from collections.abc import Iterator
 
 import pytest
-from souvenir_client.interception.wires import settled
 
+from souvenir_client.interception.wires import settled
 from tests.client.conversations import (
     CHAT,
     CHAT_CALL,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from souvenir_client.interception.wires import Turn, settled, wire_of
 
+from souvenir_client.interception.wires import Turn, settled, wire_of
 from tests.client.conversations import (
     ASKED,
     CALLED,
