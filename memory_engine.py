@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
+from itertools import compress
 from threading import Lock
 from typing import TypeVar
 
@@ -40,6 +42,8 @@ from souvenir.store import reads
 from souvenir.store.backups import Backup
 from souvenir.store.copies import Copies
 from souvenir.store.database import Database
+from souvenir.store.idempotency import Once
+from souvenir.store.insertion import insert_once
 from souvenir.store.transaction import Transaction, require_writable
 from souvenir.types import (
     AddAction,
@@ -153,17 +157,20 @@ class MemoryEngine:
     # --- writing -----------------------------------------------------------------------------------------------
 
     @traced(MemoryOperation.CREATE)
-    def add(self, scope: Scope, draft: MemoryDraft, *, on_duplicate: OnDuplicate | None = None) -> AddOutcome:
+    def add(
+        self, scope: Scope, draft: MemoryDraft, *, on_duplicate: OnDuplicate | None = None, once: Once | None = None
+    ) -> AddOutcome:
         """Store one memory, unless `on_duplicate` says otherwise of a text that is nearly there already."""
         require_writable(scope, draft.source)
         draft = self.screening.draft(scope, draft)
         [passages] = self.prepare([draft.text])
+        insert = partial(insert_once, prepared=[(draft, passages)], once=once)
         if on_duplicate in (None, OnDuplicate.ADD):
-            return AddOutcome(AddAction.ADDED, self.write(scope, lambda tx: tx.insert(draft, passages)).id)
+            return AddOutcome(AddAction.ADDED, self.write(scope, insert)[0])
         with self._duplicate_lock(scope):
             found = self.nearest_of(scope, passages)
             if found is None or found[1] < DUPLICATE_SIMILARITY:
-                return AddOutcome(AddAction.ADDED, self.write(scope, lambda tx: tx.insert(draft, passages)).id)
+                return AddOutcome(AddAction.ADDED, self.write(scope, insert)[0])
             blocker, similarity = found
             identical = similarity >= IDENTICAL_SIMILARITY and same_words(draft.text, blocker.text)
             if identical or on_duplicate is OnDuplicate.SKIP:
@@ -172,26 +179,23 @@ class MemoryEngine:
             return self.write(scope, lambda tx: tx.replace_blocker(draft, passages, blocker, similarity))
 
     @traced(MemoryOperation.CREATE)
-    def add_batch(self, scope: Scope, drafts: Sequence[MemoryDraft], *, deduplicate: bool = False) -> list[int]:
-        """Store all of them in one transaction; with `deduplicate`, those that are not nearly there already.
-
-        The drafts are not compared with each other.
+    def add_batch(
+        self, scope: Scope, drafts: Sequence[MemoryDraft], *, deduplicate: bool = False, once: Once | None = None
+    ) -> list[int]:
+        """Store all of them in one transaction; with `deduplicate`, those that are not nearly stored already.
 
         :return: The ids of those that were stored, in order.
         """
         for draft in drafts:
             require_writable(scope, draft.source)
         drafts = [self.screening.draft(scope, draft) for draft in drafts]
-        prepared = self.prepare([draft.text for draft in drafts])
+        prepared = list(zip(drafts, self.prepare([draft.text for draft in drafts]), strict=True))
         if not deduplicate:
-            return self._insert_all(scope, list(zip(drafts, prepared, strict=True)))
+            return self.write(scope, partial(insert_once, prepared=prepared, once=once))
         with self._duplicate_lock(scope):
-            fresh: list[tuple[MemoryDraft, Sequence[PreparedPassage]]] = []
-            for draft, passages in zip(drafts, prepared, strict=True):
-                found = self.nearest_of(scope, passages)
-                if found is None or found[1] < DUPLICATE_SIMILARITY:
-                    fresh.append((draft, passages))
-            return self._insert_all(scope, fresh)
+            nearest = [self.nearest_of(scope, passages) for _, passages in prepared]
+            fresh = [found is None or found[1] < DUPLICATE_SIMILARITY for found in nearest]
+            return self.write(scope, partial(insert_once, prepared=list(compress(prepared, fresh)), once=once))
 
     @traced(MemoryOperation.UPSERT)
     def upsert(self, scope: Scope, drafts: Sequence[MemoryDraft]) -> list[UpsertOutcome]:
@@ -481,9 +485,6 @@ class MemoryEngine:
             yield connection, reads.namespace_named(connection, scope.namespace, scope.sources)
 
     # --- inside ------------------------------------------------------------------------------------------------
-
-    def _insert_all(self, scope: Scope, prepared: Sequence[tuple[MemoryDraft, Sequence[PreparedPassage]]]) -> list[int]:
-        return self.write(scope, lambda tx: [tx.insert(draft, passages).id for draft, passages in prepared])
 
     def _screened(self, scope: Scope, query: SearchQuery) -> SearchQuery:
         return replace(query, text=self.screening.query(scope, query.text))

@@ -6,6 +6,7 @@ from souvenir.api.caller import Engine, Writer
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import MemoryId
 from souvenir.api.json_route import router
+from souvenir.api.once import MakeOnce
 from souvenir.api.write_models import (
     AddBatchRequest,
     AddBatchResponse,
@@ -24,16 +25,17 @@ routes = router("write")
 
 
 @routes.post("/memory/add", summary="Store a memory", responses=error_responses(409))
-def add_memory(body: AddMemoryRequest, scope: Writer, engine: Engine) -> AddMemoryResponse:
+def add_memory(body: AddMemoryRequest, scope: Writer, engine: Engine, once: MakeOnce) -> AddMemoryResponse:
     """Store one memory; once it is answered it can be found, now and after a power cut."""
     on_duplicate = OnDuplicate.SKIP if body.deduplicate and body.on_duplicate is None else body.on_duplicate
-    return AddMemoryResponse.of(body, engine.add(scope, body.draft(), on_duplicate=on_duplicate))
+    return AddMemoryResponse.of(body, engine.add(scope, body.draft(), on_duplicate=on_duplicate, once=once))
 
 
 @routes.post("/memory/add-batch", summary="Store many memories", responses=error_responses(409))
-def add_batch(body: AddBatchRequest, scope: Writer, engine: Engine) -> AddBatchResponse:
+def add_batch(body: AddBatchRequest, scope: Writer, engine: Engine, once: MakeOnce) -> AddBatchResponse:
     """Store up to 500 memories in one transaction: all or none; they are not compared with each other."""
-    ids = engine.add_batch(scope, [item.draft() for item in body.memories], deduplicate=body.deduplicate)
+    drafts = [item.draft() for item in body.memories]
+    ids = engine.add_batch(scope, drafts, deduplicate=body.deduplicate, once=once)
     return AddBatchResponse(success=True, ids=list(ids), count=len(ids), message=f"Added {len(ids)} memories")
 
 

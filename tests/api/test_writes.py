@@ -31,6 +31,21 @@ def test_an_added_memory_can_be_read_and_found(client: TestClient):
     assert client.post("/search", json={"query": "apple"}).json()["count"] == 1
 
 
+@pytest.mark.parametrize("path", ["/memory/add", "/memory/add-batch"])
+def test_the_same_request_under_one_key_stores_one_memory(client: TestClient, path: str):
+    memory = {"text": "red apple", "source": "fruit/apple"}
+    body = memory if path == "/memory/add" else {"memories": [memory, {**memory, "text": "green apple"}]}
+    first, again = (client.post(path, json=body, headers={"Idempotency-Key": "k"}) for _ in range(2))
+    assert (again.status_code, again.json()) == (200, first.json())
+    assert [answer.headers.get("Idempotency-Replayed") for answer in (first, again)] == [None, "true"]
+    other = {**body, "text": "blue apple"} if path == "/memory/add" else {"memories": [memory]}
+    assert client.post(path, json=other, headers={"Idempotency-Key": "k"}).json()["code"] == "idempotency_key_reused"
+    stored = client.get("/memories/count").json()["count"]
+    assert stored == (1 if path == "/memory/add" else 2)
+    assert client.post(path, json=body, headers={"Idempotency-Key": "k2"}).status_code == 200
+    assert client.get("/memories/count").json()["count"] == 2 * stored
+
+
 def test_a_record_has_its_times_in_utc_with_microseconds(client: TestClient, add: Add):
     stored = record(client, add("red apple"))
     for name in ("created_at", "updated_at", "timestamp"):

@@ -26,6 +26,7 @@ class AsyncMemoriesOfWrite:
         *,
         text: str,
         source: str,
+        idempotency_key: str | NotSent = NOT_SENT,
         metadata: Mapping[str, Any] | NotSent | None = NOT_SENT,
         deduplicate: bool | NotSent = NOT_SENT,
         on_duplicate: OnDuplicate | NotSent | None = NOT_SENT,
@@ -36,6 +37,7 @@ class AsyncMemoriesOfWrite:
                 "POST",
                 "/memory/add",
                 {200: AddMemoryResponse},
+                headers={"Idempotency-Key": idempotency_key},
                 body={
                     "text": text,
                     "source": source,
@@ -43,11 +45,16 @@ class AsyncMemoriesOfWrite:
                     "deduplicate": deduplicate,
                     "on_duplicate": on_duplicate,
                 },
+                repeat=Repeat.KEYED,
             )
         )
 
     async def add_batch(
-        self, *, memories: Sequence[Mapping[str, Any]], deduplicate: bool | NotSent = NOT_SENT
+        self,
+        *,
+        memories: Sequence[Mapping[str, Any]],
+        idempotency_key: str | NotSent = NOT_SENT,
+        deduplicate: bool | NotSent = NOT_SENT,
     ) -> AddBatchResponse:
         """Store up to 500 memories in one transaction: all or none; they are not compared with each other.
 
@@ -58,7 +65,9 @@ class AsyncMemoriesOfWrite:
                 "POST",
                 "/memory/add-batch",
                 {200: AddBatchResponse},
+                headers={"Idempotency-Key": idempotency_key},
                 body={"memories": memories, "deduplicate": deduplicate},
+                repeat=Repeat.KEYED,
             )
         )
 
