@@ -3,6 +3,7 @@
     SouvenirError
     ├── ConnectionFailed            nobody answers at the address
     │   └── TimedOut                the answer did not come in time
+    ├── NotImportable               a file is none that can be imported
     ├── UnreadableAnswer            what answers is not this service, or speaks another version
     └── ApiError                    the service says no; has status, code, detail, request_id
         ├── InvalidRequest          400, 422, and every other 4xx
@@ -55,6 +56,18 @@ class UnreadableAnswer(SouvenirError):
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(f"What answered at {url} cannot be read: {reason}; is this the address of a Souvenir service?")
         self.url = url
+        self.reason = reason
+
+
+class NotImportable(SouvenirError):
+    """A file is none that can be imported.
+
+    :param name: The file's.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name} cannot be imported: {reason}.")
+        self.name = name
         self.reason = reason
 
 

@@ -1,0 +1,51 @@
+"""Batches that the service takes whole: bounded in number and in characters, so that each is embedded well in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from souvenir_client.errors import ApiError, Conflict, Forbidden, InvalidRequest
+
+MAX_RECORDS = 100
+MAX_CHARS = 100_000
+"""Some 400 passages for the model: seconds on slow cores, where a request may take 30."""
+
+FOR_EVERY_RECORD = frozenset({408, 413, 421})
+"""Refusals of requests, not of what is in them."""
+
+Item = TypeVar("Item")
+
+
+def batches(items: Sequence[Item], chars: Callable[[Item], int]) -> Iterator[Sequence[Item]]:
+    """The items in their order; one that is too large for any batch has one of its own."""
+    batch: list[Item] = []
+    size = 0
+    for item in items:
+        if batch and (len(batch) >= MAX_RECORDS or size + chars(item) > MAX_CHARS):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += chars(item)
+    if batch:
+        yield batch
+
+
+def send_all(
+    items: Sequence[Item], send: Callable[[Sequence[Item]], None], refused: Callable[[Item, ApiError], None]
+) -> None:
+    """Send a batch; of one that is refused for what is in it, all but what it was refused for, in the same order.
+
+    :raises ApiError: If the service refuses for another reason.
+    """
+    try:
+        send(items)
+    except (InvalidRequest, Conflict, Forbidden) as error:
+        if error.status in FOR_EVERY_RECORD or (isinstance(error, Forbidden) and error.code != "source_forbidden"):
+            raise
+        if len(items) == 1:
+            refused(items[0], error)
+            return
+        half = len(items) // 2
+        send_all(items[:half], send, refused)
+        send_all(items[half:], send, refused)

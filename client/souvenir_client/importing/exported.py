@@ -1,0 +1,110 @@
+"""Sends lines of our own exports to the service's import, which keeps times, keys and links.
+
+The service's import stores every line anew, and its other strategy also leaves out what is merely alike. So lines that
+are there already are left out here: those of a memory with the same source, key, text and time, or with the same id and
+time, whose text may have been corrected since. The rest waits in a file, since it goes out as one stream.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any
+
+from souvenir_client.decoding import decode
+from souvenir_client.errors import ServerFailed, TimedOut
+from souvenir_client.importing import storable
+from souvenir_client.importing.records import ExportedLine, Skipped
+from souvenir_client.importing.report import Tally
+from souvenir_client.records.common import JobAccepted
+from souvenir_client.records.transfer import ImportResponse
+from souvenir_client.sync.client import Souvenir
+
+CHUNK_BYTES = 256 * 1024
+WAIT_S = 5.0
+POLL_S = 0.5
+STALLED_S = 600.0
+"""Without a step of the job, after which it is no longer waited for; it goes on."""
+
+FAILED = ("failed", "cancelled")
+NO_REASON = "the service says no reason for this one"
+
+
+class Exported:
+    """Of one import into one namespace.
+
+    :param file: An empty one, for the lines that are to be sent.
+    :param stepped: Called whenever the service's job got on.
+    """
+
+    def __init__(self, client: Souvenir, tally: Tally, file: IO[bytes], stepped: Callable[[], None]) -> None:
+        self._client = client
+        self._tally = tally
+        self._stepped = stepped
+        self._held: set[str] | None = None
+        self._file = file
+        self._numbers: list[int] = []
+        self._memories = 0
+
+    def add(self, line: ExportedLine) -> None:
+        if self._held is None:
+            self._held = {name for held in self._client.transfer.export_memories() for name in _names(held)}
+        if line.said.get("_header") is not True:
+            names = _names(line.said)
+            if not self._held.isdisjoint(names):
+                self._tally.memories.unchanged += 1
+                return
+            self._memories += 1
+        self._file.write(json.dumps(line.said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        self._numbers.append(line.number)
+
+    def finish(self) -> None:
+        """Send the lines and wait for what becomes of them.
+
+        :raises ServerFailed: If the service's job failed.
+        :raises TimedOut: If it stands still; it may go on later.
+        """
+        if not self._memories:
+            return
+        self._file.seek(0)
+        answer = self._client.transfer.import_memories(self._chunks(), strategy="add", wait_s=WAIT_S)
+        self._count(self._waited(answer) if isinstance(answer, JobAccepted) else answer)
+
+    def _chunks(self) -> Iterator[bytes]:
+        while chunk := self._file.read(CHUNK_BYTES):
+            yield chunk
+
+    def _waited(self, accepted: JobAccepted) -> ImportResponse:
+        done, since = -1, time.monotonic()
+        while True:
+            job = self._client.jobs.get(accepted.job_id)
+            if job.status == "completed" and job.result is not None:
+                return decode(ImportResponse, dict(job.result))
+            if job.status in FAILED:
+                raise ServerFailed(500, "job_failed", job.error or f"the job {job.id} was {job.status}")
+            if job.done != done:
+                done, since = job.done, time.monotonic()
+                self._stepped()
+            if time.monotonic() - since > STALLED_S:
+                raise TimedOut(self._client.server_url, STALLED_S)
+            time.sleep(POLL_S)
+
+    def _count(self, answer: ImportResponse) -> None:
+        tally = self._tally
+        tally.memories.imported += answer.imported
+        tally.links += answer.links
+        tally.links_dropped += answer.links_dropped
+        tally.backup = answer.backup
+        for error in answer.errors:
+            place = f"line {self._numbers[error.line - 1]}"
+            tally.note(Skipped(place, f"the service refused it: {error.error}"))
+        if unnamed := answer.error_count - len(answer.errors):
+            tally.note(Skipped("further lines", NO_REASON), unnamed)
+
+
+def _names(line: Mapping[str, Any]) -> tuple[str, ...]:
+    """By what a memory of a line is known to be there: what it says, and its id."""
+    source, at = line.get("source"), storable.moment_of(line.get("created_at"))
+    said = storable.digest("text", source, line.get("key"), storable.text_of(line.get("text")), at)
+    return (said,) if line.get("id") is None else (said, storable.digest("id", source, line.get("id"), at))

@@ -1,0 +1,130 @@
+"""Our own exports, whole: those of memories (`GET /export`) and those of an agent (`GET /agents/{name}/export`).
+
+Memories go back as the lines that they are, with their times, keys and links. Of an agent, sessions and messages become
+conversations, whose messages keep their times and who said them, but not their ids nor when they were edited; sessions
+stay open; of blocks the newest version is imported. An agent's messages are held in memory while its file is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from souvenir_client.importing import storable
+from souvenir_client.importing.records import BlockRecord, ExportedLine, Reading, Record, Skipped
+from souvenir_client.importing.turns import Said, conversation
+
+IMPORT_ID = "import_id"
+"""In the metadata of a message: the digest of its key within the conversation that it was imported from."""
+
+UNKNOWN_LINE = "the line is of no type that an export has"
+Line = tuple[int, Mapping[str, Any] | Skipped]
+
+
+def is_header(said: Mapping[str, Any]) -> bool:
+    return said.get("_header") is True or (said.get("type") == "header" and "agent_name" in said)
+
+
+def read(header: Mapping[str, Any], total: int, lines: Iterable[Line], source: str | None) -> Reading:
+    if header.get("_header") is True:
+        return Reading(total, ((_placed(said, number, source),) for number, said in lines))
+    sessions = header.get("sessions")
+    agent = storable.name_of(header.get("agent_name")) or None
+    # Each session is an item of its own, behind the lines that it comes from.
+    return Reading(total + (sessions if isinstance(sessions, int) else 0), _agent(lines, source), agent=agent)
+
+
+def _placed(said: Mapping[str, Any] | Skipped, number: int, source: str | None) -> Record:
+    """The line with its source, and those that its history names, below another."""
+    if isinstance(said, Skipped):
+        return said
+    plain = storable.json_of(said)
+    if source is None or said.get("_header") is True:
+        return ExportedLine(plain, number)
+    entries = storable.objects_in(plain.get("history"))
+    states = [entry.get(name) for entry in entries for name in ("before", "after")]
+    for holder in (plain, *states):
+        if isinstance(holder, dict) and isinstance(holder.get("source"), str):
+            holder["source"] = f"{source}/{holder['source']}"
+    return ExportedLine(plain, number)
+
+
+def _agent(lines: Iterable[Line], source: str | None) -> Iterator[Sequence[Record]]:
+    """Line by line; the conversations come behind the last message, each an item."""
+    sessions: dict[str, Mapping[str, Any]] = {}
+    messages: dict[str, list[Said]] = {}
+    for number, said in lines:
+        kind = said.get("type") if isinstance(said, dict) else None
+        if kind not in ("header", "agent", "user", "session", "message"):
+            yield from _conversations(sessions, messages)
+            sessions, messages = {}, {}
+        if isinstance(said, dict) and kind == "session":
+            sessions[str(said.get("session_id"))] = said
+        if isinstance(said, dict) and kind == "message":
+            messages.setdefault(str(said.get("session_id")), []).append(_message(said, number))
+        yield _line(said, number, source)
+    yield from _conversations(sessions, messages)
+
+
+def _line(said: Mapping[str, Any] | Skipped, number: int, source: str | None) -> Sequence[Record]:
+    if isinstance(said, Skipped):
+        return (said,)
+    match said.get("type"):
+        case "header" | "agent" | "user" | "session" | "message":
+            return ()
+        case "memory":
+            return (_placed({name: value for name, value in said.items() if name != "type"}, number, source),)
+        case "block":
+            return (_block(said, f"line {number}"),)
+        case _:
+            return (Skipped(f"line {number}", UNKNOWN_LINE),)
+
+
+def _conversations(
+    sessions: Mapping[str, Mapping[str, Any]], messages: Mapping[str, Sequence[Said]]
+) -> Iterator[Sequence[Record]]:
+    for session_id in dict.fromkeys([*messages, *sessions]):
+        of_session = sessions.get(session_id, {})
+        held = of_session.get("metadata")
+        yield tuple(
+            conversation(
+                messages.get(session_id, ()),
+                session_id=storable.name_of(session_id),
+                place=f"session {session_id}",
+                title=of_session.get("title"),
+                user=storable.name_of(of_session.get("user")) or None,
+                metadata=storable.json_of(held) if isinstance(held, dict) else {},
+                created_at=of_session.get("started_at"),
+            )
+        )
+
+
+def _message(said: Mapping[str, Any], number: int) -> Said:
+    held = said.get("metadata")
+    metadata = dict(held) if isinstance(held, dict) else {}
+    # What was imported before keeps the name that it had then.
+    key = metadata.pop(IMPORT_ID, None) or said.get("id")
+    return Said(
+        said["role"] if said.get("role") in ("user", "assistant", "system") else "user",
+        storable.text_of(said.get("content")),
+        storable.line_of(key, storable.MAX_NAME_CHARS) or f"line {number}",
+        said.get("created_at"),
+        metadata,
+        user=storable.name_of(said.get("user")) or None,
+        name=storable.line_of(said.get("name"), storable.MAX_SPEAKER_CHARS) or None,
+    )
+
+
+def _block(said: Mapping[str, Any], place: str) -> BlockRecord | Skipped:
+    label, value, limit = said.get("label"), said.get("value"), said.get("limit")
+    if not isinstance(label, str) or not isinstance(value, str):
+        return Skipped(place, "the block has no label or no value")
+    description = storable.text_of(said.get("description")) or None
+    return BlockRecord(
+        label,
+        storable.text_of(value),
+        description,
+        limit if isinstance(limit, int) else None,
+        said.get("read_only") is True,
+        place,
+    )

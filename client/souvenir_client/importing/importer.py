@@ -1,0 +1,147 @@
+"""Imports a file: reads it by its kind and sends what it says, so that a second import of it changes nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import IO
+
+from souvenir_client.errors import NotImportable
+from souvenir_client.importing.exported import Exported
+from souvenir_client.importing.kinds import CONVERSATIONS, Kind, detect, read
+from souvenir_client.importing.memories import Memories
+from souvenir_client.importing.records import (
+    Altered,
+    BlockRecord,
+    Conversation,
+    ExportedLine,
+    MemoryRecord,
+    Reading,
+    Record,
+    Skipped,
+)
+from souvenir_client.importing.report import ImportReport, Progress, Tally
+from souvenir_client.importing.sessions import Blocks, Sessions
+from souvenir_client.sync.client import Souvenir
+
+NAME_AN_AGENT = "conversations belong to an agent; name it (agent, --agent)"
+
+
+def import_file(
+    client: Souvenir,
+    path: Path | str,
+    *,
+    kind: Kind | None = None,
+    agent: str | None = None,
+    source: str | None = None,
+    namespace: str | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> ImportReport:
+    """Store what a file or folder holds that is not there yet.
+
+    What cannot be used is counted with its reason and place, and does not stop the rest. An import that was cut off is
+    simply done again.
+
+    :param kind: What the file is; what it says about itself unless given.
+    :param agent: Whose memories and conversations they become; made if it is new. An agent is a namespace.
+    :param source: What the sources of its memories begin with; each kind has a default.
+    :param namespace: Where memories go that are no agent's; the client's unless given.
+    :param progress: Called after every item.
+    :raises NotImportable: If the file is of no kind that is known, or cannot be read.
+    :raises ValueError: If an agent and another namespace are given.
+    :raises SouvenirError: If the service cannot be reached or refuses altogether.
+    """
+    path = Path(path)
+    if agent and namespace and agent != namespace:
+        raise ValueError("an agent is a namespace: give agent or namespace, or the same name for both")
+    if not path.exists():
+        raise NotImportable(path.name, "there is no such file")
+    found = kind or detect(path)
+    prefix = None if source is None else source.strip("/ ") or None
+    reading = read(found, path, prefix)
+    named = agent or namespace or reading.agent
+    if found in CONVERSATIONS and named is None:
+        raise NotImportable(path.name, NAME_AN_AGENT)
+    with tempfile.TemporaryFile() as spool:
+        run = _Import(client, path, reading, spool, namespace=named)
+        run.send(progress, as_agent=bool(agent or reading.agent))
+        return run.tally.report(found)
+
+
+class _Import:
+    """One import under way; what it sends through is made when the first record asks for it.
+
+    :param spool: An empty file, for what goes out as one stream.
+    """
+
+    def __init__(
+        self, client: Souvenir, path: Path, reading: Reading, spool: IO[bytes], *, namespace: str | None
+    ) -> None:
+        self.tally = Tally()
+        self._client = client if namespace is None else client.in_namespace(namespace)
+        self._path = path
+        self._reading = reading
+        self._namespace = namespace
+        self._done = 0
+        self._progress: Callable[[Progress], None] = lambda _: None
+        self._finishing: list[Callable[[], None]] = []
+        self._spool = spool
+
+    def send(self, progress: Callable[[Progress], None], *, as_agent: bool) -> None:
+        """:param as_agent: Whether the namespace is an agent's, also if it gets memories only."""
+        self._progress = progress
+        if as_agent:
+            self._made_agent()
+        for item in self._reading.items:
+            for record in item:
+                self._take(record)
+            self._done += 1
+            self._report()
+        for finish in self._finishing:
+            finish()
+        self._report()
+
+    def _take(self, record: Record) -> None:
+        match record:
+            case MemoryRecord():
+                self._memories.add(record)
+            case Conversation():
+                self._sessions.add(record)
+            case BlockRecord():
+                self._blocks.add(record)
+            case ExportedLine():
+                self._exported.add(record)
+            case Skipped() | Altered():
+                self.tally.note(record)
+
+    def _report(self) -> None:
+        self._progress(self.tally.progress(self._done, self._reading.total))
+
+    def _made_agent(self) -> str:
+        """The agent's name; it is there from then on."""
+        if self._namespace is None:
+            raise NotImportable(self._path.name, NAME_AN_AGENT)
+        self._client.agents.create(name=self._namespace)
+        return self._namespace
+
+    @cached_property
+    def _memories(self) -> Memories:
+        memories = Memories(self._client, self.tally, self._reading.below)
+        self._finishing.append(memories.finish)
+        return memories
+
+    @cached_property
+    def _exported(self) -> Exported:
+        exported = Exported(self._client, self.tally, self._spool, self._report)
+        self._finishing.append(exported.finish)
+        return exported
+
+    @cached_property
+    def _sessions(self) -> Sessions:
+        return Sessions(self._client, self.tally, self._made_agent())
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return Blocks(self._client, self.tally, self._made_agent())

@@ -1,0 +1,107 @@
+"""Which kinds of files can be imported, and which one a file is: told by what it says, not by its name alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from pathlib import Path
+
+from souvenir_client.errors import NotImportable
+from souvenir_client.importing import chatgpt, claude, jsonl, knowledge_graph, markdown, mem0
+from souvenir_client.importing.reading import documents, parsed
+from souvenir_client.importing.records import Reading
+
+
+class Kind(StrEnum):
+    """What a file is an export of."""
+
+    JSONL = "jsonl"
+    """Memories line by line, ours or anyone's; also our exports of an agent."""
+
+    MARKDOWN = "markdown"
+    CHATGPT = "chatgpt"
+    CLAUDE = "claude"
+    MEM0 = "mem0"
+    MCP_MEMORY = "mcp-memory"
+
+
+NAMES = ", ".join(Kind)
+CONVERSATIONS = frozenset({Kind.CHATGPT, Kind.CLAUDE})
+"""Kinds that hold conversations and nothing else."""
+
+_READERS: Mapping[Kind, Callable[[Path, str | None], Reading]] = {
+    Kind.JSONL: jsonl.read,
+    Kind.MARKDOWN: markdown.read,
+    Kind.CHATGPT: chatgpt.read,
+    Kind.CLAUDE: claude.read,
+    Kind.MEM0: mem0.read,
+    Kind.MCP_MEMORY: knowledge_graph.read,
+}
+_TELLING: Mapping[Kind, str] = {
+    Kind.CHATGPT: r'"mapping"\s*:\s*\{',
+    Kind.CLAUDE: r'"chat_messages"\s*:\s*\[',
+    Kind.MCP_MEMORY: r'"(?:entityType|relationType)"\s*:\s*"',
+    Kind.MEM0: r'"memory"\s*:\s*"',
+}
+# A name, not a text that quotes one: there the quotation marks are escaped.
+_TELLS = re.compile("|".join(rf"(?P<{kind.name}>(?<!\\){pattern})" for kind, pattern in _TELLING.items()))
+
+
+def detect(path: Path) -> Kind:
+    """:raises NotImportable: If it is none of the kinds, with a sentence that names them."""
+    if path.is_dir() and not documents(path):
+        if markdown.files(path):
+            return Kind.MARKDOWN
+        raise NotImportable(path.name, f"the folder has no Markdown and no conversations.json; the kinds are {NAMES}")
+    found = documents(path)
+    if not found:
+        raise NotImportable(path.name, f"the zip has no conversations.json; the kinds are {NAMES}")
+    begin = found[0].begin()
+    if not begin.strip():
+        raise NotImportable(path.name, "it is empty")
+    kind = _of_first_line(begin) or _of_names(begin)
+    if kind is None and markdown.is_markdown(path):
+        kind = Kind.MARKDOWN
+    if kind is None:
+        raise NotImportable(path.name, f"nothing tells which kind it is; name one of {NAMES}")
+    return kind
+
+
+def read(kind: Kind, path: Path, source: str | None = None) -> Reading:
+    """The file's records, item by item; nothing is sent anywhere.
+
+    :param source: What the sources of its memories begin with; each kind has a default.
+    :raises NotImportable: If the file is not of that kind, here or while it is read.
+    """
+    if not path.exists():
+        raise NotImportable(path.name, "there is no such file")
+    return _READERS[kind](path, source)
+
+
+def _of_first_line(begin: bytes) -> Kind | None:
+    """Of a file of lines, whose first says all; None for any other."""
+    try:
+        said = parsed(begin.lstrip().partition(b"\n")[0])
+    except ValueError:
+        return None
+    if not isinstance(said, dict):
+        return None
+    if said.get("_header") is True or said.get("type") == "header":
+        return Kind.JSONL
+    names: Mapping[str, Kind] = {
+        "text": Kind.JSONL,
+        "mapping": Kind.CHATGPT,
+        "chat_messages": Kind.CLAUDE,
+        "memory": Kind.MEM0,
+        "entityType": Kind.MCP_MEMORY,
+        "relationType": Kind.MCP_MEMORY,
+    }
+    return next((kind for name, kind in names.items() if name in said), None)
+
+
+def _of_names(begin: bytes) -> Kind | None:
+    """Of a document, by the first name in it that only one kind has."""
+    text = begin.decode("utf-8", "ignore").lstrip()
+    found = _TELLS.search(text) if text.startswith(("{", "[")) else None
+    return Kind[str(found.lastgroup)] if found else None

@@ -1,0 +1,129 @@
+"""Files as lines or as JSON, bounded: a hostile file ends in a sentence, not in a full memory or a deep stack.
+
+Nothing is ever unpacked to disk: of a zip only members that are named like an export are read, in memory. A JSON
+document is held whole while it is read, since no reader of the standard library takes one in parts: it takes several
+times its size in memory. Lines are read one by one.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from souvenir_client.errors import NotImportable
+
+MAX_DOCUMENT_BYTES = 1024**3
+MAX_LINE_BYTES = 32 * 1024**2
+MAX_RATIO = 200
+"""How much larger a member of a zip may get: conversations get some 10 times larger, a bomb 1,000 times."""
+
+SNIFFED_BYTES = 1024**2
+
+_CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json", re.IGNORECASE)
+_OTHER_ENCODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class Document:
+    """One JSON file, alone or within a zip. `name` is what a person knows it by."""
+
+    def __init__(self, path: Path, member: zipfile.ZipInfo | None = None) -> None:
+        self._path = path
+        self._member = member
+        self.name = path.name if member is None else f"{path.name}:{member.filename}"
+
+    def begin(self) -> bytes:
+        """Its first part, without a byte order mark."""
+        with self._opened() as file:
+            return _marked(self.name, file.read(SNIFFED_BYTES))
+
+    def load(self) -> Any:
+        """:raises NotImportable: If it is no JSON, too large or nested too deep."""
+        with self._opened() as file:
+            content = file.read(MAX_DOCUMENT_BYTES + 1)
+        if len(content) > MAX_DOCUMENT_BYTES:
+            raise NotImportable(self.name, f"it is larger than {MAX_DOCUMENT_BYTES // 1024**2} MiB; import it in parts")
+        try:
+            return parsed(_marked(self.name, content))
+        except ValueError as error:
+            raise NotImportable(self.name, f"it is no JSON ({error})") from error
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        try:
+            if self._member is None:
+                with self._path.open("rb") as file:
+                    yield file
+            else:
+                _check_ratio(self.name, self._member)
+                with zipfile.ZipFile(self._path) as archive, archive.open(self._member) as file:
+                    yield file
+        except OSError as error:
+            raise NotImportable(self.name, f"it cannot be read ({error.strerror or error})") from error
+        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, zlib.error) as error:
+            raise NotImportable(self.name, f"the zip is damaged or encrypted ({error})") from error
+
+
+def documents(path: Path) -> list[Document]:
+    """The file itself, or what is named like conversations in a zip or a folder, in the order of the names."""
+    if path.is_dir():
+        return [Document(one) for one in sorted(path.iterdir()) if one.is_file() and _CONVERSATIONS.fullmatch(one.name)]
+    if not zipfile.is_zipfile(path):
+        return [Document(path)]
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [one for one in archive.infolist() if _CONVERSATIONS.fullmatch(one.filename)]
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise NotImportable(path.name, f"the zip is damaged ({error})") from error
+    return [Document(path, one) for one in sorted(members, key=lambda one: one.filename)]
+
+
+def parsed(content: bytes) -> Any:
+    """:raises ValueError: If it is no JSON in UTF-8, or nested too deep."""
+    try:
+        return json.loads(content.decode("utf-8"), parse_constant=lambda _: None)
+    except UnicodeDecodeError as error:
+        raise ValueError("it is not UTF-8") from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+
+
+def lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+    """The lines that are not empty, with their numbers from 1; None for one that is too long."""
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if number == 1:
+                    line = _marked(path.name, line)
+                too_long = len(line) > MAX_LINE_BYTES
+                while too_long and line and not line.endswith(b"\n"):
+                    line = file.readline(MAX_LINE_BYTES)
+                if too_long or line.strip():
+                    yield number, None if too_long else line.strip()
+    except OSError as error:
+        raise NotImportable(path.name, f"it cannot be read ({error.strerror or error})") from error
+
+
+def count_lines(path: Path) -> int:
+    """How many of them `lines` gives."""
+    return sum(1 for _ in lines(path))
+
+
+def _marked(name: str, content: bytes) -> bytes:
+    """Without the byte order mark of UTF-8, which some editors of Windows write."""
+    if content.startswith(_OTHER_ENCODINGS):
+        raise NotImportable(name, "it is UTF-16; save it as UTF-8")
+    return content.removeprefix(codecs.BOM_UTF8)
+
+
+def _check_ratio(name: str, member: zipfile.ZipInfo) -> None:
+    if member.file_size > MAX_RATIO * max(member.compress_size, 1024):
+        raise NotImportable(name, f"it grows more than {MAX_RATIO} times when it is unpacked, as no export does")

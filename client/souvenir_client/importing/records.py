@@ -1,0 +1,105 @@
+"""What a file says, once it is read: memories, conversations, and what could not be used.
+
+Values only. Every text in them can be stored: no NUL, no half of a surrogate pair, finite JSON, and no longer than the
+service takes. What that changed or left out is said by an `Altered` or a `Skipped` beside the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRecord:
+    """One memory; `source` and `key` together name it, so that it is known again when the file is imported again.
+
+    `created_at` is ISO-8601. `metadata` may have the fields of a memory that metadata can set, such as `origin_class`.
+    """
+
+    text: str
+    source: str
+    key: str
+    created_at: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message; `key` names it within its conversation. `role` is user, assistant or system."""
+
+    role: str
+    content: str
+    key: str
+    created_at: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    user: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One session with its turns in the order in which they were said."""
+
+    session_id: str
+    turns: Sequence[Turn]
+    title: str | None = None
+    user: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRecord:
+    """A memory block of an agent."""
+
+    label: str
+    value: str
+    description: str | None
+    limit_chars: int | None
+    read_only: bool
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedLine:
+    """A memory, or the header, as our own exports write it; the service reads it itself."""
+
+    said: Mapping[str, Any]
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something that is not imported; `place` is a line, a file, or the id of a conversation or memory."""
+
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """Something that is imported, but not just as it was."""
+
+    place: str
+    reason: str
+
+
+Record = MemoryRecord | Conversation | BlockRecord | ExportedLine | Skipped | Altered
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A file under way: each item is a line, a file or a conversation, with all that came of it.
+
+    :param total: How many items there are, where that is known before they are read.
+    :param below: What the sources of all its memories begin with, as a path; None if that is not known.
+    :param agent: Whose it was, where the file says so.
+    """
+
+    total: int | None
+    items: Iterator[Sequence[Record]]
+    below: str | None = None
+    agent: str | None = None

@@ -1,0 +1,148 @@
+"""What became of an import: counted while it runs, and said at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from souvenir_client.importing.kinds import Kind
+from souvenir_client.importing.records import Altered, Skipped
+
+MAX_PLACES = 20
+"""Shown of each reason."""
+
+MAX_REASONS = 200
+OTHER_REASONS = "other reasons"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of one noun: stored as new, changed as the file says otherwise now, and there already."""
+
+    imported: int = 0
+    updated: int = 0
+    unchanged: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why some were skipped or altered: how many, and where the first of them are."""
+
+    reason: str
+    count: int
+    places: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an import is, in items of the file: lines, files or conversations; `total` is None while unknown."""
+
+    done: int
+    total: int | None
+    imported: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What became of everything that the file holds.
+
+    :param skipped: What was not imported; everything else was.
+    :param altered: What was imported, but not just as it was.
+    :param gone: Memories of an earlier import whose source is in the file and which themselves are not; they stay.
+    :param links_dropped: Links to memories that were not imported with them.
+    :param backup: Made by the service before, for exports of memories only.
+    """
+
+    kind: Kind
+    memories: Counts = Counts()
+    sessions: Counts = Counts()
+    messages: Counts = Counts()
+    blocks: Counts = Counts()
+    skipped: Sequence[Reason] = ()
+    altered: Sequence[Reason] = ()
+    gone: int = 0
+    links: int = 0
+    links_dropped: int = 0
+    backup: str | None = None
+
+    @property
+    def imported(self) -> int:
+        """Memories, messages and blocks that were stored as new."""
+        return sum(counts.imported for counts in (self.memories, self.messages, self.blocks))
+
+    @property
+    def updated(self) -> int:
+        return sum(counts.updated for counts in (self.memories, self.messages, self.blocks))
+
+    @property
+    def unchanged(self) -> int:
+        return sum(counts.unchanged for counts in (self.memories, self.messages, self.blocks))
+
+    @property
+    def skipped_count(self) -> int:
+        return sum(reason.count for reason in self.skipped)
+
+
+@dataclass(slots=True)
+class Count:
+    """`Counts` while it is counted."""
+
+    imported: int = 0
+    updated: int = 0
+    unchanged: int = 0
+
+    def frozen(self) -> Counts:
+        return Counts(self.imported, self.updated, self.unchanged)
+
+
+@dataclass(slots=True)
+class Tally:
+    """The report while it is made."""
+
+    memories: Count = field(default_factory=Count)
+    sessions: Count = field(default_factory=Count)
+    messages: Count = field(default_factory=Count)
+    blocks: Count = field(default_factory=Count)
+    gone: int = 0
+    links: int = 0
+    links_dropped: int = 0
+    backup: str | None = None
+    skipped_count: int = 0
+    _skipped: dict[str, list[str]] = field(default_factory=dict)
+    _altered: dict[str, list[str]] = field(default_factory=dict)
+    _numbers: dict[tuple[bool, str], int] = field(default_factory=dict)
+
+    def note(self, what: Skipped | Altered, count: int = 1) -> None:
+        skipped = isinstance(what, Skipped)
+        reasons = self._skipped if skipped else self._altered
+        reason = what.reason if what.reason in reasons or len(reasons) < MAX_REASONS else OTHER_REASONS
+        places = reasons.setdefault(reason, [])
+        if len(places) < MAX_PLACES:
+            places.append(what.place)
+        self._numbers[skipped, reason] = self._numbers.get((skipped, reason), 0) + count
+        self.skipped_count += count if skipped else 0
+
+    def progress(self, done: int, total: int | None) -> Progress:
+        imported = self.memories.imported + self.messages.imported + self.blocks.imported
+        return Progress(done, None if total is None else max(done, total), imported, self.skipped_count)
+
+    def report(self, kind: Kind) -> ImportReport:
+        return ImportReport(
+            kind,
+            self.memories.frozen(),
+            self.sessions.frozen(),
+            self.messages.frozen(),
+            self.blocks.frozen(),
+            self._reasons(self._skipped, skipped=True),
+            self._reasons(self._altered, skipped=False),
+            self.gone,
+            self.links,
+            self.links_dropped,
+            self.backup,
+        )
+
+    def _reasons(self, places: dict[str, list[str]], *, skipped: bool) -> Sequence[Reason]:
+        """The commonest first."""
+        found = [Reason(reason, self._numbers[skipped, reason], tuple(places[reason])) for reason in places]
+        return tuple(sorted(found, key=lambda one: -one.count))

@@ -1,0 +1,340 @@
+"""Imports into the real service: stored, found, dated, and the same again changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from souvenir_client import Souvenir
+from souvenir_client.errors import Forbidden, NotImportable
+from souvenir_client.importing import ImportReport, Kind, Progress, import_file
+from tests.client.importing.files import (
+    chatgpt_conversation,
+    chatgpt_message,
+    claude_conversation,
+    claude_message,
+    json_file,
+    json_lines,
+)
+
+_numbers = count()
+
+
+@pytest.fixture
+def client(service) -> Iterator[Souvenir]:
+    with Souvenir(service.url) as client:
+        yield client
+
+
+@pytest.fixture
+def agent() -> str:
+    """A name that no other test uses."""
+    return f"importer-{next(_numbers)}"
+
+
+def reasons(report: ImportReport) -> dict[str, tuple[str, ...]]:
+    return {one.reason: tuple(one.places) for one in report.skipped}
+
+
+def write_markdown(folder):
+    (folder / "notes").mkdir(exist_ok=True)
+    (folder / "notes" / "pets.md").write_text("---\ndate: 2021-02-03\n---\nThe parrot is called Polly.")
+    return folder / "notes"
+
+
+def write_jsonl(folder):
+    lines = [{"text": "The parrot is called Polly.", "created_at": "2021-02-03"}, {"text": "The bike is red."}]
+    return json_lines(folder / "plain.jsonl", lines)
+
+
+def write_mem0(folder):
+    memory = {"id": "m1", "memory": "The parrot is called Polly.", "created_at": "2021-02-03", "user_id": "ann"}
+    return json_file(folder / "mem0.json", {"results": [memory]})
+
+
+def write_graph(folder):
+    observations = [{"content": "The parrot is called Polly.", "timestamp": "2021-02-03"}, "Likes nuts."]
+    entity = {"type": "entity", "name": "Polly", "entityType": "pet", "observations": observations}
+    return json_lines(folder / "memory.jsonl", [entity])
+
+
+@pytest.mark.parametrize("write", [write_markdown, write_jsonl, write_mem0, write_graph])
+def test_memories_are_found_with_their_dates_and_the_same_import_again_changes_nothing(client, agent, tmp_path, write):
+    path = write(tmp_path)
+    first = import_file(client, path, agent=agent)
+    assert first.memories.imported >= 1
+    assert (first.skipped, first.altered) == ((), ())
+    there = client.in_namespace(agent)
+    [best, *_] = there.memories.search(query="What is the parrot called?").results
+    assert "The parrot is called Polly." in best.text
+    assert best.document_at == "2021-02-03T00:00:00.000000+00:00"
+    again = import_file(client, path, agent=agent)
+    assert (again.imported, again.updated, again.unchanged) == (0, 0, first.imported)
+    assert len(there.memories.history(best.id).changes) == 1
+    assert client.agents.stats(agent).memories == first.imported
+
+
+def write_chatgpt(folder):
+    messages = [
+        chatgpt_message("user", "My parrot is called Polly.", at=1_612_310_400),
+        chatgpt_message("assistant", "Hello Polly.", at=1_612_310_401),
+    ]
+    return json_file(folder / "conversations.json", [chatgpt_conversation(messages)])
+
+
+def write_claude(folder):
+    at = "2021-02-03T00:00:00.000000Z"
+    messages = [
+        claude_message("human", "My parrot is called Polly.", "m1", created_at=at),
+        claude_message("assistant", "Hello Polly.", "m2", created_at=at),
+    ]
+    return json_file(folder / "conversations.json", [claude_conversation(messages)])
+
+
+@pytest.mark.parametrize("write", [write_chatgpt, write_claude])
+def test_messages_are_found_with_their_dates_and_the_same_import_again_changes_nothing(client, agent, tmp_path, write):
+    path = write(tmp_path)
+    first = import_file(client, path, agent=agent)
+    assert (first.sessions.imported, first.messages.imported) == (1, 2)
+    [best, *_] = client.messages.search(agent_name=agent, query="What is my parrot called?")
+    assert (best.content, best.role) == ("My parrot is called Polly.", "user")
+    assert best.created_at == "2021-02-03T00:00:00.000000+00:00"
+    [session] = client.sessions.list(agent).sessions
+    assert session.title in ("Moving house", "Tea")
+    assert session.session_id == best.session_id
+    again = import_file(client, path, agent=agent)
+    assert (again.imported, again.messages.unchanged, again.sessions.unchanged) == (0, 2, 1)
+    assert client.agents.stats(agent).messages == 2
+
+
+def test_a_conversation_that_went_on_gets_what_is_new(client, agent, tmp_path):
+    messages = [chatgpt_message("user", f"Sentence {number}") for number in range(3)]
+    path = json_file(tmp_path / "conversations.json", [chatgpt_conversation(messages[:2])])
+    import_file(client, path, agent=agent)
+    json_file(path, [chatgpt_conversation(messages)])
+    report = import_file(client, path, agent=agent)
+    assert (report.messages.imported, report.messages.unchanged, report.sessions.updated) == (1, 2, 1)
+    found = client.sessions.messages(agent, "chatgpt-6a1f")
+    assert [one.content for one in found] == ["Sentence 0", "Sentence 1", "Sentence 2"]
+
+
+def test_what_is_new_in_a_session_that_has_ended_is_counted(client, agent, tmp_path):
+    messages = [chatgpt_message("user", f"Sentence {number}") for number in range(3)]
+    path = json_file(tmp_path / "conversations.json", [chatgpt_conversation(messages[:1])])
+    import_file(client, path, agent=agent)
+    client.sessions.end(agent, "chatgpt-6a1f")
+    json_file(path, [chatgpt_conversation(messages), chatgpt_conversation(messages, conversation_id="other")])
+    report = import_file(client, path, agent=agent)
+    assert report.messages.imported == 3
+    [ended] = report.skipped
+    assert (ended.count, ended.places) == (2, ("conversation 6a1f",))
+    assert "has ended" in ended.reason
+
+
+def test_an_import_that_was_cut_off_goes_on_where_it_was(client, agent, tmp_path):
+    lines = [chatgpt_message("user", f"Line {number}") for number in range(3)]
+    said = [chatgpt_conversation(lines, conversation_id=name) for name in ("a", "b", "c")]
+    path = json_file(tmp_path / "conversations.json", said)
+
+    def cut(progress: Progress) -> None:
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_file(client, path, agent=agent, progress=cut)
+    report = import_file(client, path, agent=agent)
+    assert (report.messages.unchanged, report.messages.imported) == (6, 3)
+    assert client.agents.stats(agent).messages == 9
+
+
+def test_a_conversation_of_more_messages_than_a_batch_is_stored_in_its_order(client, agent, tmp_path):
+    messages = [chatgpt_message("user", f"Number {number}") for number in range(250)]
+    messages.insert(100, chatgpt_message("user", "long " * 24_000))
+    path = json_file(tmp_path / "conversations.json", [chatgpt_conversation(messages)])
+    report = import_file(client, path, agent=agent)
+    assert report.messages.imported == 253
+    assert [(one.count, one.places) for one in report.altered] == [(1, ("conversation 6a1f, message n100",))]
+    found = client.sessions.messages(agent, "chatgpt-6a1f", limit=1000)
+    assert [one.content for one in found if one.content.startswith("Number")] == [f"Number {n}" for n in range(250)]
+
+
+def test_what_was_corrected_on_the_service_stays_and_what_changed_in_the_file_is_updated(client, agent, tmp_path):
+    notes = write_markdown(tmp_path)
+    (notes / "bike.md").write_text("The bike is red.")
+    (notes / "gone.md").write_text("# One\n\n" + "Old words. " * 400 + "\n\n# Two\n\nMore.")
+    import_file(client, notes, agent=agent)
+    there = client.in_namespace(agent)
+    [parrot] = there.memories.list(source="notes/pets").memories
+    there.memories.update(parrot.id, text="The parrot is called Poll.")
+    (notes / "bike.md").write_text("The bike is blue.")
+    (notes / "gone.md").write_text("# One\n\nShort now.")
+    report = import_file(client, notes, agent=agent)
+    assert (report.imported, report.updated, report.unchanged, report.gone) == (0, 2, 1, 1)
+    texts = {one.text for one in there.memories.list(limit=100).memories}
+    assert {"The parrot is called Poll.", "The bike is blue.", "# One\n\nShort now.", "Two\n\nMore."} == texts
+
+
+def test_an_archived_memory_is_not_brought_back(client, agent, tmp_path):
+    path = write_mem0(tmp_path)
+    import_file(client, path, agent=agent)
+    there = client.in_namespace(agent)
+    [memory] = there.memories.list().memories
+    there.memories.update(memory.id, archived=True)
+    assert import_file(client, path, agent=agent).memories.unchanged == 1
+    assert there.memories.list().total == 1
+
+
+def test_what_the_service_refuses_is_counted_with_its_sentence_and_the_rest_is_stored(client, agent, tmp_path):
+    lines: list[dict[str, object]] = [{"text": f"Fact number {number}."} for number in range(20)]
+    lines[7]["metadata"] = {"pinned": "perhaps"}
+    lines[13]["metadata"] = {"origin_class": "rumour"}
+    report = import_file(client, json_lines(tmp_path / "x.jsonl", lines), agent=agent)
+    assert report.memories.imported == 18
+    assert [one.places for one in report.skipped] == [("line 8",), ("line 14",)]
+    assert "pinned takes true or false" in report.skipped[0].reason
+
+
+def test_a_policy_that_rejects_or_redacts_holds_for_imports_and_a_redacted_one_is_known_again(client, agent, tmp_path):
+    messages = [chatgpt_message("user", f"Write to ann{number}@example.org") for number in range(2)]
+    messages.append(chatgpt_message("user", "Thanks."))
+    path = json_file(tmp_path / "conversations.json", [chatgpt_conversation(messages)])
+    client.agents.create(name=agent)
+    client.agents.set_policy(agent, pii="reject")
+    report = import_file(client, path, agent=agent)
+    assert (report.messages.imported, report.skipped_count) == (1, 2)
+    client.agents.set_policy(agent, pii="redact")
+    notes = tmp_path / "mail.md"
+    notes.write_text("Write to ann@example.org")
+    assert import_file(client, notes, agent=agent).imported == 1
+    assert import_file(client, notes, agent=agent).unchanged == 1
+
+
+def test_our_export_of_memories_goes_back_with_its_times_keys_and_links(client, agent, tmp_path):
+    there = client.in_namespace(agent)
+    database = there.memories.upsert(text="Billing runs on Postgres.", source="infra", key="db").id
+    old = there.memories.add(text="The office is in Rome.", source="office").id
+    assert old is not None
+    office = there.memories.supersede(old, text="The office is in Oslo.").new_id
+    there.links.add(office, to_id=database, type="related_to")
+    path = json_lines(tmp_path / "memories.jsonl", there.transfer.export_memories())
+
+    copy = f"{agent}-copy"
+    report = import_file(client, path, namespace=copy)
+    assert (report.memories.imported, report.links, report.skipped) == (3, 2, ())
+    assert report.backup is not None
+    lines = [list(client.in_namespace(name).transfer.export_memories())[1:] for name in (agent, copy)]
+    kept = ("text", "source", "key", "created_at", "updated_at", "archived", "valid_to")
+    assert [[line[name] for name in kept] for line in lines[1]] == [[line[name] for name in kept] for line in lines[0]]
+
+    for name in (agent, copy):
+        again = import_file(client, path, namespace=name)
+        assert (again.imported, again.unchanged, again.backup) == (0, 3, None)
+
+
+def test_lines_of_an_export_that_cannot_be_used_are_named_by_their_number_in_the_file(client, agent, tmp_path):
+    there = client.in_namespace(agent)
+    for number in range(3):
+        there.memories.add(text=f"Fact {number}.", source="facts")
+    header, *lines = there.transfer.export_memories()
+    broken = [header, lines[0], {"source": "no text"}, lines[1], {**lines[2], "text": ""}, lines[2]]
+    path = json_lines(tmp_path / "memories.jsonl", broken)
+    path.write_text(path.read_text() + "{cut of", encoding="utf-8")
+    import_file(client, json_lines(tmp_path / "part.jsonl", [header, lines[0]]), namespace=f"{agent}-copy")
+    report = import_file(client, path, namespace=f"{agent}-copy", source="old")
+    assert report.memories.imported == 3
+    assert sorted(place for places in reasons(report).values() for place in places) == ["line 3", "line 5", "line 7"]
+    sources = [one.source for one in client.in_namespace(f"{agent}-copy").memories.list(limit=50).memories]
+    assert sorted(sources) == ["facts", "old/facts", "old/facts", "old/facts"]
+
+
+def test_our_export_of_an_agent_becomes_another_agent_with_its_sessions_blocks_and_memories(client, agent, tmp_path):
+    moved = {"role": "user", "content": "I moved to Lisbon.", "name": "Ann", "created_at": "2023-05-08T09:30:00Z"}
+    asked = {
+        "role": "assistant",
+        "content": "How is it?",
+        "metadata": {"model": "m"},
+        "created_at": "2023-05-08T09:31Z",
+    }
+    client.sessions.start(agent_name=agent, session_id="one", user="ann", title="Moves", metadata={"k": 1})
+    client.messages.add_batch(agent_name=agent, session_id="one", messages=[moved, asked])
+    client.messages.add(agent_name=agent, role="user", content="Elsewhere.", session_id="two", user="bob")
+    client.blocks.create(agent_name=agent, label="persona", value="Kind.", description="Who I am.", limit=77)
+    client.in_namespace(agent).memories.add(text="Ann lives in Lisbon.", source="facts")
+    path = json_lines(tmp_path / "agent.jsonl", client.agents.export(agent))
+
+    copy = f"{agent}-copy"
+    report = import_file(client, path, agent=copy)
+    assert (report.sessions.imported, report.messages.imported) == (2, 3)
+    assert (report.blocks.imported, report.memories.imported, report.skipped) == (1, 1, ())
+    session = client.sessions.get(copy, "one")
+    assert (session.user, session.title, session.metadata) == ("ann", "Moves", {"k": 1})
+    first, second = client.sessions.messages(copy, "one")
+    assert (first.content, first.name, first.user) == ("I moved to Lisbon.", "Ann", "ann")
+    assert (first.created_at, second.created_at) == (
+        "2023-05-08T09:30:00.000000+00:00",
+        "2023-05-08T09:31:00.000000+00:00",
+    )
+    assert second.metadata is not None
+    assert second.metadata["model"] == "m"
+    block = client.blocks.get(copy, "persona")
+    assert (block.value, block.description, block.limit) == ("Kind.", "Who I am.", 77)
+
+    client.blocks.update(copy, "persona", value="Stern.")
+    for name in (agent, copy):
+        again = import_file(client, path, agent=name)
+        assert (again.imported, again.messages.unchanged, again.memories.unchanged) == (0, 3, 1)
+        assert list(reasons(again).values()) == ([("line 10",)] if name == copy else [])
+    third = import_file(client, json_lines(tmp_path / "copy.jsonl", client.agents.export(copy)), agent=agent)
+    assert third.messages.unchanged == 3
+
+
+def test_an_export_of_an_agent_goes_to_the_agent_that_it_names_unless_told_otherwise(client, agent, tmp_path):
+    client.messages.add(agent_name=agent, role="user", content="Hello.", session_id="one")
+    path = json_lines(tmp_path / "agent.jsonl", client.agents.export(agent))
+    client.agents.delete(agent)
+    assert import_file(client, path).messages.imported == 1
+    assert client.agents.stats(agent).messages == 1
+
+
+def test_progress_is_said_after_every_item_and_ends_at_the_whole(client, agent, tmp_path):
+    path = json_lines(tmp_path / "x.jsonl", [{"text": "One."}, {"text": ""}, {"text": "Three."}])
+    seen: list[Progress] = []
+    import_file(client, path, agent=agent, progress=seen.append)
+    assert [(one.done, one.total) for one in seen] == [(1, 3), (2, 3), (3, 3), (3, 3)]
+    assert (seen[-1].imported, seen[-1].skipped) == (2, 1)
+
+
+def test_conversations_need_an_agent_and_an_agent_is_the_namespace(client, tmp_path):
+    path = write_claude(tmp_path)
+    with pytest.raises(NotImportable, match="belong to an agent"):
+        import_file(client, path)
+    with pytest.raises(ValueError, match="an agent is a namespace"):
+        import_file(client, path, agent="one", namespace="other")
+    with pytest.raises(NotImportable, match="no such file"):
+        import_file(client, tmp_path / "nowhere.json", kind=Kind.CLAUDE, agent="one")
+
+
+def test_a_file_may_be_called_another_kind_than_it_looks(client, agent, tmp_path):
+    path = tmp_path / "data.md"
+    path.write_text(json.dumps({"text": "Raw JSON."}), encoding="utf-8")
+    assert import_file(client, path, kind=Kind.MARKDOWN, agent=agent).kind is Kind.MARKDOWN
+    assert client.in_namespace(agent).memories.list().memories[0].text == '{"text": "Raw JSON."}'
+
+
+def test_a_key_for_some_sources_imports_what_lies_in_them_and_a_reader_nothing(own_service, tmp_path):
+    with Souvenir(own_service.url) as open_client:
+        admin = open_client.keys.create(name="root", role="admin").key
+    with Souvenir(own_service.url, api_key=admin) as root:
+        writer = root.keys.create(name="w", role="read-write", prefixes=["mine"]).key
+        reader = root.keys.create(name="r", role="read-only", prefixes=["mine"]).key
+    path = json_lines(
+        tmp_path / "x.jsonl", [{"text": f"Fact in {name}.", "source": name} for name in ("mine", "yours")]
+    )
+    with Souvenir(own_service.url, api_key=writer) as client:
+        report = import_file(client, path)
+        assert (report.memories.imported, [one.places for one in report.skipped]) == (1, [("line 2",)])
+    with Souvenir(own_service.url, api_key=reader) as client, pytest.raises(Forbidden):
+        import_file(client, path)

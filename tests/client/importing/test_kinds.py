@@ -1,0 +1,114 @@
+"""What kind a file is, told by what it says; and files that are none, or mean harm."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import pytest
+
+from souvenir_client.errors import NotImportable
+from souvenir_client.importing import Kind, detect, read
+from tests.client.importing.files import (
+    chatgpt_conversation,
+    chatgpt_message,
+    claude_conversation,
+    claude_message,
+    records,
+    usable,
+    zipped,
+)
+
+CHATGPT = [chatgpt_conversation([chatgpt_message("user", 'I wrote "chat_messages": [ and "memory": "x"')])]
+CLAUDE = [claude_conversation([claude_message("human", 'I wrote "mapping": { and "entityType": "x"', "m1")])]
+GRAPH = {"entities": [{"name": "A", "entityType": "person", "observations": ["x"]}], "relations": []}
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (json.dumps(CHATGPT), Kind.CHATGPT),
+        (json.dumps(CHATGPT, indent=2), Kind.CHATGPT),
+        (json.dumps(CHATGPT[0]), Kind.CHATGPT),
+        (json.dumps({"conversations": CHATGPT}), Kind.CHATGPT),
+        (json.dumps(CLAUDE), Kind.CLAUDE),
+        (json.dumps(CLAUDE, indent=2), Kind.CLAUDE),
+        (json.dumps({"results": [{"id": "1", "memory": "x"}]}), Kind.MEM0),
+        (json.dumps([{"id": "1", "memory": "x"}], indent=1), Kind.MEM0),
+        ('{"id": "1", "memory": "x"}\n{"id": "2", "memory": "y"}', Kind.MEM0),
+        (json.dumps(GRAPH), Kind.MCP_MEMORY),
+        (json.dumps(GRAPH, indent=2), Kind.MCP_MEMORY),
+        ('{"type":"relation","from":"a","to":"b","relationType":"c"}\n', Kind.MCP_MEMORY),
+        ('\n\r\n{"text": "x", "metadata": {"mapping": {}}}\r\n', Kind.JSONL),
+        ('{"_header":true,"count":0,"version":"4.0.0"}\n', Kind.JSONL),
+        ('{"type":"header","agent_name":"a","version":"1.0.0"}\n', Kind.JSONL),
+    ],
+)
+@pytest.mark.parametrize("name", ["export.json", "notes.md"])
+def test_a_file_is_what_it_says_whatever_it_is_called(tmp_path, content, kind, name):
+    path = tmp_path / name
+    path.write_bytes(b"\xef\xbb\xbf" + content.encode())
+    assert detect(path) is kind
+    assert usable(records(kind, path)) or "header" in content
+
+
+@pytest.mark.parametrize("content", ["Dear diary", "[]", "{}", "7", '{"a": 1}\n', "\x00\x01"])
+def test_a_file_that_is_none_of_them_is_refused_with_their_names(tmp_path, content):
+    path = tmp_path / "what.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(NotImportable, match="jsonl, markdown, chatgpt, claude, mem0, mcp-memory"):
+        detect(path)
+
+
+def test_empty_missing_and_foreign_files_say_what_is_wrong_with_them(tmp_path):
+    (tmp_path / "empty.json").write_bytes(b" \n")
+    (tmp_path / "wide.jsonl").write_text('{"text": "x"}', encoding="utf-16")
+    (tmp_path / "folder").mkdir()
+    zipped(tmp_path / "photos.zip", {"a.png": b"x"})
+    for name, said in {
+        "empty.json": "it is empty",
+        "missing.json": "cannot be read",
+        "wide.jsonl": "save it as UTF-8",
+        "folder": "no Markdown",
+        "photos.zip": "no conversations.json",
+    }.items():
+        with pytest.raises(NotImportable, match=said):
+            detect(tmp_path / name)
+    with pytest.raises(NotImportable, match="no such file"):
+        read(Kind.JSONL, tmp_path / "missing.json")
+
+
+def test_a_document_that_is_broken_or_nested_too_deep_is_refused(tmp_path):
+    path = tmp_path / "conversations.json"
+    for content, said in ((json.dumps(CHATGPT)[:-5], "no JSON"), ("[" * 200_000 + '{"mapping": {', "nested too deep")):
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(NotImportable, match=said):
+            read(Kind.CHATGPT, path)
+
+
+def test_a_zip_that_grows_out_of_all_proportion_is_refused_before_it_is_unpacked(tmp_path):
+    path = zipped(tmp_path / "bomb.zip", {"conversations.json": b"[" + b" " * 50_000_000 + b"]"})
+    assert path.stat().st_size < 100_000
+    with pytest.raises(NotImportable, match="grows more than 200 times"):
+        detect(path)
+    with pytest.raises(NotImportable, match="grows more than 200 times"):
+        read(Kind.CHATGPT, path)
+
+
+def test_members_that_lead_out_of_the_zip_are_read_in_memory_and_written_nowhere(tmp_path):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    path = zipped(inner / "export.zip", {"../../conversations.json": CHATGPT, "../evil.json": b"x"})
+    assert detect(path) is Kind.CHATGPT
+    assert len(usable(records(Kind.CHATGPT, path))) == 1
+    assert sorted(one.name for one in tmp_path.rglob("*")) == ["export.zip", "inner"]
+
+
+def test_a_zip_that_is_damaged_is_refused(tmp_path):
+    path = zipped(tmp_path / "export.zip", {"conversations.json": CHATGPT * 50})
+    content = bytearray(path.read_bytes())
+    content[60:120] = b"\xff" * 60
+    path.write_bytes(bytes(content))
+    assert zipfile.is_zipfile(path)
+    with pytest.raises(NotImportable, match="damaged"):
+        read(Kind.CHATGPT, path)
