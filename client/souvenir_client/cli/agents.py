@@ -1,0 +1,82 @@
+"""`souvenir agents`: who has a memory here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from souvenir_client.cli.options import client_of
+from souvenir_client.cli.output import Column, answer, confirm, draw_table, moment, note_of_page, say
+from souvenir_client.cli.parameters import limit_option, metadata_option, offset_option, yes_option
+from souvenir_client.cli.wire import wire
+
+if TYPE_CHECKING:
+    from souvenir_client.records import AgentPage, AgentRecord, AgentStatsResponse
+
+name_argument = click.argument("name", help="Of the agent.")
+
+
+@click.group()
+def agents() -> None:
+    """List, make, show and delete agents."""
+
+
+@agents.command("list")
+@limit_option(100, 1_000)
+@offset_option()
+def list_(limit: int, offset: int) -> None:
+    """List agents."""
+    with client_of() as client:
+        page = client.agents.list(limit=limit, offset=offset)
+    answer(wire(page), lambda: _draw_page(page))
+
+
+def _draw_page(page: AgentPage) -> None:
+    columns = [Column("NAME", cut=True), Column("CREATED (UTC)")]
+    draw_table(columns, ([agent.name, moment(agent.created_at)] for agent in page.agents))
+    note_of_page(len(page.agents), page.offset, page.total)
+
+
+@agents.command()
+@name_argument
+@metadata_option("What else is to be known of it.")
+def create(name: str, metadata: Mapping[str, Any]) -> None:
+    """Make an agent; one that is there already stays as it is."""
+    with client_of() as client:
+        agent = client.agents.create(name=name, metadata=metadata or None)
+    answer(wire(agent), lambda: say(f"Agent {agent.name} is there, since {moment(agent.created_at)} UTC."))
+
+
+@agents.command()
+@name_argument
+def show(name: str) -> None:
+    """Show an agent and how much it has."""
+    with client_of() as client:
+        agent, stats = client.agents.get(name), client.agents.stats(name)
+    answer({**wire(agent), "stats": wire(stats)}, lambda: _draw(agent, stats))
+
+
+def _draw(agent: AgentRecord, stats: AgentStatsResponse) -> None:
+    say(f"{agent.name}, since {moment(agent.created_at)} UTC")
+    say(
+        f"{stats.messages} messages of {stats.sessions} sessions with {stats.users} users, {stats.blocks} blocks, "
+        f"{stats.memories} memories"
+    )
+    if stats.last_message_at is not None:
+        say(f"messages from {moment(stats.first_message_at)} to {moment(stats.last_message_at)} UTC")
+
+
+@agents.command()
+@name_argument
+@yes_option
+def delete(name: str, yes: bool) -> None:
+    """Forget an agent with all that it has."""
+    with client_of() as client:
+        if not yes:
+            stats = client.agents.stats(name)
+            confirm(f"Forget {name} with {stats.messages} messages and {stats.memories} memories?", yes=False)
+        removed = client.agents.delete(name)
+    counts = removed.removed
+    answer(wire(removed), lambda: say(f"Forgot {name}: {counts.messages} messages and {counts.memories} memories."))

@@ -1,0 +1,103 @@
+"""`souvenir context` and `souvenir chat`: what an agent is told, and what was said with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from souvenir_client.cli.failures import Negative
+from souvenir_client.cli.options import client_of
+from souvenir_client.cli.output import Column, answer, draw_table, heading, moment, note, note_of_page, said_by, say
+from souvenir_client.cli.parameters import limit_option, offset_option
+from souvenir_client.cli.wire import wire
+
+if TYPE_CHECKING:
+    from souvenir_client.records import MessageRecord, SessionPage
+
+agent_argument = click.argument("agent", help="Name of the agent.")
+
+
+@click.command()
+@agent_argument
+@click.argument("query", help="What the prompt is about.")
+@click.option("--session", metavar="ID", help="The running session, which is not recalled.")
+@click.option("--max-tokens", metavar="N", type=click.IntRange(min=1), help="How long the text may be.")
+def context(agent: str, query: str, session: str | None, max_tokens: int | None) -> None:
+    """Print what a prompt is given of an agent's memory."""
+    from souvenir_client import NOT_SENT
+
+    with client_of() as client:
+        built = client.context.build(
+            agent, query=query, session_id=session, max_tokens=NOT_SENT if max_tokens is None else max_tokens
+        )
+    answer(wire(built), lambda: say(built.text.rstrip("\n")) if built.text else None)
+    if built.degraded:
+        note(f"Not all of the search could run: {', '.join(built.degraded)} is missing.")
+    if not built.text:
+        raise Negative("There is nothing to tell.")
+    note(f"{built.tokens} tokens; evidence: {built.evidence} (relevance {built.relevance:.2f})")
+
+
+@click.group()
+def chat() -> None:
+    """Read what was said with an agent."""
+
+
+@chat.command()
+@agent_argument
+@click.option("--session", metavar="ID", help="Only of this session.")
+@limit_option(20, 1_000)
+@offset_option()
+def history(agent: str, session: str | None, limit: int, offset: int) -> None:
+    """Print the last messages, oldest first."""
+    with client_of() as client:
+        newest_first = client.messages.list(agent, session_id=session, limit=limit, offset=offset)
+    messages = newest_first[::-1]
+    total = newest_first.total
+    answer({"messages": wire(messages), "total": total}, lambda: _draw_messages(messages))
+    if total is not None:
+        note_of_page(len(messages), offset, total)
+
+
+def _draw_messages(messages: Sequence[MessageRecord]) -> None:
+    session = None
+    for message in messages:
+        if message.session_id != session:
+            session = message.session_id
+            heading(f"— {session}")
+        heading(f"{moment(message.created_at)} {said_by(message.role, message.name, message.user)}")
+        say(message.content)
+        click.echo()
+
+
+@chat.command()
+@agent_argument
+@limit_option(20, 1_000)
+@offset_option()
+def sessions(agent: str, limit: int, offset: int) -> None:
+    """List an agent's sessions, newest first."""
+    with client_of() as client:
+        page = client.sessions.list(agent, limit=limit, offset=offset)
+    answer(wire(page), lambda: _draw_sessions(page))
+
+
+def _draw_sessions(page: SessionPage) -> None:
+    columns = [
+        *(Column("SESSION"), Column("STARTED (UTC)"), Column("ENDED (UTC)")),
+        *(Column("MESSAGES", right=True), Column("USER"), Column("TITLE", cut=True)),
+    ]
+    rows = (
+        [
+            one.session_id,
+            moment(one.started_at),
+            moment(one.ended_at),
+            str(one.messages),
+            one.user or "",
+            one.title or "",
+        ]
+        for one in page.sessions
+    )
+    draw_table(columns, rows)
+    note_of_page(len(page.sessions), page.offset, page.total)

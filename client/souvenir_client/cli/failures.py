@@ -1,0 +1,106 @@
+"""How a command ends: its exit codes, and the one sentence that says why.
+
+With `--json` the sentence stands in `{"error": {...}}`, on stderr too, so that stdout holds answers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any
+
+import click
+
+from souvenir_client.cli.output import json_text, shown
+from souvenir_client.errors import ApiError, ConnectionFailed, SouvenirError, UnreadableAnswer
+
+
+class ExitCode(IntEnum):
+    """What the exit status of every command means."""
+
+    DONE = 0
+    NEGATIVE = 1
+    WRONG_USE = 2
+    NOBODY_ANSWERS = 3
+    INTERRUPTED = 130
+    NOBODY_READS = 141
+
+
+MEANINGS = {
+    ExitCode.DONE: "It is done.",
+    ExitCode.NEGATIVE: "The service said no, or the answer is no: nothing found, not all of it done, a check failed.",
+    ExitCode.WRONG_USE: "The command was called wrongly, or a file cannot be used.",
+    ExitCode.NOBODY_ANSWERS: "No service answers at the address, or what answers there is none.",
+    ExitCode.INTERRUPTED: "Ctrl-C.",
+    ExitCode.NOBODY_READS: "Whoever read the output has gone, as `head` does.",
+}
+
+
+class Negative(click.ClickException):
+    """The answer is no."""
+
+    exit_code = ExitCode.NEGATIVE
+
+
+class Unusable(click.ClickException):
+    """A file or a folder cannot be used."""
+
+    exit_code = ExitCode.WRONG_USE
+
+
+def exit_code_of(error: Exception) -> ExitCode:
+    """What a failure ends with; errors of other kinds are faults of ours, and raised."""
+    match error:
+        case ApiError():
+            return ExitCode.NEGATIVE
+        case ConnectionFailed() | UnreadableAnswer():
+            return ExitCode.NOBODY_ANSWERS
+        case click.ClickException(exit_code=code):
+            return ExitCode(code) if code in set(ExitCode) else ExitCode.NEGATIVE
+        case SouvenirError():
+            return ExitCode.NEGATIVE
+        case OSError():
+            return ExitCode.WRONG_USE
+        case _:
+            raise error
+
+
+def report(error: Exception, arguments: Sequence[str]) -> ExitCode:
+    """Say on stderr what went wrong.
+
+    :param arguments: Of the command line, which say the form even where they could not be read.
+    :return: The status to end with.
+    """
+    code = exit_code_of(error)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+    elif asks_for_json(arguments):
+        click.echo(json_text({"error": _fields(error)}), err=True)
+    else:
+        click.echo(shown(_sentence(error)), err=True)
+    return code
+
+
+def asks_for_json(arguments: Sequence[str]) -> bool:
+    """Whether the command line has `--json` among its options."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options
+
+
+def _sentence(error: Exception) -> str:
+    match error:
+        case click.UsageError(ctx=context) if context is not None:
+            return f"{error.format_message()} See: {context.command_path} --help"
+        case click.ClickException():
+            return error.format_message()
+        case OSError(strerror=str(reason), filename=str(name)):
+            return f"{name} cannot be used: {reason}."
+        case _:
+            return str(error)
+
+
+def _fields(error: Exception) -> dict[str, Any]:
+    fields: dict[str, Any] = {"exit_code": int(exit_code_of(error)), "message": _sentence(error)}
+    if isinstance(error, ApiError):
+        fields |= {"status": error.status, "code": error.code, "detail": error.detail, "request_id": error.request_id}
+    return fields

@@ -1,0 +1,211 @@
+"""`souvenir add`, `search`, `list`, `get` and `delete`: the memories of a namespace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from souvenir_client.cli.failures import Negative
+from souvenir_client.cli.options import client_of
+from souvenir_client.cli.output import (
+    Column,
+    answer,
+    confirm,
+    draw_table,
+    heading,
+    moment,
+    note,
+    note_of_page,
+    one_line,
+    said_by,
+    say,
+)
+from souvenir_client.cli.parameters import (
+    agent_option,
+    limit_option,
+    metadata_option,
+    offset_option,
+    source_option,
+    text_of,
+    yes_option,
+)
+from souvenir_client.cli.wire import wire
+
+if TYPE_CHECKING:
+    from souvenir_client.records import (
+        AddMemoryResponse,
+        AgentSearchItem,
+        AgentSearchResponse,
+        MemoryPage,
+        MemoryRecord,
+        SearchHit,
+        SearchResponse,
+    )
+
+DEFAULT_SOURCE = "cli"
+MAX_IDS = 1_000
+QUESTION_CHARS = 60
+
+
+@click.command()
+@click.argument("text", help="What to remember; - reads it from stdin.")
+@click.option("--source", metavar="PATH", default=DEFAULT_SOURCE, show_default=True, help="Where it belongs.")
+@metadata_option("What else is to be known of it.")
+@click.option(
+    "--on-duplicate",
+    type=click.Choice(["add", "skip", "supersede"]),
+    default="add",
+    show_default=True,
+    help="What to do if nearly the same is stored.",
+)
+@agent_option
+def add(text: str, source: str, metadata: Mapping[str, Any], on_duplicate: str, agent: str | None) -> None:
+    """Store a memory."""
+    with client_of(agent) as client:
+        stored = client.memories.add(
+            text=text_of(text),
+            source=source,
+            metadata=metadata or None,
+            on_duplicate=on_duplicate,  # type: ignore[arg-type]  # click has checked the choice
+        )
+    answer(wire(stored), lambda: say(_stored(stored)))
+
+
+def _stored(said: AddMemoryResponse) -> str:
+    if said.id is None:
+        return f"Nothing was stored: memory {said.blocked_by} says it. {said.hint or ''}".rstrip()
+    instead = "" if said.superseded is None else f" in the place of memory {said.superseded}"
+    return f"Stored memory {said.id}{instead}."
+
+
+@click.command()
+@click.argument("query", help="What to look for, in any words.")
+@click.option(
+    "-k", "k", metavar="N", type=click.IntRange(1, 100), default=5, show_default=True, help="How many are wanted."
+)
+@source_option("Only this source path and what lies below it.")
+@metadata_option("Only what has exactly this.")
+@click.option("--since", metavar="DATE", help="Only what is from then on, such as 2025-04-02.")
+@click.option("--until", metavar="DATE", help="Only what is until then.")
+@click.option("--archived", is_flag=True, help="Also what was archived or superseded.")
+@click.option("--agent", metavar="NAME", help="Among all that this agent has: its messages and its memories.")
+def search(
+    query: str,
+    k: int,
+    source: str | None,
+    metadata: Mapping[str, Any],
+    since: str | None,
+    until: str | None,
+    archived: bool,
+    agent: str | None,
+) -> None:
+    """Find what answers a query best, by meaning and by words."""
+    with client_of(agent) as client:
+        found: SearchResponse | AgentSearchResponse
+        if agent is None:
+            found = client.memories.search(
+                query=query,
+                k=k,
+                source_prefix=source,
+                source_boundary=True,
+                metadata=metadata or None,
+                since=since,
+                until=until,
+                include_archived=archived,
+            )
+        else:
+            if source is not None or metadata or archived:
+                raise click.UsageError(
+                    "--source, --metadata and --archived are about memories only: name the agent with --namespace."
+                )
+            found = client.agents.search(agent, query=query, limit=k, since=since, until=until)
+    answer(wire(found), lambda: _draw_found(found))
+    if found.degraded:
+        note(f"Not all of the search could run: {', '.join(found.degraded)} is missing.")
+    if not found.results:
+        raise Negative("Nothing was found.")
+
+
+def _draw_found(found: SearchResponse | AgentSearchResponse) -> None:
+    for hit in found.results:
+        _draw_hit(hit)
+        click.echo()
+    if found.results:
+        note(f"Evidence: {found.evidence} (relevance {found.relevance:.2f})")
+
+
+def _draw_hit(hit: SearchHit | AgentSearchItem) -> None:
+    from souvenir_client.records import AgentSearchItem
+
+    memory, message = (hit.memory, hit.message) if isinstance(hit, AgentSearchItem) else (hit, None)
+    if message is not None:
+        speaker = said_by(message.role, message.name, message.user)
+        heading(speaker, message.session_id, moment(message.created_at))
+        say(message.content)
+    elif memory is not None:
+        heading(str(memory.id), memory.source, moment(memory.document_at or memory.created_at))
+        say(memory.text)
+
+
+@click.command("list")
+@source_option("Only this source path and what lies below it.")
+@limit_option(20, 5_000)
+@offset_option()
+def list_(source: str | None, limit: int, offset: int) -> None:
+    """List memories, oldest first."""
+    with client_of() as client:
+        page = client.memories.list(source=source, source_boundary=True, limit=limit, offset=offset)
+    answer(wire(page), lambda: _draw_page(page))
+
+
+def _draw_page(page: MemoryPage) -> None:
+    columns = [Column("ID", right=True), Column("CREATED (UTC)"), Column("SOURCE"), Column("TEXT", cut=True)]
+    draw_table(columns, ([str(one.id), moment(one.created_at), one.source, one.text] for one in page.memories))
+    note_of_page(len(page.memories), page.offset, page.total)
+
+
+@click.command()
+@click.argument("memory_id", metavar="ID", type=click.IntRange(min=0), help="Of the memory.")
+def get(memory_id: int) -> None:
+    """Show a memory with all that is known of it."""
+    with client_of() as client:
+        memory = client.memories.get(memory_id)
+    answer(wire(memory), lambda: _draw_memory(memory))
+
+
+def _draw_memory(memory: MemoryRecord) -> None:
+    fields = wire(memory)
+    text = fields.pop("text")
+    for name, said in fields.items():
+        shown = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+        click.echo(f"{click.style(one_line(name), bold=True)}: {one_line(shown)}")
+    click.echo()
+    say(text)
+
+
+@click.command()
+@click.argument("ids", metavar="ID...", type=click.IntRange(min=0), nargs=-1, required=True, help="Of the memories.")
+@yes_option
+def delete(ids: tuple[int, ...], yes: bool) -> None:
+    """Forget memories; pinned ones stay."""
+    wanted = list(dict.fromkeys(ids))
+    if len(wanted) > MAX_IDS:
+        raise click.UsageError(f"At most {MAX_IDS} memories are forgotten at once.")
+    with client_of() as client:
+        if not yes:
+            confirm(_question([memory.text for memory in client.memories.get_batch(ids=wanted).memories]), yes=False)
+        done = client.memories.delete_batch(ids=wanted)
+    answer(wire(done), lambda: say(f"Forgot {done.deleted_count} of {len(wanted)}."))
+    reasons = [("are not there", done.missing_ids), ("are pinned", done.skipped_pinned or [])]
+    if said := "; ".join(f"{', '.join(map(str, those))} {reason}" for reason, those in reasons if those):
+        raise Negative(f"Not forgotten: {said}.")
+
+
+def _question(texts: list[str]) -> str:
+    if len(texts) == 1:
+        line = one_line(texts[0])
+        return f"Forget {line if len(line) <= QUESTION_CHARS else line[:QUESTION_CHARS] + '…'!r}?"
+    return f"Forget {len(texts)} memories?"

@@ -1,0 +1,117 @@
+"""The options that every command takes, before and after its name, and the client that they lead to.
+
+They are added to each command when it is loaded; the last one given counts. The address and the key that are not given
+are read by the client from the environment, so that they mean the same everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from souvenir_client import Souvenir
+
+DEFAULT_TIMEOUT_S = 30.0
+MAX_TIMEOUT_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalOptions:
+    """What was said of the service and of the answers' form."""
+
+    server: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    namespace: str | None = None
+    as_json: bool = False
+    timeout: float = DEFAULT_TIMEOUT_S
+
+
+def global_options() -> GlobalOptions:
+    """Those of the command that runs."""
+    return _of(click.get_current_context())
+
+
+def client_of(agent: str | None = None) -> Souvenir:
+    """A client for the command that runs; close it.
+
+    :param agent: Whose namespace is meant, which is another way to say `--namespace`.
+    """
+    from souvenir_client import Souvenir
+
+    said = global_options()
+    if agent is not None and said.namespace is not None:
+        raise click.UsageError("--agent and --namespace both name a namespace: give one of them.")
+    try:
+        return Souvenir(said.server, api_key=said.api_key, namespace=agent or said.namespace, timeout_s=said.timeout)
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from error
+
+
+def with_global_options(command: click.Command) -> click.Command:
+    """The command with these options behind its own, as have the commands below it."""
+    command.params += _new_options()
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            with_global_options(below)
+    return command
+
+
+def _new_options() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["--server"],
+            metavar="URL",
+            callback=_keep,
+            expose_value=False,
+            help="Address of the service: SOUVENIR_URL without it, else http://127.0.0.1:8900.",
+        ),
+        click.Option(
+            ["--api-key"],
+            metavar="KEY",
+            callback=_keep,
+            expose_value=False,
+            help="Key for it: SOUVENIR_API_KEY without it, which other users of the machine cannot see.",
+        ),
+        click.Option(
+            ["--namespace"],
+            metavar="NAME",
+            callback=_keep,
+            expose_value=False,
+            help="Namespace that is meant; an agent's is its name. That of the key without it, else default.",
+        ),
+        click.Option(
+            ["--json", "as_json"],
+            is_flag=True,
+            callback=_keep,
+            expose_value=False,
+            help="Answer in JSON on stdout, and with nothing else there.",
+        ),
+        click.Option(
+            ["--timeout"],
+            metavar="SECONDS",
+            type=float,
+            callback=_keep_timeout,
+            expose_value=False,
+            help=f"How long to wait for an answer: {DEFAULT_TIMEOUT_S:g} without it.",
+        ),
+    ]
+
+
+def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
+    if value not in (None, False):
+        changes: dict[str, Any] = {option.name: value}
+        context.find_root().obj = replace(_of(context), **changes)
+
+
+def _keep_timeout(context: click.Context, option: click.Parameter, value: float | None) -> None:
+    if value is not None and not 0.0 < value <= MAX_TIMEOUT_S:
+        raise click.BadParameter(f"A time above 0 and up to {MAX_TIMEOUT_S:g} s is needed.", context, option)
+    _keep(context, option, value)
+
+
+def _of(context: click.Context) -> GlobalOptions:
+    said = context.find_root().obj
+    return said if isinstance(said, GlobalOptions) else GlobalOptions()

@@ -1,0 +1,98 @@
+"""Options and arguments that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
+
+import click
+
+from souvenir_client.cli.failures import Unusable
+
+STDIN = "-"
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Decorator(Protocol):
+    """Adds an option to a command."""
+
+    def __call__(self, command: Command, /) -> Command: ...
+
+
+agent_option = click.option(
+    "--agent", metavar="NAME", help="Whose memory is meant: another way to say --namespace, since they are the same."
+)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def source_option(help_text: str) -> Decorator:
+    return click.option("--source", metavar="PATH", help=help_text)
+
+
+def metadata_option(help_text: str) -> Decorator:
+    return click.option(
+        "--metadata",
+        metavar="KEY=VALUE",
+        multiple=True,
+        callback=lambda _context, _option, said: metadata_of(said),
+        help=f"{help_text} KEY=VALUE is text, KEY:=VALUE is JSON; may be given several times.",
+    )
+
+
+def limit_option(default: int, most: int) -> Decorator:
+    return click.option(
+        "--limit",
+        metavar="N",
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        help="How many are wanted.",
+    )
+
+
+def offset_option() -> Decorator:
+    return click.option(
+        "--offset", metavar="N", type=click.IntRange(min=0), default=0, help="How many to leave out first."
+    )
+
+
+def metadata_of(said: Iterable[str]) -> dict[str, Any]:
+    """`key=text` and `key:=json` as one object.
+
+    :raises BadParameter: If one is neither.
+    """
+    metadata: dict[str, Any] = {}
+    for pair in said:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.rstrip(":"):
+            raise click.BadParameter(f"{pair!r} is not KEY=VALUE.")
+        if name.endswith(":"):
+            metadata[name[:-1]] = _json_of(value)
+        else:
+            metadata[name] = value
+    return metadata
+
+
+def _json_of(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise click.BadParameter(f"{text!r} is no JSON; write KEY=VALUE for text.") from error
+
+
+def text_of(said: str) -> str:
+    """The argument itself, or all of stdin where it is `-`.
+
+    :raises Unusable: If there is nothing, or no text.
+    """
+    if said == STDIN:
+        try:
+            said = sys.stdin.read().strip("\n")
+        except UnicodeDecodeError as error:
+            raise Unusable("What came on stdin is no UTF-8 text.") from error
+    if not said.strip():
+        raise Unusable("There is no text.")
+    return said

@@ -1,0 +1,85 @@
+"""`souvenir serve`: hands the process over to the service, which is a program and an environment of its own.
+
+The client never imports the service. Its process takes the place of this one, so signals and the exit status are its.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from souvenir_client.cli.failures import Unusable
+from souvenir_client.cli.options import global_options
+
+HOME_VARIABLE = "SOUVENIR_HOME"
+
+
+@click.command()
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path),
+    help=f"Folder of the service's code: {HOME_VARIABLE} without it, else the current folder or one above it.",
+)
+def serve(home: Path | None) -> None:
+    """Run the service in the foreground until a signal ends it.
+
+    Its settings are read from the environment and from .env in its folder, which also holds its data unless DATA_DIR
+    says otherwise. With --json its log is one JSON object a line.
+    """
+    folder = service_folder(home)
+    command = command_in(folder)
+    if global_options().as_json:
+        os.environ["LOG_FORMAT"] = "json"
+    _become(folder, command)
+
+
+def service_folder(home: Path | None) -> Path:
+    """The folder that holds the service.
+
+    :raises Unusable: If there is none.
+    """
+    named = home or (Path(value) if (value := os.environ.get(HOME_VARIABLE)) else None)
+    if named is not None:
+        if not _holds_service(named):
+            raise Unusable(f"{named} does not hold the service: it has no app.py with the folder souvenir beside it.")
+        return named.absolute()
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if _holds_service(folder):
+            return folder
+    raise Unusable(
+        f"The service's folder is not here: name it with --home or {HOME_VARIABLE}, or run its image with "
+        "`docker compose up` in that folder."
+    )
+
+
+def command_in(folder: Path) -> list[str]:
+    """What runs the service there.
+
+    :raises Unusable: If neither its environment nor uv is there.
+    """
+    python = folder / ".venv" / "bin" / "python"
+    if python.exists():
+        return [str(python), "app.py"]
+    if uv := shutil.which("uv"):
+        return [uv, "run", "app.py"]
+    raise Unusable(
+        f"{folder} has no .venv and uv is not installed: run `make run` there once, which makes the .venv, or "
+        "`docker compose up`."
+    )
+
+
+def _holds_service(folder: Path) -> bool:
+    return (folder / "app.py").is_file() and (folder / "souvenir").is_dir()
+
+
+def _become(folder: Path, command: list[str]) -> NoReturn:
+    os.chdir(folder)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(command[0], command)  # noqa: S606 - a program of the folder that the caller named

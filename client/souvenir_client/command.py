@@ -1,0 +1,25 @@
+"""The entry point `souvenir`. It needs the extra `cli`, and says so where that is not installed."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+NEEDED = ("click", "rich")
+
+
+def main() -> None:
+    """Run the command line of this process, and end the process."""
+    if any(find_spec(name) is None for name in NEEDED):
+        sys.stderr.write('The command line is an extra: pip install "souvenir-client[cli]"\n')
+        sys.exit(2)
+    from souvenir_client.cli.root import souvenir
+
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal or a file cannot show is written as an escape.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # the interpreter's own streams
+    souvenir.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""agents, context, chat, extract: what an agent has, what was said with it, and what is learned."""
+
+from __future__ import annotations
+
+import pytest
+
+from souvenir_client import Souvenir
+
+
+@pytest.fixture
+def agent(service, request):
+    """An agent of the test with two sessions."""
+    name = f"agent-{request.node.name}"
+    with Souvenir(service.url) as client:
+        for session, said in [("monday", "My favourite colour is blue."), ("tuesday", "I moved to Lisbon.")]:
+            turns = [{"role": "user", "content": said, "user": "alice"}, {"role": "assistant", "content": "Noted."}]
+            client.messages.add_batch(agent_name=name, session_id=session, messages=turns)
+    return name
+
+
+def test_an_agent_is_made_listed_shown_and_deleted(run, answer):
+    assert run("agents", "create", "short-lived", "--metadata", "team=x").exit_code == 0
+    assert "short-lived" in [one["name"] for one in answer("agents", "list")["agents"]]
+    shown = answer("agents", "show", "short-lived")
+    assert (shown["metadata"], shown["stats"]["messages"]) == ({"team": "x"}, 0)
+    assert run("agents", "delete", "short-lived", "--yes").exit_code == 0
+    gone = run("agents", "show", "short-lived")
+    assert (gone.exit_code, gone.stdout) == (1, "")
+
+
+def test_deleting_an_agent_says_how_much_went(run, agent):
+    done = run("agents", "delete", agent, "--yes")
+    assert done.stdout == f"Forgot {agent}: 4 messages and 0 memories.\n"
+
+
+def test_history_reads_downwards(run, answer, agent):
+    messages = answer("chat", "history", agent, "--limit", "3")
+    assert [one["content"] for one in messages["messages"]] == ["Noted.", "I moved to Lisbon.", "Noted."]
+    assert messages["total"] == 4
+    drawn = run("chat", "history", agent, "--session", "monday").stdout
+    assert drawn.index("— monday") < drawn.index("user (alice)") < drawn.index("blue") < drawn.index("Noted.")
+    assert "Lisbon" not in drawn
+
+
+def test_sessions_are_listed_newest_first(run, answer, agent):
+    assert [one["session_id"] for one in answer("chat", "sessions", agent)["sessions"]] == ["tuesday", "monday"]
+    assert "tuesday" in run("chat", "sessions", agent).stdout
+
+
+def test_context_prints_the_text_for_a_prompt(run, answer, agent):
+    done = run("context", agent, "favourite colour", "--session", "tuesday")
+    assert done.exit_code == 0
+    assert "My favourite colour is blue." in done.stdout
+    assert done.stdout.rstrip() == answer("context", agent, "favourite colour", "--session", "tuesday")["text"].rstrip()
+
+
+def test_context_of_an_agent_without_memory_ends_with_1(run):
+    run("agents", "create", "blank")
+    done = run("context", "blank", "anything")
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", "There is nothing to tell.\n")
+
+
+TRANSCRIPT = "User: We decided to move billing to Postgres 18 in June.\nAssistant: Noted."
+
+
+def test_extract_prints_what_was_decided(run, answer, tmp_path):
+    path = tmp_path / "talk.txt"
+    path.write_text(TRANSCRIPT, encoding="utf-8")
+    done = run("extract", str(path), "--source", "team", "--agent", "learner")
+    assert done.exit_code == 0
+    assert "fallback_add" in done.stdout
+    assert "We decided to move billing to Postgres 18 in June." in done.stdout
+    [memory] = answer("list", "--namespace", "learner")["memories"]
+    assert memory["source"] == "team"
+
+
+def test_extract_reads_stdin_and_changes_nothing_when_dry(answer):
+    job = answer("extract", "-", "--dry-run", "--agent", "dry", stdin=TRANSCRIPT)
+    assert job["status"] == "completed"
+    assert [action["action"] for action in job["result"]["actions"]] == ["fallback_add"]
+    assert answer("list", "--namespace", "dry")["total"] == 0
+
+
+def test_extract_without_waiting_names_the_job(answer):
+    assert answer("extract", "-", "--wait", "0", "--agent", "queued", stdin=TRANSCRIPT)["job_id"]
+
+
+def test_extract_where_nothing_is_configured_ends_with_1(run, own_service):
+    done = run("extract", "-", "--json", stdin=TRANSCRIPT, SOUVENIR_URL=own_service.url)
+    assert done.exit_code == 1
+    # The service of the tests logs to the same stream.
+    assert '"status": 501' in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n", b"\xff\xfe\xff"])
+def test_a_transcript_that_is_none_is_wrong_use(run, tmp_path, content):
+    path = tmp_path / "talk.txt"
+    path.write_bytes(content)
+    done = run("extract", str(path))
+    assert done.exit_code == 2
+    assert str(path) in done.stderr

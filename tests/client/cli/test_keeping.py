@@ -1,0 +1,107 @@
+"""export, backup, restore, keys: what keeps data and who may see it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from souvenir_client import Souvenir
+from tests.client.running import RunningService
+
+
+def test_an_export_is_the_same_to_a_file_as_to_stdout_and_can_be_imported_again(run, answer, service, tmp_path):
+    for text in ("Grüße 😀", "two\nlines", "\x1b[31mred"):
+        run("add", text, "--namespace", "out", "--metadata", "n:=1.50")
+    path = tmp_path / "all.ndjson"
+    done = run("export", str(path), "--namespace", "out")
+    assert (done.exit_code, done.stdout) == (0, f"Wrote 3 records to {path}.\n")
+    in_file, on_stdout = path.read_text(encoding="utf-8"), run("export", "--namespace", "out").stdout
+    assert [json.loads(line) for line in in_file.splitlines()][1:] == [
+        json.loads(line) for line in on_stdout.splitlines()
+    ][1:]
+    with Souvenir(service.url, namespace="back") as client:
+        assert client.transfer.import_memories(path.read_bytes(), wait_s=20.0).imported == 3  # type: ignore[union-attr]
+    texts = [memory["text"] for memory in answer("list", "--namespace", "back")["memories"]]
+    assert texts == ["Grüße 😀", "two\nlines", "\x1b[31mred"]
+
+
+def test_an_export_of_an_agent_holds_its_messages(run, service, tmp_path):
+    with Souvenir(service.url) as client:
+        client.messages.add(agent_name="leaving", role="user", content="Hello.", session_id="s")
+    path = tmp_path / "agent.ndjson"
+    assert run("export", str(path), "--agent", "leaving").exit_code == 0
+    types = [json.loads(line)["type"] for line in path.read_text(encoding="utf-8").splitlines()]
+    assert types == ["header", "agent", "session", "message"]
+
+
+def test_a_refused_export_leaves_the_file_of_before(run, tmp_path):
+    path = tmp_path / "old.ndjson"
+    path.write_text("old", encoding="utf-8")
+    done = run("export", str(path), "--agent", "nobody-of-that-name")
+    assert (done.exit_code, path.read_text(encoding="utf-8"), list(tmp_path.iterdir())) == (1, "old", [path])
+
+
+def test_a_folder_that_is_not_there_is_wrong_use(run, tmp_path):
+    done = run("export", str(tmp_path / "missing" / "all.ndjson"))
+    assert done.exit_code == 2
+    assert "missing" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_backup_is_listed_and_brings_back_what_was_deleted(run, answer, own_service):
+    url = {"SOUVENIR_URL": own_service.url}
+    made = run("add", "Comes back.", "--json", **url)
+    name = run("backup", "--prefix", "before", **url).stdout.split()[1]
+    assert name in run("backup", "list", **url).stdout
+    run("delete", str(json.loads(made.stdout)["id"]), "--yes", **url)
+    done = run("restore", name, "--yes", **url)
+    assert done.exit_code == 0
+    assert done.stdout.startswith(f"Restored {name}; what was there before is pre_restore_")
+    assert answer("list", **url)["total"] == 1
+
+
+def test_a_restore_of_what_is_no_backup_ends_with_1(run):
+    assert run("restore", "no_such_backup", "--yes").exit_code == 1
+
+
+@pytest.mark.parametrize("arguments", [("restore", "x"), ("agents", "delete", "x"), ("keys", "revoke", "x")])
+def test_nothing_is_changed_where_nobody_can_be_asked(run, arguments):
+    done = run(*arguments, stdin="y\n")
+    assert done.exit_code in (1, 2)
+    assert done.stdout == ""
+
+
+@pytest.fixture
+def guarded(own_service: RunningService) -> dict[str, str]:
+    with Souvenir(own_service.url) as client:
+        key = client.keys.create(name="ana", role="admin").key
+    return {"SOUVENIR_URL": own_service.url, "SOUVENIR_API_KEY": key}
+
+
+def test_a_key_is_made_for_a_namespace_used_replaced_and_revoked(run, answer, guarded):
+    made = run("keys", "create", "bot", "--role", "read-write", "--namespace", "bots", "--prefix", "a", **guarded)
+    first = made.stdout.strip()
+    assert first.startswith("mem_")
+    mine = {**guarded, "SOUVENIR_API_KEY": first}
+    assert run("keys", "me", **mine).stdout == (
+        "The key bot is read-write for the namespace bots, there a and what lies below.\n"
+    )
+    refused = run("keys", "list", **mine)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    [row] = [one for one in answer("keys", "list", **guarded)["keys"] if one["name"] == "bot"]
+    second = answer("keys", "rotate", row["id"], "--yes", **guarded)["key"]
+    assert run("keys", "me", **mine).exit_code == 1
+    assert run("keys", "me", **{**mine, "SOUVENIR_API_KEY": second}).exit_code == 0
+    assert run("keys", "revoke", row["id"], "--yes", **guarded).exit_code == 0
+    assert run("keys", "me", **{**mine, "SOUVENIR_API_KEY": second}).exit_code == 1
+    drawn = run("keys", "list", **guarded).stdout
+    assert "revoked" in drawn
+    assert first not in drawn
+
+
+def test_the_file_of_an_export_is_for_its_owner_only(run, tmp_path: Path):
+    path = tmp_path / "private.ndjson"
+    run("export", str(path))
+    assert path.stat().st_mode & 0o077 == 0

@@ -1,0 +1,119 @@
+"""add, search, list, get, delete: what they store, find and print."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+def test_what_was_added_is_found_and_shown_with_its_metadata(run, answer):
+    added = run("add", "Billing runs on Postgres 17.", "--source", "team/billing", "--metadata", "owner=Ana",
+                "--metadata", "level:=3", "--namespace", "one")  # fmt: skip
+    assert (added.exit_code, added.stdout) == (0, "Stored memory 1.\n")
+    [hit] = answer("search", "what does billing run on", "--namespace", "one")["results"]
+    assert (hit["text"], hit["owner"], hit["level"]) == ("Billing runs on Postgres 17.", "Ana", 3)
+    shown = run("get", "1", "--namespace", "one").stdout
+    assert "source: team/billing\n" in shown
+    assert "owner: Ana\n" in shown
+    assert shown.endswith("\nBilling runs on Postgres 17.\n")
+
+
+def test_a_dash_reads_the_text_from_stdin(run, answer):
+    run("add", "-", "--namespace", "stdin", stdin="Two\nlines\n")
+    [memory] = answer("list", "--namespace", "stdin")["memories"]
+    assert memory["text"] == "Two\nlines"
+
+
+def test_nothing_on_stdin_is_wrong_use(run):
+    done = run("add", "-", stdin="\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", "There is no text.\n")
+
+
+def test_an_agent_is_a_namespace(run, answer):
+    run("add", "Ana likes tea.", "--agent", "bot-of-add")
+    assert answer("list", "--namespace", "bot-of-add")["total"] == 1
+
+
+def test_agent_and_namespace_together_are_wrong_use(run):
+    done = run("add", "Something.", "--agent", "a", "--namespace", "b")
+    assert done.exit_code == 2
+    assert "--agent and --namespace" in done.stderr
+
+
+def test_search_of_an_agent_finds_messages_and_memories(run, answer, service):
+    from souvenir_client import Souvenir
+
+    with Souvenir(service.url) as client:
+        client.messages.add(agent_name="chatty", role="user", content="My favourite colour is blue.", user="alice")
+    run("add", "Blue paint is in the shed.", "--agent", "chatty")
+    found = answer("search", "blue", "--agent", "chatty")["results"]
+    assert {hit["kind"] for hit in found} == {"message", "memory"}
+    drawn = run("search", "blue", "--agent", "chatty").stdout
+    assert "user (alice)" in drawn
+    assert "My favourite colour is blue." in drawn
+    assert "Blue paint is in the shed." in drawn
+
+
+def test_a_search_that_finds_nothing_says_so_and_ends_with_1(run):
+    done = run("search", "anything", "--namespace", "empty", "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["results"] == []
+    assert json.loads(done.stderr)["error"]["message"] == "Nothing was found."
+
+
+def test_filters_of_source_and_metadata_narrow_a_search(run, answer):
+    for source, owner in [("a/b", "x"), ("a/b", "y"), ("ab", "x")]:
+        run("add", f"The shed is red, says {source} {owner}.", "--source", source, "--metadata", f"owner={owner}",
+            "--namespace", "filters")  # fmt: skip
+    found = answer("search", "shed", "--source", "a", "--metadata", "owner=x", "--namespace", "filters")["results"]
+    assert [hit["text"] for hit in found] == ["The shed is red, says a/b x."]
+
+
+def test_a_duplicate_that_is_to_be_skipped_is_named(run):
+    run("add", "The shed is red.", "--namespace", "twice")
+    done = run("add", "The shed is red.", "--on-duplicate", "skip", "--namespace", "twice")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("Nothing was stored: memory ")
+
+
+def test_list_shows_a_row_a_memory_and_how_many_there_are(run):
+    for number in range(3):
+        run("add", f"Number {number}\nof three", "--source", "s", "--namespace", "rows")
+    done = run("list", "--limit", "2", "--namespace", "rows")
+    header, *rows = done.stdout.splitlines()
+    assert header.split() == ["ID", "CREATED", "(UTC)", "SOURCE", "TEXT"]
+    assert [row.split("s  ", 1)[1].strip() for row in rows] == ["Number 0 of three", "Number 1 of three"]
+    assert done.stderr == "2 of 3; --offset 2 shows more\n"
+
+
+def test_a_memory_that_is_not_there_ends_with_1(run):
+    done = run("get", "424242")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == "Memory ID 424242 not found (404, memory_not_found)\n"
+
+
+def test_delete_tells_which_stayed(run, answer):
+    first, pinned = (
+        answer("add", text, *more, "--namespace", "gone")["id"]
+        for text, more in [("One.", ()), ("Two.", ("--metadata", "pinned:=true"))]
+    )
+    done = run("delete", str(first), str(pinned), "4242", "--yes", "--namespace", "gone")
+    assert (done.exit_code, done.stdout) == (1, "Forgot 1 of 3.\n")
+    assert done.stderr == f"Not forgotten: 4242 are not there; {pinned} are pinned.\n"
+    assert [memory["id"] for memory in answer("list", "--namespace", "gone")["memories"]] == [pinned]
+
+
+def test_delete_without_anybody_to_ask_deletes_nothing(run, answer):
+    made = answer("add", "Stays.", "--namespace", "stays")["id"]
+    done = run("delete", str(made), "--namespace", "stays", stdin="y\n")
+    assert done.exit_code == 2
+    assert "--yes" in done.stderr
+    assert answer("list", "--namespace", "stays")["total"] == 1
+
+
+@pytest.mark.parametrize("said", ["owner", "=x", ":=1", "owner:=x"])
+def test_metadata_that_is_none_is_wrong_use(run, said):
+    done = run("add", "Something.", "--metadata", said)
+    assert done.exit_code == 2
+    assert "--metadata" in done.stderr
