@@ -8,8 +8,8 @@ from typing import TypeVar
 from souvenir_client.errors import ApiError, Conflict, Forbidden, InvalidRequest
 
 MAX_RECORDS = 100
-MAX_CHARS = 100_000
-"""Some 400 passages for the model: seconds on slow cores, where a request may take 30."""
+MAX_CHARS = 50_000
+"""As many as one text may have: seconds for the model on slow cores, where a request may take 30."""
 
 FOR_EVERY_RECORD = frozenset({408, 413, 421})
 """Refusals of requests, not of what is in them."""

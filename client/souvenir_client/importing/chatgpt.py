@@ -14,7 +14,7 @@ from typing import Any
 from souvenir_client.importing import storable
 from souvenir_client.importing.conversations import NO_CONVERSATION, read_conversations
 from souvenir_client.importing.records import Reading, Record, Skipped
-from souvenir_client.importing.turns import Said, called, conversation, returned
+from souvenir_client.importing.turns import OTHER_BRANCH, Said, called, conversation, returned
 
 SYSTEM = "it is a system message"
 HIDDEN = "it is hidden in the conversation"
@@ -45,9 +45,10 @@ def _records(said: object, place: str) -> Sequence[Record]:
     named = storable.line_of(said.get("conversation_id") or said.get("id"), storable.MAX_SOURCE_CHARS)
     identity = named or storable.digest(storable.json_of(said.get("title")), storable.json_of(said.get("create_time")))
     where = f"conversation {identity}"
+    found = branch(said)
     return tuple(
         conversation(
-            [_said(node_id, message, where) for node_id, message in branch(said)],
+            [*(_said(node_id, message, where) for node_id, message in found), *_left(said, found, where)],
             session_id=storable.name_of(f"chatgpt-{identity}"),
             place=where,
             title=said.get("title"),
@@ -74,6 +75,15 @@ def branch(said: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, Any]]]:
             found.append((node_id, node["message"]))
         node_id = node.get("parent")
     return found[::-1]
+
+
+def _left(
+    said: Mapping[str, Any], found: Sequence[tuple[str, Mapping[str, Any]]], place: str
+) -> Sequence[Said | Skipped]:
+    """The messages of the other branches."""
+    taken = {node_id for node_id, _ in found}
+    others = [node_id for node_id, node in said["mapping"].items() if _object(node).get("message")]
+    return [Skipped(f"{place}, message {node_id}", OTHER_BRANCH) for node_id in others if node_id not in taken]
 
 
 def _newest_leaf(mapping: Mapping[str, Any]) -> str | None:

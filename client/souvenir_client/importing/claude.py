@@ -16,9 +16,12 @@ from typing import Any
 from souvenir_client.importing import storable
 from souvenir_client.importing.conversations import NO_CONVERSATION, read_conversations
 from souvenir_client.importing.records import Reading, Record, Skipped
-from souvenir_client.importing.turns import Said, called, conversation, returned
+from souvenir_client.importing.turns import OTHER_BRANCH, Said, called, conversation, returned
 
 NOT_SHOWN = "```\nThis block is not supported on your current device yet.\n```"
+ROOT = "00000000-0000-4000-8000-000000000000"
+"""The parent of the first message."""
+
 UNKNOWN_ROLE = "nobody knows who said it"
 _ROLES: Mapping[object, str] = {"human": "user", "assistant": "assistant"}
 
@@ -34,10 +37,13 @@ def _records(said: object, place: str) -> Sequence[Record]:
     named = storable.line_of(said.get("uuid"), storable.MAX_SOURCE_CHARS)
     identity = named or storable.digest(storable.json_of(said.get("name")), storable.json_of(said.get("created_at")))
     where = f"conversation {identity}"
-    messages = branch([one for one in said["chat_messages"] if isinstance(one, dict)], said)
+    every = storable.objects_in(said["chat_messages"])
+    messages = branch(every, said)
+    taken = {id(one) for one in messages}
+    left = [Skipped(f"{where}, message {one.get('uuid')}", OTHER_BRANCH) for one in every if id(one) not in taken]
     return tuple(
         conversation(
-            [one for number, message in enumerate(messages, 1) for one in _said(message, number, where)],
+            [*(one for number, message in enumerate(messages, 1) for one in _said(message, number, where)), *left],
             session_id=storable.name_of(f"claude-{identity}"),
             place=where,
             title=said.get("name"),
@@ -48,7 +54,7 @@ def _records(said: object, place: str) -> Sequence[Record]:
 
 
 def branch(messages: Sequence[Mapping[str, Any]], said: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The messages of one branch; all of them where they do not say which follows which."""
+    """The messages of one branch; all of them where they do not say, up to the first, which follows which."""
     known = {one["uuid"]: one for one in messages if isinstance(one.get("uuid"), str)}
     if not any(one.get("parent_message_uuid") in known for one in messages):
         return messages
@@ -61,7 +67,8 @@ def branch(messages: Sequence[Mapping[str, Any]], said: Mapping[str, Any]) -> Se
         seen.add(str(step.get("uuid")))
         found.append(step)
         step = known.get(str(step.get("parent_message_uuid")))
-    return found[::-1]
+    begins_with = str(found[-1].get("parent_message_uuid") or ROOT)
+    return found[::-1] if begins_with == ROOT or begins_with in seen else messages
 
 
 def _said(message: Mapping[str, Any], number: int, place: str) -> Iterator[Said | Skipped]:

@@ -56,8 +56,6 @@ def import_file(
     path = Path(path)
     if agent and namespace and agent != namespace:
         raise ValueError("an agent is a namespace: give agent or namespace, or the same name for both")
-    if not path.exists():
-        raise NotImportable(path.name, "there is no such file")
     found = kind or detect(path)
     prefix = None if source is None else source.strip("/ ") or None
     reading = read(found, path, prefix)

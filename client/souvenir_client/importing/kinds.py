@@ -48,8 +48,17 @@ _TELLING: Mapping[Kind, str] = {
 _TELLS = re.compile("|".join(rf"(?P<{kind.name}>(?<!\\){pattern})" for kind, pattern in _TELLING.items()))
 
 
+def check(path: Path) -> None:
+    """:raises NotImportable: If it is neither a file nor a folder."""
+    if not path.exists():
+        raise NotImportable(path.name, "there is no such file")
+    if not (path.is_file() or path.is_dir()):
+        raise NotImportable(path.name, "it is neither a file nor a folder")
+
+
 def detect(path: Path) -> Kind:
     """:raises NotImportable: If it is none of the kinds, with a sentence that names them."""
+    check(path)
     if path.is_dir() and not documents(path):
         if markdown.files(path):
             return Kind.MARKDOWN
@@ -74,8 +83,7 @@ def read(kind: Kind, path: Path, source: str | None = None) -> Reading:
     :param source: What the sources of its memories begin with; each kind has a default.
     :raises NotImportable: If the file is not of that kind, here or while it is read.
     """
-    if not path.exists():
-        raise NotImportable(path.name, "there is no such file")
+    check(path)
     return _READERS[kind](path, source)
 
 

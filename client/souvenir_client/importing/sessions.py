@@ -8,13 +8,14 @@ once may store messages twice.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from souvenir_client.errors import ApiError
+from souvenir_client.errors import ApiError, InvalidRequest
 from souvenir_client.importing import storable
 from souvenir_client.importing.batches import batches, send_all
 from souvenir_client.importing.exports import IMPORT_ID
-from souvenir_client.importing.records import BlockRecord, Conversation, Skipped, Turn
+from souvenir_client.importing.records import Altered, BlockRecord, Conversation, Skipped, Turn
 from souvenir_client.importing.report import Tally
 from souvenir_client.records.messages import SessionRecord
 from souvenir_client.sync.client import Souvenir
@@ -70,13 +71,17 @@ class Sessions:
             send_all(batch, send, refused)
 
     def _start(self, conversation: Conversation) -> SessionRecord:
-        return self._client.sessions.start(
+        start = partial(
+            self._client.sessions.start,
             agent_name=self._agent,
             session_id=conversation.session_id,
             user=conversation.user,
-            title=conversation.title,
-            metadata=conversation.metadata or None,
         )
+        try:
+            return start(title=conversation.title, metadata=conversation.metadata or None)
+        except InvalidRequest as error:  # a policy may let no personal data in
+            self._tally.note(Altered(conversation.place, f"the service refused its title or metadata: {error.detail}"))
+            return start()
 
     def _stored(self) -> dict[str, SessionRecord]:
         held: dict[str, SessionRecord] = {}

@@ -16,6 +16,7 @@ from souvenir_client.importing.records import Altered, Conversation, Record, Ski
 SPLIT = f"it was split, as a message has up to {storable.MAX_TEXT_CHARS} characters"
 LEFT_OUT_ATTACHMENTS = "what was attached to it was left out; its name is kept"
 UNREADABLE_TIME = "its time cannot be read, so it has that of the message before it"
+OTHER_BRANCH = "it is on a branch that was left: a question that was edited, or an answer asked for again"
 NO_MESSAGES = "it has no messages that can be imported"
 MAX_ARGUMENT_CHARS = 2_000
 """Of the arguments in the metadata; the content has them whole."""

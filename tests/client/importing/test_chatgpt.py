@@ -54,8 +54,10 @@ def test_only_the_branch_that_was_last_looked_at_is_imported(found_in):
     said["mapping"]["again"] = second
     said["mapping"]["n1"]["children"].append("again")
     said["current_node"] = "again"
-    [conversation] = usable(found_in(said))
+    found = found_in(said)
+    [conversation] = usable(found)
     assert [turn.content for turn in conversation.turns] == ["Hello", "Second try"]
+    assert skipped(found) == [("conversation 6a1f, message n2", turns.OTHER_BRANCH)]
 
 
 @pytest.mark.parametrize("current", [None, "not-in-the-tree", 7])

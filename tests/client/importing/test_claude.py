@@ -80,10 +80,24 @@ def test_of_messages_that_name_their_parents_the_newest_branch_is_imported(found
             "assistant", "New answer", "m3", parent_message_uuid="m1", created_at="2024-12-01T00:00:00.000000Z"
         ),
     ]
-    [newest] = usable(found_in(*messages))
+    found = found_in(*messages)
+    [newest] = usable(found)
     assert [turn.content for turn in newest.turns] == ["Question", "New answer"]
+    assert skipped(found) == [("conversation b7d3, message m2", turns.OTHER_BRANCH)]
     [named] = usable(found_in(*messages, current_leaf_message_uuid="m2"))
     assert [turn.content for turn in named.turns] == ["Question", "Old answer"]
+
+
+def test_messages_whose_parents_are_missing_from_the_export_are_all_imported_in_their_order(found_in):
+    [conversation] = usable(
+        found_in(
+            claude_message("human", "One", "m1", parent_message_uuid=claude.ROOT),
+            claude_message("assistant", "Two", "m2", parent_message_uuid="m1"),
+            claude_message("human", "Three", "m3", parent_message_uuid="deleted"),
+            claude_message("assistant", "Four", "m4", parent_message_uuid="m3", created_at="2025-01-01T00:00:00Z"),
+        )
+    )
+    assert [turn.content for turn in conversation.turns] == ["One", "Two", "Three", "Four"]
 
 
 def test_empty_messages_unknown_senders_and_unreadable_times_do_not_stop_the_rest(found_in):

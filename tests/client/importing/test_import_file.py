@@ -10,7 +10,7 @@ import pytest
 
 from souvenir_client import Souvenir
 from souvenir_client.errors import Forbidden, NotImportable
-from souvenir_client.importing import ImportReport, Kind, Progress, import_file
+from souvenir_client.importing import ImportReport, Kind, Progress, exported, import_file
 from tests.client.importing.files import (
     chatgpt_conversation,
     chatgpt_message,
@@ -205,6 +205,11 @@ def test_a_policy_that_rejects_or_redacts_holds_for_imports_and_a_redacted_one_i
     client.agents.set_policy(agent, pii="reject")
     report = import_file(client, path, agent=agent)
     assert (report.messages.imported, report.skipped_count) == (1, 2)
+    titled = chatgpt_conversation(
+        [chatgpt_message("user", "Hi.")], title="For ann@example.org", conversation_id="titled"
+    )
+    report = import_file(client, json_file(path, [titled]), agent=agent)
+    assert (report.messages.imported, [one.places for one in report.altered]) == (1, [("conversation titled",)])
     client.agents.set_policy(agent, pii="redact")
     notes = tmp_path / "mail.md"
     notes.write_text("Write to ann@example.org")
@@ -232,6 +237,19 @@ def test_our_export_of_memories_goes_back_with_its_times_keys_and_links(client, 
     for name in (agent, copy):
         again = import_file(client, path, namespace=name)
         assert (again.imported, again.unchanged, again.backup) == (0, 3, None)
+
+
+def test_an_import_that_takes_the_service_long_is_waited_for_as_a_job(client, agent, tmp_path, monkeypatch):
+    monkeypatch.setattr(exported, "WAIT_S", 0)
+    monkeypatch.setattr(exported, "POLL_S", 0.01)
+    header = {"_header": True, "version": "4.0.0"}
+    lines = [{"text": f"Fact {number}.", "source": "facts", "custom_fields": {}} for number in range(500)]
+    path = json_lines(tmp_path / "memories.jsonl", [header, *lines, {**lines[0], "source": ""}])
+    seen: list[Progress] = []
+    report = import_file(client, path, namespace=agent, progress=seen.append)
+    assert (report.memories.imported, [one.places for one in report.skipped]) == (500, [("line 502",)])
+    assert len(seen) > len(lines) + 2
+    assert seen[-1].imported == 500
 
 
 def test_lines_of_an_export_that_cannot_be_used_are_named_by_their_number_in_the_file(client, agent, tmp_path):
@@ -322,6 +340,18 @@ def test_a_file_may_be_called_another_kind_than_it_looks(client, agent, tmp_path
     path.write_text(json.dumps({"text": "Raw JSON."}), encoding="utf-8")
     assert import_file(client, path, kind=Kind.MARKDOWN, agent=agent).kind is Kind.MARKDOWN
     assert client.in_namespace(agent).memories.list().memories[0].text == '{"text": "Raw JSON."}'
+
+
+def test_the_key_of_an_agent_imports_into_that_agent(own_service, tmp_path):
+    with Souvenir(own_service.url) as open_client:
+        admin = open_client.keys.create(name="root", role="admin").key
+    with Souvenir(own_service.url, api_key=admin) as root:
+        key = root.keys.create(name="a", role="read-write", namespace="my_agent").key
+    with Souvenir(own_service.url, api_key=key) as client:
+        assert import_file(client, write_chatgpt(tmp_path), agent="my_agent").messages.imported == 2
+        assert import_file(client, write_markdown(tmp_path), agent="my_agent").memories.imported == 1
+        with pytest.raises(Forbidden):
+            import_file(client, write_markdown(tmp_path), agent="another")
 
 
 def test_a_key_for_some_sources_imports_what_lies_in_them_and_a_reader_nothing(own_service, tmp_path):
