@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from textwrap import wrap
 from typing import Any
 
 from scripts.client_types import Schemas, doc, names_in, written_type
@@ -101,10 +102,60 @@ class RecordModules:
         return "\n".join(lines) + "\n"
 
     def _package(self) -> str:
-        lines = ['"""What the service answers, as frozen records; made by `python -m scripts.build_client`."""', ""]
-        lines += [f"from souvenir_client.records.{module} import {name}" for name, module in self.module_of.items()]
-        exported = ", ".join(repr(name) for name in sorted(self.module_of))
-        return "\n".join([*lines, f"__all__ = [{exported}]"]) + "\n"
+        modules: dict[str, list[str]] = {}
+        for name, module in sorted(self.module_of.items()):
+            modules.setdefault(module, []).append(name)
+        exported = ", ".join(repr(name) for names in modules.values() for name in names)
+        imports = [
+            f"    from souvenir_client.records.{module} import {', '.join(modules[module])}" for module in modules
+        ]
+        places = [f"    {module!r}: (\n{_wrapped(names)}\n    )," for module, names in sorted(modules.items())]
+        return _PACKAGE.format(imports="\n".join(imports), exported=exported, places="\n".join(places))
+
+
+_PACKAGE = '''"""What the service answers, as frozen records; made by `python -m scripts.build_client`.
+
+A module is imported when one of its records is first used: making classes is most of what it costs to load the client.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+{imports}
+
+__all__ = [{exported}]
+
+_RECORDS = {{
+{places}
+}}
+"""The records of each module."""
+
+_PLACES = {{name: module for module, names in _RECORDS.items() for name in names.split()}}
+
+
+if not TYPE_CHECKING:  # a checker that saw it would let every name pass
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PLACES:
+            raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+        value = getattr(import_module(f"{{__name__}}.{{_PLACES[name]}}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({{*globals(), *__all__}})
+'''
+
+
+def _wrapped(names: list[str]) -> str:
+    """The names as one text over several lines."""
+    lines = wrap(" ".join(names), 100)
+    ends = [" "] * (len(lines) - 1) + [""]
+    return "\n".join(f'        "{line}{end}"' for line, end in zip(lines, ends, strict=True))
 
 
 def _operations(document: Json) -> Iterator[Json]:

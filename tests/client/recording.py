@@ -11,33 +11,31 @@ import openai
 
 from tests.vendors.llm import KEY, LLMVendor
 
-ACCESS = {"api_key": KEY, "max_retries": 0}
-
-Passed = Callable[[Any, Any], None]
+Passed = Callable[[Any, Any], object]
 """Told the options of a call and what the SDK made of the answer."""
 
 
-def openai_client(vendor: LLMVendor, passed: Passed) -> openai.OpenAI:
-    client: openai.OpenAI = _recording(openai.OpenAI, passed)(base_url=f"{vendor.url}/v1", **ACCESS)
-    return client
+def openai_client(vendor: LLMVendor, passed: Passed, **more: Any) -> openai.OpenAI:
+    made: openai.OpenAI = _recording(openai.OpenAI, passed, base_url=f"{vendor.url}/v1", **more)
+    return made
 
 
-def async_openai_client(vendor: LLMVendor, passed: Passed) -> openai.AsyncOpenAI:
-    client: openai.AsyncOpenAI = _recording(openai.AsyncOpenAI, passed)(base_url=f"{vendor.url}/v1", **ACCESS)
-    return client
+def async_openai_client(vendor: LLMVendor, passed: Passed, **more: Any) -> openai.AsyncOpenAI:
+    made: openai.AsyncOpenAI = _recording(openai.AsyncOpenAI, passed, base_url=f"{vendor.url}/v1", **more)
+    return made
 
 
-def anthropic_client(vendor: LLMVendor, passed: Passed) -> anthropic.Anthropic:
-    client: anthropic.Anthropic = _recording(anthropic.Anthropic, passed)(base_url=vendor.url, **ACCESS)
-    return client
+def anthropic_client(vendor: LLMVendor, passed: Passed, **more: Any) -> anthropic.Anthropic:
+    made: anthropic.Anthropic = _recording(anthropic.Anthropic, passed, base_url=vendor.url, **more)
+    return made
 
 
-def async_anthropic_client(vendor: LLMVendor, passed: Passed) -> anthropic.AsyncAnthropic:
-    client: anthropic.AsyncAnthropic = _recording(anthropic.AsyncAnthropic, passed)(base_url=vendor.url, **ACCESS)
-    return client
+def async_anthropic_client(vendor: LLMVendor, passed: Passed, **more: Any) -> anthropic.AsyncAnthropic:
+    made: anthropic.AsyncAnthropic = _recording(anthropic.AsyncAnthropic, passed, base_url=vendor.url, **more)
+    return made
 
 
-def _recording(client_class: Any, passed: Passed) -> Any:
+def _recording(client_class: Any, passed: Passed, **more: Any) -> Any:
     def request(self: Any, cast_to: Any, options: Any, **more: Any) -> Any:
         answer = client_class.request(self, cast_to, options, **more)
         passed(options, answer)
@@ -49,4 +47,4 @@ def _recording(client_class: Any, passed: Passed) -> Any:
         return answer
 
     own = async_request if asyncio.iscoroutinefunction(client_class.request) else request
-    return type("Recording", (client_class,), {"request": own})
+    return type("Recording", (client_class,), {"request": own})(api_key=KEY, max_retries=0, **more)

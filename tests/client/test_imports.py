@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import souvenir_client
+from souvenir_client import records
 
 CLIENT = Path(__file__).resolve().parents[2] / "client"
 
@@ -36,3 +37,15 @@ def test_every_name_is_listed_before_it_is_used():
 def test_a_name_that_is_not_there_is_refused_as_by_any_module():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = souvenir_client.nothing  # type: ignore[attr-defined]
+
+
+def test_of_the_records_only_those_that_are_used_are_loaded():
+    loaded = loaded_after("from souvenir_client.sync.api.context import Context")
+    assert "souvenir_client.records.context" in loaded
+    assert "souvenir_client.records.tiers" not in loaded
+
+
+def test_every_record_is_found_by_its_name():
+    assert [name for name in records.__all__ if getattr(records, name).__name__ != name] == []
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = records.Nothing  # type: ignore[attr-defined]

@@ -22,14 +22,13 @@ Who asks for a stream gets one (but from Ollama): `pauses` holds it in its midst
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.vendors.server import Reply, Request, Server
-from tests.vendors.streams import STREAM, streamed
+from tests.vendors.streams import STREAM, packed, streamed
 
 KEY = "sk-scripted-1f2e3d4c5b6a"
 
@@ -194,7 +193,7 @@ def _sent(request: LLMRequest, said: Says) -> Reply:
     if request.body.get("stream") and request.wire != "ollama":
         body, headers = streamed(request.wire, body, error=said.stream_error), dict(STREAM)
     if said.gzip:
-        body = gzip.compress(body if isinstance(body, bytes) else json.dumps(body).encode())
+        body = packed(body if isinstance(body, bytes) else json.dumps(body).encode())
         headers["Content-Encoding"] = "gzip"
     return replace(said.transport, body=body, headers={**headers, **said.transport.headers})
 

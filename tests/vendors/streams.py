@@ -6,6 +6,8 @@ An error ends a stream in its midst, in the words of the wire.
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +25,13 @@ def streamed(wire: str, answer: dict[str, Any], *, error: str | None = None) -> 
     body = "".join(f"{line}data: {json.dumps(event)}\n\n" for line, event in zip(lines, events, strict=True))
     # A comment, as some vendors send to keep the line open.
     return f": hello\n\n{body}{'' if named or error else 'data: [DONE]' + chr(10) * 2}".encode()
+
+
+def packed(body: bytes) -> bytes:
+    """In gzip, as servers do it that let each event go when it is there."""
+    packer = zlib.compressobj(wbits=31)
+    events = [packer.compress(event) + packer.flush(zlib.Z_SYNC_FLUSH) for event in re.split(rb"(?<=\n\n)", body)]
+    return b"".join([*events, packer.flush()])
 
 
 def _error(wire: str, message: str) -> Event:

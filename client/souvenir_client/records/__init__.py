@@ -1,143 +1,157 @@
-"""What the service answers, as frozen records; made by `python -m scripts.build_client`."""
+"""What the service answers, as frozen records; made by `python -m scripts.build_client`.
 
-from souvenir_client.records.agents import (
-    AgentPage,
-    AgentRecord,
-    AgentSearchItem,
-    AgentSearchResponse,
-    AgentStatsResponse,
-    RemovedResponse,
-    UserPage,
-    UserRecord,
-)
-from souvenir_client.records.audit import AuditRecord, AuditResponse, PurgeResponse
-from souvenir_client.records.backup import (
-    BackupRecord,
-    BackupResponse,
-    BackupsResponse,
-    RestoreResponse,
-    SnapshotRecord,
-    SnapshotResponse,
-    SnapshotRestoreResponse,
-    SnapshotsResponse,
-)
-from souvenir_client.records.blocks import BlockHistoryPage, BlockVersionRecord, DeletedBlock
-from souvenir_client.records.common import (
-    CountResponse,
-    Explanation,
-    FoundMessage,
-    JobAccepted,
-    LinkRecord,
-    MemoryBlock,
-    MemoryRecord,
-    MessageRecord,
-    RemovedCounts,
-    SearchHit,
-    Term,
-    TimePeriod,
-    TimeReading,
-)
-from souvenir_client.records.conflicts import (
-    ConflictList,
-    ConflictRecord,
-    FlagRecord,
-    ResolveConflictsResponse,
-    ReviewRecord,
-    SettledRecord,
-)
-from souvenir_client.records.context import ContextResponse, DroppedCounts
-from souvenir_client.records.delete import DeleteBatchResponse, DeleteManyResponse, DeleteResponse
-from souvenir_client.records.duplicates import DeduplicateResponse, DuplicatePairRecord, IsNovelResponse, SimilarMemory
-from souvenir_client.records.extraction import (
-    DiffResponse,
-    ExtractAccepted,
-    ExtractJob,
-    ExtractResult,
-    ExtractStatus,
-    FactPair,
-    StoredTurns,
-    UndoResponse,
-)
-from souvenir_client.records.extraction_profiles import ProfileDeleted, ProfileRecord, RulesRecord
-from souvenir_client.records.figures import (
-    ExtractFigures,
-    MemoryMetrics,
-    MemoryTrend,
-    MetricsResponse,
-    ProcessMemory,
-    RequestMetrics,
-    RouteMetrics,
-    StatsResponse,
-    TotalSample,
-    UsageResponse,
-)
-from souvenir_client.records.health import HealthResponse, ReadyResponse
-from souvenir_client.records.jobs import JobRecord, JobsResponse
-from souvenir_client.records.keys import (
-    KeyRecord,
-    KeysResponse,
-    NewKeyResponse,
-    OwnKeyResponse,
-    RevokeKeyResponse,
-    UpdateKeyResponse,
-)
-from souvenir_client.records.links import AddLinkResponse, LinksResponse, ListedLink, RemoveLinkResponse
-from souvenir_client.records.maintenance import (
-    ClusterRecord,
-    CompactResponse,
-    ConsolidateResponse,
-    MergedRecord,
-    NearMemory,
-    PolicyAction,
-    PolicyCounts,
-    PolicyResponse,
-    PolicySummary,
-    PruneResponse,
-    ReembedResponse,
-    ReloadResponse,
-    SkippedRecord,
-)
-from souvenir_client.records.messages import (
-    ExplainedMessage,
-    ExplainMessagesResponse,
-    MessageBatch,
-    SessionPage,
-    SessionRecord,
-)
-from souvenir_client.records.privacy import EraseResponse, PolicyRecord, RescanResponse
-from souvenir_client.records.read import GetBatchResponse, HistoryResponse, MemoryChange, MemoryPage
-from souvenir_client.records.replace import ArchiveBatchResponse, MergeResponse, SupersedeResponse
-from souvenir_client.records.search import (
-    Candidate,
-    ExplainedHit,
-    ExplainResponse,
-    GraphUse,
-    ScoringWeights,
-    SearchBatchResponse,
-    SearchExplanation,
-    SearchResponse,
-)
-from souvenir_client.records.tiers import (
-    ClearedResponse,
-    ForgetResponse,
-    LongTermHit,
-    PreferencePage,
-    PreferenceRecord,
-    RecallResponse,
-    RecallSearchResponse,
-    RememberResponse,
-    SessionContextResponse,
-    WindowRecord,
-    WindowResponse,
-)
-from souvenir_client.records.transfer import BuildResponse, FileError, ImportResponse, LineError
-from souvenir_client.records.write import (
-    AddBatchResponse,
-    AddMemoryResponse,
-    PatchMemoryResponse,
-    UpsertBatchResponse,
-    UpsertResponse,
-)
+A module is imported when one of its records is first used: making classes is most of what it costs to load the client.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from souvenir_client.records.agents import (
+        AgentPage,
+        AgentRecord,
+        AgentSearchItem,
+        AgentSearchResponse,
+        AgentStatsResponse,
+        RemovedResponse,
+        UserPage,
+        UserRecord,
+    )
+    from souvenir_client.records.audit import AuditRecord, AuditResponse, PurgeResponse
+    from souvenir_client.records.backup import (
+        BackupRecord,
+        BackupResponse,
+        BackupsResponse,
+        RestoreResponse,
+        SnapshotRecord,
+        SnapshotResponse,
+        SnapshotRestoreResponse,
+        SnapshotsResponse,
+    )
+    from souvenir_client.records.blocks import BlockHistoryPage, BlockVersionRecord, DeletedBlock
+    from souvenir_client.records.common import (
+        CountResponse,
+        Explanation,
+        FoundMessage,
+        JobAccepted,
+        LinkRecord,
+        MemoryBlock,
+        MemoryRecord,
+        MessageRecord,
+        RemovedCounts,
+        SearchHit,
+        Term,
+        TimePeriod,
+        TimeReading,
+    )
+    from souvenir_client.records.conflicts import (
+        ConflictList,
+        ConflictRecord,
+        FlagRecord,
+        ResolveConflictsResponse,
+        ReviewRecord,
+        SettledRecord,
+    )
+    from souvenir_client.records.context import ContextResponse, DroppedCounts
+    from souvenir_client.records.delete import DeleteBatchResponse, DeleteManyResponse, DeleteResponse
+    from souvenir_client.records.duplicates import (
+        DeduplicateResponse,
+        DuplicatePairRecord,
+        IsNovelResponse,
+        SimilarMemory,
+    )
+    from souvenir_client.records.extraction import (
+        DiffResponse,
+        ExtractAccepted,
+        ExtractJob,
+        ExtractResult,
+        ExtractStatus,
+        FactPair,
+        StoredTurns,
+        UndoResponse,
+    )
+    from souvenir_client.records.extraction_profiles import ProfileDeleted, ProfileRecord, RulesRecord
+    from souvenir_client.records.figures import (
+        ExtractFigures,
+        MemoryMetrics,
+        MemoryTrend,
+        MetricsResponse,
+        ProcessMemory,
+        RequestMetrics,
+        RouteMetrics,
+        StatsResponse,
+        TotalSample,
+        UsageResponse,
+    )
+    from souvenir_client.records.health import HealthResponse, ReadyResponse
+    from souvenir_client.records.jobs import JobRecord, JobsResponse
+    from souvenir_client.records.keys import (
+        KeyRecord,
+        KeysResponse,
+        NewKeyResponse,
+        OwnKeyResponse,
+        RevokeKeyResponse,
+        UpdateKeyResponse,
+    )
+    from souvenir_client.records.links import AddLinkResponse, LinksResponse, ListedLink, RemoveLinkResponse
+    from souvenir_client.records.maintenance import (
+        ClusterRecord,
+        CompactResponse,
+        ConsolidateResponse,
+        MergedRecord,
+        NearMemory,
+        PolicyAction,
+        PolicyCounts,
+        PolicyResponse,
+        PolicySummary,
+        PruneResponse,
+        ReembedResponse,
+        ReloadResponse,
+        SkippedRecord,
+    )
+    from souvenir_client.records.messages import (
+        ExplainedMessage,
+        ExplainMessagesResponse,
+        MessageBatch,
+        SessionPage,
+        SessionRecord,
+    )
+    from souvenir_client.records.privacy import EraseResponse, PolicyRecord, RescanResponse
+    from souvenir_client.records.read import GetBatchResponse, HistoryResponse, MemoryChange, MemoryPage
+    from souvenir_client.records.replace import ArchiveBatchResponse, MergeResponse, SupersedeResponse
+    from souvenir_client.records.search import (
+        Candidate,
+        ExplainedHit,
+        ExplainResponse,
+        GraphUse,
+        ScoringWeights,
+        SearchBatchResponse,
+        SearchExplanation,
+        SearchResponse,
+    )
+    from souvenir_client.records.tiers import (
+        ClearedResponse,
+        ForgetResponse,
+        LongTermHit,
+        PreferencePage,
+        PreferenceRecord,
+        RecallResponse,
+        RecallSearchResponse,
+        RememberResponse,
+        SessionContextResponse,
+        WindowRecord,
+        WindowResponse,
+    )
+    from souvenir_client.records.transfer import BuildResponse, FileError, ImportResponse, LineError
+    from souvenir_client.records.write import (
+        AddBatchResponse,
+        AddMemoryResponse,
+        PatchMemoryResponse,
+        UpsertBatchResponse,
+        UpsertResponse,
+    )
 
 __all__ = [
     "AddBatchResponse",
@@ -282,3 +296,71 @@ __all__ = [
     "WindowRecord",
     "WindowResponse",
 ]
+
+_RECORDS = {
+    "agents": (
+        "AgentPage AgentRecord AgentSearchItem AgentSearchResponse AgentStatsResponse RemovedResponse "
+        "UserPage UserRecord"
+    ),
+    "audit": ("AuditRecord AuditResponse PurgeResponse"),
+    "backup": (
+        "BackupRecord BackupResponse BackupsResponse RestoreResponse SnapshotRecord SnapshotResponse "
+        "SnapshotRestoreResponse SnapshotsResponse"
+    ),
+    "blocks": ("BlockHistoryPage BlockVersionRecord DeletedBlock"),
+    "common": (
+        "CountResponse Explanation FoundMessage JobAccepted LinkRecord MemoryBlock MemoryRecord MessageRecord "
+        "RemovedCounts SearchHit Term TimePeriod TimeReading"
+    ),
+    "conflicts": ("ConflictList ConflictRecord FlagRecord ResolveConflictsResponse ReviewRecord SettledRecord"),
+    "context": ("ContextResponse DroppedCounts"),
+    "delete": ("DeleteBatchResponse DeleteManyResponse DeleteResponse"),
+    "duplicates": ("DeduplicateResponse DuplicatePairRecord IsNovelResponse SimilarMemory"),
+    "extraction": (
+        "DiffResponse ExtractAccepted ExtractJob ExtractResult ExtractStatus FactPair StoredTurns UndoResponse"
+    ),
+    "extraction_profiles": ("ProfileDeleted ProfileRecord RulesRecord"),
+    "figures": (
+        "ExtractFigures MemoryMetrics MemoryTrend MetricsResponse ProcessMemory RequestMetrics RouteMetrics "
+        "StatsResponse TotalSample UsageResponse"
+    ),
+    "health": ("HealthResponse ReadyResponse"),
+    "jobs": ("JobRecord JobsResponse"),
+    "keys": ("KeyRecord KeysResponse NewKeyResponse OwnKeyResponse RevokeKeyResponse UpdateKeyResponse"),
+    "links": ("AddLinkResponse LinksResponse ListedLink RemoveLinkResponse"),
+    "maintenance": (
+        "ClusterRecord CompactResponse ConsolidateResponse MergedRecord NearMemory PolicyAction PolicyCounts "
+        "PolicyResponse PolicySummary PruneResponse ReembedResponse ReloadResponse SkippedRecord"
+    ),
+    "messages": ("ExplainMessagesResponse ExplainedMessage MessageBatch SessionPage SessionRecord"),
+    "privacy": ("EraseResponse PolicyRecord RescanResponse"),
+    "read": ("GetBatchResponse HistoryResponse MemoryChange MemoryPage"),
+    "replace": ("ArchiveBatchResponse MergeResponse SupersedeResponse"),
+    "search": (
+        "Candidate ExplainResponse ExplainedHit GraphUse ScoringWeights SearchBatchResponse SearchExplanation "
+        "SearchResponse"
+    ),
+    "tiers": (
+        "ClearedResponse ForgetResponse LongTermHit PreferencePage PreferenceRecord RecallResponse "
+        "RecallSearchResponse RememberResponse SessionContextResponse WindowRecord WindowResponse"
+    ),
+    "transfer": ("BuildResponse FileError ImportResponse LineError"),
+    "write": ("AddBatchResponse AddMemoryResponse PatchMemoryResponse UpsertBatchResponse UpsertResponse"),
+}
+"""The records of each module."""
+
+_PLACES = {name: module for module, names in _RECORDS.items() for name in names.split()}
+
+
+if not TYPE_CHECKING:  # a checker that saw it would let every name pass
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,69 @@
+"""How long a hook may take as a whole.
+
+Counted from the start of its process where the system says when that was (Linux), so that the start of the interpreter
+is in it. Every wait of a hook is bounded by what is left; what cannot be bounded by itself (a name server, a service
+that sends a byte a second) is ended by `enforce`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+OWN_WORK_S = 0.15
+"""Kept back from every wait, to write down what came of it and to leave."""
+
+_STARTED_FIELD = 19
+"""Of what stands behind the name in /proc/self/stat: clock ticks between the boot and the start (proc(5), field 22)."""
+
+
+class Budget:
+    """Seconds, of which less is left with every look.
+
+    :param spent_s: How much of it is gone already.
+    """
+
+    def __init__(self, total_s: float, *, spent_s: float = 0.0) -> None:
+        self.total_s = total_s
+        self._end_s = time.monotonic() + total_s - spent_s
+
+    @property
+    def left_s(self) -> float:
+        """Until the hook has to be gone; 0 if it should be already."""
+        return max(0.0, self._end_s - time.monotonic())
+
+    @property
+    def wait_s(self) -> float:
+        """The longest that may be waited for something."""
+        return max(0.0, self.left_s - OWN_WORK_S)
+
+
+def process_age_s() -> float:
+    """Seconds since this process was started; 0 where the system does not say."""
+    try:
+        fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        started_s = int(fields[_STARTED_FIELD]) / os.sysconf("SC_CLK_TCK")
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started_s)
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0
+
+
+def enforce(budget: Budget, last_words: Callable[[], None]) -> threading.Timer:
+    """End the process when the budget is spent, with success and whatever it is doing; cancel what this answers before.
+
+    The files of a hook are replaced in one step each, so none is left half written.
+    """
+
+    def leave() -> None:
+        try:
+            last_words()
+        finally:
+            os._exit(0)
+
+    timer = threading.Timer(budget.left_s, leave)
+    timer.daemon = True
+    timer.start()
+    return timer

@@ -1,0 +1,212 @@
+"""What was said goes to the service: the hooks `stop` and `pre-compact`.
+
+Two cursors say how far the transcript of a session is stored as messages, and how far it was handed to extraction. A
+window is written down before it is sent and passed over after the service took it; what came in between, such as an
+answer that was lost, is sent again as it was, under the same Idempotency-Key. Where there is no cursor, or not for this
+file, the service is asked which turn it has last: the uuids of turns are in the metadata of messages.
+
+Invariants: nothing is stored twice; only one hook of a session sends at a time; what is not sent for want of time comes
+with the next hook. What the service refuses for good is passed over and reported, so that it holds up nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from souvenir_client.calls import NOT_SENT
+from souvenir_client.errors import ApiError, Conflict, Forbidden, InvalidRequest, NotFound, Overloaded
+from souvenir_client.hooks.budget import Budget
+from souvenir_client.hooks.events import Event, Hook
+from souvenir_client.hooks.project import Place
+from souvenir_client.hooks.service import Service
+from souvenir_client.hooks.state import locked, read_state, session_file, write_state
+from souvenir_client.hooks.transcripts import WINDOW_CHARS, Cursor, Transcript, Window
+from souvenir_client.hooks.turns import Turn
+
+LEAST_ROUND_S = 0.3
+"""Nothing further is sent with less time than this."""
+
+SETTLING_S = 1.0
+SETTLING_POLL_S = 0.05
+"""Claude Code runs the hook at times before it has written the last answer down; it is waited for, not for long."""
+
+EXTRACT_CHARS = 40_000
+EXTRACT_TURN_CHARS = 20_000
+"""Of a request and of a turn in it, so that it stays below the 120,000 of the service, also as JSON."""
+
+MAX_EXTRACTIONS: Mapping[Hook, int] = {Hook.STOP: 1, Hook.PRE_COMPACT: 4}
+"""Requests of a hook: each one is work for a language model. What is left comes with the next hook."""
+
+CONTEXTS: Mapping[Hook, str] = {Hook.STOP: "stop", Hook.PRE_COMPACT: "pre_compact"}
+
+NOT_IMPLEMENTED = 501
+"""No model is set that could learn."""
+
+Report = Callable[[str], None]
+
+
+def capture(
+    hook: Hook, event: Event, place: Place, service: Service, folder: Path, budget: Budget, report: Report
+) -> None:
+    """Send what the transcript has and the service has not.
+
+    :param folder: Of the state.
+    :raises SouvenirError: If the service cannot be reached, or refuses.
+    :raises OSError: If the transcript cannot be read, or the state not be written.
+    """
+    path = session_file(folder, event.session_id, "sent")
+    with locked(path, wait=False) as mine:
+        if not mine:
+            return
+        with Transcript(Path(event.transcript_path), event.session_id) as transcript:
+            if hook is Hook.STOP:
+                _let_settle(transcript, event.last_answer, budget)
+            _Sending(hook, event, place, service, transcript, path, budget, report).run()
+
+
+class _Sending:
+    """One hook's work on one transcript, under the lock of its session."""
+
+    def __init__(
+        self,
+        hook: Hook,
+        event: Event,
+        place: Place,
+        service: Service,
+        transcript: Transcript,
+        path: Path,
+        budget: Budget,
+        report: Report,
+    ) -> None:
+        self._hook, self._event, self._place = hook, event, place
+        self._service, self._transcript, self._path = service, transcript, path
+        self._budget, self._report = budget, report
+        self._stored, self._learned = self._cursors()
+
+    def run(self) -> None:
+        while self._may_go_on():
+            window = self._window(self._stored)
+            if window.is_end:
+                break
+            self._store(window)
+        # A stop after a stop hook sent Claude back to work is one of perhaps many; what was said is learned from later.
+        if not self._event.stop_hook_active:
+            self._learn_from_the_rest()
+
+    def _learn_from_the_rest(self) -> None:
+        asked = 0
+        while asked < MAX_EXTRACTIONS[self._hook] and self._may_go_on() and self._learned.offset < self._stored.offset:
+            window = self._window(self._learned, up_to=self._stored.offset)
+            if window.is_end:
+                break
+            said = [turn for turn in window.turns if not turn.tool_calls]
+            asked += bool(said)
+            if not self._learn(window, said):
+                break
+
+    def _store(self, window: Window) -> None:
+        if window.turns:
+            self._write(stored=_tried(self._stored, window))
+            messages = [_message(turn) for turn in window.turns]
+            try:
+                self._service.messages.add_batch(
+                    agent_name=self._place.agent,
+                    session_id=self._place.session_id,
+                    messages=messages,
+                    idempotency_key=self._key("messages", window, messages),
+                )
+            except (InvalidRequest, Conflict) as error:
+                self._report(f"{len(messages)} turns are passed over, the service refuses them: {error}")
+        self._write(stored=window.after)
+
+    def _learn(self, window: Window, said: Sequence[Turn]) -> bool:
+        """:returns: Whether the service took it, or never will."""
+        if said:
+            self._write(learned=_tried(self._learned, window))
+            text = _transcript_of(said)
+            try:
+                self._service.extraction.start(
+                    messages=text,
+                    source=self._place.source,
+                    context=CONTEXTS[self._hook],
+                    session=self._place.session_id,
+                    idempotency_key=self._key(CONTEXTS[self._hook], window, text),
+                    document_at=said[0].said_at or NOT_SENT,
+                )
+            except Overloaded:
+                return False
+            except ApiError as error:
+                if error.status != NOT_IMPLEMENTED and not isinstance(error, InvalidRequest | Conflict | Forbidden):
+                    raise
+                if error.status != NOT_IMPLEMENTED:
+                    self._report(f"nothing is learned of {len(said)} turns, the service refuses them: {error}")
+        self._write(learned=window.after)
+        return True
+
+    def _window(self, cursor: Cursor, up_to: int | None = None) -> Window:
+        """What follows; one that was tried is read again as it was, however little time there is."""
+        max_chars = WINDOW_CHARS if up_to is None else EXTRACT_CHARS
+        if cursor.until is not None:
+            return self._transcript.window(cursor, until=cursor.until, max_chars=max_chars)
+        return self._transcript.window(cursor, until=up_to, max_chars=max_chars, may_go_on=self._may_go_on)
+
+    def _may_go_on(self) -> bool:
+        return self._budget.wait_s >= LEAST_ROUND_S
+
+    def _cursors(self) -> tuple[Cursor, Cursor]:
+        state = read_state(self._path)
+        stored, learned = Cursor.of(state.get("stored")), Cursor.of(state.get("learned"))
+        if stored is None or not self._transcript.holds(stored):
+            stored = self._transcript.behind((stored.uuid if stored else "") or self._last_uuid_of_the_service())
+        if learned is None or not self._transcript.holds(learned):
+            learned = self._transcript.behind(learned.uuid) if learned and learned.uuid else stored
+        return stored, learned
+
+    def _last_uuid_of_the_service(self) -> str:
+        with suppress(NotFound):
+            for message in self._service.messages.list(self._place.agent, session_id=self._place.session_id, limit=1):
+                uuid = (message.metadata or {}).get("uuid")
+                return uuid if isinstance(uuid, str) else ""
+        return ""
+
+    def _write(self, *, stored: Cursor | None = None, learned: Cursor | None = None) -> None:
+        self._stored, self._learned = stored or self._stored, learned or self._learned
+        write_state(self._path, {"stored": asdict(self._stored), "learned": asdict(self._learned)})
+
+    def _key(self, kind: str, window: Window, body: Any) -> str:
+        whole = [kind, self._place.agent, self._place.session_id, window.start, window.after.offset, body]
+        return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
+
+
+def _tried(cursor: Cursor, window: Window) -> Cursor:
+    return Cursor(cursor.offset, cursor.tail, cursor.uuid, window.after.offset)
+
+
+def _message(turn: Turn) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"client": "claude-code", "uuid": turn.uuid}
+    if turn.tool_calls:
+        metadata["tool_calls"] = list(turn.tool_calls)
+    message = {"role": turn.role, "content": turn.text, "metadata": metadata}
+    return {**message, "created_at": turn.said_at} if turn.said_at else message
+
+
+def _transcript_of(said: Sequence[Turn]) -> str:
+    turns = [{"role": turn.role, "content": turn.text[:EXTRACT_TURN_CHARS]} for turn in said]
+    return json.dumps(turns, ensure_ascii=False)
+
+
+def _let_settle(transcript: Transcript, last_answer: str, budget: Budget) -> None:
+    """Wait until the transcript ends with the last answer."""
+    wanted = " ".join(last_answer.split())
+    end = time.monotonic() + min(SETTLING_S, budget.wait_s / 4)
+    while wanted and wanted not in (found := " ".join(transcript.last("assistant").split())):
+        if (found and found in wanted) or time.monotonic() >= end:
+            return
+        time.sleep(SETTLING_POLL_S)

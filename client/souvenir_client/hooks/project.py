@@ -1,0 +1,70 @@
+"""Which agent remembers for a folder: one a project, the same in each of its folders and worktrees."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from souvenir_client.hooks.events import Event
+
+MAX_NAME_CHARS = 200
+"""Of an agent or a session, by the service."""
+
+AGENT_PREFIX = "claude-code-"
+SOURCE_PREFIX = "claude-code/"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the turns of a session belong.
+
+    :param source: Where what is learned in the project is stored.
+    """
+
+    project: str
+    agent: str
+    session_id: str
+    source: str
+
+    @classmethod
+    def of(cls, event: Event, environment: Mapping[str, str]) -> Self:
+        project = project_of(event.cwd, environment)
+        agent = environment.get("SOUVENIR_AGENT", "").strip() or plain_name(AGENT_PREFIX + project)
+        return cls(project, agent, plain_name(event.session_id), SOURCE_PREFIX + plain_name(project))
+
+
+def project_of(cwd: str, environment: Mapping[str, str]) -> str:
+    """The name of the project's folder.
+
+    Claude Code may change its folder while it works, and says in CLAUDE_PROJECT_DIR where it was started. The project
+    is the git repository around that; of a worktree it is the repository that it belongs to.
+    """
+    start = Path(environment.get("CLAUDE_PROJECT_DIR") or cwd or ".").absolute()
+    for folder in (start, *start.parents):
+        git = folder / ".git"
+        if git.is_dir():
+            return folder.name or "root"
+        if git.is_file():
+            return (_home_of_worktree(git) or folder).name or "root"
+    return start.name or "root"
+
+
+def plain_name(text: str) -> str:
+    """The text as the service takes names: printable, without `/`, and not too long."""
+    composed = unicodedata.normalize("NFC", text)
+    return "".join("-" if sign == "/" or not sign.isprintable() else sign for sign in composed)[:MAX_NAME_CHARS]
+
+
+def _home_of_worktree(git: Path) -> Path | None:
+    """Of a `.git` file that leads to `<repository>/.git/worktrees/<name>`: the repository; None for submodules."""
+    try:
+        leads_to = git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    folder = (git.parent / leads_to).absolute()
+    if folder.parent.name == "worktrees" and folder.parent.parent.name == ".git":
+        return folder.parent.parent.parent
+    return None

@@ -1,0 +1,59 @@
+"""The groups of the SDK that hooks call, and no others, since each costs time to load.
+
+Invariants: no call waits longer than what is left of the hook's budget, and none is repeated within a hook.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from souvenir_client.calls import Address
+from souvenir_client.hooks.budget import Budget
+from souvenir_client.sync.api.context import Context
+from souvenir_client.sync.api.extraction import Extraction
+from souvenir_client.sync.api.messages import Messages
+from souvenir_client.sync.transport import Transport
+
+LEAST_TIMEOUT_S = 0.01
+
+
+class Service:
+    """The groups for an agent.
+
+    :param url: None for what the environment names, or the default.
+    :raises ValueError: If the address is none.
+    """
+
+    def __init__(self, url: str | None, api_key: str | None, agent: str, budget: Budget) -> None:
+        self._address = Address.of(url, api_key, None, max(LEAST_TIMEOUT_S, budget.wait_s), max_retries=0)
+        self._agent, self._budget = agent, budget
+        # Reading the certificates takes longer than the call, so it is left where no TLS is spoken.
+        self._http = httpx.Client(verify=self._address.url.startswith("https:"))
+
+    @property
+    def context(self) -> Context:
+        return Context(self._transport())
+
+    @property
+    def messages(self) -> Messages:
+        return Messages(self._transport())
+
+    @property
+    def extraction(self) -> Extraction:
+        return Extraction(self._transport(self._agent))
+
+    def _transport(self, namespace: str | None = None) -> Transport:
+        left_s = max(LEAST_TIMEOUT_S, self._budget.wait_s)
+        return Transport(self._http, replace(self._address, namespace=namespace, timeout_s=left_s))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()

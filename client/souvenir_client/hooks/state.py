@@ -1,0 +1,88 @@
+"""What hooks remember from one to the next: small files of JSON in the user's state folder.
+
+Invariants: a file is replaced in one step, so whoever reads it sees one state or the other; a file that cannot be read
+is an empty state; only the user can read them. Hooks run at once: what reads and then writes holds the file's lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+KEPT_S = 30 * 24 * 3600.0
+"""How long what is known of a session is kept after its last hook."""
+
+
+def state_dir(environment: Mapping[str, str]) -> Path:
+    """Where the state lies by the XDG specification, which says to ignore paths that are not absolute."""
+    named = environment.get("XDG_STATE_HOME", "")
+    base = Path(named) if Path(named).is_absolute() else Path.home() / ".local" / "state"
+    return base / "souvenir"
+
+
+def session_file(folder: Path, session_id: str, suffix: str) -> Path:
+    """The file of a session; its name says nothing and is safe, whatever the id."""
+    digest = hashlib.sha256(session_id.encode(errors="surrogatepass")).hexdigest()[:32]
+    return folder / "sessions" / f"{digest}.{suffix}.json"
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """What was written last; nothing if there is none, or none that can be read."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def write_state(path: Path, value: Mapping[str, Any]) -> None:
+    """Replace the file in one step, for good when this returns.
+
+    :raises OSError: If the folder cannot be written to.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    written = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
+    try:
+        with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(json.dumps(value).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(written, path)
+    finally:
+        with suppress(FileNotFoundError):
+            written.unlink()
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock of a file; without `wait` it answers False if another process has it.
+
+    The lock is a file of its own beside it, since the file itself is replaced. It ends with the process.
+
+    :raises OSError: If the folder cannot be written to.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with os.fdopen(os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600), "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+            return
+        os.utime(file.fileno())
+        yield True
+
+
+def forget_old_sessions(folder: Path, now_s: float) -> None:
+    """Remove the files of sessions that had no hook for `KEPT_S`."""
+    with suppress(FileNotFoundError), os.scandir(folder / "sessions") as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                if now_s - entry.stat().st_mtime > KEPT_S:
+                    Path(entry.path).unlink()

@@ -1,0 +1,103 @@
+"""A transcript is read on from where it was left, whatever became of its file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from souvenir_client.hooks.transcripts import MAX_LINE_BYTES, WINDOW_TURNS, Cursor, Transcript
+
+SESSION = "session"
+
+
+def line(number: int, text: str = "", uuid: str = "") -> bytes:
+    content = text or f"turn {number}"
+    entry = {"type": "user", "uuid": uuid or f"uuid-{number:04}", "message": {"role": "user", "content": content}}
+    return json.dumps(entry).encode() + b"\n"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / f"{SESSION}.jsonl"
+
+
+def read(path, cursor=Cursor()):  # noqa: B008 - a frozen value
+    """All that follows the cursor, and the cursor behind it."""
+    texts = []
+    with Transcript(path, SESSION) as transcript:
+        while not (window := transcript.window(cursor)).is_end:
+            texts += [turn.text for turn in window.turns]
+            cursor = window.after
+    return texts, cursor
+
+
+def test_what_was_read_is_not_read_again(path):
+    path.write_bytes(line(1) + line(2))
+    texts, cursor = read(path)
+    assert texts == ["turn 1", "turn 2"]
+    with path.open("ab") as file:
+        file.write(line(3))
+    assert read(path, cursor)[0] == ["turn 3"]
+
+
+def test_a_line_that_is_still_being_written_is_read_when_it_is_whole(path):
+    path.write_bytes(line(1) + line(2)[:20])
+    texts, cursor = read(path)
+    assert texts == ["turn 1"]
+    path.write_bytes(line(1) + line(2))
+    assert read(path, cursor)[0] == ["turn 2"]
+
+
+def test_a_window_ends_after_its_turns_and_the_next_goes_on_there(path):
+    path.write_bytes(b"".join(line(number) for number in range(2 * WINDOW_TURNS + 1)))
+    with Transcript(path, SESSION) as transcript:
+        first = transcript.window(Cursor())
+        again = transcript.window(Cursor(), until=first.after.offset)
+    assert len(first.turns) == WINDOW_TURNS
+    assert again == first
+    assert read(path)[0] == [f"turn {number}" for number in range(2 * WINDOW_TURNS + 1)]
+
+
+def test_a_line_that_stands_twice_is_one_turn(path):
+    path.write_bytes(line(1) + line(1) + line(2))
+    assert read(path)[0] == ["turn 1", "turn 2"]
+
+
+def test_a_line_with_a_picture_too_large_to_read_is_passed_over(path):
+    path.write_bytes(line(1) + line(2, "x" * (MAX_LINE_BYTES + 1)) + line(3))
+    assert read(path)[0] == ["turn 1", "turn 3"]
+
+
+@pytest.mark.parametrize(
+    "rewritten",
+    [line(1) + line(2, "was replaced", "uuid-0009"), line(1), b"", line(0) + line(1) + line(2)],
+    ids=["a line taken back", "cut", "emptied", "copied with more before"],
+)
+def test_a_file_that_was_written_anew_is_noticed(path, rewritten):
+    path.write_bytes(line(1) + line(2))
+    _, cursor = read(path)
+    path.write_bytes(rewritten)
+    with Transcript(path, SESSION) as transcript:
+        assert not transcript.holds(cursor)
+
+
+def test_the_place_in_a_file_that_was_written_anew_is_found_by_the_last_turn(path):
+    path.write_bytes(line(0) + line(1) + line(2) + line(3))
+    with Transcript(path, SESSION) as transcript:
+        after = transcript.window(transcript.behind("uuid-0002"))
+        unknown = transcript.window(transcript.behind("uuid-0099"))
+    assert [turn.text for turn in after.turns] == ["turn 3"]
+    assert len(unknown.turns) == 4
+
+
+def test_the_last_text_of_a_role_is_looked_for_at_the_end(path):
+    answer = {"type": "assistant", "message": {"content": [{"type": "text", "text": "Done."}]}}
+    path.write_bytes(b"".join(line(number) for number in range(10_000)) + json.dumps(answer).encode() + b"\n")
+    with Transcript(path, SESSION) as transcript:
+        assert (transcript.last("user"), transcript.last("assistant")) == ("turn 9999", "Done.")
+
+
+@pytest.mark.parametrize("damaged", [None, {}, {"offset": "1", "tail": "", "uuid": ""}, {"offset": 1}, [1], "x"])
+def test_a_cursor_that_is_damaged_is_none(damaged):
+    assert Cursor.of(damaged) is None
