@@ -1,6 +1,7 @@
 """The client of Souvenir, a memory service for agents.
 
 Souvenir, AsyncSouvenir     the whole HTTP API
+learning, session           memory around the calls of OpenAI's and Anthropic's SDKs
 errors                      what can go wrong
 records                     what is answered
 
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
     from souvenir_client.aio.client import AsyncSouvenir
     from souvenir_client.calls import NOT_SENT, Listing, NotSent
     from souvenir_client.errors import SouvenirError
+    from souvenir_client.interception.blocks import session
+    from souvenir_client.interception.learning import learning
     from souvenir_client.sync.client import Souvenir
 
     __version__: str
 
-__all__ = ["NOT_SENT", "AsyncSouvenir", "Listing", "NotSent", "Souvenir", "SouvenirError"]
+__all__ = ["NOT_SENT", "AsyncSouvenir", "Listing", "NotSent", "Souvenir", "SouvenirError", "learning", "session"]
 
 _PLACES = {
     "AsyncSouvenir": "aio.client",
@@ -30,6 +33,8 @@ _PLACES = {
     "NotSent": "calls",
     "Souvenir": "sync.client",
     "SouvenirError": "errors",
+    "learning": "interception.learning",
+    "session": "interception.blocks",
 }
 
 

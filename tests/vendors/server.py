@@ -52,6 +52,7 @@ Asked = TypeVar("Asked", bound=Request)
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Clients may leave when they like; what else goes wrong is a fault of the test."""

@@ -1,0 +1,163 @@
+"""Which block of `learning()` the running code stands in, and in which session: kept in a context variable.
+
+Tasks take the variable along when they are made, threads do not. So two tasks in two blocks never see each other's
+agent. A task that outlives its block still carries it, and the block knows that it has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from uuid import uuid4
+
+from souvenir_client.calls import Address
+from souvenir_client.interception.storing import Place
+from souvenir_client.interception.transcripts import Transcripts
+
+MAX_NAME_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a caller of `learning()` asked for; it has the parameters' meaning."""
+
+    agent: str
+    address: Address
+    capture_only: bool
+    session_id: str | None
+    user: str | None
+    timeout_s: float
+    max_tokens: int | None
+    extract: bool
+    flush_timeout_s: float
+
+    @property
+    def memory(self) -> tuple[str, str, str | None]:
+        """Which agent it is, of all services."""
+        return self.agent, self.address.url, self.address.api_key
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """:param session_id: None outside of all blocks and sessions.
+
+    :param of_all_agents: Whether the session was chosen by `session()`, which names no agent.
+    """
+
+    block: Block | None = None
+    session_id: str | None = None
+    of_all_agents: bool = False
+
+
+class Block:
+    """One entry of `learning()`.
+
+    :param outer: Where it was entered from.
+    :param transcripts: Where its turns are kept to be learned from; those of a block around it, where that has some.
+    """
+
+    def __init__(self, settings: Settings, owner: object, outer: Standing) -> None:
+        around = _around(settings, outer)
+        self.settings = settings
+        self.owner = owner
+        self.outer = outer
+        self.open = True
+        self.session_id = settings.session_id or _session_within(outer, around) or str(uuid4())
+        self.user: str | None = settings.user or (around.block.user if around and around.block else None)
+        self.transcripts: Transcripts | None = around.block.transcripts if around and around.block else None
+        self.owns_transcripts = self.transcripts is None and settings.extract
+        if self.owns_transcripts:
+            self.transcripts = Transcripts()
+
+    @property
+    def agent(self) -> str:
+        return self.settings.agent
+
+
+_standing: ContextVar[Standing] = ContextVar("souvenir_standing", default=Standing())  # noqa: B039 - it is frozen
+
+
+def enter(settings: Settings, owner: object) -> Block:
+    outer = _standing.get()
+    block = Block(settings, owner, outer)
+    chosen = settings.session_id is None and outer.of_all_agents
+    _standing.set(Standing(block, block.session_id, chosen))
+    return block
+
+
+def leave(block: Block) -> None:
+    """End a block; code that stands in it stands in the next one around it that is open."""
+    block.open = False
+    standing = _standing.get()
+    if standing.block is block:
+        while standing.block is not None and not standing.block.open:
+            standing = standing.block.outer
+        _standing.set(standing)
+
+
+def entered_by(owner: object) -> Block | None:
+    """The innermost open block around the running code that this owner entered."""
+    return next((block for block in _outwards(_standing.get()) if block.owner is owner), None)
+
+
+def here() -> tuple[Block, Place] | None:
+    """The block around the running code, and where its turns belong; None outside, and when it has ended."""
+    standing = _standing.get()
+    block = standing.block
+    if block is None or not block.open:
+        return None
+    return block, Place(block.agent, standing.session_id or block.session_id, block.user)
+
+
+@contextmanager
+def session(session_id: str) -> Iterator[None]:
+    """Put the model calls of a `with` block into a session, whichever agent makes them.
+
+        with learning("support"):
+            with session("chat-42"):
+                ...
+
+    It works around `learning()` too, unless that names a session of its own. It holds for the running task and those
+    that it makes, not for threads.
+
+    :param session_id: 1 to 200 printable characters without `/`.
+    :raises ValueError: If it is no such name.
+    """
+    checked_name(session_id, "session_id")
+    before = _standing.get()
+    _standing.set(Standing(before.block, session_id, of_all_agents=True))
+    try:
+        yield
+    finally:
+        _standing.set(before)
+
+
+def checked_name(name: str, what: str) -> None:
+    """:raises ValueError: If the service takes no such name."""
+    if not name or len(name) > MAX_NAME_CHARS or not name.isprintable() or "/" in name or name in (".", ".."):
+        raise ValueError(f"{what} takes 1 to {MAX_NAME_CHARS} printable characters without /, and not {name!r}")
+
+
+def _outwards(standing: Standing) -> Iterator[Block]:
+    while standing.block is not None:
+        if standing.block.open:
+            yield standing.block
+        standing = standing.block.outer
+
+
+def _around(settings: Settings, standing: Standing) -> Standing | None:
+    """The innermost open block of the same agent, as its code stands."""
+    while standing.block is not None:
+        block = standing.block
+        if block.open and block.settings.memory == settings.memory:
+            return standing
+        standing = block.outer
+    return None
+
+
+def _session_within(outer: Standing, around: Standing | None) -> str | None:
+    if outer.of_all_agents:
+        return outer.session_id
+    return None if around is None else around.session_id

@@ -1,0 +1,239 @@
+"""What is captured on its way to the service: one bounded queue and one thread of each connection.
+
+Turns of one place (agent, session, user) are stored in the order in which they were said, several in a request. What
+the service refuses, and what finds the queue full, is dropped and counted.
+
+The thread begins with the first turn and ends when there has been nothing to do for a while. It reads streamed answers,
+too, so that nobody who calls a model waits for that. Nothing here raises into the caller's code. Safe in threads.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
+from threading import Condition, Thread
+from weakref import WeakKeyDictionary
+
+from souvenir_client.interception.messages import message_of
+from souvenir_client.interception.storing import MAX_BATCH_TURNS, Place, Storage
+from souvenir_client.interception.transcripts import Transcripts
+from souvenir_client.interception.wires.turns import Turn
+
+MAX_WAITING_TURNS = 1_000
+IDLE_S = 5.0
+
+_log = logging.getLogger("souvenir_client")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Said:
+    """Turns that were said at once.
+
+    :param read: Says them; called once, in the queue's thread.
+    :param turns: How many they are, as far as that is known before.
+    :param owner: Whose flush waits for them.
+    """
+
+    place: Place
+    read: Callable[[], Sequence[Turn]]
+    turns: int
+    owner: object
+    transcripts: Transcripts | None
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+@dataclass(slots=True)
+class _Account:
+    waiting: int = 0
+    dropped: int = 0
+    settled: Future[None] | None = None
+
+    def settle(self) -> None:
+        if not self.waiting and self.settled is not None:
+            self.settled.set_result(None)
+            self.settled = None
+
+
+class Capture:
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._changed = Condition()
+        # What finalisers hand on, and None to wake the thread.
+        self._arrived: SimpleQueue[Said | None] = SimpleQueue()
+        self._expected = 0
+        self._queue: deque[Said] = deque()
+        self._sending: list[Said] = []
+        self._waiting = 0
+        self._thread: Thread | None = None
+        self._closed = False
+        self._accounts: WeakKeyDictionary[object, _Account] = WeakKeyDictionary()
+
+    def put(self, said: Said) -> None:
+        """Queue it, and return at once."""
+        with self._changed:
+            # Which was said before.
+            self._take_all()
+            self._take(said)
+        self._arrived.put(None)
+
+    def expect(self, answers: int) -> None:
+        """So many answers begin, or do not come (below 0): there is a thread as long as some are expected."""
+        with self._changed:
+            self._expected += answers
+            self._begin()
+
+    def hand_on(self, said: Said) -> None:
+        """Queue an answer that was expected. Takes no lock, so that a finaliser may do it."""
+        self._arrived.put(said)
+
+    def settled(self, owner: object) -> Future[None]:
+        """Is done when nothing of the owner waits any more."""
+        with self._changed:
+            self._take_all()
+            account = self._account(owner)
+            if account.settled is None:
+                account.settled = Future()
+                # So that who stops waiting for it does not cancel it for others.
+                account.settled.set_running_or_notify_cancel()
+            settled = account.settled
+            account.settle()
+        # What was taken here needs no other word.
+        self._arrived.put(None)
+        return settled
+
+    def outcome(self, owner: object) -> tuple[int, int]:
+        """How many turns of the owner wait, and how many were dropped since this was asked last."""
+        with self._changed:
+            self._take_all()
+            account = self._account(owner)
+            dropped, account.dropped = account.dropped, 0
+            return account.waiting, dropped
+
+    def close(self, timeout_s: float) -> Mapping[str, int]:
+        """Wait so long for what is on its way, and end.
+
+        :returns: How many turns of which agent were not stored.
+        """
+        with self._changed:
+            self._take_all()
+            self._arrived.put(None)
+            self._changed.wait_for(lambda: not self._waiting, timeout_s)
+            self._closed = True
+            self._storage.close()
+            left: Counter[str] = Counter()
+            for said in (*self._sending, *self._queue):
+                left[said.place.agent] += said.turns
+            return left
+
+    def _account(self, owner: object) -> _Account:
+        return self._accounts.setdefault(owner, _Account())
+
+    def _take(self, said: Said) -> None:
+        account = self._account(said.owner)
+        if self._closed or self._waiting + said.turns > MAX_WAITING_TURNS:
+            account.dropped += said.turns
+            return
+        self._queue.append(said)
+        self._waiting += said.turns
+        account.waiting += said.turns
+        self._begin()
+
+    def _take_all(self) -> None:
+        """Take what was handed on."""
+        with suppress(Empty):
+            while True:
+                said = self._arrived.get_nowait()
+                if said is not None:
+                    self._expected -= 1
+                    self._take(said)
+
+    def _begin(self) -> None:
+        if self._thread is None and not self._closed:
+            thread = Thread(target=self._run, name="souvenir capture", daemon=True)
+            thread.start()
+            self._thread = thread
+
+    def _run(self) -> None:
+        while self._wait():
+            while batch := self._next():
+                dropped = sum(said.turns for said in batch)
+                try:
+                    dropped = self._send(batch[0].place, batch)
+                except Exception:  # noqa: BLE001 - the thread's boundary: what comes after this is still stored
+                    _log.warning("Turns of agent %s could not be captured", batch[0].place.agent, exc_info=True)
+                self._end(batch, dropped)
+
+    def _wait(self) -> bool:
+        """Wait for something to do; False when the thread has to end."""
+        with suppress(Empty):
+            said = self._arrived.get(timeout=IDLE_S)
+            with self._changed:
+                if said is not None:
+                    self._expected -= 1
+                    self._take(said)
+                self._take_all()
+                return not self._closed
+        with self._changed:
+            self._take_all()
+            goes_on = bool(self._queue or self._expected) and not self._closed
+            if not goes_on:
+                self._thread = None
+            return goes_on
+
+    def _next(self) -> list[Said]:
+        """The next turns of one place."""
+        with self._changed:
+            self._take_all()
+            if not self._queue or self._closed:
+                return []
+            place, turns = self._queue[0].place, 0
+            rest: deque[Said] = deque()
+            for said in self._queue:
+                if said.place == place and (not turns or turns + said.turns <= MAX_BATCH_TURNS):
+                    self._sending.append(said)
+                    turns += said.turns
+                else:
+                    # What comes later from the same place must not overtake this.
+                    turns = MAX_BATCH_TURNS if said.place == place else turns
+                    rest.append(said)
+            self._queue = rest
+            return list(self._sending)
+
+    def _end(self, batch: Sequence[Said], dropped: int) -> None:
+        with self._changed:
+            if self._closed:
+                return
+            self._sending.clear()
+            for said in batch:
+                account = self._account(said.owner)
+                account.waiting -= said.turns
+                account.dropped += min(dropped, said.turns)
+                dropped -= min(dropped, said.turns)
+                self._waiting -= said.turns
+                account.settle()
+            self._changed.notify_all()
+
+    def _send(self, place: Place, batch: Iterable[Said]) -> int:
+        """:returns: How many turns were dropped."""
+        messages = []
+        for said in batch:
+            for turn in _read(said):
+                if said.transcripts is not None:
+                    said.transcripts.add(place.session_id, place.user, turn)
+                if (message := message_of(turn, said.at, place.user)) is not None:
+                    messages.append(message)
+        return self._storage.store(place, messages)
+
+
+def _read(said: Said) -> Sequence[Turn]:
+    try:
+        return said.read()
+    except Exception:  # noqa: BLE001 - the thread's boundary: what else was said is still stored
+        _log.warning("An answer to agent %s could not be captured", said.place.agent, exc_info=True)
+        return ()

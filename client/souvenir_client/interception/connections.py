@@ -1,0 +1,139 @@
+"""What one process shares of one service: its client, its queue, its outages. Made once, so that entering is cheap.
+
+One connection for each address and key. A process that was forked has connections of its own; what was queued before
+the fork is sent by its parent. When the process ends, what waits is given a few seconds, and what was not stored is
+told in one warning.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import time
+from collections.abc import Mapping
+from threading import Lock
+
+from souvenir_client.calls import NOT_SENT, Address
+from souvenir_client.interception.capture import Capture
+from souvenir_client.interception.contexts import Contexts
+from souvenir_client.interception.outages import Outage
+from souvenir_client.interception.prefixes import KnownPrefixes
+from souvenir_client.interception.storing import Messages, Place, Storage
+from souvenir_client.records import ContextResponse
+from souvenir_client.sync.client import Souvenir
+
+ASKING_TIMEOUT_S = 5.0
+STORING_TIMEOUT_S = 30.0
+"""What is stored is embedded first, and nobody waits for it."""
+LAST_FLUSH_S = 2.0
+"""That the end of the process waits for what is still on its way, of all connections together."""
+DEADLINE_SHARE = 0.9
+"""Of the time that a caller waits, that the service has for a context: the rest is the way there and back."""
+
+_log = logging.getLogger("souvenir_client")
+
+
+class Connection:
+    def __init__(self, url: str, api_key: str | None) -> None:
+        self.client = Souvenir(url, api_key=api_key, timeout_s=ASKING_TIMEOUT_S, max_retries=0)
+        self.outage = Outage(url)
+        self.contexts = Contexts(self.outage)
+        self.capture = Capture(Storage(self._send, self.outage))
+        self.prefixes = KnownPrefixes()
+        self._url = url
+        self._api_key = api_key
+        self._storing: Souvenir | None = None
+        self._warned: set[str] = set()
+
+    def reach(self, agent: str) -> None:
+        """Make sure of the service and of the agent.
+
+        :raises SouvenirError: If nobody answers, or the service says no.
+        """
+        self.client.health.check()
+        self.client.agents.create(name=agent)
+
+    def context(self, place: Place, query: str, max_tokens: int | None, timeout_s: float) -> ContextResponse:
+        """:raises SouvenirError: If there is none."""
+        return self.client.context.build(
+            place.agent,
+            query=query,
+            session_id=place.session_id,
+            user=place.user,
+            max_tokens=NOT_SENT if max_tokens is None else max_tokens,
+            deadline_ms=max(1, int(timeout_s * 1000 * DEADLINE_SHARE)),
+        )
+
+    def learn(self, agent: str, session_id: str, user: str | None, messages: str) -> None:
+        """Hand a finished conversation in; the service learns from it in its own time.
+
+        :raises SouvenirError: If the service does not take it.
+        """
+        extraction = self.client.in_namespace(agent).extraction
+        extraction.start(messages=messages, session=session_id, user=user, context="session_end")
+
+    def warn_once(self, subject: str, sentence: str) -> None:
+        if subject not in self._warned:
+            self._warned.add(subject)
+            _log.warning(sentence)
+
+    def close(self, timeout_s: float) -> Mapping[str, int]:
+        """:returns: How many turns of which agent were not stored by then."""
+        left = self.capture.close(timeout_s)
+        self.contexts.close()
+        for client in (self.client, self._storing):
+            if client is not None:
+                client.close()
+        return left
+
+    def _send(self, place: Place, messages: Messages, idempotency_key: str) -> object:
+        """Only ever called by the queue's thread."""
+        if self._storing is None:
+            self._storing = Souvenir(self._url, api_key=self._api_key, timeout_s=STORING_TIMEOUT_S, max_retries=0)
+        return self._storing.messages.add_batch(
+            agent_name=place.agent,
+            session_id=place.session_id,
+            messages=messages,
+            idempotency_key=idempotency_key,
+        )
+
+
+_connections: dict[tuple[str, str | None], Connection] = {}
+_lock = Lock()
+
+
+def connection_of(address: Address) -> Connection:
+    """The connection of this process, made when it is asked for first."""
+    key = (address.url, address.api_key)
+    found = _connections.get(key)
+    if found is not None:
+        return found
+    with _lock:
+        if key not in _connections:
+            _connections[key] = Connection(*key)
+        return _connections[key]
+
+
+def _end() -> None:
+    with _lock:
+        ending = dict(_connections)
+        _connections.clear()
+    end = time.monotonic() + LAST_FLUSH_S
+    for (url, _), connection in ending.items():
+        left = connection.close(max(0.0, end - time.monotonic()))
+        if left:
+            counts = ", ".join(f"{turns} of {agent}" for agent, turns in left.items())
+            _log.warning("The process ended before %s stored all turns; lost: %s", url, counts)
+
+
+def _forget() -> None:
+    """In a forked process: sockets, threads and locks are its parent's."""
+    global _lock  # noqa: PLW0603 - the one that was copied may be held by a thread that is not here
+    _connections.clear()
+    _lock = Lock()
+
+
+atexit.register(_end)
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,96 @@
+"""A turn as a message that the service stores, and as a line of the transcript that is learned from.
+
+The service stores `user` and `assistant`; what tools returned stands under `assistant`, since `system` would lend a
+text from outside the authority of one. A transcript knows tools as such.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from souvenir_client.interception.wires.turns import Turn
+
+MAX_CONTENT_CHARS = 50_000
+MAX_METADATA_CHARS = 16_000
+"""Of its JSON in ASCII: a character may take four bytes, and the service takes 64 KiB."""
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_CUT = "…"
+
+
+def message_of(turn: Turn, said_at: datetime, user: str | None) -> dict[str, Any] | None:
+    """None if the turn has nothing that could be read later."""
+    content = storable(content_of(turn))
+    if not content.strip():
+        return None
+    message: dict[str, Any] = {
+        "role": "user" if turn.role == "user" else "assistant",
+        "content": cut(content, MAX_CONTENT_CHARS),
+        "created_at": said_at.isoformat(),
+    }
+    if metadata := _metadata(turn.metadata):
+        message["metadata"] = metadata
+    if user is not None:
+        message["user"] = user
+    return message
+
+
+def line_of(turn: Turn) -> dict[str, Any] | None:
+    """As a transcript has it: calls of tools beside the text, where a reader knows them from what was said."""
+    calls = turn.metadata.get("tool_calls", ())
+    if not turn.content.strip() and not calls:
+        return None
+    line: dict[str, Any] = {"role": turn.role, "content": storable(turn.content)}
+    if calls:
+        line["tool_calls"] = [
+            {"id": storable(call["id"]), "function": {name: storable(call[name]) for name in ("name", "arguments")}}
+            for call in calls
+        ]
+    return line
+
+
+def content_of(turn: Turn) -> str:
+    """What the turn says, calls and returns in words; what has no text is named."""
+    text = turn.content
+    if result := turn.metadata.get("tool_result"):
+        return f"{result['name'] or 'A tool'} returned: {text or _named(turn)}"
+    calls = [f"Calls {call['name']}({call['arguments']})" for call in turn.metadata.get("tool_calls", ())]
+    parts = [text] if text.strip() else []
+    return "\n\n".join([*parts, *calls]) or _named(turn)
+
+
+def _named(turn: Turn) -> str:
+    kinds = turn.metadata.get("attachments", ())
+    return f"({', '.join(kinds)})" if kinds else ""
+
+
+def storable(text: str) -> str:
+    """Without NUL and halves of surrogate pairs, which the service does not take."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def cut(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else text[: max_chars - len(_CUT)] + _CUT
+
+
+def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of a turn; where that is too much, without the arguments of its calls, which the content has."""
+    kept: dict[str, Any] = {name: _storable_value(value) for name, value in metadata.items()}
+    if len(json.dumps(kept)) > MAX_METADATA_CHARS and "tool_calls" in kept:
+        kept["tool_calls"] = [{"id": call["id"], "name": call["name"]} for call in kept["tool_calls"]]
+    return kept if len(json.dumps(kept)) <= MAX_METADATA_CHARS else {}
+
+
+def _storable_value(value: Any) -> Any:
+    match value:
+        case str(text):
+            return storable(text)
+        case Mapping():
+            return {storable(str(name)): _storable_value(held) for name, held in value.items()}
+        case list() | tuple():
+            return [_storable_value(held) for held in value]
+    return value

@@ -1,0 +1,189 @@
+"""What happens around a call of a model inside a block: its turns are captured, and it is sent with context.
+
+Invariants: what the caller gave is never changed, and what the model's SDK returns or raises reaches the caller as it
+is. Whatever fails here is reported and leaves the call as it would be without a block. Nothing of a call is awaited but
+its context, for at most `timeout_s`.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from souvenir_client.interception import blocks
+from souvenir_client.interception.blocks import Block
+from souvenir_client.interception.capture import Said
+from souvenir_client.interception.connections import connection_of
+from souvenir_client.interception.contexts import Shown
+from souvenir_client.interception.messages import MAX_CONTENT_CHARS, cut, storable
+from souvenir_client.interception.prefixes import News, Progress
+from souvenir_client.interception.storing import Place
+from souvenir_client.interception.tapping import Tapped, tap, turns_of
+from souvenir_client.interception.wires import Turn, Wire, settled, wire_of
+from souvenir_client.records import ContextResponse
+
+_log = logging.getLogger("souvenir_client")
+
+
+def around(original: Callable[..., Any]) -> Callable[..., Any]:
+    """In the place of an SDK's `request`."""
+
+    @functools.wraps(original)
+    def request(client: object, cast_to: object, options: Any, **more: Any) -> Any:
+        options, call = _begin(options)
+        if call is None:
+            return original(client, cast_to, options, **more)
+        answer = original(client, cast_to, call.with_context(), **more)
+        call.answered(answer)
+        return answer
+
+    return request
+
+
+def around_async(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    async def request(client: object, cast_to: object, options: Any, **more: Any) -> Any:
+        options, call = _begin(options)
+        if call is None:
+            return await original(client, cast_to, options, **more)
+        answer = await original(client, cast_to, await call.with_context_async(), **more)
+        call.answered(answer)
+        return answer
+
+    return request
+
+
+def _begin(options: Any) -> tuple[Any, ModelCall | None]:
+    """What to send, and the call where it is one of ours."""
+    standing = blocks.here()
+    wire = None if standing is None else wire_of(options.url, options.json_data)
+    if standing is None or wire is None:
+        return options, None
+    body = settled({**options.json_data, **(getattr(options, "extra_json", None) or {})})
+    # Iterators of the caller are used up from here on, so the settled body is sent in any case.
+    options = _with_body(options, body)
+    try:
+        return options, ModelCall(*standing, wire, body, options)
+    except Exception:  # noqa: BLE001 - the boundary to the caller: the model is called without us
+        _log.warning("A question to agent %s could not be captured", standing[0].agent, exc_info=True)
+    return options, None
+
+
+class ModelCall:
+    """From before it is sent, when what it says is queued, until its answer is.
+
+    :param body: What the wire reads.
+    :param options: The SDK's request that has it; a copy of that is sent.
+    """
+
+    def __init__(self, block: Block, place: Place, wire: Wire, body: Mapping[str, Any], options: Any) -> None:
+        self._block = block
+        self._place = place
+        self._wire = wire
+        self._body = body
+        self._options = options
+        self._connection = connection_of(block.settings.address)
+        turns = wire.turns(body)
+        said = (turn.content for turn in reversed(turns) if turn.role == "user" and turn.content.strip())
+        self._query = cut(storable(next(said, "")), MAX_CONTENT_CHARS)
+        self._news = self._connection.prefixes.take((place.agent, place.session_id, place.user or ""), turns)
+        self._put(self._news.turns)
+
+    def with_context(self) -> Any:
+        """What to send."""
+        try:
+            shown = self._shown_before()
+            if shown is None and self._asks():
+                shown = self._connection.contexts.ask(self._news, self._build, self._block.settings.timeout_s)
+            return self._placed(shown)
+        except Exception:  # noqa: BLE001 - the boundary to the caller: the model is called without us
+            _log.warning("A question to agent %s got no context", self._place.agent, exc_info=True)
+        return self._options
+
+    async def with_context_async(self) -> Any:
+        """`with_context` without blocking the event loop."""
+        try:
+            shown = self._shown_before()
+            if shown is None and self._asks():
+                contexts, timeout_s = self._connection.contexts, self._block.settings.timeout_s
+                shown = await contexts.ask_async(self._news, self._build, timeout_s)
+            return self._placed(shown)
+        except Exception:  # noqa: BLE001 - the boundary to the caller: the model is called without us
+            _log.warning("A question to agent %s got no context", self._place.agent, exc_info=True)
+        return self._options
+
+    def answered(self, answer: object) -> None:
+        """Capture an answer: a plain one now, any other when it has been read to its end or broke off."""
+        try:
+            self._news.note(Progress.ANSWERING)
+            self._connection.capture.expect(1)
+            if not tap(answer, self._ended):
+                self._connection.capture.expect(-1)
+                self._put(self._wire.answer(answer))
+                self._news.note(Progress.ANSWERED)
+        except Exception:  # noqa: BLE001 - the boundary to the caller: the answer is theirs, whatever we make of it
+            _log.warning("An answer to agent %s could not be captured", self._place.agent, exc_info=True)
+
+    def _ended(self, tapped: Tapped) -> None:
+        """May be called by a finaliser, so it takes no lock."""
+        answer = _HeardAnswer(self._wire, tapped, self._news)
+        self._news.note(answer.progress)
+        self._connection.capture.hand_on(self._said(answer.read, 1))
+
+    def _put(self, turns: Sequence[Turn]) -> None:
+        if turns:
+            self._connection.capture.put(self._said(lambda: turns, len(turns)))
+
+    def _said(self, read: Callable[[], Sequence[Turn]], turns: int) -> Said:
+        return Said(self._place, read, turns, self._block, self._block.transcripts)
+
+    def _shown_before(self) -> Shown | None:
+        """In a tool loop, what was shown for its question."""
+        return None if self._block.settings.capture_only else self._connection.contexts.kept(self._news)
+
+    def _asks(self) -> bool:
+        return not self._block.settings.capture_only and self._news.question is not None and self._query != ""
+
+    def _build(self) -> ContextResponse:
+        settings = self._block.settings
+        return self._connection.context(self._place, self._query, settings.max_tokens, settings.timeout_s)
+
+    def _placed(self, shown: Shown | None) -> Any:
+        if shown is None or not (shown.stable or shown.tail):
+            return self._options
+        return _with_body(self._options, self._wire.placed(self._body, shown.stable, shown.tail))
+
+
+class _HeardAnswer:
+    """An answer that was read by the caller, and is parsed when that is needed: by the queue's thread, or before it."""
+
+    def __init__(self, wire: Wire, tapped: Tapped, news: News) -> None:
+        self._wire = wire
+        self._tapped = tapped
+        self._news = news
+
+    def read(self) -> Sequence[Turn]:
+        turns = turns_of(self._wire, self._tapped)
+        # Which lets go of the bytes, too.
+        self._news.note(_progress(turns))
+        return turns
+
+    def progress(self) -> Progress:
+        return _progress(turns_of(self._wire, self._tapped))
+
+
+def _progress(turns: Sequence[Turn]) -> Progress:
+    broken = not turns or any(turn.metadata.get("incomplete") for turn in turns)
+    return Progress.ANSWERING if broken else Progress.ANSWERED
+
+
+def _with_body(options: Any, body: Mapping[str, Any]) -> Any:
+    """A copy of a request with another body. The SDKs merge `extra_json` over it when they send it."""
+    copied = copy.copy(options)
+    copied.json_data = body
+    if getattr(copied, "extra_json", None):
+        copied.extra_json = {name: body.get(name, value) for name, value in copied.extra_json.items()}
+    return copied

@@ -1,0 +1,130 @@
+"""The one method of each SDK through which every call goes, replaced while anybody learns.
+
+`request` of the class that defines it for OpenAI, AsyncOpenAI, Anthropic and AsyncAnthropic: all shapes of a call and
+all subclasses pass it, and retries happen below it. The first that comes in replaces it, the last that goes restores
+the very same function. What a replaced method does is decided by each call's context (`calls`).
+
+An SDK is never imported from here. One that is imported while somebody learns is patched when its import is done, by a
+finder on `sys.meta_path` that finds nothing of its own.
+
+Where somebody else replaced the method after us, theirs is left alone: ours stays below it and does nothing until
+somebody learns again. Safe in threads.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from threading import RLock
+from types import ModuleType
+from typing import Any
+
+METHOD = "request"
+CLIENTS: Mapping[str, Sequence[str]] = {
+    "openai": ("OpenAI", "AsyncOpenAI"),
+    "anthropic": ("Anthropic", "AsyncAnthropic"),
+}
+
+Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Patches:
+    """:param wrap_sync: Makes the replacement of a method, `wrap_async` that of a coroutine method."""
+
+    def __init__(self, wrap_sync: Wrap, wrap_async: Wrap) -> None:
+        self._wrap_sync = wrap_sync
+        self._wrap_async = wrap_async
+        self._users = 0
+        self._replaced: dict[type, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+        self._watch = _ImportWatch(self._imported)
+        # A module may be imported by the thread that holds it.
+        self._lock = RLock()
+        if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+            os.register_at_fork(after_in_child=self._forked)
+
+    def enter(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                for name in CLIENTS:
+                    self._replace(sys.modules.get(name))
+                sys.meta_path.insert(0, self._watch)
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                if self._watch in sys.meta_path:
+                    sys.meta_path.remove(self._watch)
+                self._restore()
+
+    def _imported(self, module: ModuleType) -> None:
+        with self._lock:
+            if self._users:
+                self._replace(module)
+
+    def _replace(self, module: ModuleType | None) -> None:
+        for name in CLIENTS[module.__name__] if module is not None else ():
+            owner = _owner(getattr(module, name, None))
+            if owner is not None and owner not in self._replaced:
+                original = owner.__dict__[METHOD]
+                wrap = self._wrap_async if inspect.iscoroutinefunction(original) else self._wrap_sync
+                self._replaced[owner] = original, wrap(original)
+                setattr(owner, METHOD, self._replaced[owner][1])
+
+    def _restore(self) -> None:
+        for owner, (original, ours) in list(self._replaced.items()):
+            if owner.__dict__.get(METHOD) is ours:
+                setattr(owner, METHOD, original)
+                del self._replaced[owner]
+
+    def _forked(self) -> None:
+        """The copied lock may be held by a thread that is not here."""
+        self._lock = RLock()
+
+
+def _owner(client: object) -> type | None:
+    """The class that defines the method for a client's class."""
+    if not isinstance(client, type):
+        return None
+    return next((owner for owner in client.__mro__ if METHOD in owner.__dict__), None)
+
+
+class _ImportWatch(MetaPathFinder):
+    """Tells when one of the SDKs was imported; the other finders find it."""
+
+    def __init__(self, imported: Callable[[ModuleType], None]) -> None:
+        self._imported = imported
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in CLIENTS:
+            return None
+        spec = next(self._found(fullname, path, target), None)
+        if spec is not None and spec.loader is not None:
+            _tell(spec.loader, self._imported)
+        return spec
+
+    def _found(self, *wanted: Any) -> Iterator[ModuleSpec]:
+        for finder in list(sys.meta_path):
+            spec = None if finder is self else finder.find_spec(*wanted)
+            if spec is not None:
+                yield spec
+
+
+def _tell(loader: Loader, imported: Callable[[ModuleType], None]) -> None:
+    """Make this loader tell of the next module that it runs; its class and other loaders are not touched."""
+    run = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        del vars(loader)["exec_module"]
+        run(module)
+        imported(module)
+
+    if hasattr(loader, "__dict__"):
+        vars(loader)["exec_module"] = exec_module

@@ -1,0 +1,177 @@
+"""Which turns of a request were captured before: known by digests of all that was said up to them.
+
+Callers send the whole conversation with each call. What a call adds to it is what comes after the longest beginning
+that is known. Digests go over what users and tools said, by position; what assistants said has no part in them, since
+callers shorten and reformat answers before they send them back.
+
+Rules, for one conversation (`tests/client/test_prefixes.py` has them as a table):
+
+- Of a history that nothing is known of, only what begins with the last user's turn is new.
+- So it is with a history that was cut or altered; but results of tools that follow a user's turn do not make that turn
+  new again.
+- An answer was captured when it came, so it is not new in the history that carries it.
+- The same request again is a retry and brings nothing new, unless it was answered: then its last user's turn was said
+  again.
+
+Bounded: what was not met for longest is forgotten first, and is as if it were never seen. Safe in threads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from hashlib import blake2b
+from threading import Lock
+
+from souvenir_client.interception.wires.turns import Turn
+
+DIGEST_BYTES = 16
+MAX_KNOWN = 50_000
+"""Digests, of some 200 bytes each."""
+
+
+class Progress(IntEnum):
+    """How far a request has come."""
+
+    ASKED = 0
+    ANSWERING = 1
+    """An answer began; it may have broken off."""
+    ANSWERED = 2
+
+
+@dataclass(slots=True)
+class Mark:
+    """Of a known digest: the progress of the request that ended with it, or what finds it out when it is needed."""
+
+    progress: Progress | Callable[[], Progress] = Progress.ASKED
+
+    def now(self) -> Progress:
+        if callable(self.progress):
+            self.progress = self.progress()
+        return self.progress
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a request adds to its conversation.
+
+    :param turns: In order.
+    :param conversation: Digest of what the conversation is told from others by.
+    :param marks: Of the whole request.
+    :param question: Digest of the last user's turn in its conversation, the same throughout a tool loop; None if the
+        request has no user's turn.
+    :param in_loop: Whether tools answered since that turn.
+    """
+
+    turns: tuple[Turn, ...]
+    conversation: bytes
+    marks: tuple[Mark, ...]
+    question: bytes | None
+    in_loop: bool
+
+    def note(self, progress: Progress | Callable[[], Progress]) -> None:
+        """Note how far the request has come. Takes no lock, so that a finaliser may do it."""
+        for mark in self.marks:
+            mark.progress = progress
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A turn that has a part in the digests, at its index in the request."""
+
+    index: int
+    digest: bytes
+
+
+class KnownPrefixes:
+    def __init__(self, max_known: int = MAX_KNOWN) -> None:
+        self._known: OrderedDict[bytes, Mark] = OrderedDict()
+        self._max_known = max_known
+        self._lock = Lock()
+
+    def take(self, conversation: Sequence[str], turns: Sequence[Turn]) -> News:
+        """What is new, which is known from then on: of requests that come at once, one is told each turn.
+
+        :param conversation: What tells it from others, such as its agent and session.
+        """
+        last_user = next((index for index in reversed(range(len(turns))) if turns[index].role == "user"), None)
+        begin = last_user or 0
+        seed = _digest(b"", *conversation)
+        whole = list(_steps(_digest(seed, "whole"), turns, 0))
+        tail = list(_steps(_digest(seed, "tail"), turns, begin))
+        with self._lock:
+            start = self._start(turns, whole, tail, begin)
+            for step in (*(step for step in whole if step.index >= start), *whole[-1:], *tail):
+                said_now = start == len(turns) - 1 == step.index
+                self._keep(step.digest, Mark() if said_now else self._known.get(step.digest, Mark()))
+            marks = tuple(self._known[steps[-1].digest] for steps in (whole, tail) if steps)
+            while len(self._known) > self._max_known:
+                self._known.popitem(last=False)
+        return News(
+            turns=tuple(turns[start : _end(turns)]),
+            conversation=seed,
+            marks=marks,
+            question=None if last_user is None else tail[0].digest,
+            in_loop=last_user is not None and len(tail) > 1,
+        )
+
+    def _start(self, turns: Sequence[Turn], whole: Sequence[_Step], tail: Sequence[_Step], begin: int) -> int:
+        """Index of the first turn that is new."""
+        known = self._last_known(whole)
+        if known is None:
+            loop = self._last_known(tail) if len(tail) > 1 else None
+            return begin if loop is None else self._after(loop, turns)
+        said_again = (
+            known.index == len(turns) - 1
+            and turns[known.index].role == "user"
+            and self._known[known.digest].now() is Progress.ANSWERED
+        )
+        return known.index if said_again else self._after(known, turns)
+
+    def _last_known(self, steps: Sequence[_Step]) -> _Step | None:
+        return next((step for step in reversed(steps) if step.digest in self._known), None)
+
+    def _after(self, known: _Step, turns: Sequence[Turn]) -> int:
+        """Where what follows a known turn begins; its answer is not new if one was captured."""
+        start = known.index + 1
+        if self._known[known.digest].now() is not Progress.ASKED:
+            while start < len(turns) and turns[start].role == "assistant":
+                start += 1
+        return start
+
+    def _keep(self, digest: bytes, mark: Mark) -> None:
+        self._known[digest] = mark
+        self._known.move_to_end(digest)
+
+
+def _end(turns: Sequence[Turn]) -> int:
+    """Without what an assistant is made to begin its answer with, which is no turn of its own."""
+    end = len(turns)
+    while end and turns[end - 1].role == "assistant":
+        end -= 1
+    return end
+
+
+def _steps(seed: bytes, turns: Sequence[Turn], begin: int) -> Iterator[_Step]:
+    digest = seed
+    for index in range(begin, len(turns)):
+        turn = turns[index]
+        if turn.role == "assistant":
+            continue
+        # Not the tool's name, which is known only where the history holds the call.
+        call = turn.metadata.get("tool_result", {}).get("tool_call_id", "")
+        digest = _digest(digest, turn.role, turn.content, call, json.dumps(turn.metadata.get("attachments")))
+        yield _Step(index, digest)
+
+
+def _digest(before: bytes, *texts: str) -> bytes:
+    """Of the texts after what came before; each text's length goes in, so that no two sequences are one."""
+    found = blake2b(before, digest_size=DIGEST_BYTES)
+    for text in texts:
+        content = text.encode("utf-8", "surrogatepass")
+        found.update(len(content).to_bytes(8, "big"))
+        found.update(content)
+    return found.digest()

@@ -1,0 +1,122 @@
+"""Stores messages, whatever the service does meanwhile: repeats what may be repeated, and tells what is refused.
+
+A request keeps its Idempotency-Key over its repeats, so that nothing is stored twice; while the service is away it is
+repeated until the service answers. For one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from threading import Event
+from typing import Any
+from uuid import uuid4
+
+from souvenir_client.errors import ApiError, ConnectionFailed, SouvenirError
+from souvenir_client.interception.outages import Outage, Part
+
+MAX_BATCH_TURNS, MAX_BATCH_CHARS = 50, 500_000
+"""In one request: what is embedded well within the request's timeout, and far below the largest body."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
+GIVE_UP_S = 120.0
+"""A request that the service fails at is given up then, since what comes after it waits. One that does not reach the
+service is never given up."""
+
+_log = logging.getLogger("souvenir_client")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where turns belong."""
+
+    agent: str
+    session_id: str
+    user: str | None
+
+
+Messages = Sequence[Mapping[str, Any]]
+Send = Callable[[Place, Messages, str], object]
+"""One request, with its Idempotency-Key."""
+
+
+class Storage:
+    def __init__(self, send: Send, outage: Outage) -> None:
+        self._send = send
+        self._outage = outage
+        self._closed = Event()
+        self._warned: set[tuple[str, str]] = set()
+
+    def store(self, place: Place, messages: Messages) -> int:
+        """:returns: How many messages were dropped."""
+        return sum(self._store(place, part) for part in _parts(messages))
+
+    def close(self) -> None:
+        """Repeat nothing any more, and say nothing."""
+        self._closed.set()
+
+    def _store(self, place: Place, messages: Messages) -> int:
+        """Store them all, or those that the service takes.
+
+        :returns: How many were dropped.
+        """
+        try:
+            self._store_once(place, messages)
+        except SouvenirError as error:
+            if isinstance(error, ApiError) and error.status == 422 and len(messages) > 1:
+                return sum(self._store(place, [message]) for message in messages)
+            self._warn(place.agent, error)
+            return len(messages)
+        return 0
+
+    def _store_once(self, place: Place, messages: Messages) -> None:
+        """:raises SouvenirError: If they are refused, or the service fails at them for too long."""
+        key, begin = uuid4().hex, time.monotonic()
+        for attempt in count():
+            try:
+                self._send(place, messages, key)
+            except SouvenirError as error:
+                if _is_refusal(error):
+                    self._outage.worked(Part.CAPTURE)
+                    raise
+                if time.monotonic() - begin > GIVE_UP_S and not isinstance(error, ConnectionFailed):
+                    raise
+                self._outage.failed(Part.CAPTURE, str(error))
+                if self._closed.wait(_pause_s(error, attempt)):
+                    raise
+            else:
+                self._outage.worked(Part.CAPTURE)
+                return
+
+    def _warn(self, agent: str, error: SouvenirError) -> None:
+        reason = error.code if isinstance(error, ApiError) else type(error).__name__
+        if self._closed.is_set() or (agent, reason) in self._warned:
+            return
+        self._warned.add((agent, reason))
+        _log.warning("Turns of agent %s are dropped, since the service does not take them: %s", agent, error)
+
+
+def _is_refusal(error: SouvenirError) -> bool:
+    return isinstance(error, ApiError) and 400 <= error.status < 500 and error.status != 429
+
+
+def _pause_s(error: SouvenirError, attempt: int) -> float:
+    wished = error.retry_after_s if isinstance(error, ApiError) else None
+    longest: float = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(attempt, 10))
+    return longest if wished is None else min(wished, LONGEST_PAUSE_S)
+
+
+def _parts(messages: Messages) -> Iterator[Messages]:
+    """The messages in requests of a bounded size."""
+    part: list[Mapping[str, Any]] = []
+    chars = 0
+    for message in messages:
+        chars += len(message["content"])
+        if part and (len(part) == MAX_BATCH_TURNS or chars > MAX_BATCH_CHARS):
+            yield part
+            part, chars = [], len(message["content"])
+        part.append(message)
+    if part:
+        yield part

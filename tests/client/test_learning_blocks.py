@@ -1,0 +1,344 @@
+"""Blocks of `learning()`: nested, at once in tasks and threads, as decorators, with sessions; and who ends when."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Thread
+from typing import Any
+
+import openai
+import pytest
+
+from souvenir_client import learning, session
+from tests.client import models
+from tests.client.models import MODEL, Memory, ask, ask_async, assistant, shown, user
+from tests.vendors.llm import LLMVendor, says
+
+TASKS, THREADS, AGENTS, CALLS = 50, 10, 10, 2
+
+
+@pytest.fixture(scope="module")
+def vendor() -> Iterator[LLMVendor]:
+    """A model that repeats what it was asked."""
+    vendor = LLMVendor()
+    vendor.script(lambda request: f"You said: {request.turns[-1]['content']}")
+    vendor.start()
+    yield vendor
+    vendor.stop()
+
+
+@pytest.fixture(scope="module")
+def client(vendor: LLMVendor) -> Iterator[openai.OpenAI]:
+    with models.openai_client(vendor) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def memory(service: Any) -> Iterator[Memory]:
+    memory = Memory(service)
+    yield memory
+    memory.close()
+
+
+@pytest.fixture
+def agent(request: pytest.FixtureRequest) -> str:
+    return str(request.node.name)[:150]
+
+
+def questions(memory: Memory, agent: str, session_id: str | None = None) -> list[str]:
+    return [content for role, content in memory.said(agent, session_id) if role == "user"]
+
+
+def secret_of(agent: str) -> str:
+    return f"The password of {agent.replace(' ', '')} is here."
+
+
+def shown_to(vendor: LLMVendor, question: str) -> str:
+    """What the model was shown that was asked this."""
+    (body,) = (request.body for request in vendor.requests if request.turns[-1]["content"] == question)
+    return shown(body)
+
+
+def assert_nothing_is_mixed(vendor: LLMVendor, memory: Memory, agents: list[str], asked: dict[str, list[str]]) -> None:
+    """Each agent has what was asked of it and its answers, and was shown its own past and nobody else's."""
+    for agent in agents:
+        expected = sorted([*asked[agent], *(f"You said: {question}" for question in asked[agent])])
+        assert sorted(content for _, content in memory.said(agent)) == expected
+        for question in asked[agent]:
+            seen = shown_to(vendor, question)
+            assert [other for other in agents if secret_of(other) in seen] == [agent]
+
+
+def test_fifty_tasks_with_ten_agents_at_once_mix_nothing(service, vendor, memory):
+    agents = [f"task agent {number}" for number in range(AGENTS)]
+    for agent in agents:
+        memory.client.blocks.create(agent_name=agent, label="secret", value=secret_of(agent))
+    asked: dict[str, list[str]] = {agent: [] for agent in agents}
+
+    async def converse(client: openai.AsyncOpenAI, number: int, start: asyncio.Event) -> None:
+        agent = agents[number % AGENTS]
+        await start.wait()
+        async with learning(agent, service.url, timeout_s=20.0):
+            for turn in range(CALLS):
+                question = f"Task {number} asks for the password, {turn}."
+                asked[agent].append(question)
+                answer = await ask_async(client, question)
+                assert answer.choices[0].message.content == f"You said: {question}"
+
+    async def run() -> None:
+        start = asyncio.Event()
+        async with models.async_openai_client(vendor) as client:
+            tasks = [asyncio.create_task(converse(client, number, start)) for number in range(TASKS)]
+            start.set()
+            await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+    assert_nothing_is_mixed(vendor, memory, agents, asked)
+
+
+def test_ten_threads_with_ten_agents_at_once_mix_nothing(service, vendor, client, memory):
+    agents = [f"thread agent {number}" for number in range(THREADS)]
+    for agent in agents:
+        memory.client.blocks.create(agent_name=agent, label="secret", value=secret_of(agent))
+    asked = {agent: [f"{agent} asks for the password, {turn}." for turn in range(CALLS)] for agent in agents}
+    start = Barrier(THREADS)
+
+    def converse(agent: str) -> None:
+        start.wait()
+        with learning(agent, service.url, timeout_s=20.0):
+            for question in asked[agent]:
+                ask(client, question)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(converse, agents))
+    assert_nothing_is_mixed(vendor, memory, agents, asked)
+
+
+def test_the_inner_block_wins_and_then_the_outer_one_again(service, client, memory, agent):
+    inner = f"{agent} inner"
+    with learning(agent, service.url) as outer_block:
+        ask(client, "Outer, before.")
+        with learning(inner, service.url) as inner_block:
+            ask(client, "Inner.")
+        assert questions(memory, inner) == ["Inner."]
+        ask(client, "Outer, after.")
+    ask(client, "Outside.")
+    assert questions(memory, agent) == ["Outer, before.", "Outer, after."]
+    assert outer_block.session_id != inner_block.session_id
+
+
+def test_a_block_of_the_same_agent_keeps_session_and_user_of_the_one_around_it(service, client, memory, agent):
+    with learning(agent, service.url, user="alice") as outer:
+        with learning(f"{agent} between", service.url) as between, learning(agent, service.url) as inner:
+            ask(client, "Still the same.")
+        with learning(agent, service.url, session_id="own", user="bob") as own:
+            ask(client, "My own.")
+    assert inner.session_id == outer.session_id
+    assert between.session_id != outer.session_id
+    assert between.user is None
+    assert (own.session_id, own.user) == ("own", "bob")
+    assert {session.session_id: session.user for session in memory.sessions(agent)} == {
+        outer.session_id: "alice",
+        "own": "bob",
+    }
+
+
+def test_sessions_are_switched_inside_and_chosen_around_a_block(service, client, memory, agent):
+    with learning(agent, service.url) as block:
+        ask(client, "One.")
+        with session("chat-42"):
+            ask(client, "Two.")
+            with session("chat-43"):
+                ask(client, "Three.")
+            ask(client, "Four.")
+        ask(client, "Five.")
+    with session("chat-42"), learning(agent, service.url):
+        ask(client, "Six.")
+        with learning(f"{agent} too", service.url):
+            ask(client, "Seven.")
+    with session("chat-42"), learning(agent, service.url, session_id="named"):
+        ask(client, "Eight.")
+    assert questions(memory, agent, block.session_id) == ["One.", "Five."]
+    assert questions(memory, agent, "chat-42") == ["Two.", "Four.", "Six."]
+    assert questions(memory, agent, "chat-43") == ["Three."]
+    assert questions(memory, f"{agent} too", "chat-42") == ["Seven."]
+    assert questions(memory, agent, "named") == ["Eight."]
+    with pytest.raises(ValueError, match="session_id"), session("a/b"):
+        pass
+
+
+def test_only_what_was_said_with_a_user_is_recalled_to_them(service, vendor, client, agent):
+    for name, colour in (("alice", "teal"), ("bob", "mauve")):
+        with learning(agent, service.url, user=name):
+            ask(client, f"My favourite colour is {colour}.")
+    with learning(agent, service.url, user="bob"):
+        ask(client, "Which colour is my favourite, for Bob?")
+    seen = shown_to(vendor, "Which colour is my favourite, for Bob?")
+    assert "mauve" in seen
+    assert "teal" not in seen
+
+
+def test_each_call_of_a_decorated_function_is_a_block_of_its_own(service, client, memory, agent):
+    @learning(agent, service.url)
+    def count_down(number: int, *, word: str) -> str:
+        """Counts."""
+        answer = str(ask(client, f"{word} {number}").choices[0].message.content)
+        return answer if number == 0 else count_down(number - 1, word=word)
+
+    assert count_down.__name__ == "count_down"
+    assert count_down(2, word="now") == "You said: now 0"
+    count_down(0, word="again")
+    ask(client, "Outside.")
+    first, second = memory.sessions(agent)
+    assert questions(memory, agent, first.session_id) == ["now 2", "now 1", "now 0"]
+    assert questions(memory, agent, second.session_id) == ["again 0"]
+
+
+def test_decorated_coroutine_functions_may_run_at_once(service, vendor, memory, agent):
+    @learning(agent, service.url)
+    async def say(client: openai.AsyncOpenAI, text: str) -> Any:
+        return await ask_async(client, text)
+
+    async def run() -> None:
+        async with models.async_openai_client(vendor) as client:
+            with session("together"):
+                await asyncio.gather(*(say(client, f"Number {number}.") for number in range(5)))
+
+    assert asyncio.iscoroutinefunction(say)
+    asyncio.run(run())
+    assert sorted(questions(memory, agent, "together")) == [f"Number {number}." for number in range(5)]
+
+
+def test_generators_are_not_decorated():
+    def numbers() -> Iterator[int]:
+        yield 1
+
+    async def async_numbers() -> Any:
+        yield 1
+
+    for generator in (numbers, async_numbers):
+        with pytest.raises(TypeError, match="write the with statement inside"):
+            learning("agent")(generator)
+
+
+def test_an_ordinary_with_works_in_asynchronous_code(service, vendor, memory, agent):
+    async def run() -> None:
+        async with models.async_openai_client(vendor) as client:
+            with learning(agent, service.url):
+                await ask_async(client, "Hello.")
+
+    asyncio.run(run())
+    assert memory.said(agent) == [("user", "Hello."), ("assistant", "You said: Hello.")]
+
+
+def test_a_task_that_outlives_its_block_passes_through_bare(service, vendor, memory, agent):
+    async def run() -> None:
+        async with models.async_openai_client(vendor) as client:
+
+            async def outlive(ended: asyncio.Event) -> None:
+                await ended.wait()
+                await ask_async(client, "Too late.")
+
+            ended, inner_ended = asyncio.Event(), asyncio.Event()
+            async with learning(agent, service.url):
+                task = asyncio.create_task(outlive(ended))
+                async with learning(f"{agent} inner", service.url):
+                    inner_task = asyncio.create_task(outlive(inner_ended))
+                inner_ended.set()
+                await inner_task
+            ended.set()
+            await task
+
+    asyncio.run(run())
+    assert memory.said(agent) == []
+    assert memory.said(f"{agent} inner") == []
+
+
+def test_a_thread_stands_in_the_block_only_if_it_runs_in_its_context(service, client, memory, agent):
+    with learning(agent, service.url):
+        for run in (ask, contextvars.copy_context().run):
+            thread = Thread(target=run, args=(client, "Bare.") if run is ask else (ask, client, "With context."))
+            thread.start()
+            thread.join()
+    assert questions(memory, agent) == ["With context."]
+
+
+def test_a_block_may_be_left_in_another_context_than_it_was_entered_in(service, client, memory, agent):
+    block = learning(agent, service.url)
+    contextvars.copy_context().run(block.__enter__)
+    ask(client, "Bare.")
+    block.__exit__(None, None, None)
+    assert not hasattr(openai.OpenAI.request, "__wrapped__")
+    assert memory.said(agent) == []
+
+
+def test_a_stream_that_breaks_is_stored_as_far_as_it_came_and_its_retry_stores_the_rest(
+    service, vendor, client, memory, agent
+):
+    long_answer = "It was a dark and stormy night. " * 20
+    vendor.replies += [says(long_answer, hangs_up="midst"), says(long_answer, stream_error="Overloaded"), long_answer]
+    with learning(agent, service.url) as block:
+        for _ in range(2):
+            with pytest.raises(openai.APIError):
+                list(ask(client, "Tell me a story.", stream=True))
+        list(ask(client, "Tell me a story.", stream=True))
+        list(ask(client, "Tell me a story.", stream=True))
+    question, *parts, whole, again, _ = memory.messages(agent, block.session_id)
+    assert (question.role, question.content) == ("user", "Tell me a story.")
+    assert len(parts) == 2
+    assert all(long_answer.startswith(part.content) and part.metadata["incomplete"] for part in parts)
+    assert whole.content == long_answer
+    assert whole.metadata == {"model": MODEL}
+    assert (again.role, again.content) == ("user", "Tell me a story.")
+
+
+def test_a_stream_that_is_still_read_when_its_block_ends_is_stored_when_it_ends(service, client, memory, agent):
+    with learning(agent, service.url) as block:
+        stream = ask(client, "Hello.", stream=True)
+        next(iter(stream))
+    assert memory.said(agent, block.session_id) == [("user", "Hello.")]
+    list(stream)
+    with learning(agent, service.url, session_id=block.session_id):
+        ask(client, "Bye.")
+    assert memory.said(agent, block.session_id) == [
+        ("user", "Hello."),
+        ("assistant", "You said: Hello."),
+        ("user", "Bye."),
+        ("assistant", "You said: Bye."),
+    ]
+
+
+def test_a_conversation_is_carried_on_after_answers_that_were_streamed(service, client, memory, agent):
+    history: list[Any] = []
+    with learning(agent, service.url) as block:
+        for said in ("Yes.", "Yes.", "Yes."):
+            history.append(user(said))
+            chunks = ask(client, *history, stream=True)
+            pieces = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
+            history.append(assistant("".join(pieces)))
+    assert memory.said(agent, block.session_id) == [(turn["role"], turn["content"]) for turn in history]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_a_forked_process_has_connections_of_its_own(service, vendor, memory, agent):
+    with learning(agent, service.url, session_id="one"):
+        with models.openai_client(vendor) as client:
+            ask(client, "From the parent.")
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                with learning(agent, service.url), models.openai_client(vendor) as client:
+                    ask(client, "From the child.")
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        with models.openai_client(vendor) as client:
+            ask(client, "From the parent again.")
+    assert questions(memory, agent, "one") == ["From the parent.", "From the child.", "From the parent again."]

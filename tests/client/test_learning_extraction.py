@@ -1,0 +1,125 @@
+"""With `extract=True` the finished conversation is handed in to be learned from.
+
+The service of these tests has no model and takes sentences that state something.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+
+import openai
+import pytest
+
+from souvenir_client import learning, session
+from souvenir_client.interception.transcripts import MAX_CHARS, Transcripts
+from souvenir_client.interception.wires import Turn
+from tests.client import models
+from tests.client.models import Memory, ask
+from tests.vendors.llm import LLMVendor
+
+
+@pytest.fixture(scope="module")
+def vendor() -> Iterator[LLMVendor]:
+    vendor = LLMVendor()
+    vendor.script(lambda _: "I see.")
+    vendor.start()
+    yield vendor
+    vendor.stop()
+
+
+@pytest.fixture(scope="module")
+def client(vendor: LLMVendor) -> Iterator[openai.OpenAI]:
+    with models.openai_client(vendor) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def memory(service) -> Iterator[Memory]:
+    memory = Memory(service)
+    yield memory
+    memory.close()
+
+
+def learned(memory: Memory, agent: str) -> list[str]:
+    page = memory.client.in_namespace(agent).memories.list()
+    return sorted(one.text for one in page.memories)
+
+
+def test_a_finished_conversation_is_learned_from_in_the_namespace_of_its_agent(service, client, memory):
+    with learning("learner", service.url, extract=True, user="alice"):
+        ask(client, "We decided to move billing to Postgres 17.")
+        with learning("learner", service.url):
+            ask(client, "I prefer tea over coffee.")
+        assert learned(memory, "learner") == []
+    assert learned(memory, "learner") == ["I prefer tea over coffee.", "We decided to move billing to Postgres 17."]
+    memory.client.agents.delete_user("learner", "alice")
+    assert learned(memory, "learner") == []
+
+
+def test_what_was_recalled_is_not_learned_again(service, vendor, client, memory):
+    memory.teach("echo", "I prefer tea over coffee.")
+    with learning("echo", service.url, extract=True):
+        ask(client, "What do I prefer, tea or coffee?")
+    assert "I prefer tea over coffee." in json.dumps(vendor.requests[-1].body)
+    assert learned(memory, "echo") == []
+
+
+def test_each_session_of_a_block_is_handed_in_by_itself(service, client, memory):
+    with learning("sessions", service.url, extract=True):
+        for name, said in (("one", "I prefer tea over coffee."), ("two", "We decided to use Postgres 17.")):
+            with session(name):
+                ask(client, said)
+    assert learned(memory, "sessions") == ["I prefer tea over coffee.", "We decided to use Postgres 17."]
+    memory.client.sessions.delete("sessions", "one")
+    assert learned(memory, "sessions") == ["We decided to use Postgres 17."]
+
+
+def test_nothing_is_handed_in_where_nothing_was_said_or_nobody_asked(service, client, memory):
+    with learning("quiet", service.url, extract=True):
+        pass
+    with learning("quiet", service.url):
+        ask(client, "I prefer tea over coffee.")
+    assert learned(memory, "quiet") == []
+
+
+def test_a_service_that_learns_nothing_is_warned_of_once(own_service, client, caplog):
+    caplog.set_level(logging.WARNING, logger="souvenir_client")
+    for number in range(2):
+        with learning("agent", own_service.url, extract=True, session_id="one"):
+            ask(client, f"I prefer tea number {number}.")
+    (warning,) = [record.getMessage() for record in caplog.records if record.name == "souvenir_client"]
+    assert "not handed in to be learned from" in warning
+    assert "EXTRACT_PROVIDER" in warning
+    with Memory(own_service).client as stored:
+        assert len(stored.sessions.messages("agent", "one")) == 4
+
+
+def test_a_transcript_holds_tools_as_such_and_keeps_the_newest_within_its_bound():
+    transcripts = Transcripts()
+    calls = [{"id": "c1", "name": "look", "arguments": "{}"}]
+    long = "日本\n" * 40_000
+    for turn in (
+        Turn("user", "first"),
+        Turn("user", long),
+        Turn("assistant", "", {"tool_calls": calls}),
+        Turn("tool", "Found.", {"tool_result": {"tool_call_id": "c1", "name": "look"}}),
+        Turn("assistant", ""),
+        Turn("user", long),
+        Turn("user", "\ud800 last"),
+    ):
+        transcripts.add("s", "alice", turn)
+    ((session_id, who, text),) = transcripts.finished()
+    assert (session_id, who) == ("s", "alice")
+    assert 60_000 < len(text) <= MAX_CHARS
+    turns = json.loads(text)
+    assert [turn["role"] for turn in turns][-5:] == ["user", "assistant", "tool", "user", "user"]
+    assert turns[-1]["content"] == "\ufffd last"
+    assert turns[-4]["tool_calls"] == [{"id": "c1", "function": {"name": "look", "arguments": "{}"}}]
+    assert list(transcripts.finished()) == []
+    for number in range(9):
+        transcripts.add("s", None, Turn("user", f"{number} {long}"))
+    ((_, _, text),) = transcripts.finished()
+    assert len(text) <= MAX_CHARS
+    assert [turn["content"].split()[0] for turn in json.loads(text)] == ["7", "8"]

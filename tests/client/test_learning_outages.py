@@ -1,0 +1,172 @@
+"""The memory service fails, is slow, is full or says no: model calls go on, and what became of the turns is told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import openai
+import pytest
+
+from souvenir_client import learning
+from souvenir_client.interception import capture, outages
+from tests.client import models
+from tests.client.models import Memory, ask, ask_async
+from tests.client.running import RunningService
+from tests.vendors.llm import LLMVendor
+
+CLIENT = Path(__file__).resolve().parents[2] / "client"
+WAIT_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def vendor() -> Iterator[LLMVendor]:
+    vendor = LLMVendor()
+    vendor.script(lambda _: "Noted.")
+    vendor.start()
+    yield vendor
+    vendor.stop()
+
+
+@pytest.fixture(scope="module")
+def client(vendor: LLMVendor) -> Iterator[openai.OpenAI]:
+    with models.openai_client(vendor) as client:
+        yield client
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO, logger="souvenir_client")
+    return caplog
+
+
+def warnings(told: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in told.records if record.levelno >= logging.WARNING]
+
+
+def test_a_service_that_goes_away_and_comes_back_costs_one_warning_and_no_turn(own_service, client, told, monkeypatch):
+    monkeypatch.setattr(outages, "COOL_DOWN_S", 0.0)
+    with learning("agent", own_service.url, session_id="one"):
+        ask(client, "Before.")
+        own_service.stop()
+        answers = [ask(client, f"Without {number}.").choices[0].message.content for number in range(3)]
+        own_service.start()
+        ask(client, "After.")
+    assert answers == ["Noted."] * 3
+    memory = Memory(own_service)
+    said = [content for role, content in memory.said("agent", "one") if role == "user"]
+    memory.close()
+    assert said == ["Before.", "Without 0.", "Without 1.", "Without 2.", "After."]
+    assert len(warnings(told)) == 1
+    assert own_service.url in warnings(told)[0]
+    assert [record.getMessage() for record in told.records if record.levelno == logging.INFO] == [
+        f"The memory of {own_service.url} answers again"
+    ]
+
+
+def test_what_still_waits_when_a_block_ends_is_told_in_one_warning_and_stored_later(own_service, client, told):
+    block = learning("agent", own_service.url, session_id="one", flush_timeout_s=0.05)
+    with block:
+        own_service.stop()
+        ask(client, "Lost?")
+        told.clear()
+    assert warnings(told) == ["Of the turns of agent agent, 2 still wait for the service"]
+    own_service.start()
+    with learning("agent", own_service.url, session_id="one"):
+        ask(client, "No.")
+    memory = Memory(own_service)
+    assert [content for _, content in memory.said("agent", "one")] == ["Lost?", "Noted.", "No.", "Noted."]
+    memory.close()
+
+
+def test_what_finds_the_queue_full_is_dropped_and_counted(own_service, client, told, monkeypatch):
+    monkeypatch.setattr(capture, "MAX_WAITING_TURNS", 3)
+    with learning("agent", own_service.url, flush_timeout_s=0.05):
+        own_service.stop()
+        for number in range(3):
+            ask(client, f"Question {number}.")
+        told.clear()
+    assert warnings(told) == ["Of the turns of agent agent, 3 still wait for the service and 3 were dropped"]
+    own_service.start()
+
+
+def test_what_the_service_refuses_is_dropped_and_told_once_with_the_reason(service, client, told):
+    memory = Memory(service)
+    memory.client.messages.add(agent_name="closed", session_id="over", role="user", content="Bye.")
+    memory.client.sessions.end("closed", "over")
+    for _ in range(2):
+        with learning("closed", service.url, session_id="over"):
+            ask(client, "One more thing.")
+    assert warnings(told) == [
+        "Turns of agent closed are dropped, since the service does not take them: "
+        "Session 'over' has ended; start a new one (409, session_ended)",
+        "Of the turns of agent closed, 2 were dropped",
+        "Of the turns of agent closed, 2 were dropped",
+    ]
+    memory.close()
+
+
+def test_of_turns_that_are_refused_the_others_are_stored(service, client, told):
+    memory = Memory(service)
+    memory.client.agents.create(name="strict")
+    memory.client.agents.set_policy("strict", pii="reject")
+    with learning("strict", service.url, session_id="one"):
+        ask(client, "My address is alice@example.org, and more.")
+    assert memory.said("strict", "one") == [("assistant", "Noted.")]
+    assert "1 were dropped" in warnings(told)[-1]
+    memory.close()
+
+
+@pytest.fixture
+def silent(own_service: RunningService) -> Iterator[RunningService]:
+    """A service that takes connections and answers nothing, once it is entered."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+        def fall_silent() -> None:
+            own_service.stop()
+            listener.bind(("127.0.0.1", own_service.port))
+            listener.listen()
+
+        own_service.fall_silent = fall_silent  # type: ignore[attr-defined]
+        yield own_service
+
+
+def test_a_service_that_does_not_answer_costs_one_call_its_timeout_and_the_others_nothing(silent, client, told):
+    with learning("agent", silent.url, timeout_s=0.3, flush_timeout_s=0.0):
+        silent.fall_silent()
+        begin = time.monotonic()
+        for number in range(10):
+            ask(client, f"Question {number}.")
+        assert 0.3 < time.monotonic() - begin < 2 * 0.3 + 1.0
+    assert len(warnings(told)) == 2
+    assert "within 0.3 s" in warnings(told)[0]
+    assert "20 still wait" in warnings(told)[1]
+
+
+def test_the_event_loop_goes_on_while_a_call_waits_for_its_context(silent, vendor, told):
+    beats = []
+
+    async def beat(until: asyncio.Event) -> None:
+        while not until.is_set():
+            beats.append(time.monotonic())
+            await asyncio.sleep(0.01)
+
+    async def run() -> None:
+        over = asyncio.Event()
+        async with models.async_openai_client(vendor) as client:
+            async with learning("agent", silent.url, timeout_s=0.5, flush_timeout_s=0.3):
+                silent.fall_silent()
+                beating = asyncio.create_task(beat(over))
+                await ask_async(client, "Hello?")
+            over.set()
+            await beating
+
+    asyncio.run(run())
+    assert beats[-1] - beats[0] > 0.7
+    assert max(later - earlier for earlier, later in pairwise(beats)) < 0.3
