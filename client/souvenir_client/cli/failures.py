@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from souvenir_client.cli.output import json_text, shown
-from souvenir_client.errors import ApiError, ConnectionFailed, SouvenirError, UnreadableAnswer
+from souvenir_client.errors import ApiError, ConnectionFailed, NotImportable, SouvenirError, UnreadableAnswer
 
 
 class ExitCode(IntEnum):
@@ -57,10 +57,10 @@ def exit_code_of(error: Exception) -> ExitCode:
             return ExitCode.NOBODY_ANSWERS
         case click.ClickException(exit_code=code):
             return ExitCode(code) if code in set(ExitCode) else ExitCode.NEGATIVE
+        case NotImportable() | OSError():
+            return ExitCode.WRONG_USE
         case SouvenirError():
             return ExitCode.NEGATIVE
-        case OSError():
-            return ExitCode.WRONG_USE
         case _:
             raise error
 

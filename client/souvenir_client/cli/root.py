@@ -33,6 +33,7 @@ PLACES: Mapping[str, str] = {
     "context": "conversations:context",
     "chat": "conversations:chat",
     "export": "exporting:export",
+    "import": "importing:import_",
     "backup": "backups:backup",
     "restore": "backups:restore",
     "keys": "keys:keys",

@@ -142,6 +142,16 @@ def test_a_person_is_asked_before_anything_is_deleted(service, answer, typed, co
     assert "Shall this go?" in seen
 
 
+def test_an_import_shows_how_far_it_is_where_somebody_looks(service, tmp_path):
+    path = tmp_path / "lines.jsonl"
+    path.write_text('{"text": "One."}\n' * 3, encoding="utf-8")
+    ended, seen = on_a_terminal(
+        ["import", str(path), "--namespace", "bar"], b"", environment(SOUVENIR_URL=service.url, TERM="xterm")
+    )
+    assert ended == 0
+    assert "Importing" in seen
+
+
 def test_a_table_fits_a_terminal_of_80_columns(service, run):
     run("add", "word " * 100, "--source", "team/notes", "--namespace", "wide")
     ended, seen = on_a_terminal(

@@ -85,6 +85,7 @@ ANSWERS = {
     "chat history": "chat history bot",
     "chat sessions": "chat sessions bot",
     "export": "export FILE",
+    "import": "import FILE",
     "backup": "backup",
     "backup list": "backup list",
     "keys list": "keys list",

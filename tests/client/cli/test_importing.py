@@ -1,0 +1,89 @@
+"""import: what a file holds is stored once, and what cannot be used is said."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from souvenir_client.cli.importing import KINDS
+from souvenir_client.importing import Kind
+
+CHAT = [
+    {
+        "uuid": "5b0c2f2e-0d0a-4e43-9a3b-1f6a2d3c4e5f",
+        "name": "Colours",
+        "created_at": "2025-04-02T09:30:00Z",
+        "updated_at": "2025-04-02T09:31:00Z",
+        "chat_messages": [
+            {
+                "uuid": "5b0c2f2e-0d0a-4e43-9a3b-1f6a2d3c4e60",
+                "sender": "human",
+                "text": "My favourite colour is blue.",
+                "created_at": "2025-04-02T09:30:00Z",
+            }
+        ],
+    }
+]
+
+
+def test_the_kinds_are_those_that_can_be_imported():
+    assert set(KINDS) == set(Kind)
+
+
+def test_an_export_comes_back_in_another_namespace_and_only_once(run, answer, tmp_path):
+    for text in ("One.", "Two."):
+        run("add", text, "--namespace", "from")
+    path = tmp_path / "all.ndjson"
+    run("export", str(path), "--namespace", "from")
+    first = run("import", str(path), "--namespace", "to")
+    assert (first.exit_code, first.stdout) == (0, "Imported 2 memories (jsonl).\n")
+    again = answer("import", str(path), "--namespace", "to")
+    assert (again["memories"]["imported"], answer("list", "--namespace", "to")["total"]) == (0, 2)
+
+
+def test_conversations_go_to_the_agent_that_is_named(run, answer, tmp_path):
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(CHAT), encoding="utf-8")
+    done = run("import", str(path), "--agent", "moved")
+    assert (done.exit_code, done.stdout) == (0, "Imported 1 sessions, 1 messages (claude).\n")
+    assert answer("chat", "history", "moved")["messages"][0]["content"] == "My favourite colour is blue."
+
+
+def test_a_folder_of_markdown_is_stored_below_a_source(answer, tmp_path):
+    (tmp_path / "note.md").write_text("# Tea\n\nAna likes tea.\n", encoding="utf-8")
+    answer("import", str(tmp_path), "--source", "notes", "--namespace", "md")
+    [memory] = answer("list", "--source", "notes", "--namespace", "md")["memories"]
+    assert "Ana likes tea." in memory["text"]
+
+
+def test_what_cannot_be_used_is_said_with_its_place(run, tmp_path):
+    path = tmp_path / "lines.jsonl"
+    path.write_text('{"text": "Good."}\n{"text": 7}\n', encoding="utf-8")
+    done = run("import", str(path), "--kind", "jsonl", "--namespace", "half")
+    assert (done.exit_code, done.stdout) == (0, "Imported 1 memories (jsonl).\n")
+    assert done.stderr.startswith("Not imported: 1 (line 2")
+
+
+def test_a_file_of_which_nothing_can_be_used_ends_with_1(run, tmp_path):
+    path = tmp_path / "lines.jsonl"
+    path.write_text('{"text": 7}\n', encoding="utf-8")
+    assert run("import", str(path), "--kind", "jsonl", "--namespace", "none").exit_code == 1
+
+
+@pytest.mark.parametrize("content", [None, "", "nothing that is known", "{"])
+def test_a_file_that_is_none_of_these_is_wrong_use(run, tmp_path, content):
+    path = tmp_path / "what.json"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    done = run("import", str(path), "--json")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "what.json cannot be imported" in json.loads(done.stderr)["error"]["message"]
+
+
+def test_conversations_without_an_agent_are_wrong_use(run, tmp_path):
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(CHAT), encoding="utf-8")
+    done = run("import", str(path))
+    assert done.exit_code == 2
+    assert "--agent" in done.stderr
