@@ -25,6 +25,13 @@ def async_openai_client(vendor: LLMVendor, passed: Passed, **more: Any) -> opena
     return made
 
 
+def azure_client(vendor: LLMVendor, passed: Passed) -> openai.AzureOpenAI:
+    made: openai.AzureOpenAI = _recording(
+        openai.AzureOpenAI, passed, azure_endpoint=vendor.url, api_version="2025-01-01"
+    )
+    return made
+
+
 def anthropic_client(vendor: LLMVendor, passed: Passed, **more: Any) -> anthropic.Anthropic:
     made: anthropic.Anthropic = _recording(anthropic.Anthropic, passed, base_url=vendor.url, **more)
     return made

@@ -23,7 +23,13 @@ from souvenir_client.interception import tapping
 from souvenir_client.interception.tapping import Tapped, tap, turns_of
 from souvenir_client.interception.wires import Turn, wire_of
 from tests.client.call_shapes import ANSWER, MODEL, RESOURCES, SHAPES, Resource, Shape
-from tests.client.recording import anthropic_client, async_anthropic_client, async_openai_client, openai_client
+from tests.client.recording import (
+    anthropic_client,
+    async_anthropic_client,
+    async_openai_client,
+    azure_client,
+    openai_client,
+)
 from tests.vendors.llm import LLMVendor, call, says
 
 CHAT, _, MESSAGES, _ = RESOURCES
@@ -114,6 +120,14 @@ def assert_heard(shape: Shape, heard: Heard) -> None:
     assert heard.requests == [[ASKED]]
     assert heard.wires == [shape.resource.wire]
     assert len(heard.tapped) == (0 if shape.parsed else 1)
+
+
+@pytest.fixture
+def _few_objects() -> Iterator[None]:
+    """A collection looks at what the test made, not at all that was ever imported."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def by_name(value: Any) -> str:
@@ -260,6 +274,7 @@ def test_what_came_is_read_at_once_and_heard_when_the_caller_closes(callers, res
     assert_broken_off(callers.heard)
 
 
+@pytest.mark.usefixtures("_few_objects")
 @pytest.mark.parametrize("resource", ONE_OF_EACH_SDK, ids=by_name)
 def test_a_stream_that_is_dropped_is_heard(callers, resource):
     stream = opened(callers, resource, pauses=True)
@@ -270,6 +285,7 @@ def test_a_stream_that_is_dropped_is_heard(callers, resource):
     assert_broken_off(callers.heard)
 
 
+@pytest.mark.usefixtures("_few_objects")
 @pytest.mark.parametrize("resource", ONE_OF_EACH_SDK, ids=by_name)
 def test_an_async_stream_that_is_dropped_is_heard(callers, resource):
     async def drop() -> None:
@@ -317,6 +333,28 @@ def test_an_answer_that_nobody_reads_is_empty(callers):
         Tapped((), "", "text/event-stream; charset=utf-8", complete=False),
     ]
     assert [callers.heard.answers.get(), callers.heard.answers.get()] == [[], []]
+
+
+@pytest.mark.usefixtures("_few_objects")
+def test_an_answer_that_is_dropped_unread_is_empty(callers):
+    callers.vendor.replies.append(says(LONG))
+    raw = callers.clients["openai"].chat.completions.with_raw_response
+    answer = raw.create(**CHAT.parameters(QUESTION), stream=True)
+    assert callers.heard.tapped == []
+    del answer
+    gc.collect()
+    assert callers.heard.answer() == []
+
+
+def test_clients_that_change_their_requests_later_pass_the_same_way(callers):
+    with azure_client(callers.vendor, callers.heard) as client:
+        callers.vendor.replies += [ANSWER, ANSWER]
+        for streams in (False, True):
+            for _ in client.chat.completions.create(**CHAT.parameters(QUESTION), stream=streams):
+                pass
+            assert callers.heard.answer() == [ANSWERED]
+    assert callers.vendor.requests[-1].path.startswith("/openai/deployments/")
+    assert callers.heard.wires == ["openai.chat"] * 2
 
 
 def test_a_body_beyond_the_bound_goes_to_the_caller_and_is_heard_in_part(callers, monkeypatch):

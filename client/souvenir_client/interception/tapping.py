@@ -184,7 +184,10 @@ class _Tee:
 
 
 def turns_of(wire: Wire, tapped: Tapped) -> list[Turn]:
-    """The turns of an answer that was heard. Vendors are believed by what they sent rather than by its type."""
+    """The turns of an answer that was heard. Vendors are believed by what they sent rather than by its type.
+
+    None where a stream is framed in another way, as it is by Bedrock.
+    """
     payload = None if tapped.content_type.startswith("text/event-stream") else payload_of(tapped)
     return wire.answer(payload) if payload is not None else wire.streamed(events_of(tapped))
 
