@@ -15,7 +15,7 @@ from souvenir_client import Souvenir, __version__
 from souvenir_client.cli.findings import Finding, Status
 from souvenir_client.cli.keys import described
 from souvenir_client.cli.reaching import is_loopback
-from souvenir_client.errors import NotFound, ServerFailed, SouvenirError, Unauthorized
+from souvenir_client.errors import ApiError, NotFound, ServerFailed, SouvenirError, Unauthorized
 from souvenir_client.records import HealthResponse, OwnKeyResponse
 
 FAMILY = "memories"
@@ -60,6 +60,10 @@ def identified(client: Souvenir) -> tuple[Finding, HealthResponse | None]:
     """Whether it is this service, and of which version."""
     try:
         health = client.health.check()
+    except ApiError as error:
+        other = f"What listens there is no Souvenir ({error.detail}): name another address with --server."
+        # An error without a name is not the service's own.
+        return Finding("service", Status.FAILED, error.detail if error.code else other), None
     except SouvenirError as error:
         return Finding("service", Status.FAILED, str(error)), None
     if health.service != FAMILY:
@@ -116,8 +120,8 @@ def extraction(client: Souvenir) -> Finding:
     """Whether transcripts are learned from."""
     status = client.extraction.status()
     if not status.enabled:
-        how = "by the words of sentences only" if status.fallback_add_enabled else "not at all"
-        message = f"Transcripts are learned from {how}: EXTRACT_PROVIDER of the service names a language model."
+        off = "Transcripts are learned from without a model" if status.fallback_add_enabled else "Nothing is learned"
+        message = f"{off}: EXTRACT_PROVIDER of the service names a language model."
         return Finding("extraction", Status.OK, message)
     if status.status != "healthy":
         message = f"{status.provider} with {status.model} is {status.status}: look whether that model answers."

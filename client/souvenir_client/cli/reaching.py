@@ -86,6 +86,8 @@ def _why_not_reached(url: str, error: httpx.HTTPError, timeout_s: float) -> str:
                     f"The certificate of {place} is not trusted ({why}): name its authority's file in SSL_CERT_FILE, "
                     "or use the name that it was made for."
                 )
+            case ConnectionResetError():
+                return f"{place} cuts the connection: use https:// if it speaks TLS, or name another port."
             case ssl.SSLError():
                 return f"{place} does not speak TLS: use http:// if that is where the service itself listens."
     match error:
@@ -95,7 +97,7 @@ def _why_not_reached(url: str, error: httpx.HTTPError, timeout_s: float) -> str:
                 "packets, or wait longer with --timeout."
             )
         case httpx.RemoteProtocolError():
-            return f"What listens at {place} does not speak HTTP: use https:// if it speaks TLS, or another port."
+            return f"{place} does not speak HTTP: use https:// if it speaks TLS, or name another port."
         case _:
             return f"{place} cannot be reached: {error}."
 

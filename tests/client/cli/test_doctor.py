@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 
 import httpx
@@ -17,6 +19,9 @@ from souvenir_client import Souvenir
 from souvenir_client.cli import reaching
 from souvenir_client.cli.findings import Status
 from tests.client.running import RunningService, free_port
+
+SELF_SIGNED = Path(__file__).with_name("self_signed.pem")
+"""A key and a certificate for 127.0.0.1, made for these tests and known to nobody."""
 
 
 def checks_of(done) -> dict[str, tuple[str, str]]:
@@ -101,6 +106,53 @@ def test_https_to_a_port_without_tls_is_said(run, service):
     status, message = checks_of(run("doctor", "--json", "--server", service.url.replace("http", "https")))["reachable"]
     assert status == "failed"
     assert "does not speak TLS: use http://" in message
+
+
+@contextmanager
+def at_a_port(converse: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Something that takes one connection; yields its host and port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def take() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                converse(connection)
+
+        thread = Thread(target=take)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            thread.join()
+
+
+def shake_hands(connection: socket.socket) -> None:
+    """Show a certificate that nobody knows."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(SELF_SIGNED)
+    with suppress(ssl.SSLError, ConnectionResetError):
+        context.wrap_socket(connection, server_side=True).close()
+
+
+def test_a_certificate_that_is_not_trusted_is_said(run):
+    with at_a_port(shake_hands) as place:
+        status, message = checks_of(run("doctor", "--json", "--server", f"https://{place}"))["reachable"]
+    assert status == "failed"
+    assert "is not trusted (self-signed certificate): name its authority's file in SSL_CERT_FILE" in message
+
+
+@pytest.mark.parametrize(
+    ("said", "message"), [(b"SSH-2.0-OpenSSH_9.6\r\n", "does not speak HTTP"), (b"", "does not speak HTTP")]
+)
+def test_what_speaks_something_else_is_said(run, said, message):
+    def talk(connection: socket.socket) -> None:
+        connection.recv(65_536)
+        connection.sendall(said)
+
+    with at_a_port(talk) as place:
+        found = checks_of(run("doctor", "--json", "--server", f"http://{place}"))["reachable"]
+    assert found[0] == "failed"
+    assert message in found[1]
 
 
 def test_a_service_that_hangs_is_said(run):
