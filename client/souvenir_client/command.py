@@ -12,7 +12,8 @@ def main() -> None:
     """Run the command line of this process, and end the process."""
     if any(find_spec(name) is None for name in NEEDED):
         sys.stderr.write('The command line is an extra: pip install "souvenir-client[cli]"\n')
-        sys.exit(2)
+        # An editor takes 2 from a hook for a no to what it was about to do.
+        sys.exit(1 if sys.argv[1:2] == ["hook"] else 2)
     from souvenir_client.cli.root import souvenir
 
     for stream in (sys.stdout, sys.stderr):

@@ -37,6 +37,8 @@ PLACES: Mapping[str, str] = {
     "backup": "backups:backup",
     "restore": "backups:restore",
     "keys": "keys:keys",
+    "install": "install:install",
+    "hook": "hook:hook",
     "completion": "completion:completion",
 }
 """Every command, in the order of the help: the module below `souvenir_client.cli` that holds it, and its name there."""

@@ -7,6 +7,7 @@ is tried.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import BinaryIO, TextIO
 
@@ -36,6 +37,7 @@ class Running:
         self._url = next((environment[name] for name in ADDRESS_VARIABLES if environment.get(name)), None)
         self._breaker = Breaker(self._folder, self._url or "")
         self._is_asking = False
+        self._first_failure = threading.Lock()
 
     def run(self, raw: bytes) -> str:
         """What belongs on standard output."""
@@ -83,12 +85,15 @@ class Running:
         return context_output(self._hook, context) if context else ""
 
     def _failed(self, sentence: str) -> None:
+        """Once a run: the clock may run out while a failure is written down."""
+        if not self._first_failure.acquire(blocking=False):
+            return
         rest_s = self._breaker.failed()
         self.report(sentence if rest_s is None else f"{sentence} Hooks do nothing for {rest_s:g} s now.")
 
 
 def main(hook: Hook, environment: Mapping[str, str], read: BinaryIO, written: TextIO, errors: TextIO) -> None:
-    """Run a hook of this process."""
+    """Run a hook of this process; where its time is over the process ends here."""
     budget = Budget(_budget_s(hook, environment), spent_s=process_age_s())
     running = Running(hook, environment, budget, errors)
     clock = enforce(budget, running.out_of_time)

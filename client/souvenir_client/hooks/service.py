@@ -47,7 +47,7 @@ class Service:
         return Extraction(self._transport(self._agent))
 
     def _transport(self, namespace: str | None = None) -> Transport:
-        left_s = max(LEAST_TIMEOUT_S, self._budget.wait_s)
+        left_s = max(LEAST_TIMEOUT_S, round(self._budget.wait_s, 2))
         return Transport(self._http, replace(self._address, namespace=namespace, timeout_s=left_s))
 
     def __enter__(self) -> Self:

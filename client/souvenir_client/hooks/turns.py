@@ -18,9 +18,9 @@ from typing import Any
 MAX_CONTENT_CHARS = 50_000
 """Of a message, by the service."""
 
-MAX_ARGUMENT_CHARS = 200
+MAX_ARGUMENT_CHARS = 100
 """Of each text in the arguments of a tool: a call is what was done, not the file that was written."""
-MAX_CALL_CHARS = 1_000
+MAX_CALL_CHARS = 400
 
 _NOT_SAID = ("isSidechain", "isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 

@@ -103,8 +103,9 @@ ANSWERS = {
 REFUSED = {"extract": "extract TRANSCRIPT"}
 """Calls that this service refuses."""
 
-ELSEWHERE = {"serve"}
-"""Becomes another program: test_serving."""
+HOOKS = {f"hook {name}" for name in ("session-start", "prompt", "stop", "pre-compact")}
+ELSEWHERE = {"serve", "install claude-code", *HOOKS}
+"""What becomes another program (test_serving), changes settings, or ends its process (hooks/test_commands)."""
 
 
 def leaves() -> set[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -216,6 +218,12 @@ def test_nothing_but_the_settings_and_the_backup_is_left_in_the_folder(path, wri
     written("{}")
     installed(path)
     assert len(os.listdir(path.parent)) == 2  # noqa: PTH208 - names are enough
+
+
+def test_the_document_says_what_to_put_in_by_hand(path):
+    document = (Path(__file__).resolve().parents[3] / "docs" / "editors.md").read_text(encoding="utf-8")
+    by_hand, _ = (json.loads(block) for block in re.findall(r"```json\n(.*?)```", document, re.DOTALL))
+    assert by_hand == installed(path, "/path/to/souvenir")
 
 
 def test_the_settings_lie_where_claude_code_looks_for_them(tmp_path, monkeypatch):

@@ -1,0 +1,77 @@
+"""`souvenir install`: puts the hooks into the settings of an editor, after the change was shown and agreed to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from souvenir_client.cli.failures import Negative, Unusable
+from souvenir_client.cli.options import global_options
+from souvenir_client.cli.output import answer, confirm, note, say
+from souvenir_client.hooks.settings import PROGRAM, Change, SettingsUnusable, apply, plan, settings_path
+
+
+@click.group()
+def install() -> None:
+    """Connect an editor to the service."""
+
+
+@install.command("claude-code")
+@click.option("--project", is_flag=True, help="Change .claude/settings.json of the current folder, not your own.")
+@click.option("--remove", is_flag=True, help="Take the hooks out again.")
+@click.option("--yes", is_flag=True, help="Write without asking.")
+def claude_code(project: bool, remove: bool, yes: bool) -> None:
+    """Put the hooks into the settings of Claude Code; the change is shown first."""
+    path = settings_path(os.environ, project=Path.cwd() if project else None)
+    try:
+        change = plan(path, "" if remove else executable(), remove=remove)
+        if not change.is_needed:
+            answer(_as_json(change, written=False), lambda: say(f"{change.path}: nothing to change."))
+            return
+        _agree(change, yes)
+        backup = apply(change)
+    except SettingsUnusable as error:
+        raise Unusable(str(error)) from error
+    answer(_as_json(change, written=True), lambda: say(_done(change, backup, remove)))
+
+
+def executable() -> str:
+    """Where this program lies, so that the editor finds it whatever its PATH is.
+
+    :raises Unusable: If there is no such file.
+    """
+    started = Path(sys.argv[0])
+    if started.name == PROGRAM and started.is_file():
+        return str(started.absolute())
+    beside = Path(sys.executable).parent / PROGRAM
+    found = str(beside) if beside.is_file() else shutil.which(PROGRAM)
+    if found is None:
+        raise Unusable(f"No program `{PROGRAM}` is installed that the editor could run; install souvenir-client[cli].")
+    return found
+
+
+def _agree(change: Change, yes: bool) -> None:
+    """Show the change, and go on if it is wanted.
+
+    :raises click.ClickException: If nothing is to be written.
+    """
+    show = note if global_options().as_json else say
+    show(change.diff().rstrip("\n"))
+    try:
+        confirm(f"Write {change.path}?", yes=yes)
+    except click.UsageError as error:
+        raise Negative(f"Nothing was written. {error.format_message()}") from error
+
+
+def _done(change: Change, backup: Path | None, remove: bool) -> str:
+    kept = f" What was there is kept in {backup}." if backup is not None else ""
+    then = "" if remove else " Sessions that are started from now on use it."
+    return f"{change.path} is written.{kept}{then}"
+
+
+def _as_json(change: Change, *, written: bool) -> dict[str, object]:
+    return {"path": str(change.path), "written": written, "diff": change.diff()}

@@ -1,0 +1,228 @@
+"""The real commands in processes of their own, as an editor runs them: never in its way, whatever the service does."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from souvenir_client import Souvenir
+from souvenir_client.cli.root import souvenir
+from souvenir_client.hooks.recalling import INTRODUCTION
+from tests.client.running import free_port
+from tests.vendors.server import Reply, Request, Server
+
+CLIENT = Path(__file__).resolve().parents[3] / "client"
+PROGRAM = f"""#!{sys.executable}
+import sys
+sys.path.insert(0, {str(CLIENT)!r})
+from souvenir_client.command import main
+main()
+"""
+
+PATIENCE_S = 30.0
+"""Far more than any budget here, and less than what a slow service here holds an answer for."""
+
+
+class SlowServer(Server[Request]):
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(Request)
+        self._reply = reply
+
+    def reply(self, request: Request, queued: Any) -> Reply:
+        return self._reply
+
+
+@pytest.fixture
+def program(tmp_path):
+    """The program as an installation has it, in a folder whose name a shell would take apart."""
+    path = tmp_path / "bin of mine" / "souvenir"
+    path.parent.mkdir()
+    path.write_text(PROGRAM, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def start(command: Any, editor: Any, stdin: Any = subprocess.PIPE, **more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command,
+        shell=isinstance(command, str),
+        env={**os.environ, **editor.environment, **more},
+        cwd=editor.cwd,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(command: Any, editor: Any, event: Any, **more: str) -> tuple[int, str, str]:
+    process = start(command, editor, **more)
+    text = event if isinstance(event, str) else json.dumps(event)
+    output, errors = process.communicate(text, timeout=PATIENCE_S)
+    return process.returncode, output, errors
+
+
+def test_installed_hooks_carry_what_was_said_into_the_next_session(program, editor, editor_at, service):
+    home = editor.folder / "config"
+    done = run([program, "install", "claude-code", "--yes"], editor, "", CLAUDE_CONFIG_DIR=str(home))
+    assert done[0] == 0, done
+    hooks = json.loads((home / "settings.json").read_text(encoding="utf-8"))["hooks"]
+    commands = {name: groups[0]["hooks"][0]["command"] for name, groups in hooks.items()}
+    budget = {"SOUVENIR_HOOK_BUDGET_S": "20"}
+    editor.says(("user", "The cache lives in Redis on host nine."))
+    assert run(commands["Stop"], editor, editor.event(hook_event_name="Stop"), **budget) == (0, "", "")
+    later = editor_at(service.url, project=editor.project)
+    asked = later.event(hook_event_name="UserPromptSubmit", prompt="Where does the cache live, in Redis?")
+    status, output, errors = run(commands["UserPromptSubmit"], later, asked, **budget)
+    assert (status, errors) == (0, "")
+    specific = json.loads(output)["hookSpecificOutput"]
+    assert specific["hookEventName"] == "UserPromptSubmit"
+    assert specific["additionalContext"].startswith(INTRODUCTION)
+    assert "Redis on host nine" in specific["additionalContext"]
+
+
+def test_a_service_that_is_away_is_left_alone_after_three_tries(program, editor_at):
+    server = SlowServer(Reply(status=500))
+    server.port = free_port()
+    editor = editor_at(server.url)
+    command, asked = [program, "hook", "prompt"], editor.event(prompt="Where is the cache?")
+    tries = [run(command, editor, asked, SOUVENIR_HOOK_BUDGET_S="20") for _ in range(3)]
+    assert [(status, output) for status, output, _ in tries] == [(0, "")] * 3
+    assert [errors.count("\n") for *_, errors in tries] == [1, 1, 1]
+    assert "Hooks do nothing for 60 s now." in tries[2][2]
+    server.start()
+    try:
+        assert run(command, editor, asked) == (0, "", "")
+        assert server.requests == []
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("slow", [Reply(drips=True), Reply(drips_headers=True)], ids=["body", "headers"])
+def test_a_service_that_sends_a_byte_at_a_time_does_not_outlast_the_time_of_the_hook(program, editor_at, slow):
+    server = SlowServer(slow)
+    server.start()
+    editor, began, errors, budget_s = editor_at(server.url), time.monotonic(), "", ""
+    # A machine that is busy may take all of the time to start the program.
+    for budget_s in ("2", "4", "8"):
+        event = editor.event(prompt="Where is the cache?")
+        status, output, errors = run([program, "hook", "prompt"], editor, event, SOUVENIR_HOOK_BUDGET_S=budget_s)
+        assert (status, output) == (0, "")
+        if server.requests:
+            break
+    server.stop()
+    assert f"the hook took longer than its {budget_s} s" in errors
+    assert time.monotonic() - began < PATIENCE_S
+
+
+def test_an_input_that_does_not_end_is_not_waited_for(program, editor):
+    process = start([program, "hook", "prompt"], editor, SOUVENIR_HOOK_BUDGET_S="1")
+    assert process.wait(PATIENCE_S) == 0
+    process.communicate()
+
+
+@pytest.mark.parametrize("event", ["", "no JSON", "[]", "{}", '{"session_id": 3}'])
+def test_an_input_that_is_no_event_is_told_and_ends_well(program, editor, event):
+    status, output, errors = run([program, "hook", "stop"], editor, event)
+    assert (status, output) == (0, "")
+    assert errors.count("\n") == 1
+
+
+def test_hooks_can_be_switched_off(program, editor):
+    editor.says(("user", "A secret."))
+    assert run([program, "hook", "stop"], editor, editor.event(), SOUVENIR_HOOKS="off") == (0, "", "")
+    with Souvenir(editor.url) as client:
+        assert editor.agent not in [agent.name for agent in client.agents.list().agents]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("hook", "bogus"), ("hook", "--bogus"), ("hook", "prompt", "--bogus"), ("hook", "stop", "more"), ("hook",)],
+)
+def test_wrong_use_does_not_end_with_2_which_would_stop_the_editor(arguments):
+    done = CliRunner().invoke(souvenir, arguments)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr
+
+
+def test_without_what_the_command_line_needs_a_hook_does_not_stop_the_editor_either(editor):
+    code = "import sys; sys.modules['rich'] = None; from souvenir_client.command import main; main()"
+    status, output, _ = run([sys.executable, "-c", code, "hook", "prompt"], editor, "{}", PYTHONPATH=str(CLIENT))
+    assert (status, output) == (1, "")
+
+
+def install(*arguments: str, **environment: str) -> Any:
+    return CliRunner(env=environment).invoke(souvenir, ["install", "claude-code", *arguments])
+
+
+@pytest.fixture
+def home(tmp_path, program, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+    return tmp_path / "config"
+
+
+def test_where_nobody_can_agree_the_change_is_shown_and_not_made(home):
+    done = install()
+    assert done.exit_code == 1
+    assert "+++ " in done.stdout
+    assert "hook session-start" in done.stdout
+    assert "--yes" in done.stderr
+    assert not home.exists()
+
+
+def test_a_second_installation_has_nothing_to_change_and_a_removal_takes_it_back(home):
+    assert install("--yes").exit_code == 0
+    again = install()
+    assert (again.exit_code, "nothing to change" in again.stdout) == (0, True)
+    assert install("--remove", "--yes").exit_code == 0
+    assert json.loads((home / "settings.json").read_text(encoding="utf-8")) == {}
+
+
+def test_a_project_can_have_settings_of_its_own(home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert install("--project", "--yes").exit_code == 0
+    assert (tmp_path / ".claude" / "settings.json").is_file()
+    assert not home.exists()
+
+
+def test_settings_with_comments_are_refused_in_a_sentence(home):
+    home.mkdir()
+    (home / "settings.json").write_text("{} // mine", encoding="utf-8")
+    done = install("--yes")
+    assert done.exit_code == 2
+    assert "not plain JSON" in done.stderr
+    assert (home / "settings.json").read_text(encoding="utf-8") == "{} // mine"
+
+
+def test_the_change_can_be_had_as_json(home):
+    done = json.loads(install("--yes", "--json").stdout)
+    assert (done["path"], done["written"]) == (str(home / "settings.json"), True)
+    assert done["diff"].startswith("--- ")
+
+
+def test_no_key_comes_into_the_settings(home):
+    install("--yes", "--api-key", "sv-secret", SOUVENIR_API_KEY="sv-secret")
+    assert "sv-secret" not in (home / "settings.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("said", "status"), [("y", 0), ("n", 1), ("", 1)])
+def test_a_person_is_asked(program, editor, said, status):
+    ours, theirs = pty.openpty()
+    home = editor.folder / "config"
+    process = start([program, "install", "claude-code"], editor, theirs, CLAUDE_CONFIG_DIR=str(home))
+    os.write(ours, f"{said}\n".encode())
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    os.close(ours)
+    os.close(theirs)
+    assert (process.returncode, home.exists()) == (status, status == 0), errors
+    assert "hook session-start" in output
