@@ -19,11 +19,12 @@ from souvenir_client.importing.records import Reading, Record, Skipped
 from souvenir_client.importing.turns import OTHER_BRANCH, Said, called, conversation, returned
 
 NOT_SHOWN = "```\nThis block is not supported on your current device yet.\n```"
+PARENT = "parent_message_uuid"
 ROOT = "00000000-0000-4000-8000-000000000000"
 """The parent of the first message."""
 
 UNKNOWN_ROLE = "nobody knows who said it"
-_ROLES: Mapping[object, str] = {"human": "user", "assistant": "assistant"}
+_ROLES: Mapping[str, str] = {"human": "user", "assistant": "assistant"}
 
 
 def read(path: Path, source: str | None) -> Reading:
@@ -55,25 +56,25 @@ def _records(said: object, place: str) -> Sequence[Record]:
 
 def branch(messages: Sequence[Mapping[str, Any]], said: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The messages of one branch; all of them where they do not say, up to the first, which follows which."""
-    known = {one["uuid"]: one for one in messages if isinstance(one.get("uuid"), str)}
-    if not any(one.get("parent_message_uuid") in known for one in messages):
+    known = {uuid: one for one in messages if (uuid := _named(one, "uuid"))}
+    if not any(_named(one, PARENT) in known for one in messages):
         return messages
-    named = known.get(str(said.get("current_leaf_message_uuid")))
+    named = known.get(_named(said, "current_leaf_message_uuid"))
     newest = max(messages, key=lambda one: storable.moment_of(one.get("created_at")) or "")
     found: list[Mapping[str, Any]] = []
     seen: set[str] = set()
     step: Mapping[str, Any] | None = named or newest
-    while step is not None and str(step.get("uuid")) not in seen:
-        seen.add(str(step.get("uuid")))
+    while step is not None and _named(step, "uuid") not in seen:
+        seen.add(_named(step, "uuid"))
         found.append(step)
-        step = known.get(str(step.get("parent_message_uuid")))
-    begins_with = str(found[-1].get("parent_message_uuid") or ROOT)
+        step = known.get(_named(step, PARENT))
+    begins_with = _named(found[-1], PARENT) or ROOT
     return found[::-1] if begins_with == ROOT or begins_with in seen else messages
 
 
 def _said(message: Mapping[str, Any], number: int, place: str) -> Iterator[Said | Skipped]:
     key = storable.line_of(message.get("uuid"), storable.MAX_NAME_CHARS) or f"{number}"
-    role = _ROLES.get(message.get("sender"))
+    role = _ROLES.get(_named(message, "sender"))
     if role is None:
         yield Skipped(f"{place}, message {key}", UNKNOWN_ROLE)
         return
@@ -116,6 +117,12 @@ def _blocks(message: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 def _text(block: Mapping[str, Any]) -> str:
     """What a block says aloud: reasoning is of another type."""
     return storable.text_of(block.get("text")) if block.get("type") in ("text", "voice_note") else ""
+
+
+def _named(said: Mapping[str, Any], name: str) -> str:
+    """A field that is a string; "" if it is something else."""
+    value = said.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _result(content: object) -> str:

@@ -49,10 +49,10 @@ class Exported:
 
     def add(self, line: ExportedLine) -> None:
         if self._held is None:
-            self._held = {name for held in self._client.transfer.export_memories() for name in _names(held)}
+            stored = self._client.transfer.export_memories()
+            self._held = {name for held in stored for name in _names_of_stored(held)}
         if line.said.get("_header") is not True:
-            names = _names(line.said)
-            if not self._held.isdisjoint(names):
+            if not self._held.isdisjoint(_names(line.said)):
                 self._tally.memories.unchanged += 1
                 return
             self._memories += 1
@@ -103,8 +103,15 @@ class Exported:
             tally.note(Skipped("further lines", NO_REASON), unnamed)
 
 
-def _names(line: Mapping[str, Any]) -> tuple[str, ...]:
-    """By what a memory of a line is known to be there: what it says, and its id."""
+def _names(line: Mapping[str, Any]) -> Iterator[str]:
+    """By what a memory of a line is known to be there: what it says and when it was made, and its id."""
     source, at = line.get("source"), storable.moment_of(line.get("created_at"))
-    said = storable.digest("text", source, line.get("key"), storable.text_of(line.get("text")), at)
-    return (said,) if line.get("id") is None else (said, storable.digest("id", source, line.get("id"), at))
+    yield storable.digest("text", source, line.get("key"), storable.text_of(line.get("text")), at)
+    if at is not None and line.get("id") is not None:
+        yield storable.digest("id", source, line["id"], at)
+
+
+def _names_of_stored(line: Mapping[str, Any]) -> Iterator[str]:
+    """Also that by which a line knows it that says no time."""
+    yield from _names(line)
+    yield from _names({**line, "created_at": None})

@@ -89,7 +89,7 @@ def _conversations(
         yield tuple(
             conversation(
                 messages.get(session_id, ()),
-                session_id=storable.name_of(session_id),
+                session_id=storable.name_of(session_id) or storable.digest(session_id),
                 place=f"session {session_id}",
                 title=of_session.get("title"),
                 user=storable.name_of(of_session.get("user")) or None,

@@ -250,6 +250,7 @@ def test_an_import_that_takes_the_service_long_is_waited_for_as_a_job(client, ag
     assert (report.memories.imported, [one.places for one in report.skipped]) == (500, [("line 502",)])
     assert len(seen) > len(lines) + 2
     assert seen[-1].imported == 500
+    assert import_file(client, path, namespace=agent).memories.unchanged == 500
 
 
 def test_lines_of_an_export_that_cannot_be_used_are_named_by_their_number_in_the_file(client, agent, tmp_path):

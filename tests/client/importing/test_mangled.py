@@ -1,0 +1,132 @@
+"""Exports with anything in the place of anything: read without a fault, and what comes of them can be stored."""
+
+from __future__ import annotations
+
+import json
+import random
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from souvenir_client.errors import NotImportable
+from souvenir_client.importing import Conversation, Kind, MemoryRecord
+from tests.client.importing.files import (
+    chatgpt_conversation,
+    chatgpt_message,
+    claude_conversation,
+    claude_message,
+    json_file,
+    json_lines,
+    records,
+)
+
+ROUNDS = 60
+JUNK: list[Any] = [
+    *(None, True, 0, -1, 1.5, float("nan"), 10**30, "", "x", "\ud800", "\0", "a/b", "..", "\n", "2024-01-01"),
+    *([], {}, [[]], [None], {"a": None}, "x" * 1000, ["x", 1], {"text": "t", "type": "text"}),
+]
+CODE = {"content_type": "code", "text": "x"}
+BLOCKS = [
+    {"type": "tool_use", "name": "n", "input": {"a": 1}},
+    {"type": "tool_result", "name": "n", "content": [{"type": "text", "text": "r"}]},
+    {"type": "text", "text": "t"},
+]
+ENTITY = {"type": "entity", "name": "n", "entityType": "t", "observations": ["o", {"content": "c", "timestamp": 1}]}
+RELATION = {"type": "relation", "from": "a", "to": "b", "relationType": "c"}
+MEMORY = {"id": "i", "memory": "m", "metadata": {"a": [1]}, "user_id": "u", "created_at": "2024-01-01"}
+MESSAGE = {"type": "message", "id": "i", "session_id": "s", "role": "user", "content": "c", "metadata": {"a": 1}}
+AGENT = [
+    {"type": "header", "agent_name": "a", "sessions": 1},
+    {"type": "session", "session_id": "s", "user": "u", "title": "t", "metadata": {"a": 1}, "started_at": "2024-01-01"},
+    {**MESSAGE, "user": "u", "name": "n", "created_at": "2024-01-01"},
+    {"type": "block", "label": "l", "value": "v", "limit": 5, "description": "d", "read_only": False},
+    {"type": "memory", "text": "t", "source": "s", "history": [{"before": {"source": "s"}, "after": None}], "id": 1},
+]
+CHATGPT = [
+    chatgpt_conversation(
+        [
+            None,
+            chatgpt_message(
+                "user", "hi", {"content_type": "image_asset_pointer"}, metadata={"attachments": [{"name": "a"}]}
+            ),
+            chatgpt_message("assistant", content=CODE, recipient="python"),
+            chatgpt_message("tool", content=CODE, tool="python"),
+        ]
+    )
+]
+CLAUDE = [
+    claude_conversation(
+        [
+            claude_message("human", "q", "m1", parent_message_uuid="0"),
+            claude_message(
+                "assistant", "a", "m2", parent_message_uuid="m1", content=BLOCKS, files=[{"file_name": "f"}]
+            ),
+        ]
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "write", "content"),
+    [
+        (Kind.CHATGPT, json_file, CHATGPT),
+        (Kind.CLAUDE, json_file, CLAUDE),
+        (Kind.MEM0, json_file, {"results": [MEMORY], "relations": [{"source": "a"}]}),
+        (Kind.MEM0, json_lines, [MEMORY]),
+        (Kind.MCP_MEMORY, json_file, {"entities": [ENTITY], "relations": [RELATION]}),
+        (Kind.MCP_MEMORY, json_lines, [ENTITY, RELATION]),
+        (Kind.JSONL, json_lines, AGENT),
+        (
+            Kind.JSONL,
+            json_lines,
+            [{"text": "t", "source": "s", "key": "k", "metadata": {"a": {"b": 1}}, "created_at": 1}],
+        ),
+    ],
+)
+def test_whatever_stands_in_an_export_ends_in_records_that_can_be_stored_or_in_a_sentence(
+    tmp_path, kind, write, content
+):
+    chance = random.Random(f"{kind}{write.__name__}")
+    path = tmp_path / "mangled"
+    for _ in range(ROUNDS):
+        write(path, mangled(content, chance))
+        try:
+            found = records(kind, path)
+        except NotImportable:
+            continue
+        for record in found:
+            assert_storable(record)
+
+
+def mangled(content: Any, chance: random.Random) -> Any:
+    """A copy with other things in up to three places."""
+    copy = deepcopy(content)
+    for _ in range(chance.randint(1, 3)):
+        holder = copy
+        while True:
+            name = chance.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+            below = holder[name]
+            if not isinstance(below, dict | list) or not below or chance.random() < 0.1:
+                break
+            holder = below
+        holder[name] = deepcopy(chance.choice(JUNK))
+        if not isinstance(copy, dict | list) or not copy:
+            break
+    return copy
+
+
+def assert_storable(record: object) -> None:
+    match record:
+        case MemoryRecord(text, source, key, _, metadata):
+            assert all(len(said) in range(1, most + 1) for said, most in ((text, 50_000), (source, 500), (key, 500)))
+            json.dumps([text, source, key, metadata], ensure_ascii=False, allow_nan=False).encode()
+        case Conversation(session_id, turns, title):
+            assert session_id.isprintable()
+            assert len(session_id) in range(1, 201)
+            assert "/" not in session_id
+            assert title is None or title.isprintable()
+            for turn in turns:
+                assert len(turn.content) in range(1, 50_001)
+                assert "\0" not in turn.content
+                json.dumps([turn.content, turn.metadata], ensure_ascii=False, allow_nan=False).encode()
