@@ -15,17 +15,16 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from souvenir_client.calls import NOT_SENT
-from souvenir_client.errors import ApiError, Conflict, Forbidden, InvalidRequest, NotFound, Overloaded
+from souvenir_client.errors import ApiError, NotFound, Overloaded
 from souvenir_client.hooks.budget import Budget
 from souvenir_client.hooks.events import Event, Hook
 from souvenir_client.hooks.project import Place
-from souvenir_client.hooks.service import Service
+from souvenir_client.hooks.service import UNKNOWN_AGENT, Service
 from souvenir_client.hooks.state import locked, read_state, session_file, write_state
 from souvenir_client.hooks.transcripts import WINDOW_CHARS, Cursor, Transcript, Window
 from souvenir_client.hooks.turns import Turn
@@ -48,6 +47,9 @@ CONTEXTS: Mapping[Hook, str] = {Hook.STOP: "stop", Hook.PRE_COMPACT: "pre_compac
 
 NOT_IMPLEMENTED = 501
 """No model is set that could learn."""
+FORBIDDEN = 403
+"""The key may store messages, and not learn."""
+REFUSED_FOR_GOOD = frozenset({400, 409, 413, 422})
 
 Report = Callable[[str], None]
 
@@ -61,11 +63,13 @@ def capture(
     :raises SouvenirError: If the service cannot be reached, or refuses.
     :raises OSError: If the transcript cannot be read, or the state not be written.
     """
+    if not event.transcript_path:
+        return
     path = session_file(folder, event.session_id, "sent")
     with locked(path, wait=False) as mine:
         if not mine:
             return
-        with Transcript(Path(event.transcript_path), event.session_id) as transcript:
+        with Transcript(Path(event.transcript_path).expanduser(), event.session_id) as transcript:
             if hook is Hook.STOP:
                 _let_settle(transcript, event.last_answer, budget)
             _Sending(hook, event, place, service, transcript, path, budget, report).run()
@@ -114,7 +118,7 @@ class _Sending:
     def _store(self, window: Window) -> None:
         if window.turns:
             self._write(stored=_tried(self._stored, window))
-            messages = [_message(turn) for turn in window.turns]
+            messages = [message_of(turn) for turn in window.turns]
             try:
                 self._service.messages.add_batch(
                     agent_name=self._place.agent,
@@ -122,7 +126,9 @@ class _Sending:
                     messages=messages,
                     idempotency_key=self._key("messages", window, messages),
                 )
-            except (InvalidRequest, Conflict) as error:
+            except ApiError as error:
+                if not _is_final(error):
+                    raise
                 self._report(f"{len(messages)} turns are passed over, the service refuses them: {error}")
         self._write(stored=window.after)
 
@@ -143,7 +149,7 @@ class _Sending:
             except Overloaded:
                 return False
             except ApiError as error:
-                if error.status != NOT_IMPLEMENTED and not isinstance(error, InvalidRequest | Conflict | Forbidden):
+                if not _is_final(error) and error.status not in (FORBIDDEN, NOT_IMPLEMENTED):
                     raise
                 if error.status != NOT_IMPLEMENTED:
                     self._report(f"nothing is learned of {len(said)} turns, the service refuses them: {error}")
@@ -170,11 +176,14 @@ class _Sending:
         return stored, learned
 
     def _last_uuid_of_the_service(self) -> str:
-        with suppress(NotFound):
-            for message in self._service.messages.list(self._place.agent, session_id=self._place.session_id, limit=1):
-                uuid = (message.metadata or {}).get("uuid")
-                return uuid if isinstance(uuid, str) else ""
-        return ""
+        try:
+            found = self._service.messages.list(self._place.agent, session_id=self._place.session_id, limit=1)
+        except NotFound as error:
+            if error.code != UNKNOWN_AGENT:
+                raise
+            return ""
+        uuid = (found[0].metadata or {}).get("uuid") if found else ""
+        return uuid if isinstance(uuid, str) else ""
 
     def _write(self, *, stored: Cursor | None = None, learned: Cursor | None = None) -> None:
         self._stored, self._learned = stored or self._stored, learned or self._learned
@@ -185,11 +194,17 @@ class _Sending:
         return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
 
 
+def _is_final(error: ApiError) -> bool:
+    """Whether the service, and not something before it, will never take this."""
+    return bool(error.code) and error.status in REFUSED_FOR_GOOD
+
+
 def _tried(cursor: Cursor, window: Window) -> Cursor:
     return Cursor(cursor.offset, cursor.tail, cursor.uuid, window.after.offset)
 
 
-def _message(turn: Turn) -> dict[str, Any]:
+def message_of(turn: Turn) -> dict[str, Any]:
+    """What the service stores of it."""
     metadata: dict[str, Any] = {"client": "claude-code", "uuid": turn.uuid}
     if turn.tool_calls:
         metadata["tool_calls"] = list(turn.tool_calls)

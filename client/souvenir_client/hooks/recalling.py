@@ -16,7 +16,7 @@ from souvenir_client.errors import NotFound
 from souvenir_client.hooks.budget import Budget
 from souvenir_client.hooks.events import Event, Hook, fitted
 from souvenir_client.hooks.project import Place
-from souvenir_client.hooks.service import Service
+from souvenir_client.hooks.service import UNKNOWN_AGENT, Service
 from souvenir_client.hooks.state import forget_old_sessions, read_state, session_file, write_state
 from souvenir_client.hooks.transcripts import Transcript
 from souvenir_client.hooks.turns import typed_text
@@ -53,7 +53,9 @@ def recall(hook: Hook, event: Event, place: Place, service: Service, folder: Pat
             max_tokens=MAX_TOKENS,
             deadline_ms=max(1, int((wait_s - ON_THE_WAY_S) * 1000)),
         )
-    except NotFound:
+    except NotFound as error:
+        if error.code != UNKNOWN_AGENT:
+            raise
         return ""
     shown = session_file(folder, event.session_id, "shown")
     known = "" if starts else read_state(shown).get("stable_etag")
@@ -77,7 +79,7 @@ def _query_of_start(event: Event, place: Place) -> str:
 
 def _last_prompt(event: Event) -> str:
     try:
-        with Transcript(Path(event.transcript_path), event.session_id) as transcript:
+        with Transcript(Path(event.transcript_path).expanduser(), event.session_id) as transcript:
             return transcript.last("user")
     except OSError:  # a session that has no transcript yet is one without a last prompt
         return ""

@@ -20,6 +20,9 @@ from souvenir_client.sync.transport import Transport
 
 LEAST_TIMEOUT_S = 0.01
 
+UNKNOWN_AGENT = "agent_not_found"
+"""Code of the answer about a project of which nothing was stored yet."""
+
 
 class Service:
     """The groups for an agent.

@@ -4,6 +4,8 @@ A transcript has one JSON object a line. Turns are what a person typed, what Cla
 Not turns: what sub-agents said (`isSidechain`), what the program put in (`isMeta`, summaries, reminders, output of
 local commands, notices of background tasks), results of tools, thinking, and context that a memory gave. Copies of
 another session's lines at the beginning of a resumed or forked one are that session's.
+
+Invariants: the service takes every turn, whatever the line; the work is linear in its length.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 MAX_CONTENT_CHARS = 50_000
@@ -20,19 +22,20 @@ MAX_CONTENT_CHARS = 50_000
 
 MAX_ARGUMENT_CHARS = 100
 """Of each text in the arguments of a tool: a call is what was done, not the file that was written."""
+MAX_ARGUMENTS = 20
+MAX_ARGUMENT_DEPTH = 4
 MAX_CALL_CHARS = 400
+MAX_NUMBER = 2**53
+"""Larger ones are kept as text, since not every reader of JSON takes them."""
 
 _NOT_SAID = ("isSidechain", "isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 
-_PUT_IN = re.compile(
-    r"<(system-reminder|recalled_memory|ide_selection|ide_opened_file|ide_diagnostics)\b[^>]*>.*?</\1>", re.DOTALL
-)
+_PUT_IN = re.compile(r"<(system-reminder|recalled_memory|ide_selection|ide_opened_file|ide_diagnostics)\b[^<>]{0,200}>")
 _NOT_TYPED = re.compile(
     r"\s*(?:<(?:local-command-|bash-|user-memory-input|task-notification|cross-session-message|teammate-message)"
     r"|\[Request interrupted by user|Caveat: The messages below were generated)"
 )
-_COMMAND = re.compile(r"<command-name>\s*(/?[^<\s]+)\s*</command-name>")
-_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_COMMAND = "<command-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +65,10 @@ def turns_of(line: bytes, sessions: Set[str]) -> list[Turn]:
         return []
     if not isinstance(entry, dict) or any(entry.get(name) is True for name in _NOT_SAID):
         return []
-    session = entry.get("sessionId")
-    if isinstance(session, str) and session not in sessions:
-        return []
+    fork = entry.get("forkedFrom")
+    for session in (entry.get("sessionId"), fork.get("sessionId") if isinstance(fork, dict) else None):
+        if isinstance(session, str) and session not in sessions:
+            return []
     match entry:
         case {"type": "user", "message": {"content": content}}:
             return _typed(entry, content)
@@ -78,13 +82,35 @@ def turns_of(line: bytes, sessions: Set[str]) -> list[Turn]:
 
 def typed_text(text: str) -> str:
     """What a person typed of it; empty if that is nothing. A command with arguments is `/name arguments`."""
-    text = _PUT_IN.sub("", text)
-    command = _COMMAND.search(text)
-    if command is not None:
-        arguments = _ARGUMENTS.search(text)
-        said = arguments[1].strip() if arguments is not None else ""
-        return f"/{command[1].lstrip('/')} {said}" if said else ""
-    return "" if _NOT_TYPED.match(text) else text.strip()
+    text = _said(text)
+    if text.startswith(_COMMAND):
+        name, arguments = (_between(text, f"<command-{part}>", f"</command-{part}>") for part in ("name", "args"))
+        return f"/{name.lstrip('/')} {arguments}" if name and arguments else ""
+    return "" if _NOT_TYPED.match(text) else text
+
+
+def _said(text: str) -> str:
+    """Without what was put in, and without what cannot be sent: lone surrogates, which JSON can carry, and NUL."""
+    parts, done, unclosed = [], 0, set()
+    for opening in _PUT_IN.finditer(text):
+        name = opening[1]
+        if opening.start() < done or name in unclosed:
+            continue
+        end = text.find(f"</{name}>", opening.end())
+        if end < 0:
+            unclosed.add(name)
+            continue
+        parts.append(text[done : opening.start()])
+        done = end + len(f"</{name}>")
+    return _sendable("".join([*parts, text[done:]])).strip()
+
+
+def _sendable(text: str) -> str:
+    return text.encode(errors="replace").decode().replace("\0", "")
+
+
+def _between(text: str, opening: str, closing: str) -> str:
+    return text.partition(opening)[2].partition(closing)[0].strip()
 
 
 def _typed(entry: Mapping[str, Any], content: Any) -> list[Turn]:
@@ -100,7 +126,7 @@ def _typed(entry: Mapping[str, Any], content: Any) -> list[Turn]:
 
 def _answered(entry: Mapping[str, Any], content: Any) -> Iterator[Turn]:
     blocks = _blocks(content)
-    text = _PUT_IN.sub("", "\n".join(_texts(blocks))).strip()
+    text = _said("\n".join(_texts(blocks)))
     if text and text != "(no content)":
         yield _turn(entry, "assistant", text)
     calls = tuple(_call(block) for block in blocks if block.get("type") == "tool_use")
@@ -110,37 +136,34 @@ def _answered(entry: Mapping[str, Any], content: Any) -> Iterator[Turn]:
 
 
 def _turn(entry: Mapping[str, Any], role: str, text: str, tool_calls: tuple[Mapping[str, Any], ...] = ()) -> Turn:
-    # A lone surrogate, which JSON can carry, cannot be sent; neither can a NUL.
-    sent = text.encode(errors="replace").decode().replace("\0", "")
     uuid = entry.get("uuid")
-    return Turn(
-        role,
-        sent[:MAX_CONTENT_CHARS],
-        uuid if isinstance(uuid, str) else "",
-        _moment(entry.get("timestamp")),
-        tool_calls,
-    )
+    named = _sendable(uuid) if isinstance(uuid, str) else ""
+    return Turn(role, text[:MAX_CONTENT_CHARS].strip(), named, _moment(entry.get("timestamp")), tool_calls)
 
 
 def _call(block: Mapping[str, Any]) -> dict[str, Any]:
     arguments = block.get("input")
     return {
-        "id": str(block.get("id") or ""),
-        "name": str(block.get("name") or "tool"),
+        "id": _short(str(block.get("id") or "")),
+        "name": _short(str(block.get("name") or "")).strip() or "tool",
         "arguments": _short(arguments) if isinstance(arguments, dict) else {},
     }
 
 
-def _short(value: Any) -> Any:
-    """The value with its long texts and lists cut."""
+def _short(value: Any, depth: int = 0) -> Any:
+    """The value as it can be sent, with long texts, long lists and what lies deep in it cut."""
     match value:
         case str():
-            text = value.encode(errors="replace").decode().replace("\0", "")
+            text = _sendable(value)
             return text if len(text) <= MAX_ARGUMENT_CHARS else text[:MAX_ARGUMENT_CHARS] + "…"
+        case dict() | list() if depth == MAX_ARGUMENT_DEPTH:
+            return "…"
         case dict():
-            return {str(name): _short(one) for name, one in list(value.items())[:20]}
+            return {_short(name): _short(one, depth + 1) for name, one in list(value.items())[:MAX_ARGUMENTS]}
         case list():
-            return [_short(one) for one in value[:20]]
+            return [_short(one, depth + 1) for one in value[:MAX_ARGUMENTS]]
+        case int() | float() if not -MAX_NUMBER <= value <= MAX_NUMBER:
+            return _short(str(value))
     return value
 
 
@@ -161,10 +184,11 @@ def _texts(blocks: list[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _moment(timestamp: Any) -> str | None:
+    """In UTC; None for what is no moment, or names no zone."""
     if not isinstance(timestamp, str):
         return None
     try:
-        datetime.fromisoformat(timestamp)
-    except ValueError:
+        moment = datetime.fromisoformat(timestamp)
+        return None if moment.tzinfo is None else moment.astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
         return None
-    return timestamp

@@ -16,9 +16,21 @@ from souvenir_client.hooks.transcripts import WINDOW_TURNS
 from tests.client.hooks.losing import PASS
 from tests.client.running import RunningService
 from tests.vendors.llm import LLMVendor
+from tests.vendors.server import Reply, Request, Server
 
 TEXT = {"type": "text", "text": "I put it into Redis."}
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "Edit", "input": {"file_path": "cache.py"}}
+
+
+class Proxy(Server[Request]):
+    """Something before the service, with pages of its own."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(Request)
+        self._status = status
+
+    def reply(self, request: Request, queued: Any) -> Reply:
+        return Reply(self._status, body=b"<html>No.</html>")
 
 
 def sent_file(editor) -> Path:
@@ -118,6 +130,20 @@ def test_a_refused_turn_holds_up_nothing(editor, service, stored):
     assert "1 turns are passed over" in editor.errors
     editor.hook(Hook.STOP)
     assert (editor.errors, stored(editor)) == ("", ["first"])
+
+
+@pytest.mark.parametrize("status", [400, 405, 413, 502])
+def test_what_something_before_the_service_refuses_is_not_passed_over(editor, stored, status):
+    editor.says(("user", "first"))
+    editor.hook(Hook.STOP)
+    editor.says(("user", "second"))
+    proxy = Proxy(status)
+    proxy.start()
+    editor.hook(Hook.STOP, url=proxy.url)
+    proxy.stop()
+    assert editor.errors
+    editor.hook(Hook.STOP)
+    assert stored(editor) == ["first", "second"]
 
 
 def test_while_another_hook_of_the_session_sends_this_one_leaves_it_to_that(editor, stored):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from souvenir.api.message_models import NewMessage
+from souvenir_client.hooks.capturing import message_of
 from souvenir_client.hooks.turns import MAX_CALL_CHARS, MAX_CONTENT_CHARS, Turn, turns_of
 
 SESSION = "5f0c8a52-1111-4222-8333-944445555666"
@@ -77,6 +82,8 @@ def test_what_a_person_typed_and_claude_answered_are_turns(raw, turns):
             [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "a file"}, {"type": "text", "text": "x"}],
         ),
         line("user", "of another session", sessionId="9a8b7c6d-0000-4000-8000-000000000000"),
+        line("user", "copied", forkedFrom={"sessionId": "9a8b7c6d-0000-4000-8000-000000000000"}),
+        line("user", "\0"),
         line("assistant", [{"type": "text", "text": "API Error: 529"}], isApiErrorMessage=True),
         json.dumps(
             {"type": "assistant", "message": {"model": "<synthetic>", "content": [{"type": "text", "text": "No."}]}}
@@ -114,10 +121,57 @@ def test_a_call_is_kept_as_one_and_without_the_files_that_it_writes():
 
 def test_a_turn_has_the_time_and_the_uuid_of_its_line():
     assert turns_of(line("user", "Use tabs."), {SESSION}) == [
-        Turn("user", "Use tabs.", "u-1", "2026-11-22T10:00:00.000Z")
+        Turn("user", "Use tabs.", "u-1", "2026-11-22T10:00:00+00:00")
     ]
     [turn] = turns_of(line("user", "Use tabs.", timestamp="yesterday"), {SESSION})
     assert turn.said_at is None
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda below: st.lists(below) | st.dictionaries(st.text(st.characters()), below),
+    max_leaves=10,
+)
+BLOCKS = st.lists(
+    st.fixed_dictionaries({"type": st.just("text"), "text": st.text(st.characters()) | ANYTHING})
+    | st.fixed_dictionaries({"type": st.just("tool_use"), "id": ANYTHING, "name": ANYTHING, "input": ANYTHING})
+)
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(["user", "assistant"]), BLOCKS | ANYTHING, ANYTHING, st.text() | st.datetimes().map(str))
+def test_whatever_a_line_holds_the_service_takes_its_turns(kind, content, uuid, timestamp):
+    for turn in turns_of(line(kind, content, uuid=uuid, timestamp=timestamp), {SESSION}):
+        NewMessage.model_validate_json(json.dumps(message_of(turn), ensure_ascii=False).encode())
+
+
+def test_arguments_that_lie_deep_or_are_many_are_cut():
+    deep: Any = "bottom"
+    for _ in range(200):
+        deep = [deep]
+    call = {
+        "type": "tool_use",
+        "id": "t",
+        "name": "T",
+        "input": {"deep": deep, "many": list(range(1_000)), "n": 10**400},
+    }
+    [turn] = turns_of(line("assistant", [call]), {SESSION})
+    arguments = turn.tool_calls[0]["arguments"]
+    assert arguments["deep"] == [[["…"]]]
+    assert len(arguments["many"]) == 20
+    assert arguments["n"].startswith("1000")
+
+
+@pytest.mark.parametrize("text", ["<system-reminder>" * 50_000, "<command-args>" * 50_000, "<ide_selection " * 50_000])
+def test_a_line_made_to_be_slow_is_not(text):
+    began = time.process_time()
+    said(line("user", text))
+    assert time.process_time() - began < 2
+
+
+def test_a_person_may_speak_of_what_the_program_writes():
+    text = "What does <command-args> mean, and <system-reminder>?"
+    assert said(line("user", text)) == [("user", text)]
 
 
 def test_a_turn_is_cut_to_what_a_message_may_have_and_can_be_sent():
