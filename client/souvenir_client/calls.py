@@ -128,19 +128,33 @@ class Address:
     ) -> Address:
         """With what was not given taken from the environment, or the default.
 
-        :raises ValueError: If that is no address of a service, or a bound is none.
+        :raises ValueError: If that is no address of a service, or a bound, a key or a name is none. A key is not told.
         """
         named = server_url or next((os.environ[name] for name in URL_VARIABLES if os.environ.get(name)), DEFAULT_URL)
-        if not named.startswith(("http://", "https://")):
-            raise ValueError(f"{named!r} is no address of a service: give one such as {DEFAULT_URL}")
         if timeout_s <= 0 or max_retries < 0:
             raise ValueError("timeout_s has to be above 0, and max_retries not below 0")
-        return cls(
-            named.rstrip("/"), api_key or os.environ.get(KEY_VARIABLE) or None, namespace, timeout_s, max_retries
-        )
+        # A key that was read from a file often ends with its line.
+        key = (api_key or os.environ.get(KEY_VARIABLE) or "").strip()
+        if not key.isprintable():
+            raise ValueError(f"the API key holds what no key holds: look how {KEY_VARIABLE} is set")
+        return cls(_service_url(named.strip()), key or None, namespace, timeout_s, max_retries)
+
+    def __post_init__(self) -> None:
+        if self.namespace is not None and not self.namespace.isprintable():
+            raise ValueError(f"{self.namespace!r} is no namespace: it takes printable characters only")
 
     def in_namespace(self, namespace: str | None) -> Address:
         return replace(self, namespace=namespace)
+
+
+def _service_url(named: str) -> str:
+    try:
+        url = httpx.URL(named)
+    except httpx.InvalidURL as error:
+        raise ValueError(f"{named!r} is no address of a service ({error}): give one such as {DEFAULT_URL}") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ValueError(f"{named!r} is no address of a service: give one such as {DEFAULT_URL}")
+    return named.rstrip("/")
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

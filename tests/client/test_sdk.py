@@ -255,10 +255,31 @@ def test_the_environment_says_where_the_service_is(monkeypatch: pytest.MonkeyPat
         assert client.server_url == "http://127.0.0.1:9"
 
 
-@pytest.mark.parametrize("options", [{"server_url": "localhost:8900"}, {"timeout_s": 0}, {"max_retries": -1}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"server_url": url} for url in ("localhost:8900", "http://", "http://x:port", "http://x/\x07", "ftp://x")),
+        *({"timeout_s": 0}, {"max_retries": -1}, {"namespace": "a\nb"}, {"namespace": "\udcff"}),
+        *({"api_key": "mem_a\nmem_b"}, {"api_key": "mem_\x00"}),
+    ],
+    ids=repr,
+)
 def test_a_client_that_could_ask_nobody_is_not_made(options: dict[str, Any]):
-    with pytest.raises(ValueError, match=r"no address|has to be above"):
+    with pytest.raises(ValueError, match=r"no address|has to be above|no namespace|no key holds"):
         Souvenir(**options)
+
+
+def test_a_key_is_not_told_where_it_cannot_be_sent():
+    with pytest.raises(ValueError, match="no key holds") as refused:
+        Souvenir(api_key="mem_secret\n\x00")
+    assert "secret" not in str(refused.value)
+
+
+def test_a_key_from_a_file_may_end_with_its_line(scripted: ScriptedService):
+    scripted.replies += [COUNT]
+    with Souvenir(scripted.url, api_key="mem_1\n") as client:
+        client.memories.count()
+    assert scripted.requests[0].headers["x-api-key"] == "mem_1"
 
 
 def test_null_is_sent_and_what_is_not_given_is_not(scripted: ScriptedService):
