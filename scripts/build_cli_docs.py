@@ -5,6 +5,7 @@ python -m scripts.build_cli_docs
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -30,7 +31,7 @@ def reference() -> str:
         shared = {parameter.name for parameter in souvenir.params}
         for below in commands(context):
             parts += _section(below, shared)
-    return "\n".join(parts)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(parts))
 
 
 def commands(context: click.Context) -> Iterator[click.Context]:

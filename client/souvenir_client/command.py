@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
+from io import TextIOWrapper
 
 NEEDED = ("click", "rich")
 
@@ -14,12 +15,16 @@ def main() -> None:
         sys.stderr.write('The command line is an extra: pip install "souvenir-client[cli]"\n')
         # An editor takes 2 from a hook for a no to what it was about to do.
         sys.exit(1 if sys.argv[1:2] == ["hook"] else 2)
-    from souvenir_client.cli.root import souvenir
-
     for stream in (sys.stdout, sys.stderr):
-        # What a terminal or a file cannot show is written as an escape.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # the interpreter's own streams
-    souvenir.main()
+        if isinstance(stream, TextIOWrapper):
+            # What a terminal or a file cannot show is written as an escape.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        from souvenir_client.cli.root import souvenir
+
+        souvenir.main()
+    except KeyboardInterrupt:  # before the first command could begin
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def _findings(client: Souvenir, *, write: bool) -> Iterator[Finding]:
     said = global_options()
     sends_key = bool(said.api_key or os.environ.get(KEY_VARIABLE))
     yield reaching.secrecy(client.server_url, sends_key=sends_key)
-    reached, answered = reaching.reached(client.server_url, said.timeout)
+    reached, answered = reaching.reached(client.server_url, said.timeout_s)
     yield reached
     if answered is not None:
         yield reaching.clock(answered, reaching.utc_now())

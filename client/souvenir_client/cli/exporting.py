@@ -19,6 +19,7 @@ import click
 from souvenir_client.cli.options import client_of
 from souvenir_client.cli.output import Advance, answer, inert_json, progress_bar, say
 from souvenir_client.cli.parameters import STDIN
+from souvenir_client.errors import UnreadableAnswer
 
 STDOUT = STDIN
 
@@ -33,7 +34,9 @@ def export(file: str, agent: str | None) -> None:
     with client_of() as client:
         lines = client.transfer.export_memories() if agent is None else client.agents.export(agent)
         # Asked for before anything is opened, so that a refusal leaves nothing behind.
-        header = next(lines)
+        header = next(lines, None)
+        if header is None:
+            raise UnreadableAnswer(client.server_url, "an export without its first line")
         total = _total(header)
         if file == STDOUT:
             for line in chain([header], lines):

@@ -57,7 +57,7 @@ def exit_code_of(error: Exception) -> ExitCode:
             return ExitCode.NOBODY_ANSWERS
         case click.ClickException(exit_code=code):
             return ExitCode(code) if code in set(ExitCode) else ExitCode.NEGATIVE
-        case NotImportable() | OSError():
+        case NotImportable() | OSError() | UnicodeError():
             return ExitCode.WRONG_USE
         case SouvenirError():
             return ExitCode.NEGATIVE
@@ -93,6 +93,8 @@ def _sentence(error: Exception) -> str:
             return f"{error.format_message()} See: {context.command_path} --help"
         case click.ClickException():
             return error.format_message()
+        case UnicodeError():
+            return "What was given is no UTF-8 text."
         case OSError(strerror=str(reason), filename=str(name)):
             return f"{name} cannot be used: {reason}."
         case _:

@@ -54,7 +54,7 @@ def _command(which: Hook) -> click.Command:
         if sys.stdin.isatty():
             raise Negative("This command reads the JSON of a hook of Claude Code; see `souvenir install claude-code`.")
         said = global_options()
-        budget_s = None if said.timeout == DEFAULT_TIMEOUT_S else str(said.timeout)
+        budget_s = None if said.timeout_s == DEFAULT_TIMEOUT_S else str(said.timeout_s)
         named = {
             "SOUVENIR_URL": said.server,
             "SOUVENIR_API_KEY": said.api_key,

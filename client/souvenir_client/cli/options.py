@@ -26,7 +26,7 @@ class GlobalOptions:
     api_key: str | None = field(default=None, repr=False)
     namespace: str | None = None
     as_json: bool = False
-    timeout: float = DEFAULT_TIMEOUT_S
+    timeout_s: float = DEFAULT_TIMEOUT_S
 
 
 def global_options() -> GlobalOptions:
@@ -45,7 +45,7 @@ def client_of(agent: str | None = None) -> Souvenir:
     if agent is not None and said.namespace is not None:
         raise click.UsageError("--agent and --namespace both name a namespace: give one of them.")
     try:
-        return Souvenir(said.server, api_key=said.api_key, namespace=agent or said.namespace, timeout_s=said.timeout)
+        return Souvenir(said.server, api_key=said.api_key, namespace=agent or said.namespace, timeout_s=said.timeout_s)
     except ValueError as error:
         raise click.UsageError(f"{error}.") from error
 
@@ -90,7 +90,7 @@ def _new_options() -> list[click.Parameter]:
             help="Answer in JSON on stdout, and with nothing else there.",
         ),
         click.Option(
-            ["--timeout"],
+            ["--timeout", "timeout_s"],
             metavar="SECONDS",
             type=float,
             callback=_keep_timeout,

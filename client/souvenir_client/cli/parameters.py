@@ -89,10 +89,7 @@ def text_of(said: str) -> str:
     :raises Unusable: If there is nothing, or no text.
     """
     if said == STDIN:
-        try:
-            said = sys.stdin.read().strip("\n")
-        except UnicodeDecodeError as error:
-            raise Unusable("What came on stdin is no UTF-8 text.") from error
+        said = sys.stdin.read().strip("\n")
     if not said.strip():
         raise Unusable("There is no text.")
     return said

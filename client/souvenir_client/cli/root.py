@@ -78,7 +78,7 @@ def _run(root: Root, arguments: list[str]) -> int:
         ended = click.Group.main(root, arguments, NAME, standalone_mode=False)
     except click.Abort:
         return ExitCode.INTERRUPTED
-    except (click.ClickException, SouvenirError, OSError) as error:
+    except (click.ClickException, SouvenirError, OSError, UnicodeError) as error:
         return report(error, arguments)
     return ended if isinstance(ended, int) else ExitCode.DONE
 

@@ -46,7 +46,19 @@ def test_an_answer_that_does_not_come_in_time_ends_with_3(run):
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("nothing",), ("get",), ("get", "x"), ("list", "--nothing"), ("list", "--server", "ftp://x"), ("chat",)],
+    [
+        (),
+        ("nothing",),
+        ("get",),
+        ("get", "x"),
+        ("list", "--nothing"),
+        ("list", "--server", "ftp://x"),
+        ("chat",),
+        ("list", "--server", "http://x:port"),
+        ("list", "--namespace", "a\nb"),
+        ("add", "a\udcffb"),
+        ("agents", "show", "\udcff"),
+    ],
     ids=" ".join,
 )
 def test_wrong_use_ends_with_2_and_prints_nothing_on_stdout(run, arguments):

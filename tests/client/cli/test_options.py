@@ -52,6 +52,8 @@ def test_the_key_is_never_printed(run, service):
             assert secret not in run(*arguments, "--api-key", secret, *more).output
             assert secret not in run(*arguments, *more, SOUVENIR_API_KEY=secret).output
     assert secret not in run("list", "--api-key", secret, SOUVENIR_URL=f"http://127.0.0.1:{free_port()}").output
+    unsendable = run("list", SOUVENIR_API_KEY=f"{secret}\n{secret}")
+    assert (unsendable.exit_code, secret in unsendable.output) == (2, False)
     assert secret not in repr(GlobalOptions(api_key=secret))
 
 
