@@ -7,6 +7,7 @@ is tried.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping
 from typing import BinaryIO, TextIO
@@ -97,6 +98,8 @@ def main(hook: Hook, environment: Mapping[str, str], read: BinaryIO, written: Te
     budget = Budget(_budget_s(hook, environment), spent_s=process_age_s())
     running = Running(hook, environment, budget, errors)
     clock = enforce(budget, running.out_of_time)
+    # httpx loads a command line of its own where it can, with rich and all: a quarter of what a hook has to load.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None is how an import is refused
     output = running.run(read.read(MAX_INPUT_BYTES))
     clock.cancel()
     written.write(output)

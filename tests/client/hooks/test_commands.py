@@ -137,6 +137,17 @@ def test_an_input_that_is_no_event_is_told_and_ends_well(program, editor, event)
     assert errors.count("\n") == 1
 
 
+def test_a_hook_loads_nothing_that_it_does_not_need(editor):
+    command = [sys.executable, "-X", "importtime", "-m", "souvenir_client.command", "hook", "prompt"]
+    asked = editor.event(prompt="Where is the cache?")
+    status, _, errors = run(command, editor, asked, PYTHONPATH=str(CLIENT), SOUVENIR_HOOK_BUDGET_S="20")
+    loaded = {line.rpartition("|")[2].strip() for line in errors.splitlines()}
+    assert status == 0
+    assert {"httpx", "souvenir_client.records.context"} <= loaded
+    unneeded = {"rich", "pygments", "asyncio", "souvenir_client.sync.client", "souvenir_client.records.tiers"}
+    assert loaded & unneeded == set()
+
+
 def test_hooks_can_be_switched_off(program, editor):
     editor.says(("user", "A secret."))
     assert run([program, "hook", "stop"], editor, editor.event(), SOUVENIR_HOOKS="off") == (0, "", "")
