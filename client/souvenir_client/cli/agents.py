@@ -34,7 +34,7 @@ def list_(limit: int, offset: int) -> None:
 
 
 def _draw_page(page: AgentPage) -> None:
-    columns = [Column("NAME", cut=True), Column("CREATED (UTC)")]
+    columns = [Column("NAME"), Column("CREATED (UTC)")]
     draw_table(columns, ([agent.name, moment(agent.created_at)] for agent in page.agents))
     note_of_page(len(page.agents), page.offset, page.total)
 

@@ -9,12 +9,23 @@ import click
 
 from souvenir_client.cli.failures import Negative
 from souvenir_client.cli.options import client_of
-from souvenir_client.cli.output import Column, answer, draw_table, heading, moment, note, note_of_page, said_by, say
+from souvenir_client.cli.output import (
+    Column,
+    answer,
+    day,
+    draw_table,
+    heading,
+    moment,
+    note,
+    note_of_page,
+    said_by,
+    say,
+)
 from souvenir_client.cli.parameters import limit_option, offset_option
 from souvenir_client.cli.wire import wire
 
 if TYPE_CHECKING:
-    from souvenir_client.records import MessageRecord, SessionPage
+    from souvenir_client.records import MessageRecord, SessionPage, SessionRecord
 
 agent_argument = click.argument("agent", help="Name of the agent.")
 
@@ -85,19 +96,13 @@ def sessions(agent: str, limit: int, offset: int) -> None:
 
 def _draw_sessions(page: SessionPage) -> None:
     columns = [
-        *(Column("SESSION"), Column("STARTED (UTC)"), Column("ENDED (UTC)")),
-        *(Column("MESSAGES", right=True), Column("USER"), Column("TITLE", cut=True)),
+        *(Column("SESSION"), Column("STARTED"), Column("ENDED"), Column("MESSAGES", right=True)),
+        *(Column("USER", cut=True), Column("TITLE", cut=True)),
     ]
-    rows = (
-        [
-            one.session_id,
-            moment(one.started_at),
-            moment(one.ended_at),
-            str(one.messages),
-            one.user or "",
-            one.title or "",
-        ]
-        for one in page.sessions
-    )
-    draw_table(columns, rows)
+    draw_table(columns, (_row(session) for session in page.sessions))
     note_of_page(len(page.sessions), page.offset, page.total)
+
+
+def _row(session: SessionRecord) -> list[str]:
+    days = [day(session.started_at), day(session.ended_at)]
+    return [session.session_id, *days, str(session.messages), session.user or "", session.title or ""]

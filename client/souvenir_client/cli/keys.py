@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from souvenir_client.cli.options import client_of, global_options
-from souvenir_client.cli.output import Column, answer, confirm, draw_table, moment, note, say
+from souvenir_client.cli.output import Column, answer, confirm, day, draw_table, note, say
 from souvenir_client.cli.parameters import yes_option
 from souvenir_client.cli.wire import wire
 
@@ -53,18 +53,14 @@ def list_() -> None:
 
 
 def _draw(found: KeysResponse) -> None:
-    columns = [
-        *(Column("ID"), Column("NAME", cut=True), Column("ROLE")),
-        *(Column("REACH", cut=True), Column("LAST USED (UTC)"), Column("STATE")),
-    ]
-    draw_table(
-        columns, ([*_who(key), moment(key.last_used_at), "revoked" if key.revoked else ""] for key in found.keys)
-    )
+    columns = [Column("ID"), Column("NAME", cut=True), Column("ROLE"), Column("REACH", cut=True), Column("LAST USED")]
+    draw_table(columns, (_row(key) for key in found.keys))
 
 
-def _who(key: KeyRecord) -> list[str]:
-    reach = "all" if key.role == "admin" else ":".join([key.namespace or "default", ",".join(key.prefixes)]).rstrip(":")
-    return [key.id, key.name, key.role, reach]
+def _row(key: KeyRecord) -> list[str]:
+    below = f":{','.join(key.prefixes)}" if key.prefixes else ""
+    reach = "all" if key.role == "admin" else f"{key.namespace or 'default'}{below}"
+    return [key.id, key.name, "revoked" if key.revoked else key.role, reach, day(key.last_used_at)]
 
 
 @keys.command()

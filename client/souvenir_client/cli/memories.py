@@ -162,7 +162,7 @@ def list_(source: str | None, limit: int, offset: int) -> None:
 
 
 def _draw_page(page: MemoryPage) -> None:
-    columns = [Column("ID", right=True), Column("CREATED (UTC)"), Column("SOURCE"), Column("TEXT", cut=True)]
+    columns = [Column("ID", right=True), Column("CREATED (UTC)"), Column("SOURCE", cut=True), Column("TEXT", cut=True)]
     draw_table(columns, ([str(one.id), moment(one.created_at), one.source, one.text] for one in page.memories))
     note_of_page(len(page.memories), page.offset, page.total)
 

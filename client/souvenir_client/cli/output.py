@@ -28,6 +28,12 @@ PIPED_WIDTH = 10_000
 MAX_CELL_CHARS = 1_000
 """Of one text in a table; `get` and `--json` show all of it."""
 
+MIN_CUT_WIDTH = 8
+"""Of a column whose texts are shortened."""
+
+GAP = 2
+"""Between columns, as `rich` pads them."""
+
 _ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but tab and line feed, and what turns or ends a line unseen."""
 
@@ -96,6 +102,11 @@ def moment(wire_time: str | None) -> str:
     return "-" if wire_time is None else wire_time[:16].replace("T", " ")
 
 
+def day(wire_time: str | None) -> str:
+    """The day of a time of the service, in UTC as it is sent."""
+    return "-" if wire_time is None else wire_time[:10]
+
+
 def said_by(role: str, name: str | None, user: str | None) -> str:
     """Who says a message: the role, and who that is where it is known."""
     speaker = name or (user if role == "user" else None)
@@ -109,25 +120,31 @@ def note_of_page(shown_count: int, offset: int, total: int) -> None:
 
 
 def draw_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """Print a row a line, as wide as the terminal at the most."""
+    """Print a row a line, as wide as the terminal unless what is never cut needs more."""
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column.title, justify="right" if column.right else "left", no_wrap=not column.cut)
+    widths = [max(MIN_CUT_WIDTH, len(column.title)) if column.cut else len(column.title) for column in columns]
     for row in rows:
-        table.add_row(*(Text(_cell(text), no_wrap=True, overflow="ellipsis") for text in row))
-    draw(table)
+        cells = [_cell(text) for text in row]
+        widths = [
+            width if column.cut else max(width, cell_len(cell))
+            for column, width, cell in zip(columns, widths, cells, strict=True)
+        ]
+        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells))
+    draw(table, least_width=sum(widths) + GAP * (len(widths) - 1))
 
 
-def draw(table: RenderableType) -> None:
+def draw(table: RenderableType, *, least_width: int = 0) -> None:
     """Print something of `rich`; where no terminal shows it, no line is broken and none ends in blanks."""
     from rich.console import Console
 
     console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = PIPED_WIDTH
+    console.width = max(console.width, least_width) if console.is_terminal else PIPED_WIDTH
     with console.capture() as drawn:
         console.print(table)
     for line in drawn.get().splitlines():

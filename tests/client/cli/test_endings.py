@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from souvenir_client import Souvenir
 from tests.client.cli.entry import COMMAND, TIMEOUT_S, environment, run_in, souvenir
 from tests.client.running import free_port
 
@@ -175,3 +176,15 @@ def test_a_table_fits_a_terminal_of_80_columns(service, run):
     assert "team/notes" in row
     assert "…" in row
     assert len(row) <= 80
+
+
+def test_what_has_to_be_copied_is_never_cut(service, run, answer):
+    name = "agent-" + "x" * 60
+    session = answer("agents", "create", name)["id"] * 2
+    with Souvenir(service.url) as client:
+        client.messages.add(agent_name=name, role="user", content="Hello.", session_id=session, user="u" * 40)
+    env = environment(SOUVENIR_URL=service.url, COLUMNS="80", NO_COLOR="1")
+    ended, seen = on_a_terminal(["chat", "sessions", name], b"", env)
+    assert ended == 0
+    assert session in seen
+    assert "u…" in seen
