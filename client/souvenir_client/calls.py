@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import ssl
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -155,6 +156,14 @@ def _service_url(named: str) -> str:
     if url.scheme not in ("http", "https") or not url.host:
         raise ValueError(f"{named!r} is no address of a service: give one such as {DEFAULT_URL}")
     return named.rstrip("/")
+
+
+def trusted(url: str) -> ssl.SSLContext | bool:
+    """What certificates are held against: httpx's default, or nothing for an address without TLS.
+
+    Reading the default takes longer than a request to this machine.
+    """
+    return url.startswith("https:") or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import ssl
 from collections.abc import Iterator
 from typing import Any
 
@@ -267,6 +268,13 @@ def test_the_environment_says_where_the_service_is(monkeypatch: pytest.MonkeyPat
 def test_a_client_that_could_ask_nobody_is_not_made(options: dict[str, Any]):
     with pytest.raises(ValueError, match=r"no address|has to be above|no namespace|no key holds"):
         Souvenir(**options)
+
+
+def test_without_tls_no_certificate_is_read_and_none_is_trusted():
+    context = calls.trusted("http://127.0.0.1:8900")
+    assert isinstance(context, ssl.SSLContext)
+    assert (context.get_ca_certs(), context.verify_mode) == ([], ssl.CERT_REQUIRED)
+    assert calls.trusted("https://souvenir.lan") is True
 
 
 def test_a_key_is_not_told_where_it_cannot_be_sent():

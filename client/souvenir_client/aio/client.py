@@ -10,7 +10,7 @@ import httpx
 from souvenir_client.aio import groups
 from souvenir_client.aio.shapes import AsyncShapes
 from souvenir_client.aio.transport import AsyncTransport
-from souvenir_client.calls import Address
+from souvenir_client.calls import Address, trusted
 
 
 class AsyncSouvenir(AsyncShapes):
@@ -44,7 +44,7 @@ class AsyncSouvenir(AsyncShapes):
         max_retries: int = 2,
     ) -> None:
         address = Address.of(server_url, api_key, namespace, timeout_s, max_retries)
-        self._join(AsyncTransport(httpx.AsyncClient(timeout=timeout_s), address))
+        self._join(AsyncTransport(httpx.AsyncClient(timeout=timeout_s, verify=trusted(address.url)), address))
 
     def _join(self, transport: AsyncTransport) -> None:
         self._transport = transport

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from souvenir_client.calls import trusted
 from souvenir_client.cli.findings import Finding, Status
 
 TOLERATED_CLOCK_S = 5.0
@@ -21,7 +22,7 @@ TOLERATED_CLOCK_S = 5.0
 def reached(url: str, timeout_s: float) -> tuple[Finding, httpx.Response | None]:
     """Whether anything answers, and its answer."""
     try:
-        answered = httpx.get(f"{url}/health", timeout=timeout_s)
+        answered = httpx.get(f"{url}/health", timeout=timeout_s, verify=trusted(url))
     except httpx.HTTPError as error:
         return Finding("reachable", Status.FAILED, _why_not_reached(url, error, timeout_s)), None
     elapsed_ms = answered.elapsed.total_seconds() * 1000

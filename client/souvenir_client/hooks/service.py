@@ -11,7 +11,7 @@ from typing import Self
 
 import httpx
 
-from souvenir_client.calls import Address
+from souvenir_client.calls import Address, trusted
 from souvenir_client.hooks.budget import Budget
 from souvenir_client.sync.api.context import Context
 from souvenir_client.sync.api.extraction import Extraction
@@ -34,8 +34,7 @@ class Service:
     def __init__(self, url: str | None, api_key: str | None, agent: str, budget: Budget) -> None:
         self._address = Address.of(url, api_key, None, max(LEAST_TIMEOUT_S, budget.wait_s), max_retries=0)
         self._agent, self._budget = agent, budget
-        # Reading the certificates takes longer than the call, so it is left where no TLS is spoken.
-        self._http = httpx.Client(verify=self._address.url.startswith("https:"))
+        self._http = httpx.Client(verify=trusted(self._address.url))
 
     @property
     def context(self) -> Context:

@@ -7,7 +7,7 @@ from typing import Self
 
 import httpx
 
-from souvenir_client.calls import Address
+from souvenir_client.calls import Address, trusted
 from souvenir_client.sync import groups
 from souvenir_client.sync.shapes import Shapes
 from souvenir_client.sync.transport import Transport
@@ -44,7 +44,7 @@ class Souvenir(Shapes):
         max_retries: int = 2,
     ) -> None:
         address = Address.of(server_url, api_key, namespace, timeout_s, max_retries)
-        self._join(Transport(httpx.Client(timeout=timeout_s), address))
+        self._join(Transport(httpx.Client(timeout=timeout_s, verify=trusted(address.url)), address))
 
     def _join(self, transport: Transport) -> None:
         self._transport = transport

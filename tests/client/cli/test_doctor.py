@@ -18,6 +18,7 @@ import pytest
 from souvenir_client import Souvenir
 from souvenir_client.cli import reaching
 from souvenir_client.cli.findings import Status
+from souvenir_client.errors import ConnectionFailed
 from tests.client.running import RunningService, free_port
 
 SELF_SIGNED = Path(__file__).with_name("self_signed.pem")
@@ -139,6 +140,15 @@ def test_a_certificate_that_is_not_trusted_is_said(run):
         status, message = checks_of(run("doctor", "--json", "--server", f"https://{place}"))["reachable"]
     assert status == "failed"
     assert "is not trusted (self-signed certificate): name its authority's file in SSL_CERT_FILE" in message
+
+
+def test_the_client_does_not_talk_to_whom_it_cannot_trust():
+    with (
+        at_a_port(shake_hands) as place,
+        Souvenir(f"https://{place}", max_retries=0) as client,
+        pytest.raises(ConnectionFailed, match="certificate verify failed"),
+    ):
+        client.health.check()
 
 
 @pytest.mark.parametrize(
