@@ -18,7 +18,7 @@ export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-retrieval bench-evidence bench-conversation \
-	bench-talk bench-extraction bench-learning bench-privacy isolation durability model lock clean FORCE
+	bench-talk bench-extraction bench-learning bench-client bench-privacy isolation durability model lock clean FORCE
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -72,6 +72,9 @@ bench-talk: $(STAMP) ## Measure search and add in one agent's 100,000 messages, 
 
 bench-learning: $(STAMP) ## Measure searches beside 20 extractions at once; ARGS goes to benchmarks.learning
 	@$(PY) -m benchmarks.learning $(ARGS)
+
+bench-client: $(STAMP) ## Measure what learning() adds to a call of a model; ARGS goes to benchmarks.interception
+	@PYTHONPATH=client $(PY) -m benchmarks.interception $(ARGS)
 
 bench-load: $(STAMP) ## Measure the service with eight searchers and a writer; ARGS goes to benchmarks.load
 	@$(PY) -m benchmarks.load $(ARGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import logging
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import anthropic
 import openai
 import pytest
+from openai.types.chat import ChatCompletion
 
 from souvenir_client import learning, session
 from souvenir_client.errors import ConnectionFailed, InvalidRequest, Unauthorized
@@ -149,6 +151,7 @@ def test_each_prompt_up_to_its_tail_is_a_beginning_of_the_next(service, vendor, 
 def test_nothing_of_the_running_conversation_comes_back_as_past(service, vendor, client, agent):
     with learning(agent, service.url, session_id="one"):
         ask(client, "My favourite colour is teal.")
+    with learning(agent, service.url, session_id="one"):
         ask(client, "Which colour is my favourite?")
         with session("two"):
             ask(client, "Which colour is my favourite?")
@@ -251,6 +254,46 @@ def test_text_that_the_service_could_not_store_is_stored_without_what_it_does_no
         ("user", "x" * 49_999 + "…"),
         ("assistant", "Noted."),
         ("assistant", "Noted."),
+    ]
+
+
+class Odd(dict[str, str]):
+    """A message that only the SDK can read."""
+
+    def get(self, *_: Any) -> Any:
+        raise RuntimeError("odd")
+
+
+def test_what_cannot_be_read_is_warned_of_and_sent_as_it_is(service, vendor, client, memory, agent, caplog):
+    caplog.set_level(logging.WARNING, logger="souvenir_client")
+    with learning(agent, service.url):
+        body = {"model": MODEL, "messages": [Odd(user("Hello."))]}
+        answer = client.post("/chat/completions", cast_to=ChatCompletion, body=body)
+    assert answer.choices[0].message.content == "Noted."
+    assert vendor.requests[0].body["messages"] == [user("Hello.")]
+    assert [record.name for record in caplog.records] == ["souvenir_client"]
+    assert memory.said(agent) == []
+
+
+def test_a_tool_loop_whose_history_the_vendor_keeps_has_the_blocks_in_each_request(
+    service, vendor, client, memory, agent
+):
+    memory.client.blocks.create(agent_name=agent, label="human", value="Name: Alice")
+    vendor.replies += [says("", calls=[call("get_weather", city="Lisbon")]), "It rains."]
+    with learning(agent, service.url) as block:
+        asked = client.responses.create(model=MODEL, input="How is Lisbon?", instructions="Be brief.")
+        returned = {"type": "function_call_output", "call_id": asked.output[0].call_id, "output": "Rain."}
+        client.responses.create(model=MODEL, input=[returned], previous_response_id=asked.id)
+    first, second = (request.body for request in vendor.requests)
+    assert first["instructions"].startswith("Be brief.")
+    assert first["instructions"].endswith(second["instructions"])
+    assert "Name: Alice" in second["instructions"]
+    assert second["input"] == [returned]
+    assert [content for _, content in memory.said(agent, block.session_id)] == [
+        "How is Lisbon?",
+        'Calls get_weather({"city": "Lisbon"})',
+        "A tool returned: Rain.",
+        "It rains.",
     ]
 
 

@@ -97,6 +97,7 @@ def test_fifty_tasks_with_ten_agents_at_once_mix_nothing(service, vendor, memory
             await asyncio.gather(*tasks)
 
     asyncio.run(run())
+    assert not hasattr(openai.AsyncOpenAI.request, "__wrapped__")
     assert_nothing_is_mixed(vendor, memory, agents, asked)
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import select
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
+from threading import Event, Thread
 
 import openai
 import pytest
@@ -81,6 +86,63 @@ def test_what_still_waits_when_a_block_ends_is_told_in_one_warning_and_stored_la
         ask(client, "No.")
     memory = Memory(own_service)
     assert [content for _, content in memory.said("agent", "one")] == ["Lost?", "Noted.", "No.", "Noted."]
+    memory.close()
+
+
+@contextmanager
+def losing_one_answer(service: RunningService) -> Iterator[str]:
+    """The address of a proxy that passes everything on, but for the service's answer to the first batch."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        lost = Event()
+
+        def pass_on(caller: socket.socket) -> None:
+            losing = False
+            with caller, socket.create_connection(("127.0.0.1", service.port)) as callee:
+                while True:
+                    for side in select.select([caller, callee], [], [])[0]:
+                        data = side.recv(1 << 20)
+                        if side is callee and losing:
+                            lost.set()
+                        if not data or (side is callee and losing):
+                            return
+                        losing |= side is caller and data.startswith(b"POST /messages/batch") and not lost.is_set()
+                        (callee if side is caller else caller).sendall(data)
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    Thread(target=pass_on, args=(listener.accept()[0],), daemon=True).start()
+
+        Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        assert lost.is_set()
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_batch_whose_answer_is_lost_is_stored_once(own_service, client, told):
+    with losing_one_answer(own_service) as url, learning("agent", url, session_id="one", capture_only=True):
+        ask(client, "Once?")
+    memory = Memory(own_service)
+    assert [content for _, content in memory.said("agent", "one")] == ["Once?", "Noted."]
+    memory.close()
+    assert len(warnings(told)) == 1
+
+
+def test_a_process_that_ends_stores_what_still_waits(own_service, vendor):
+    code = f"""
+import openai
+from souvenir_client import learning
+client = openai.OpenAI(base_url="{vendor.url}/v1", api_key="x")
+with learning("agent", {own_service.url!r}, session_id="one", flush_timeout_s=0.0):
+    client.chat.completions.create(model="m", messages=[{{"role": "user", "content": "Quick."}}])
+client.close()
+"""
+    command = [sys.executable, "-W", "error", "-c", code]
+    environment = {"PYTHONPATH": str(CLIENT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=True)
+    assert done.stderr == "Of the turns of agent agent, 2 still wait for the service\n"
+    memory = Memory(own_service)
+    assert [content for _, content in memory.said("agent", "one")] == ["Quick.", "Noted."]
     memory.close()
 
 

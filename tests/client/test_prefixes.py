@@ -143,6 +143,19 @@ def test_what_a_request_brings_is_what_its_case_says(requests):
             news.note(outcome)
 
 
+def test_an_answer_that_breaks_off_late_does_not_undo_the_one_of_its_retry():
+    known = KnownPrefixes()
+    broken = known.take(CONVERSATION, [u("yes")])
+    broken.note_unread(lambda: BROKEN)
+    retry = known.take(CONVERSATION, [u("yes")])
+    assert retry.turns == ()
+    retry.note_unread(lambda: OK)
+    broken.note_read()
+    assert known.take(CONVERSATION, [u("yes")]).turns == (u("yes"),)
+    retry.note_read()
+    assert known.take(CONVERSATION, [u("yes")]).turns == ()
+
+
 def test_conversations_know_nothing_of_each_other():
     known = KnownPrefixes()
     for conversation in (("a", "s"), ("b", "s"), ("a", "t"), ("as", "")):

@@ -21,12 +21,16 @@ from threading import Condition, Thread
 from weakref import WeakKeyDictionary
 
 from souvenir_client.interception.messages import message_of
-from souvenir_client.interception.storing import MAX_BATCH_TURNS, Place, Storage
+from souvenir_client.interception.outages import Outage
+from souvenir_client.interception.storing import MAX_BATCH_TURNS, Place, Send, Storage
 from souvenir_client.interception.transcripts import Transcripts
 from souvenir_client.interception.wires.turns import Turn
 
 MAX_WAITING_TURNS = 1_000
 IDLE_S = 5.0
+LINGER_S = 0.1
+"""That what was said waits for more, unless somebody waits for it: question and answer are one request, and storing the
+question does not hold up the search for its context."""
 
 _log = logging.getLogger("souvenir_client")
 
@@ -35,7 +39,7 @@ _log = logging.getLogger("souvenir_client")
 class Said:
     """Turns that were said at once.
 
-    :param read: Says them; called once, in the queue's thread.
+    :param read: Says them, each time the same; called in the queue's thread.
     :param turns: How many they are, as far as that is known before.
     :param owner: Whose flush waits for them.
     """
@@ -54,15 +58,10 @@ class _Account:
     dropped: int = 0
     settled: Future[None] | None = None
 
-    def settle(self) -> None:
-        if not self.waiting and self.settled is not None:
-            self.settled.set_result(None)
-            self.settled = None
-
 
 class Capture:
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+    def __init__(self, send: Send, outage: Outage) -> None:
+        self._storage = Storage(send, outage, self._pause)
         self._changed = Condition()
         # What finalisers hand on, and None to wake the thread.
         self._arrived: SimpleQueue[Said | None] = SimpleQueue()
@@ -72,6 +71,7 @@ class Capture:
         self._waiting = 0
         self._thread: Thread | None = None
         self._closed = False
+        self._hurries = 0
         self._accounts: WeakKeyDictionary[object, _Account] = WeakKeyDictionary()
 
     def put(self, said: Said) -> None:
@@ -101,8 +101,10 @@ class Capture:
                 account.settled = Future()
                 # So that who stops waiting for it does not cancel it for others.
                 account.settled.set_running_or_notify_cancel()
+                self._hurries += 1
             settled = account.settled
-            account.settle()
+            self._settle(account)
+            self._changed.notify_all()
         # What was taken here needs no other word.
         self._arrived.put(None)
         return settled
@@ -122,10 +124,12 @@ class Capture:
         """
         with self._changed:
             self._take_all()
+            self._hurries += 1
+            self._changed.notify_all()
             self._arrived.put(None)
             self._changed.wait_for(lambda: not self._waiting, timeout_s)
             self._closed = True
-            self._storage.close()
+            self._changed.notify_all()
             left: Counter[str] = Counter()
             for said in (*self._sending, *self._queue):
                 left[said.place.agent] += said.turns
@@ -133,6 +137,12 @@ class Capture:
 
     def _account(self, owner: object) -> _Account:
         return self._accounts.setdefault(owner, _Account())
+
+    def _settle(self, account: _Account) -> None:
+        if not account.waiting and account.settled is not None:
+            self._hurries -= 1
+            account.settled.set_result(None)
+            account.settled = None
 
     def _take(self, said: Said) -> None:
         account = self._account(said.owner)
@@ -178,6 +188,7 @@ class Capture:
                     self._expected -= 1
                     self._take(said)
                 self._take_all()
+                self._changed.wait_for(self._is_urgent, LINGER_S)
                 return not self._closed
         with self._changed:
             self._take_all()
@@ -185,6 +196,9 @@ class Capture:
             if not goes_on:
                 self._thread = None
             return goes_on
+
+    def _is_urgent(self) -> bool:
+        return self._hurries > 0 or self._waiting >= MAX_BATCH_TURNS
 
     def _next(self) -> list[Said]:
         """The next turns of one place."""
@@ -216,8 +230,18 @@ class Capture:
                 account.dropped += min(dropped, said.turns)
                 dropped -= min(dropped, said.turns)
                 self._waiting -= said.turns
-                account.settle()
+                self._settle(account)
             self._changed.notify_all()
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait before a repeat; True if there shall be none. What was heard is read, since turns take less room."""
+        with self._changed:
+            self._take_all()
+            waiting = list(self._queue)
+        for said in waiting:
+            _read(said)
+        with self._changed:
+            return self._changed.wait_for(lambda: self._closed, seconds)
 
     def _send(self, place: Place, batch: Iterable[Said]) -> int:
         """:returns: How many turns were dropped."""

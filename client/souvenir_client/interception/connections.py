@@ -19,13 +19,13 @@ from souvenir_client.interception.capture import Capture
 from souvenir_client.interception.contexts import Contexts
 from souvenir_client.interception.outages import Outage
 from souvenir_client.interception.prefixes import KnownPrefixes
-from souvenir_client.interception.storing import Messages, Place, Storage
+from souvenir_client.interception.storing import Messages, Place
 from souvenir_client.records import ContextResponse
 from souvenir_client.sync.client import Souvenir
 
-ASKING_TIMEOUT_S = 5.0
-STORING_TIMEOUT_S = 30.0
-"""What is stored is embedded first, and nobody waits for it."""
+ENTRY_TIMEOUT_S = 5.0
+TIMEOUT_S = 30.0
+"""Of what a thread of ours waits for: callers wait as long as they say, and what is stored is embedded first."""
 LAST_FLUSH_S = 2.0
 """That the end of the process waits for what is still on its way, of all connections together."""
 DEADLINE_SHARE = 0.9
@@ -36,14 +36,12 @@ _log = logging.getLogger("souvenir_client")
 
 class Connection:
     def __init__(self, url: str, api_key: str | None) -> None:
-        self.client = Souvenir(url, api_key=api_key, timeout_s=ASKING_TIMEOUT_S, max_retries=0)
+        self._entry = Souvenir(url, api_key=api_key, timeout_s=ENTRY_TIMEOUT_S, max_retries=0)
+        self._client = Souvenir(url, api_key=api_key, timeout_s=TIMEOUT_S, max_retries=0)
         self.outage = Outage(url)
         self.contexts = Contexts(self.outage)
-        self.capture = Capture(Storage(self._send, self.outage))
+        self.capture = Capture(self._send, self.outage)
         self.prefixes = KnownPrefixes()
-        self._url = url
-        self._api_key = api_key
-        self._storing: Souvenir | None = None
         self._warned: set[str] = set()
 
     def reach(self, agent: str) -> None:
@@ -51,12 +49,12 @@ class Connection:
 
         :raises SouvenirError: If nobody answers, or the service says no.
         """
-        self.client.health.check()
-        self.client.agents.create(name=agent)
+        self._entry.health.check()
+        self._entry.agents.create(name=agent)
 
     def context(self, place: Place, query: str, max_tokens: int | None, timeout_s: float) -> ContextResponse:
         """:raises SouvenirError: If there is none."""
-        return self.client.context.build(
+        return self._client.context.build(
             place.agent,
             query=query,
             session_id=place.session_id,
@@ -70,7 +68,7 @@ class Connection:
 
         :raises SouvenirError: If the service does not take it.
         """
-        extraction = self.client.in_namespace(agent).extraction
+        extraction = self._entry.in_namespace(agent).extraction
         extraction.start(messages=messages, session=session_id, user=user, context="session_end")
 
     def warn_once(self, subject: str, sentence: str) -> None:
@@ -82,16 +80,12 @@ class Connection:
         """:returns: How many turns of which agent were not stored by then."""
         left = self.capture.close(timeout_s)
         self.contexts.close()
-        for client in (self.client, self._storing):
-            if client is not None:
-                client.close()
+        self._entry.close()
+        self._client.close()
         return left
 
     def _send(self, place: Place, messages: Messages, idempotency_key: str) -> object:
-        """Only ever called by the queue's thread."""
-        if self._storing is None:
-            self._storing = Souvenir(self._url, api_key=self._api_key, timeout_s=STORING_TIMEOUT_S, max_retries=0)
-        return self._storing.messages.add_batch(
+        return self._client.messages.add_batch(
             agent_name=place.agent,
             session_id=place.session_id,
             messages=messages,

@@ -59,7 +59,7 @@ def around_async(original: Callable[..., Any]) -> Callable[..., Any]:
 def _begin(options: Any) -> tuple[Any, ModelCall | None]:
     """What to send, and the call where it is one of ours."""
     standing = blocks.here()
-    wire = None if standing is None else wire_of(options.url, options.json_data)
+    wire = None if standing is None or not isinstance(options.url, str) else wire_of(options.url, options.json_data)
     if standing is None or wire is None:
         return options, None
     body = settled({**options.json_data, **(getattr(options, "extra_json", None) or {})})
@@ -130,7 +130,7 @@ class ModelCall:
     def _ended(self, tapped: Tapped) -> None:
         """May be called by a finaliser, so it takes no lock."""
         answer = _HeardAnswer(self._wire, tapped, self._news)
-        self._news.note(answer.progress)
+        self._news.note_unread(answer.progress)
         self._connection.capture.hand_on(self._said(answer.read, 1))
 
     def _put(self, turns: Sequence[Turn]) -> None:
@@ -162,22 +162,25 @@ class _HeardAnswer:
 
     def __init__(self, wire: Wire, tapped: Tapped, news: News) -> None:
         self._wire = wire
-        self._tapped = tapped
         self._news = news
+        self._held: Tapped | Sequence[Turn] = tapped
 
     def read(self) -> Sequence[Turn]:
-        turns = turns_of(self._wire, self._tapped)
-        # Which lets go of the bytes, too.
-        self._news.note(_progress(turns))
+        turns = self._turns()
+        self._news.note_read()
         return turns
 
     def progress(self) -> Progress:
-        return _progress(turns_of(self._wire, self._tapped))
+        turns = self._turns()
+        broken = not turns or any(turn.metadata.get("incomplete") for turn in turns)
+        return Progress.ANSWERING if broken else Progress.ANSWERED
 
-
-def _progress(turns: Sequence[Turn]) -> Progress:
-    broken = not turns or any(turn.metadata.get("incomplete") for turn in turns)
-    return Progress.ANSWERING if broken else Progress.ANSWERED
+    def _turns(self) -> Sequence[Turn]:
+        """May be called by two threads at once, which then both parse it."""
+        held = self._held
+        if isinstance(held, Tapped):
+            held = self._held = turns_of(self._wire, held)
+        return held
 
 
 def _with_body(options: Any, body: Mapping[str, Any]) -> Any:

@@ -42,15 +42,19 @@ class Progress(IntEnum):
     ANSWERED = 2
 
 
+Find = Callable[[], Progress]
+
+
 @dataclass(slots=True)
 class Mark:
-    """Of a known digest: the progress of the request that ended with it, or what finds it out when it is needed."""
+    """Of a known digest: how far the request came that ended with it, and what finds out more when that is needed."""
 
-    progress: Progress | Callable[[], Progress] = Progress.ASKED
+    progress: Progress = Progress.ASKED
+    unread: tuple[Find, ...] = ()
 
     def now(self) -> Progress:
-        if callable(self.progress):
-            self.progress = self.progress()
+        unread, self.unread = self.unread, ()
+        self.progress = max((self.progress, *(find() for find in unread)))
         return self.progress
 
 
@@ -72,10 +76,20 @@ class News:
     question: bytes | None
     in_loop: bool
 
-    def note(self, progress: Progress | Callable[[], Progress]) -> None:
-        """Note how far the request has come. Takes no lock, so that a finaliser may do it."""
+    def note(self, progress: Progress) -> None:
+        """Note how far the request has come, of one of its answers."""
         for mark in self.marks:
-            mark.progress = progress
+            mark.progress = max(mark.progress, progress)
+
+    def note_unread(self, find: Find) -> None:
+        """Note an answer that nobody has read yet. Takes no lock, so that a finaliser may do it."""
+        for mark in self.marks:
+            mark.unread = (*mark.unread, find)
+
+    def note_read(self) -> None:
+        """Note the answers that were not read before, and let go of them."""
+        for mark in self.marks:
+            mark.now()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from threading import Event
 from typing import Any
 from uuid import uuid4
 
@@ -43,19 +42,17 @@ Send = Callable[[Place, Messages, str], object]
 
 
 class Storage:
-    def __init__(self, send: Send, outage: Outage) -> None:
+    """:param pause: Waits so many seconds before a repeat; True if there shall be none."""
+
+    def __init__(self, send: Send, outage: Outage, pause: Callable[[float], bool]) -> None:
         self._send = send
         self._outage = outage
-        self._closed = Event()
+        self._pause = pause
         self._warned: set[tuple[str, str]] = set()
 
     def store(self, place: Place, messages: Messages) -> int:
         """:returns: How many messages were dropped."""
         return sum(self._store(place, part) for part in _parts(messages))
-
-    def close(self) -> None:
-        """Repeat nothing any more, and say nothing."""
-        self._closed.set()
 
     def _store(self, place: Place, messages: Messages) -> int:
         """Store them all, or those that the service takes.
@@ -84,7 +81,7 @@ class Storage:
                 if time.monotonic() - begin > GIVE_UP_S and not isinstance(error, ConnectionFailed):
                     raise
                 self._outage.failed(Part.CAPTURE, str(error))
-                if self._closed.wait(_pause_s(error, attempt)):
+                if self._pause(_pause_s(error, attempt)):
                     raise
             else:
                 self._outage.worked(Part.CAPTURE)
@@ -92,10 +89,9 @@ class Storage:
 
     def _warn(self, agent: str, error: SouvenirError) -> None:
         reason = error.code if isinstance(error, ApiError) else type(error).__name__
-        if self._closed.is_set() or (agent, reason) in self._warned:
-            return
-        self._warned.add((agent, reason))
-        _log.warning("Turns of agent %s are dropped, since the service does not take them: %s", agent, error)
+        if _is_refusal(error) and (agent, reason) not in self._warned:
+            self._warned.add((agent, reason))
+            _log.warning("Turns of agent %s are dropped, since the service does not take them: %s", agent, error)
 
 
 def _is_refusal(error: SouvenirError) -> bool:
