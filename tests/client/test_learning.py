@@ -169,7 +169,7 @@ def test_a_call_that_fails_raises_as_without_us_and_keeps_what_the_user_said(ser
 
 
 def test_a_retry_of_a_failed_call_stores_nothing_twice(service, vendor, memory, agent):
-    vendor.replies += [fails(500), fails(500), fails(429), "At last."]
+    vendor.replies += [*(fails(status, retry_after_ms="1") for status in (500, 500, 429)), "At last."]
     with models.openai_client(vendor, max_retries=1) as client, learning(agent, service.url) as block:
         with pytest.raises(openai.InternalServerError):
             ask(client, "Is it warm?")

@@ -19,6 +19,7 @@ from tests.client.models import MODEL, Memory, ask, ask_async, assistant, shown,
 from tests.vendors.llm import LLMVendor, says
 
 TASKS, THREADS, AGENTS, CALLS = 50, 10, 10, 2
+CALLS_OF_A_TASK = 1
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def test_fifty_tasks_with_ten_agents_at_once_mix_nothing(service, vendor, memory
         agent = agents[number % AGENTS]
         await start.wait()
         async with learning(agent, service.url, timeout_s=20.0):
-            for turn in range(CALLS):
+            for turn in range(CALLS_OF_A_TASK):
                 question = f"Task {number} asks for the password, {turn}."
                 asked[agent].append(question)
                 answer = await ask_async(client, question)

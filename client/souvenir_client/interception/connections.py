@@ -24,8 +24,8 @@ from souvenir_client.records import ContextResponse
 from souvenir_client.sync.client import Souvenir
 
 ENTRY_TIMEOUT_S = 5.0
-TIMEOUT_S = 30.0
-"""Of what a thread of ours waits for: callers wait as long as they say, and what is stored is embedded first."""
+STORING_TIMEOUT_S = 30.0
+"""What is stored is embedded first, and nobody waits for it."""
 LAST_FLUSH_S = 2.0
 """That the end of the process waits for what is still on its way, of all connections together."""
 DEADLINE_SHARE = 0.9
@@ -36,8 +36,10 @@ _log = logging.getLogger("souvenir_client")
 
 class Connection:
     def __init__(self, url: str, api_key: str | None) -> None:
-        self._entry = Souvenir(url, api_key=api_key, timeout_s=ENTRY_TIMEOUT_S, max_retries=0)
-        self._client = Souvenir(url, api_key=api_key, timeout_s=TIMEOUT_S, max_retries=0)
+        self._url = url
+        self._api_key = api_key
+        self._clients: dict[float, Souvenir] = {}
+        self._lock = Lock()
         self.outage = Outage(url)
         self.contexts = Contexts(self.outage)
         self.capture = Capture(self._send, self.outage)
@@ -49,12 +51,14 @@ class Connection:
 
         :raises SouvenirError: If nobody answers, or the service says no.
         """
-        self._entry.health.check()
-        self._entry.agents.create(name=agent)
+        client = self._client(ENTRY_TIMEOUT_S)
+        client.health.check()
+        client.agents.create(name=agent)
 
     def context(self, place: Place, query: str, max_tokens: int | None, timeout_s: float) -> ContextResponse:
         """:raises SouvenirError: If there is none."""
-        return self._client.context.build(
+        # A request that nobody waits for any more ends, too, and keeps no thread.
+        return self._client(timeout_s).context.build(
             place.agent,
             query=query,
             session_id=place.session_id,
@@ -68,7 +72,7 @@ class Connection:
 
         :raises SouvenirError: If the service does not take it.
         """
-        extraction = self._entry.in_namespace(agent).extraction
+        extraction = self._client(ENTRY_TIMEOUT_S).in_namespace(agent).extraction
         extraction.start(messages=messages, session=session_id, user=user, context="session_end")
 
     def warn_once(self, subject: str, sentence: str) -> None:
@@ -80,12 +84,22 @@ class Connection:
         """:returns: How many turns of which agent were not stored by then."""
         left = self.capture.close(timeout_s)
         self.contexts.close()
-        self._entry.close()
-        self._client.close()
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
         return left
 
+    def _client(self, timeout_s: float) -> Souvenir:
+        """The client that waits so long; few lengths are asked for."""
+        with self._lock:
+            if timeout_s not in self._clients:
+                self._clients[timeout_s] = Souvenir(
+                    self._url, api_key=self._api_key, timeout_s=timeout_s, max_retries=0
+                )
+            return self._clients[timeout_s]
+
     def _send(self, place: Place, messages: Messages, idempotency_key: str) -> object:
-        return self._client.messages.add_batch(
+        return self._client(STORING_TIMEOUT_S).messages.add_batch(
             agent_name=place.agent,
             session_id=place.session_id,
             messages=messages,
