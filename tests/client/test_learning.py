@@ -20,7 +20,7 @@ from openai.types.chat import ChatCompletion
 
 from souvenir_client import learning, session
 from souvenir_client.errors import ConnectionFailed, InvalidRequest, Unauthorized
-from souvenir_client.interception.contexts import PREFACE
+from souvenir_client.wording import PREFACE
 from tests.client import models
 from tests.client.models import MODEL, Memory, ask, assistant, shown, user
 from tests.client.running import RunningService, free_port

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from souvenir_client import learning, session
-from souvenir_client.interception.contexts import PREFACE
+from souvenir_client.wording import PREFACE
 from tests.client import models
 from tests.client.call_shapes import ANSWER, SHAPES
 from tests.client.models import Memory, shown

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from souvenir_client import wording
+
 MAX_CONTENT_CHARS = 50_000
 """Of a message, by the service."""
 
@@ -131,7 +133,7 @@ def _answered(entry: Mapping[str, Any], content: Any) -> Iterator[Turn]:
         yield _turn(entry, "assistant", text)
     calls = tuple(_call(block) for block in blocks if block.get("type") == "tool_use")
     if calls:
-        shown = "\n".join(f"Calls {call['name']}({_json(call['arguments'])[:MAX_CALL_CHARS]})" for call in calls)
+        shown = "\n".join(wording.calls(call["name"], _json(call["arguments"])[:MAX_CALL_CHARS]) for call in calls)
         yield _turn(entry, "assistant", shown, calls)
 
 

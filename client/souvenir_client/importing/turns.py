@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from souvenir_client import wording
 from souvenir_client.importing import storable
 from souvenir_client.importing.records import Altered, Conversation, Record, Skipped, Turn
 
@@ -42,7 +43,7 @@ def called(name: str, arguments: Said) -> Said:
     return replace(
         arguments,
         role="assistant",
-        content=f"Calls {name}({arguments.content})",
+        content=wording.calls(name, arguments.content),
         metadata={**arguments.metadata, "tool_calls": [call]},
     )
 
@@ -52,7 +53,7 @@ def returned(name: str, result: Said) -> Said:
     return replace(
         result,
         role="assistant",
-        content=f"{name} returned: {result.content}",
+        content=wording.returned(name, result.content),
         metadata={**result.metadata, "tool_result": {"name": name}},
     )
 

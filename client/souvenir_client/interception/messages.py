@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from souvenir_client import wording
 from souvenir_client.interception.wires.turns import Turn
 
 MAX_CONTENT_CHARS = 50_000
@@ -57,8 +58,8 @@ def content_of(turn: Turn) -> str:
     """What the turn says, calls and returns in words; what has no text is named."""
     text = turn.content
     if result := turn.metadata.get("tool_result"):
-        return f"{result['name'] or 'A tool'} returned: {text or _named(turn)}"
-    calls = [f"Calls {call['name']}({call['arguments']})" for call in turn.metadata.get("tool_calls", ())]
+        return wording.returned(result["name"], text or _named(turn))
+    calls = [wording.calls(call["name"], call["arguments"]) for call in turn.metadata.get("tool_calls", ())]
     parts = [text] if text.strip() else []
     return "\n\n".join([*parts, *calls]) or _named(turn)
 

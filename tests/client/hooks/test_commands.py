@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from souvenir_client import Souvenir
 from souvenir_client.cli.root import souvenir
-from souvenir_client.hooks.recalling import INTRODUCTION
+from souvenir_client.wording import PREFACE
 from tests.client.running import free_port
 from tests.vendors.server import Reply, Request, Server
 
@@ -86,7 +86,7 @@ def test_installed_hooks_carry_what_was_said_into_the_next_session(program, edit
     assert (status, errors) == (0, "")
     specific = json.loads(output)["hookSpecificOutput"]
     assert specific["hookEventName"] == "UserPromptSubmit"
-    assert specific["additionalContext"].startswith(INTRODUCTION)
+    assert specific["additionalContext"].startswith(PREFACE)
     assert "Redis on host nine" in specific["additionalContext"]
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from souvenir_client import Souvenir
 from souvenir_client.hooks.events import MAX_CONTEXT_CHARS, Hook, fitted
-from souvenir_client.hooks.recalling import INTRODUCTION, MAX_QUERY_CHARS
+from souvenir_client.hooks.recalling import MAX_QUERY_CHARS
+from souvenir_client.wording import prefaced
 from tests.client.hooks.losing import PASS
 
 OPENING, CLOSING = "<recalled_memory>", "</recalled_memory>"
@@ -33,7 +34,7 @@ def test_a_session_begins_with_the_blocks_and_what_bears_on_the_project(remember
     client.messages.add(agent_name=editor.agent, session_id="earlier", role="user", content=f"The {words} uses tabs.")
     context = editor.hook(Hook.SESSION_START, source="startup")
     assert editor.errors == ""
-    assert context.startswith(INTRODUCTION + OPENING)
+    assert context.startswith(prefaced(OPENING))
     assert "Name: Alice" in context
     assert "uses tabs." in context
     assert context.count(OPENING) == context.count(CLOSING) == 2
@@ -109,8 +110,8 @@ def test_the_service_is_told_to_answer_before_the_hook_has_to_go(remembered, edi
 def test_blocks_larger_than_the_editor_shows_are_cut_with_their_fence_closed(editor, client):
     client.blocks.create(agent_name=editor.agent, label="notes", value="a line of the notes\n" * 2_000, limit=50_000)
     context = editor.hook(Hook.SESSION_START, source="startup")
-    assert len(context) <= len(INTRODUCTION) + MAX_CONTEXT_CHARS
-    assert context.endswith(f"\n…\n{CLOSING}\n")
+    assert len(context) <= len(prefaced("x")) + MAX_CONTEXT_CHARS
+    assert context.endswith(f"\n…\n{CLOSING}")
 
 
 @pytest.mark.parametrize("room", range(0, 120, 7))
