@@ -22,6 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+START_IT = "start it with `souvenir serve` or `docker compose up`, or set SOUVENIR_URL to where it runs"
+
 
 class SouvenirError(Exception):
     """Any failure of a call to the service."""
@@ -32,12 +34,11 @@ class ConnectionFailed(SouvenirError):
 
     :param url: The service's address.
     :param reason: What the network says.
+    :param advice: What to do.
     """
 
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(
-            f"No Souvenir answers at {url} ({reason}); start it, or name another address with SOUVENIR_URL."
-        )
+    def __init__(self, url: str, reason: str, advice: str = START_IT) -> None:
+        super().__init__(f"No Souvenir answers at {url} ({reason}); {advice}.")
         self.url = url
         self.reason = reason
 
@@ -46,7 +47,7 @@ class TimedOut(ConnectionFailed):
     """The answer did not come in time; what was asked for may be done all the same."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        super().__init__(url, f"no answer within {timeout_s:g} s")
+        super().__init__(url, f"no answer within {timeout_s:g} s", "ask again, or give it more time")
         self.timeout_s = timeout_s
 
 
