@@ -41,8 +41,10 @@ $(STAMP): $(if $(USABLE),,FORCE)
 run: $(STAMP) ## Serve on http://127.0.0.1:8900 with the data in ./data
 	@$(PY) app.py
 
+# They start the service dozens of times, which is not to compile it each time.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) ## Run the tests on all cores; ARGS goes to pytest
-	@$(PY) -m pytest --numprocesses auto --dist loadfile $(ARGS)
+	@$(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-slow: $(SLOW_STAMP) ## Run the slow tests, which need a small language model (130 MB, fetched once); ARGS goes to pytest
 	@$(PY) -m pytest -m slow $(ARGS)
@@ -55,7 +57,7 @@ $(SLOW_STAMP): $(STAMP)
 lint: $(STAMP) ## Check format, style and types
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
-	@$(PY) -m mypy
+	@$(PY) -m mypy --num-workers auto
 
 format: $(STAMP) ## Format the code, and repair what ruff can
 	@$(PY) -m ruff check --fix .

@@ -10,6 +10,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -90,8 +91,14 @@ def own_paths() -> Iterator[Path]:
         yield from (ROOT / folder).rglob("*.py")
 
 
-SHIPPED = parsed(shipped_paths())
-OWN = parsed(own_paths())
+@cache
+def shipped() -> dict[Path, ast.Module]:
+    return {path: own()[path] for path in sorted(shipped_paths())}
+
+
+@cache
+def own() -> dict[Path, ast.Module]:
+    return parsed(own_paths())
 
 
 def imports_of(path: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -129,13 +136,13 @@ def at(path: Path, line: int) -> str:
 
 
 def test_every_shipped_module_lies_in_a_room_that_the_layers_name():
-    homeless = [name for path in SHIPPED if (name := module_name(path)) != "souvenir" and room_of(name) is None]
+    homeless = [name for path in shipped() if (name := module_name(path)) != "souvenir" and room_of(name) is None]
     assert homeless == [], "enter the room in LAYERS, beside those it must not know"
 
 
 def test_imports_go_from_higher_layers_to_lower_ones_only():
     violations = []
-    for path, tree in SHIPPED.items():
+    for path, tree in shipped().items():
         importer = room_of(module_name(path))
         for line, name in imports_of(path, tree):
             imported = room_of(name)
@@ -149,7 +156,7 @@ def test_imports_go_from_higher_layers_to_lower_ones_only():
 def test_shipped_modules_import_nothing_forbidden():
     violations = [
         f"{at(path, line)}: {name}"
-        for path, tree in SHIPPED.items()
+        for path, tree in shipped().items()
         for line, name in imports_of(path, tree)
         if name.split(".")[0] in FORBIDDEN
     ]
@@ -157,11 +164,11 @@ def test_shipped_modules_import_nothing_forbidden():
 
 
 def test_shipped_modules_import_only_the_standard_library_and_declared_requirements():
-    ours = {module_name(path).split(".")[0] for path in SHIPPED}
+    ours = {module_name(path).split(".")[0] for path in shipped()}
     distributions = packages_distributions()
     declared = {canonicalize_name(requirement.name) for requirement in requirements_of_pyproject()}
     violations = []
-    for path, tree in SHIPPED.items():
+    for path, tree in shipped().items():
         for line, name in imports_of(path, tree):
             top = name.split(".")[0]
             if top in sys.stdlib_module_names | ours | COMES_WITH_FASTAPI or room_of(name):
@@ -181,7 +188,7 @@ CLIENT_EXTRAS: Mapping[str, frozenset[str]] = {
 
 def test_the_client_imports_httpx_and_nothing_else_that_has_to_be_installed():
     violations = []
-    for path, tree in OWN.items():
+    for path, tree in own().items():
         if not path.is_relative_to(CLIENT):
             continue
         allowed = CLIENT_EXTRAS.get(path.relative_to(CLIENT).parts[0], frozenset()) | {"httpx", "souvenir_client"}
@@ -196,7 +203,7 @@ def test_the_client_imports_httpx_and_nothing_else_that_has_to_be_installed():
 def test_onnx_runtime_is_told_to_send_nothing_before_it_is_imported():
     """Its official builds report to their maker from the import on; the variable is the only full way out."""
     violations = []
-    for path, tree in SHIPPED.items():
+    for path, tree in shipped().items():
         told = [
             node.lineno for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value == TELEMETRY_OFF
         ]
@@ -211,7 +218,7 @@ def test_onnx_runtime_is_told_to_send_nothing_before_it_is_imported():
 def test_no_function_is_longer_than_the_house_allows():
     violations = [
         f"{at(path, node.lineno)}: {node.name} has {length} lines"
-        for path, tree in OWN.items()
+        for path, tree in own().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > MAX_FUNCTION_LINES
@@ -220,7 +227,7 @@ def test_no_function_is_longer_than_the_house_allows():
 
 
 def test_no_file_is_longer_than_the_house_allows():
-    lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in OWN}
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in own()}
     assert {path: length for path, length in lengths.items() if length > MAX_FILE_LINES} == {}
 
 
@@ -304,7 +311,7 @@ def test_documents_name_only_make_targets_that_exist():
 
 
 def test_the_example_of_settings_names_only_settings_that_exist():
-    settings = SHIPPED[ROOT / "souvenir" / "settings.py"]
+    settings = shipped()[ROOT / "souvenir" / "settings.py"]
     fields = {
         node.target.id.upper()
         for node in ast.walk(settings)

@@ -36,7 +36,7 @@ QUERIES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Operation:
     method: str
     template: str

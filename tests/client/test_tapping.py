@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import queue
 import threading
 from collections.abc import Iterator
@@ -120,14 +121,6 @@ def assert_heard(shape: Shape, heard: Heard) -> None:
     assert heard.requests == [[ASKED]]
     assert heard.wires == [shape.resource.wire]
     assert len(heard.tapped) == (0 if shape.parsed else 1)
-
-
-@pytest.fixture
-def _few_objects() -> Iterator[None]:
-    """A collection looks at what the test made, not at all that was ever imported."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def by_name(value: Any) -> str:
@@ -274,7 +267,6 @@ def test_what_came_is_read_at_once_and_heard_when_the_caller_closes(callers, res
     assert_broken_off(callers.heard)
 
 
-@pytest.mark.usefixtures("_few_objects")
 @pytest.mark.parametrize("resource", ONE_OF_EACH_SDK, ids=by_name)
 def test_a_stream_that_is_dropped_is_heard(callers, resource):
     stream = opened(callers, resource, pauses=True)
@@ -285,7 +277,6 @@ def test_a_stream_that_is_dropped_is_heard(callers, resource):
     assert_broken_off(callers.heard)
 
 
-@pytest.mark.usefixtures("_few_objects")
 @pytest.mark.parametrize("resource", ONE_OF_EACH_SDK, ids=by_name)
 def test_an_async_stream_that_is_dropped_is_heard(callers, resource):
     async def drop() -> None:
@@ -335,7 +326,6 @@ def test_an_answer_that_nobody_reads_is_empty(callers):
     assert [callers.heard.answers.get(), callers.heard.answers.get()] == [[], []]
 
 
-@pytest.mark.usefixtures("_few_objects")
 def test_an_answer_that_is_dropped_unread_is_empty(callers):
     callers.vendor.replies.append(says(LONG))
     raw = callers.clients["openai"].chat.completions.with_raw_response
@@ -370,6 +360,7 @@ def test_what_goes_wrong_in_the_hearing_is_logged_and_not_the_callers(callers, c
     def fail(_: Tapped) -> None:
         raise LookupError("full")
 
+    caplog.set_level(logging.WARNING, logger="souvenir_client")
     callers.vendor.replies.append(says(ANSWER))
     with openai_client(callers.vendor, lambda _, answer: tap(answer, fail)) as client:
         stream = client.chat.completions.create(**CHAT.parameters(QUESTION), stream=True)

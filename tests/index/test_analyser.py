@@ -102,7 +102,7 @@ TABLE = [
 ]
 
 BOMBS = {
-    name: (unit * 50_000)[:50_000]
+    name: (unit * (50_000 // len(unit) + 1))[:50_000]
     for name, unit in {
         "dots": "a.",
         "underscores": "_",
