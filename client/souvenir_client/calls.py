@@ -29,6 +29,8 @@ KEY_VARIABLE = "SOUVENIR_API_KEY"
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
+_NOT_FROM_PROXIES = frozenset({400, 404, 405, 409, 422, 501})
+"""Statuses that no proxy before the service makes up: without a body of the service's, something else answers."""
 LONGEST_WISH_S = 30.0
 """A service that wants to be left alone for longer is not waited for."""
 
@@ -228,6 +230,8 @@ def raise_for(response: httpx.Response, address: Address) -> None:
         body = response.json()
     except (json.JSONDecodeError, UnicodeDecodeError):
         body = None
+    if not isinstance(body, dict) and response.status_code in _NOT_FROM_PROXIES:
+        raise UnreadableAnswer(address.url, f"it answers {response.status_code} {response.reason_phrase}".rstrip())
     body = body if isinstance(body, dict) else {}
     raise error_class(response.status_code)(
         response.status_code,

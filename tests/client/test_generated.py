@@ -9,6 +9,7 @@ import pytest
 
 import souvenir_client
 from scripts.build_client import CLIENT, document_of_the_service, generated, stale, write
+from scripts.build_sdk_docs import PAGE, sdk_page
 from scripts.client_operations import OPERATIONS
 from souvenir_client import AsyncSouvenir, Souvenir
 from souvenir_client.aio import groups as asynchronous
@@ -31,6 +32,10 @@ def test_every_generated_file_is_what_the_generator_writes(tmp_path):
 
 def test_nothing_is_kept_that_nothing_generates(document):
     assert list(stale(CLIENT, generated(document))) == []
+
+
+def test_the_page_of_the_sdk_is_what_the_clients_are(document):
+    assert PAGE.read_text(encoding="utf-8") == sdk_page(document), "run python -m scripts.build_sdk_docs"
 
 
 def test_every_operation_of_the_api_is_a_method_of_both_clients(document):

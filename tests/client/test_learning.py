@@ -386,7 +386,15 @@ def test_a_key_is_needed_where_the_service_needs_one_and_goes_along(tmp_path, cl
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"session_id": "a/b"}, {"session_id": ""}, {"user": "a\nb"}, {"timeout_s": 0}, {"flush_timeout_s": -1}]
+    "wrong",
+    [
+        {"session_id": "a/b"},
+        {"session_id": ""},
+        {"user": "a\nb"},
+        {"timeout_s": 0},
+        {"flush_timeout_s": -1},
+        {"max_tokens": 63},
+    ],
 )
 def test_arguments_that_cannot_be_used_are_refused_at_once(wrong):
     with pytest.raises(ValueError, match=r"takes|has to be"):

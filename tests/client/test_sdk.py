@@ -231,8 +231,15 @@ def test_an_answer_that_does_not_come_is_given_up(kind: str, scripted: ScriptedS
 
 @pytest.mark.parametrize(
     "reply",
-    [Reply(body=b"<html>Welcome</html>"), Reply(body={"total": 7}), Reply(body={"count": "7"}), Reply(302, {})],
-    ids=["html", "missing", "mistyped", "redirect"],
+    [
+        Reply(body=b"<html>Welcome</html>"),
+        Reply(body={"total": 7}),
+        Reply(body={"count": "7"}),
+        Reply(302, {}),
+        Reply(404, b"<html>Not here</html>"),
+        Reply(501, b"Unsupported method"),
+    ],
+    ids=["html", "missing", "mistyped", "redirect", "not found", "unsupported"],
 )
 def test_what_is_no_answer_of_the_service_is_said_to_be_none(kind: str, reply: Reply, scripted: ScriptedService):
     scripted.replies.append(reply)

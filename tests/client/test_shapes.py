@@ -174,7 +174,8 @@ def test_a_model_that_fails_is_an_error_and_changes_nothing(learner: Souvenir, m
     assert learner.get_all()["results"] == []
 
 
-def test_without_a_model_texts_are_kept_as_they_were_said(own_service: RunningService):
-    with Souvenir(own_service.url) as client:
-        assert texts(client.add("I prefer tea.")) == ["I prefer tea."]
-        assert texts(client.get_all()) == ["I prefer tea."]
+def test_without_a_model_texts_are_kept_as_they_were_said_whatever_the_fallback_thinks_of_them(client: Souvenir):
+    assert client.extraction.status().fallback_add_enabled
+    said = [{"role": "user", "content": "I love jazz."}, {"role": "assistant", "content": "Who does not?"}]
+    assert texts(client.add(said, user_id="zed")) == ["I love jazz.", "Who does not?"]
+    assert texts(client.get_all(user_id="zed")) == ["I love jazz.", "Who does not?"]

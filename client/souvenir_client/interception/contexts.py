@@ -33,7 +33,8 @@ class Shown:
 
     @classmethod
     def of(cls, context: ContextResponse) -> Shown:
-        return cls(prefaced(context.stable_prefix), prefaced(context.volatile_tail))
+        tail = prefaced(context.volatile_tail, doubtful=context.evidence == "none")
+        return cls(prefaced(context.stable_prefix), tail)
 
 
 class Contexts:

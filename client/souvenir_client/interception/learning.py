@@ -25,6 +25,9 @@ PATCHES = Patches(around, around_async)
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
+LEAST_TOKENS = 64
+"""That the service takes for a budget."""
+
 _log = logging.getLogger("souvenir_client")
 
 
@@ -66,7 +69,7 @@ def learning(
         around this one, else a new one.
     :param user: Whom the agent talks with: only what was said with them is recalled.
     :param timeout_s: That a call waits for its context at most.
-    :param max_tokens: Budget of the context; the service's unless given.
+    :param max_tokens: Budget of the context, 64 or more; the service's unless given.
     :param extract: Hand the conversations of the outermost block in to be learned from, when it ends.
     :param flush_timeout_s: That the end of a block waits for what is still on its way to the service. What is not
         stored by then is sent later, as long as the process lives.
@@ -77,6 +80,8 @@ def learning(
             checked_name(name, what)
     if flush_timeout_s < 0:
         raise ValueError("flush_timeout_s has to be 0 or above")
+    if max_tokens is not None and max_tokens < LEAST_TOKENS:
+        raise ValueError(f"max_tokens has to be {LEAST_TOKENS} or above")
     address = Address.of(server_url, api_key, None, timeout_s, 0)
     return Learning(
         Settings(agent, address, capture_only, session_id, user, timeout_s, max_tokens, extract, flush_timeout_s)

@@ -28,7 +28,6 @@ from souvenir_client.sync import groups
 Messages: TypeAlias = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 PAGE = 500
-NOT_CONFIGURED = "extraction_not_configured"
 
 
 class Shapes:
@@ -67,12 +66,8 @@ class Shapes:
         """
         owner, said = Owner(user_id, run_id), said_in(messages)
         store = self._store(agent_id)
-        if infer:
-            try:
-                return store._learn(said, owner, metadata or {}, timeout_s)
-            except ServerFailed as error:
-                if error.code != NOT_CONFIGURED:
-                    raise
+        if infer and (store.extraction.status()).provider is not None:
+            return store._learn(said, owner, metadata or {}, timeout_s)
         drafts = [
             {"text": text, "source": owner.source, "metadata": {**(metadata or {}), **owner.labels, "role": role}}
             for role, text in texts_of(said)
