@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from souvenir_client.cli.options import client_of
-from souvenir_client.cli.output import Column, answer, confirm, draw_table, moment, note_of_page, say
+from souvenir_client.cli.output import Column, answer, confirm, counted, draw_table, moment, note_of_page, say
 from souvenir_client.cli.parameters import limit_option, metadata_option, offset_option, yes_option
 from souvenir_client.cli.wire import wire
 
@@ -60,10 +60,9 @@ def show(name: str) -> None:
 
 def _draw(agent: AgentRecord, stats: AgentStatsResponse) -> None:
     say(f"{agent.name}, since {moment(agent.created_at)} UTC")
-    say(
-        f"{stats.messages} messages of {stats.sessions} sessions with {stats.users} users, {stats.blocks} blocks, "
-        f"{stats.memories} memories"
-    )
+    talk = f"{_messages(stats.messages)} of {counted(stats.sessions, 'session', 'sessions')}"
+    people = counted(stats.users, "user", "users")
+    say(f"{talk} with {people}, {counted(stats.blocks, 'block', 'blocks')}, {_memories(stats.memories)}")
     if stats.last_message_at is not None:
         say(f"messages from {moment(stats.first_message_at)} to {moment(stats.last_message_at)} UTC")
 
@@ -76,7 +75,15 @@ def delete(name: str, yes: bool) -> None:
     with client_of() as client:
         if not yes:
             stats = client.agents.stats(name)
-            confirm(f"Forget {name} with {stats.messages} messages and {stats.memories} memories?", yes=False)
+            confirm(f"Forget {name} with {_messages(stats.messages)} and {_memories(stats.memories)}?", yes=False)
         removed = client.agents.delete(name)
     counts = removed.removed
-    answer(wire(removed), lambda: say(f"Forgot {name}: {counts.messages} messages and {counts.memories} memories."))
+    answer(wire(removed), lambda: say(f"Forgot {name}: {_messages(counts.messages)} and {_memories(counts.memories)}."))
+
+
+def _messages(count: int) -> str:
+    return counted(count, "message", "messages")
+
+
+def _memories(count: int) -> str:
+    return counted(count, "memory", "memories")

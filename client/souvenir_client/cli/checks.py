@@ -14,6 +14,7 @@ from uuid import uuid4
 from souvenir_client import Souvenir, __version__
 from souvenir_client.cli.findings import Finding, Status
 from souvenir_client.cli.keys import described
+from souvenir_client.cli.output import counted
 from souvenir_client.cli.reaching import is_loopback
 from souvenir_client.errors import ApiError, NotFound, ServerFailed, SouvenirError, Unauthorized
 from souvenir_client.records import HealthResponse, OwnKeyResponse
@@ -24,6 +25,9 @@ FAMILY = "memories"
 TOLERATED_BACKUP_LAG_S = 2 * 24 * 3600.0
 """The service backs up every 24 hours what was changed."""
 
+NOTHING_LEARNED = "Nothing is learned from conversations:"
+WITHOUT_A_MODEL = "Conversations are learned from without a model; for one,"
+PROVIDER_SETTING = "EXTRACT_PROVIDER of the service to anthropic, openai or ollama"
 PROBE_SOURCE = "souvenir-doctor"
 
 Check = Callable[[Souvenir], Finding]
@@ -120,9 +124,8 @@ def extraction(client: Souvenir) -> Finding:
     """Whether transcripts are learned from."""
     status = client.extraction.status()
     if not status.enabled:
-        off = "Transcripts are learned from without a model" if status.fallback_add_enabled else "Nothing is learned"
-        message = f"{off}: EXTRACT_PROVIDER of the service names a language model."
-        return Finding("extraction", Status.OK, message)
+        message = WITHOUT_A_MODEL if status.fallback_add_enabled else NOTHING_LEARNED
+        return Finding("extraction", Status.OK, f"{message} set {PROVIDER_SETTING}.")
     if status.status != "healthy":
         message = f"{status.provider} with {status.model} is {status.status}: look whether that model answers."
         return Finding("extraction", Status.WARNING, message)
@@ -137,7 +140,9 @@ def extraction(client: Souvenir) -> Finding:
 def storage(client: Souvenir) -> Finding:
     """What is stored, and by which model."""
     stats = client.figures.stats()
-    size = f"{stats.total_memories} memories, an index of {stats.index_size_bytes / 2**20:.1f} MiB"
+    size = (
+        f"{counted(stats.total_memories, 'memory', 'memories')}, an index of {stats.index_size_bytes / 2**20:.1f} MiB"
+    )
     return Finding("storage", Status.OK, f"{size}, vectors of {stats.model} ({stats.dimension} dimensions).")
 
 
@@ -145,7 +150,7 @@ def backups(client: Souvenir) -> Finding:
     """Whether the newest backup holds what was changed before yesterday."""
     stats, kept = client.figures.stats(), client.backups.list().backups
     if stats.last_updated is None:
-        return Finding("backups", Status.OK, f"{len(kept)} backups; nothing is stored in this namespace.")
+        return Finding("backups", Status.OK, f"{_backups(len(kept))}; nothing is stored in this namespace.")
     if not kept:
         message = "There is no backup: make one (souvenir backup), and see that BACKUP_INTERVAL_HOURS is not 0."
         return Finding("backups", Status.WARNING, message)
@@ -156,7 +161,11 @@ def backups(client: Souvenir) -> Finding:
             f"{newest.name} is {lag_s / 86_400:.0f} days older than the newest change: make one (souvenir backup)."
         )
         return Finding("backups", Status.WARNING, message)
-    return Finding("backups", Status.OK, f"{len(kept)} backups, the newest of them {newest.name}.")
+    return Finding("backups", Status.OK, f"{_backups(len(kept))}, the newest {newest.name}.")
+
+
+def _backups(count: int) -> str:
+    return counted(count, "backup", "backups")
 
 
 def round_trip(client: Souvenir, own: OwnKeyResponse) -> Finding:

@@ -27,6 +27,9 @@ from souvenir_client.cli.wire import wire
 if TYPE_CHECKING:
     from souvenir_client.records import MessageRecord, SessionPage, SessionRecord
 
+MIN_MAX_TOKENS = 64
+"""The service takes no less."""
+
 agent_argument = click.argument("agent", help="Name of the agent.")
 
 
@@ -34,7 +37,7 @@ agent_argument = click.argument("agent", help="Name of the agent.")
 @agent_argument
 @click.argument("query", help="What the prompt is about.")
 @click.option("--session", metavar="ID", help="The running session, which is not recalled.")
-@click.option("--max-tokens", metavar="N", type=click.IntRange(min=1), help="How long the text may be.")
+@click.option("--max-tokens", metavar="N", type=click.IntRange(min=MIN_MAX_TOKENS), help="How long the text may be.")
 def context(agent: str, query: str, session: str | None, max_tokens: int | None) -> None:
     """Print what a prompt is given of an agent's memory."""
     from souvenir_client import NOT_SENT

@@ -17,7 +17,7 @@ from typing import IO, Any
 import click
 
 from souvenir_client.cli.options import client_of
-from souvenir_client.cli.output import Advance, answer, inert_json, progress_bar, say
+from souvenir_client.cli.output import Advance, answer, counted, inert_json, progress_bar, say
 from souvenir_client.cli.parameters import STDIN
 from souvenir_client.errors import UnreadableAnswer
 
@@ -44,7 +44,9 @@ def export(file: str, agent: str | None) -> None:
             return
         with _whole_file(Path(file)) as opened, progress_bar("Exporting") as advance:
             written = _write(opened, chain([header], lines), advance, total)
-    answer({"path": file, "lines": written}, lambda: say(f"Wrote {written - 1} records to {file}."))
+    answer(
+        {"path": file, "lines": written}, lambda: say(f"Wrote {counted(written - 1, 'record', 'records')} to {file}.")
+    )
 
 
 def _total(header: Mapping[str, Any]) -> int:

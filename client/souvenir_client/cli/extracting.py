@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from souvenir_client.cli.failures import Negative, Unusable
-from souvenir_client.cli.options import client_of
+from souvenir_client.cli.options import client_of, make_agent
 from souvenir_client.cli.output import Column, answer, draw_table, note, say
 from souvenir_client.cli.parameters import STDIN, agent_option, source_option, text_of
 from souvenir_client.cli.wire import wire
@@ -39,9 +39,10 @@ FINISHED_WELL = "completed"
     help="How long to wait until it is finished; 0 does not wait.",
 )
 def extract(file: str, source: str | None, agent: str | None, dry_run: bool, wait_s: float) -> None:
-    """Learn from a conversation, and print what was decided."""
+    """Learn from a conversation, and print what was decided; an agent that is named is made if it is new."""
     transcript = text_of(STDIN) if file == STDIN else _read(Path(file))
     with client_of(agent) as client:
+        make_agent(client, None if dry_run else agent)
         taken = client.extraction.start(messages=transcript, source=source or "", dry_run=dry_run)
         if not wait_s:
             answer(wire(taken), lambda: say(f"Extraction {taken.job_id} is {taken.status}."))

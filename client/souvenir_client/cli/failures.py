@@ -36,6 +36,9 @@ MEANINGS = {
 }
 
 
+AGENT_NOT_FOUND = "agent_not_found"
+
+
 class Negative(click.ClickException):
     """The answer is no."""
 
@@ -97,6 +100,9 @@ def _sentence(error: Exception) -> str:
             return "What was given is no UTF-8 text."
         case OSError(strerror=str(reason), filename=str(name)):
             return f"{name} cannot be used: {reason}."
+        case ApiError(status=status, code=code, detail=detail) if code == AGENT_NOT_FOUND:
+            # The service names its route to whoever typed a command.
+            return f"{detail.partition(';')[0]}; make it with `souvenir agents create NAME` ({status}, {code})"
         case _:
             return str(error)
 

@@ -10,7 +10,7 @@ import click
 
 from souvenir_client.cli.failures import Negative
 from souvenir_client.cli.options import client_of
-from souvenir_client.cli.output import answer, note, progress_bar, say
+from souvenir_client.cli.output import answer, counted, note, progress_bar, say
 from souvenir_client.cli.parameters import agent_option, source_option
 from souvenir_client.cli.wire import wire
 
@@ -54,19 +54,20 @@ def import_(path: Path, kind: str | None, source: str | None, agent: str | None)
 
 def _sentence(report: ImportReport) -> str:
     nouns = {
-        "memories": report.memories,
-        "sessions": report.sessions,
-        "messages": report.messages,
-        "blocks": report.blocks,
+        ("memory", "memories"): report.memories,
+        ("session", "sessions"): report.sessions,
+        ("message", "messages"): report.messages,
+        ("block", "blocks"): report.blocks,
     }
-    stored = [f"{counts.imported} {noun}" for noun, counts in nouns.items() if counts.imported]
+    stored = [counted(counts.imported, *noun) for noun, counts in nouns.items() if counts.imported]
     said = f"Imported {', '.join(stored) or 'nothing new'} ({report.kind})"
     if report.updated:
-        said += f"; {report.updated} were brought up to date"
+        said += f"; {counted(report.updated, 'was', 'were')} brought up to date"
     if report.unchanged:
-        said += f"; {report.unchanged} were there already"
+        said += f"; {counted(report.unchanged, 'was', 'were')} there already"
     if report.gone:
-        said += f"; {report.gone} of before are not in it any more, and stay"
+        one, many = "of before is not in it any more, and stays", "of before are not in it any more, and stay"
+        said += f"; {counted(report.gone, one, many)}"
     return f"{said}."
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from souvenir_client.cli.failures import Negative
-from souvenir_client.cli.options import client_of
+from souvenir_client.cli.options import client_of, make_agent
 from souvenir_client.cli.output import (
     Column,
     answer,
@@ -63,10 +63,12 @@ QUESTION_CHARS = 60
 )
 @agent_option
 def add(text: str, source: str, metadata: Mapping[str, Any], on_duplicate: str, agent: str | None) -> None:
-    """Store a memory."""
+    """Store a memory; an agent that is named is made if it is new."""
+    said = text_of(text)
     with client_of(agent) as client:
+        make_agent(client, agent)
         stored = client.memories.add(
-            text=text_of(text),
+            text=said,
             source=source,
             metadata=metadata or None,
             on_duplicate=on_duplicate,  # type: ignore[arg-type]  # click has checked the choice

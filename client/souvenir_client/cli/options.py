@@ -6,10 +6,13 @@ are read by the client from the environment, so that they mean the same everywhe
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from souvenir_client.errors import Forbidden
 
 if TYPE_CHECKING:
     from souvenir_client import Souvenir
@@ -48,6 +51,17 @@ def client_of(agent: str | None = None) -> Souvenir:
         return Souvenir(said.server, api_key=said.api_key, namespace=agent or said.namespace, timeout_s=said.timeout_s)
     except ValueError as error:
         raise click.UsageError(f"{error}.") from error
+
+
+def make_agent(client: Souvenir, agent: str | None) -> None:
+    """The agent that a command stores for is there from then on, if it names one.
+
+    A key for some sources of a namespace makes no agents, and stores all the same; what may not store at all is told so
+    when it does.
+    """
+    if agent is not None:
+        with suppress(Forbidden):
+            client.agents.create(name=agent)
 
 
 def with_global_options(command: click.Command) -> click.Command:

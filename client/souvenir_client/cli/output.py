@@ -93,6 +93,11 @@ def note(text: str) -> None:
     click.echo(shown(text), err=True)
 
 
+def counted(count: int, one: str, many: str) -> str:
+    """A number with its noun."""
+    return f"{count} {one if count == 1 else many}"
+
+
 def heading(*parts: str) -> None:
     click.echo(click.style("  ".join(map(one_line, parts)), bold=True))
 

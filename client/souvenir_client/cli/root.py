@@ -57,6 +57,15 @@ class Root(click.Group):
             self.commands[cmd_name] = with_global_options(getattr(built, name))
         return self.commands.get(cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            # Click looks for what is alike among the commands that were loaded already.
+            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=PLACES, ctx=ctx) from error
+
     def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:
         """Run a command line, and end the process with one of `ExitCode`."""
         sys.exit(_run(self, list(sys.argv[1:] if args is None else args)))

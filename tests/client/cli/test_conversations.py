@@ -74,6 +74,13 @@ def test_extract_prints_what_was_decided(run, answer, tmp_path):
     assert memory["source"] == "team"
 
 
+def test_an_agent_that_is_learned_for_is_made_and_a_dry_run_makes_none(run, answer):
+    answer("extract", "-", "--agent", "learned-for", stdin=TRANSCRIPT)
+    answer("extract", "-", "--agent", "dry-for", "--dry-run", stdin=TRANSCRIPT)
+    assert run("agents", "show", "learned-for").exit_code == 0
+    assert run("agents", "show", "dry-for").exit_code == 1
+
+
 def test_extract_reads_stdin_and_changes_nothing_when_dry(answer):
     job = answer("extract", "-", "--dry-run", "--agent", "dry", stdin=TRANSCRIPT)
     assert job["status"] == "completed"

@@ -84,7 +84,9 @@ def test_what_was_changed_and_never_backed_up_is_a_warning(run, own_service):
 def test_without_extraction_it_says_which_setting_switches_it_on(run, own_service):
     status, message = checks_of(run("doctor", "--json", SOUVENIR_URL=own_service.url))["extraction"]
     assert status == "ok"
-    assert "EXTRACT_PROVIDER" in message
+    assert message == (
+        "Nothing is learned from conversations: set EXTRACT_PROVIDER of the service to anthropic, openai or ollama."
+    )
 
 
 def test_a_port_where_nothing_listens_fails_and_ends_with_1(run):

@@ -59,6 +59,7 @@ def test_an_answer_that_does_not_come_in_time_ends_with_3(run):
         ("list", "--namespace", "a\nb"),
         ("add", "a\udcffb"),
         ("agents", "show", "\udcff"),
+        ("context", "helper", "tea", "--max-tokens", "63"),
     ],
     ids=" ".join,
 )
@@ -66,6 +67,13 @@ def test_wrong_use_ends_with_2_and_prints_nothing_on_stdout(run, arguments):
     done = run(*arguments)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("serch", "search"), ("doctr", "doctor"), ("agent", "agents")])
+def test_a_command_that_was_mistyped_is_told_which_was_meant(run, typed, meant):
+    said = run(typed).stderr
+    assert "Did you mean" in said
+    assert repr(meant) in said
 
 
 @pytest.mark.parametrize("arguments", [("get", "--json"), ("--json", "list", "--nothing"), ("--json", "nothing")])

@@ -46,7 +46,7 @@ def test_conversations_go_to_the_agent_that_is_named(run, answer, tmp_path):
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps(CHAT), encoding="utf-8")
     done = run("import", str(path), "--agent", "moved")
-    assert (done.exit_code, done.stdout) == (0, "Imported 1 sessions, 1 messages (claude).\n")
+    assert (done.exit_code, done.stdout) == (0, "Imported 1 session, 1 message (claude).\n")
     assert answer("chat", "history", "moved")["messages"][0]["content"] == "My favourite colour is blue."
 
 
@@ -61,7 +61,7 @@ def test_what_cannot_be_used_is_said_with_its_place(run, tmp_path):
     path = tmp_path / "lines.jsonl"
     path.write_text('{"text": "Good."}\n{"text": 7}\n', encoding="utf-8")
     done = run("import", str(path), "--kind", "jsonl", "--namespace", "half")
-    assert (done.exit_code, done.stdout) == (0, "Imported 1 memories (jsonl).\n")
+    assert (done.exit_code, done.stdout) == (0, "Imported 1 memory (jsonl).\n")
     assert done.stderr.startswith("Not imported: 1 (line 2")
 
 

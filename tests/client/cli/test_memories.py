@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from souvenir_client import Souvenir
+
 
 def test_what_was_added_is_found_and_shown_with_its_metadata(run, answer):
     added = run("add", "Billing runs on Postgres 17.", "--source", "team/billing", "--metadata", "owner=Ana",
@@ -35,6 +37,30 @@ def test_an_agent_is_a_namespace(run, answer):
     assert answer("list", "--namespace", "bot-of-add")["total"] == 1
 
 
+def test_an_agent_that_is_stored_for_is_there_from_then_on(run, answer):
+    assert run("add", "Ana likes tea.", "--agent", "newbie").exit_code == 0
+    assert answer("search", "tea", "--agent", "newbie")["results"]
+    assert answer("context", "newbie", "what does Ana like?")["text"]
+    assert run("export", "--agent", "newbie").exit_code == 0
+
+
+def test_a_key_for_some_sources_stores_for_an_agent_that_it_could_not_make(run, own_service):
+    with Souvenir(own_service.url) as client:
+        admin = client.keys.create(name="root", role="admin").key
+    with Souvenir(own_service.url, api_key=admin) as client:
+        key = client.keys.create(name="w", role="read-write", namespace="a", prefixes=["mine"]).key
+    env = {"SOUVENIR_URL": own_service.url, "SOUVENIR_API_KEY": key}
+    assert run("add", "One.", "--agent", "a", "--source", "mine", **env).exit_code == 0
+    refused = run("add", "One.", "--agent", "another", "--source", "mine", **env)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+
+
+def test_an_agent_that_is_not_there_is_made_by_a_command_and_not_by_a_route(run):
+    done = run("context", "nobody", "anything")
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Agent 'nobody' not found; make it with `souvenir agents create NAME` (404")
+
+
 def test_agent_and_namespace_together_are_wrong_use(run):
     done = run("add", "Something.", "--agent", "a", "--namespace", "b")
     assert done.exit_code == 2
@@ -42,8 +68,6 @@ def test_agent_and_namespace_together_are_wrong_use(run):
 
 
 def test_search_of_an_agent_finds_messages_and_memories(run, answer, service):
-    from souvenir_client import Souvenir
-
     with Souvenir(service.url) as client:
         client.messages.add(agent_name="chatty", role="user", content="My favourite colour is blue.", user="alice")
     run("add", "Blue paint is in the shed.", "--agent", "chatty")
