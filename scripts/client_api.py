@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scripts.client_operations import OPERATIONS, REPEATABLE_POSTS
+from scripts.client_operations import OPERATIONS, PATHS_WITHIN, REPEATABLE_POSTS
 from scripts.client_records import RecordModules
 from scripts.client_types import Schemas, doc, names_in, written_type
 
@@ -101,7 +101,7 @@ class ApiModules:
             "from datetime import datetime",
             "from typing import Any, Literal",
             "from souvenir_client.aio.transport import AsyncTransport",
-            "from souvenir_client.calls import NOT_SENT, Call, Listing, NotSent, Repeat, segment",
+            "from souvenir_client.calls import NOT_SENT, Call, Listing, NotSent, Repeat, segment, segments",
             *self._records.imports_for(used),
             "",
         ]
@@ -172,7 +172,8 @@ class ApiModules:
 
     def _call(self, operation: Operation, results: Mapping[str, str]) -> Iterator[str]:
         yield f'"{operation.method}"'
-        path = re.sub(r"\{(\w+)\}", r"{segment(\1)}", operation.path)
+        encode = "segments" if operation.description["operationId"] in PATHS_WITHIN else "segment"
+        path = re.sub(r"\{(\w+)\}", rf"{{{encode}(\1)}}", operation.path)
         yield f'f"{path}"' if path != operation.path else f'"{path}"'
         yield "{" + ", ".join(f"{status}: {kind}" for status, kind in (results or {"200": "Any"}).items()) + "}"
         for place, name in (("query", "query"), ("header", "headers"), ("body", "body")):

@@ -135,3 +135,6 @@ REPEATABLE_POSTS = frozenset(
     }
 )  # fmt: skip
 """POSTs that may be sent again like a GET: they change nothing, or the second time nothing."""
+
+PATHS_WITHIN = frozenset({"get_profile", "set_profile", "delete_profile"})
+"""Operations whose path ends in a path of the caller's."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import ssl
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ KEY_VARIABLE = "SOUVENIR_API_KEY"
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
+LONGEST_TIMEOUT_S = 86_400.0
 _NOT_FROM_PROXIES = frozenset({400, 404, 405, 409, 422, 501})
 """Statuses that no proxy before the service makes up: without a body of the service's, something else answers."""
 LONGEST_WISH_S = 30.0
@@ -69,8 +71,8 @@ class Listing(list[Item]):
     @property
     def total(self) -> int | None:
         """How many there are on all pages, where the service says so."""
-        found = self.headers.get("x-total-count")
-        return None if found is None else int(found)
+        found = self.headers.get("x-total-count", "")
+        return int(found) if found.isdecimal() else None
 
     @property
     def relevance(self) -> float | None:
@@ -134,8 +136,8 @@ class Address:
         :raises ValueError: If that is no address of a service, or a bound, a key or a name is none. A key is not told.
         """
         named = server_url or next((os.environ[name] for name in URL_VARIABLES if os.environ.get(name)), DEFAULT_URL)
-        if timeout_s <= 0 or max_retries < 0:
-            raise ValueError("timeout_s has to be above 0, and max_retries not below 0")
+        if not 0 < timeout_s <= LONGEST_TIMEOUT_S or max_retries < 0:
+            raise ValueError("timeout_s has to be above 0 and at most a day, and max_retries not below 0")
         # A key that was read from a file often ends with its line.
         key = (api_key or os.environ.get(KEY_VARIABLE) or "").strip()
         if not key.isprintable():
@@ -214,8 +216,8 @@ def result_of(call: Call[Result], response: httpx.Response, address: Address) ->
     if kind is None:
         raise UnreadableAnswer(address.url, f"its status is {response.status_code}")
     try:
-        value = decode(kind, response.json())
-    except (Undecodable, json.JSONDecodeError, UnicodeDecodeError) as error:
+        value = decode(kind, _parsed(response.content))
+    except Undecodable as error:
         raise UnreadableAnswer(address.url, str(error)) from error
     return Listing(value, response.headers) if isinstance(value, list) else value  # type: ignore[return-value]
 
@@ -227,8 +229,8 @@ def raise_for(response: httpx.Response, address: Address) -> None:
     if response.is_redirect:
         raise UnreadableAnswer(address.url, f"it leads on to {response.headers.get('location')}")
     try:
-        body = response.json()
-    except (json.JSONDecodeError, UnicodeDecodeError):
+        body = _parsed(response.content)
+    except Undecodable:
         body = None
     if not isinstance(body, dict) and response.status_code in _NOT_FROM_PROXIES:
         raise UnreadableAnswer(address.url, f"it answers {response.status_code} {response.reason_phrase}".rstrip())
@@ -264,10 +266,11 @@ def pause_before_repeat(call: Call[Any], error: Exception, attempt: int) -> floa
     again = (unsent or refused) and (call.content is None or isinstance(call.content, bytes))
     if not again and not (failed and call.is_repeatable()):
         return None
-    wished = error.retry_after_s if isinstance(error, ApiError) else None
-    if wished is not None:
-        return wished if wished <= LONGEST_WISH_S else None
-    return float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**attempt) * (0.5 + random.random() / 2))  # noqa: S311 - jitter
+    wished = (error.retry_after_s if isinstance(error, ApiError) else None) or 0.0
+    if wished > LONGEST_WISH_S:
+        return None
+    jitter = 0.5 + random.random() / 2  # noqa: S311 - it guards nothing
+    return max(wished, float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**attempt)) * jitter)
 
 
 def line_of(call: Call[Any], line: str, address: Address) -> dict[str, Any]:
@@ -276,8 +279,8 @@ def line_of(call: Call[Any], line: str, address: Address) -> dict[str, Any]:
     :raises UnreadableAnswer: If it is none.
     """
     try:
-        value = json.loads(line)
-    except json.JSONDecodeError as error:
+        value = _parsed(line)
+    except Undecodable as error:
         raise UnreadableAnswer(address.url, str(error)) from error
     if not isinstance(value, dict):
         raise UnreadableAnswer(address.url, f"a line of {call.path} is no object")
@@ -322,13 +325,36 @@ def _sentence(detail: Any, response: httpx.Response) -> str:
     return f"The answer was {response.status_code} {response.reason_phrase}".rstrip()
 
 
-def _seconds(header: str | None) -> float | None:
+def _parsed(content: bytes | str) -> Any:
+    """JSON.
+
+    :raises Undecodable: If it is none, or none that can be read: nested too deeply, or with a number too long.
+    """
     try:
-        return None if header is None else max(0.0, float(header))
-    except ValueError:  # a date, which this service does not send
-        return None
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise Undecodable(str(error)) from error
+
+
+def _seconds(header: str | None) -> float | None:
+    """None for a date, which this service does not send, and for what is no time to wait for."""
+    return float(header) if header is not None and re.fullmatch(r"\d{1,9}(\.\d+)?", header) else None
 
 
 def segment(value: object) -> str:
-    """A value as one segment of a path, or several where the value is a path."""
-    return quote(str(value), safe="")
+    """A value as one segment of a path.
+
+    :raises ValueError: If it would lead elsewhere: servers take an encoded slash for one, and clients fold dots.
+    """
+    text = str(value)
+    if text in ("", ".", "..") or "/" in text:
+        raise ValueError(f"{text!r} names nothing that the service has: a name is not empty, no dots and without /")
+    return quote(text, safe="")
+
+
+def segments(value: str) -> str:
+    """A path within a path.
+
+    :raises ValueError: If one of its segments would lead elsewhere.
+    """
+    return "/".join(segment(one) for one in value.split("/"))

@@ -20,9 +20,15 @@ No other exception leaves the client, but for `TypeError` and `ValueError` where
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 START_IT = "start it with `souvenir serve` or `docker compose up`, or set SOUVENIR_URL to where it runs"
+
+
+def without_password(url: str) -> str:
+    """An address as it may be told: who asks and their password stay out."""
+    return re.sub("//[^/@]*@", "//", url)
 
 
 class SouvenirError(Exception):
@@ -38,8 +44,8 @@ class ConnectionFailed(SouvenirError):
     """
 
     def __init__(self, url: str, reason: str, advice: str = START_IT) -> None:
-        super().__init__(f"No Souvenir answers at {url} ({reason}); {advice}.")
-        self.url = url
+        self.url = without_password(url)
+        super().__init__(f"No Souvenir answers at {self.url} ({reason}); {advice}.")
         self.reason = reason
 
 
@@ -55,8 +61,10 @@ class UnreadableAnswer(SouvenirError):
     """What answers at the address is not this service, or speaks another version of its API."""
 
     def __init__(self, url: str, reason: str) -> None:
-        super().__init__(f"What answered at {url} cannot be read: {reason}; is this the address of a Souvenir service?")
-        self.url = url
+        self.url = without_password(url)
+        super().__init__(
+            f"What answered at {self.url} cannot be read: {reason}; is this the address of a Souvenir service?"
+        )
         self.reason = reason
 
 

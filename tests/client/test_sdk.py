@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import ssl
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -238,8 +239,10 @@ def test_an_answer_that_does_not_come_is_given_up(kind: str, scripted: ScriptedS
         Reply(302, {}),
         Reply(404, b"<html>Not here</html>"),
         Reply(501, b"Unsupported method"),
+        Reply(body=b"[" * 200_000),
+        Reply(body=b'{"count": ' + b"1" * 6_000 + b"}"),
     ],
-    ids=["html", "missing", "mistyped", "redirect", "not found", "unsupported"],
+    ids=["html", "missing", "mistyped", "redirect", "not found", "unsupported", "deep", "long"],
 )
 def test_what_is_no_answer_of_the_service_is_said_to_be_none(kind: str, reply: Reply, scripted: ScriptedService):
     scripted.replies.append(reply)
@@ -267,7 +270,13 @@ def test_the_environment_says_where_the_service_is(monkeypatch: pytest.MonkeyPat
     "options",
     [
         *({"server_url": url} for url in ("localhost:8900", "http://", "http://x:port", "http://x/\x07", "ftp://x")),
-        *({"timeout_s": 0}, {"max_retries": -1}, {"namespace": "a\nb"}, {"namespace": "\udcff"}),
+        *(
+            {"timeout_s": 0},
+            {"timeout_s": float("inf")},
+            {"max_retries": -1},
+            {"namespace": "a\nb"},
+            {"namespace": "\udcff"},
+        ),
         *({"api_key": "mem_a\nmem_b"}, {"api_key": "mem_\x00"}),
     ],
     ids=repr,
@@ -295,6 +304,51 @@ def test_a_key_from_a_file_may_end_with_its_line(scripted: ScriptedService):
     with Souvenir(scripted.url, api_key="mem_1\n") as client:
         client.memories.count()
     assert scripted.requests[0].headers["x-api-key"] == "mem_1"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "bob/users/alice", "extract/.."])
+def test_a_name_that_would_lead_to_another_route_is_refused_before_anything_is_sent(
+    name: str, scripted: ScriptedService
+):
+    with Souvenir(scripted.url) as client:
+        for ask in (
+            lambda: client.agents.delete(name),
+            lambda: client.agents.delete_user("bob", name),
+            lambda: client.memories.delete(name),  # type: ignore[arg-type]
+        ):
+            with pytest.raises(ValueError, match="names nothing"):
+                ask()
+    assert scripted.requests == []
+
+
+def test_a_path_within_a_path_keeps_its_slashes(service: RunningService):
+    with Souvenir(service.url, namespace="paths") as client:
+        client.extraction_profiles.set("team/a b", mode="aggressive")
+        assert [profile.source_prefix for profile in client.extraction_profiles.list()] == ["team/a b/"]
+        assert client.extraction_profiles.get("team/a b").mode == "aggressive"
+        with pytest.raises(ValueError, match="names nothing"):
+            client.extraction_profiles.get("team/../b")
+
+
+@pytest.mark.parametrize("wish", ["0", "-5", "nan", "inf", "soon"])
+def test_a_wish_to_be_asked_at_once_or_never_is_no_reason_to_hurry(
+    wish: str, scripted: ScriptedService, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(calls, "FIRST_PAUSE_S", 0.05)
+    scripted.replies += [Reply(503, {"detail": "x", "code": "starting"}, {"Retry-After": wish}), COUNT]
+    begin = time.monotonic()
+    with Souvenir(scripted.url) as client:
+        assert client.memories.count().count == 7
+    assert time.monotonic() - begin >= 0.025
+
+
+def test_a_password_in_the_address_is_never_told():
+    with (
+        pytest.raises(ConnectionFailed) as failed,
+        Souvenir("http://ana:secret-1@127.0.0.1:9", max_retries=0) as client,
+    ):
+        client.health.check()
+    assert "secret-1" not in f"{failed.value!s} {failed.value!r} {failed.value.url}"
 
 
 def test_null_is_sent_and_what_is_not_given_is_not(scripted: ScriptedService):

@@ -34,7 +34,7 @@ class AsyncTransport:
     async def send(self, call: Call[Result], *, timeout_s: float | None = None) -> Result:
         """The answer as its record.
 
-        :param timeout_s: For each attempt, in the place of the client's.
+        :param timeout_s: In the place of the client's.
         :raises SouvenirError: See souvenir_client.errors.
         """
         request = self._request(call, timeout_s or self.address.timeout_s)

@@ -29,7 +29,7 @@ class Souvenir(Shapes):
     :param api_key: SOUVENIR_API_KEY unless given.
     :param namespace: Which one the calls are about; that of the key, else `default`. Calls that name an agent are about
         the agent's.
-    :param timeout_s: For each attempt of a call.
+    :param timeout_s: For each attempt of a call: to be connected, and from one piece of the answer to the next.
     :param max_retries: How often a call is sent again that failed in passing and may be sent again.
     :raises ValueError: If the address is none.
     """

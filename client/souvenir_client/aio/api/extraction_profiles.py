@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from souvenir_client.aio.transport import AsyncTransport
-from souvenir_client.calls import NOT_SENT, Call, Listing, NotSent, Repeat, segment
+from souvenir_client.calls import NOT_SENT, Call, Listing, NotSent, Repeat, segments
 from souvenir_client.records.enums import ExtractionMode
 from souvenir_client.records.extraction_profiles import ProfileDeleted, ProfileRecord
 
@@ -24,7 +24,7 @@ class AsyncExtractionProfiles:
     async def get(self, prefix: str) -> ProfileRecord:
         """Get the profile of exactly this prefix. `GET /extraction/profiles/{prefix}`."""
         return await self._transport.send(
-            Call("GET", f"/extraction/profiles/{segment(prefix)}", {200: ProfileRecord}, repeat=Repeat.SAFE)
+            Call("GET", f"/extraction/profiles/{segments(prefix)}", {200: ProfileRecord}, repeat=Repeat.SAFE)
         )
 
     async def set(
@@ -50,7 +50,7 @@ class AsyncExtractionProfiles:
         return await self._transport.send(
             Call(
                 "PUT",
-                f"/extraction/profiles/{segment(prefix)}",
+                f"/extraction/profiles/{segments(prefix)}",
                 {200: ProfileRecord},
                 body={
                     "mode": mode,
@@ -75,5 +75,5 @@ class AsyncExtractionProfiles:
         `DELETE /extraction/profiles/{prefix}`.
         """
         return await self._transport.send(
-            Call("DELETE", f"/extraction/profiles/{segment(prefix)}", {200: ProfileDeleted})
+            Call("DELETE", f"/extraction/profiles/{segments(prefix)}", {200: ProfileDeleted})
         )

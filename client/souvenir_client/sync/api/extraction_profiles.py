@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from souvenir_client.calls import NOT_SENT, Call, Listing, NotSent, Repeat, segment
+from souvenir_client.calls import NOT_SENT, Call, Listing, NotSent, Repeat, segments
 from souvenir_client.records.enums import ExtractionMode
 from souvenir_client.records.extraction_profiles import ProfileDeleted, ProfileRecord
 from souvenir_client.sync.transport import Transport
@@ -22,7 +22,7 @@ class ExtractionProfiles:
     def get(self, prefix: str) -> ProfileRecord:
         """Get the profile of exactly this prefix. `GET /extraction/profiles/{prefix}`."""
         return self._transport.send(
-            Call("GET", f"/extraction/profiles/{segment(prefix)}", {200: ProfileRecord}, repeat=Repeat.SAFE)
+            Call("GET", f"/extraction/profiles/{segments(prefix)}", {200: ProfileRecord}, repeat=Repeat.SAFE)
         )
 
     def set(
@@ -48,7 +48,7 @@ class ExtractionProfiles:
         return self._transport.send(
             Call(
                 "PUT",
-                f"/extraction/profiles/{segment(prefix)}",
+                f"/extraction/profiles/{segments(prefix)}",
                 {200: ProfileRecord},
                 body={
                     "mode": mode,
@@ -72,4 +72,4 @@ class ExtractionProfiles:
 
         `DELETE /extraction/profiles/{prefix}`.
         """
-        return self._transport.send(Call("DELETE", f"/extraction/profiles/{segment(prefix)}", {200: ProfileDeleted}))
+        return self._transport.send(Call("DELETE", f"/extraction/profiles/{segments(prefix)}", {200: ProfileDeleted}))
