@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import openai
 import pytest
@@ -17,6 +19,7 @@ from souvenir_client.interception.transcripts import MAX_CHARS, Transcripts
 from souvenir_client.interception.wires import Turn
 from tests.client import models
 from tests.client.models import Memory, ask
+from tests.client.running import RunningService
 from tests.vendors.llm import LLMVendor
 
 
@@ -40,6 +43,15 @@ def memory(service) -> Iterator[Memory]:
     memory = Memory(service)
     yield memory
     memory.close()
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Iterator[RunningService]:
+    """A service that learns from short conversations only."""
+    strict = RunningService(tmp_path / "data", extract_fallback_add=True, max_extract_message_chars=1_000)
+    strict.start()
+    yield strict
+    strict.stop()
 
 
 def learned(memory: Memory, agent: str) -> list[str]:
@@ -74,6 +86,51 @@ def test_each_session_of_a_block_is_handed_in_by_itself(service, client, memory)
     assert learned(memory, "sessions") == ["I prefer tea over coffee.", "We decided to use Postgres 17."]
     memory.client.sessions.delete("sessions", "one")
     assert learned(memory, "sessions") == ["We decided to use Postgres 17."]
+
+
+def test_what_two_users_say_in_one_session_is_learned_of_each_by_themselves(service, client, memory):
+    with learning("users", service.url, user="alice", session_id="one", extract=True):
+        ask(client, "I prefer tea over coffee.")
+        with learning("users", service.url, user="bob"):
+            ask(client, "We decided to use Postgres 17.")
+        ask(client, "We decided to deploy on Mondays.")
+    assert len(learned(memory, "users")) == 3
+    memory.client.agents.delete_user("users", "alice")
+    assert learned(memory, "users") == ["We decided to use Postgres 17."]
+
+
+def test_a_session_that_is_refused_does_not_keep_the_others_from_being_learned_from(strict, client, caplog):
+    caplog.set_level(logging.WARNING, logger="souvenir_client")
+    with learning("agent", strict.url, extract=True):
+        for name, said in (("long", "So " * 500), ("longer", "So " * 600), ("short", "I prefer tea over coffee.")):
+            with session(name):
+                ask(client, said)
+    with Memory(strict).client as stored:
+        (memory,) = stored.in_namespace("agent").memories.list().memories
+    assert memory.text == "I prefer tea over coffee."
+    (warning,) = [record.getMessage() for record in caplog.records if record.name == "souvenir_client"]
+    assert "not handed in to be learned from" in warning
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_a_conversation_is_handed_in_by_the_process_that_began_its_block_and_not_by_a_forked_one(
+    service, client, memory
+):
+    block = learning("forked", service.url, session_id="one", extract=True)
+    with block:
+        ask(client, "I prefer tea over coffee.")
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                block.__exit__(None, None, None)
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        assert learned(memory, "forked") == []
+    assert learned(memory, "forked") == ["I prefer tea over coffee."]
 
 
 def test_nothing_is_handed_in_where_nothing_was_said_or_nobody_asked(service, client, memory):

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from souvenir_client.calls import Address
-from souvenir_client.errors import ApiError, SouvenirError
+from souvenir_client.errors import ApiError, ConnectionFailed, SouvenirError
 from souvenir_client.interception import blocks
 from souvenir_client.interception.blocks import Block, Settings, checked_name
 from souvenir_client.interception.connections import Connection, connection_of
@@ -181,7 +181,10 @@ class Learning:
 
 
 def _hand_in(block: Block, connection: Connection) -> None:
-    """Hand the finished conversations in to be learned from, where the block keeps them."""
+    """Hand the finished conversations in to be learned from, where the block keeps them.
+
+    One that is refused does not keep the others back; a service that does not answer is not asked for each.
+    """
     if not block.owns_transcripts or block.transcripts is None:
         return
     for session_id, user, messages in block.transcripts.finished():
@@ -192,4 +195,5 @@ def _hand_in(block: Block, connection: Connection) -> None:
                 f"learn:{error.code if isinstance(error, ApiError) else type(error).__name__}",
                 f"What was said with agent {block.agent} was not handed in to be learned from: {error}",
             )
-            return
+            if isinstance(error, ConnectionFailed):
+                return

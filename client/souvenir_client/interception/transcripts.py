@@ -1,8 +1,13 @@
-"""The conversations of a block, kept to be learned from when it ends. Bounded: the newest turns stay."""
+"""The conversations of a block, kept to be learned from when it ends. Bounded: the newest turns stay.
+
+They belong to the process that made them: a copy in a forked one takes nothing and gives nothing, since its parent
+hands them in, and its lock may be held by a thread that is not there.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,36 +24,38 @@ MAX_LINE_CHARS = 50_000
 
 @dataclass(slots=True)
 class _Lines:
-    user: str | None
     lines: deque[str] = field(default_factory=deque)
     chars: int = 0
 
 
 class Transcripts:
-    """By session. Safe in threads."""
+    """By session and user. Safe in threads."""
 
     def __init__(self) -> None:
-        self._of: dict[str, _Lines] = {}
+        self._of: dict[tuple[str, str | None], _Lines] = {}
         self._lock = Lock()
+        self._process = os.getpid()
 
     def add(self, session_id: str, user: str | None, turn: Turn) -> None:
         found = line_of(turn)
-        if found is None:
+        if found is None or os.getpid() != self._process:
             return
         line = _json_within(found, MAX_LINE_CHARS)
         with self._lock:
-            lines = self._of.setdefault(session_id, _Lines(user))
+            lines = self._of.setdefault((session_id, user), _Lines())
             lines.lines.append(line)
             lines.chars += len(line) + 1
             while lines.chars + 1 > MAX_CHARS and len(lines.lines) > 1:
                 lines.chars -= len(lines.lines.popleft()) + 1
 
     def finished(self) -> Iterator[tuple[str, str | None, str]]:
-        """Session, user and a JSON list of messages, for each session in which something was said."""
+        """Session, user and a JSON list of messages, for each session and user with something said."""
+        if os.getpid() != self._process:
+            return
         with self._lock:
             of, self._of = self._of, {}
-        for session_id, lines in of.items():
-            yield session_id, lines.user, f"[{','.join(lines.lines)}]"
+        for (session_id, user), lines in of.items():
+            yield session_id, user, f"[{','.join(lines.lines)}]"
 
 
 def _json_within(line: dict[str, Any], max_chars: int) -> str:
