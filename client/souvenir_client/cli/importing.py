@@ -46,6 +46,9 @@ def import_(path: Path, kind: str | None, source: str | None, agent: str | None)
             progress=lambda said: advance(said.done, said.total),
         )
     answer(wire(report), lambda: say(_sentence(report)))
+    for one in report.missing:
+        lost = one.counted - one.held
+        note(f"Not in the file: {lost} of the {one.counted} {one.noun} that it should have. Was it cut?")
     _note("Not imported", report.skipped)
     _note("Imported, but not just as it was", report.altered)
     if report.skipped_count and not report.imported + report.updated + report.unchanged:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from souvenir_client.cli.failures import Negative, Unusable
-from souvenir_client.cli.options import global_options
+from souvenir_client.cli.options import client_of, global_options
 from souvenir_client.cli.output import answer, confirm, note, say
 from souvenir_client.hooks.settings import PROGRAM, Change, SettingsUnusable, apply, plan, settings_path
 
@@ -25,10 +25,14 @@ def install() -> None:
 @click.option("--remove", is_flag=True, help="Take the hooks out again.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 def claude_code(project: bool, remove: bool, yes: bool) -> None:
-    """Put the hooks into the settings of Claude Code; the change is shown first."""
+    """Put the hooks into the settings of Claude Code; the change is shown first.
+
+    --server is written there as SOUVENIR_URL, and --remove with the same --server takes it out again.
+    """
+    server = _server()
     path = settings_path(os.environ, project=Path.cwd() if project else None)
     try:
-        change = plan(path, "" if remove else executable(), remove=remove)
+        change = plan(path, "" if remove else executable(), remove=remove, server=server)
         if not change.is_needed:
             answer(_as_json(change, written=False), lambda: say(f"{change.path}: nothing to change."))
             return
@@ -37,6 +41,22 @@ def claude_code(project: bool, remove: bool, yes: bool) -> None:
     except SettingsUnusable as error:
         raise Unusable(str(error)) from error
     answer(_as_json(change, written=True), lambda: say(_done(change, backup, remove)))
+
+
+def _server() -> str | None:
+    """The address that was given here, not that of the environment.
+
+    :raises UsageError: If something was given that is not written into settings.
+    """
+    said = global_options()
+    if said.api_key is not None:
+        raise click.UsageError("A key is never written into settings: set SOUVENIR_API_KEY where the editor runs.")
+    if said.namespace is not None:
+        raise click.UsageError("Hooks take no --namespace: name the agent with SOUVENIR_AGENT where the editor runs.")
+    if said.server is None:
+        return None
+    with client_of() as client:
+        return client.server_url
 
 
 def executable() -> str:

@@ -28,6 +28,7 @@ TIMEOUTS_S: Mapping[Hook, int] = {Hook.SESSION_START: 5, Hook.PROMPT: 5, Hook.ST
 """When Claude Code ends a hook: some seconds after it should have ended by itself."""
 
 PROGRAM = "souvenir"
+URL_NAME = "SOUVENIR_URL"
 INDENT = "  "
 OWN_MODE = 0o600
 
@@ -70,9 +71,10 @@ def settings_path(environment: Mapping[str, str], *, project: Path | None = None
     return (Path(named) if named else Path.home() / ".claude") / "settings.json"
 
 
-def plan(path: Path, executable: str, *, remove: bool = False) -> Change:
+def plan(path: Path, executable: str, *, remove: bool = False, server: str | None = None) -> Change:
     """What would be written so that the hooks run that executable, or no longer.
 
+    :param server: The address that they are told; what is taken out of the settings is this address only.
     :raises SettingsUnusable: If the file is not what can be changed.
     :raises OSError: If it cannot be read.
     """
@@ -82,8 +84,11 @@ def plan(path: Path, executable: str, *, remove: bool = False) -> Change:
     changed = deepcopy(settings)
     if remove:
         _take_out(changed)
+        _take_out_address(changed, server)
     else:
         _put_in(real, changed, executable)
+        if server is not None:
+            _put_in_address(real, changed, server)
     same = changed == settings
     return Change(real, before, (before or "") if same else _written(changed, before or ""))
 
@@ -152,6 +157,22 @@ def _take_out(settings: dict[str, Any]) -> None:
             del hooks[name]
             if not hooks:
                 del settings["hooks"]
+
+
+def _put_in_address(path: Path, settings: dict[str, Any], server: str) -> None:
+    variables = settings.setdefault("env", {})
+    if not isinstance(variables, dict):
+        raise SettingsUnusable(f'"env" in {path} is no object; repair it first.')
+    variables[URL_NAME] = server
+
+
+def _take_out_address(settings: dict[str, Any], server: str | None) -> None:
+    """Another address than the one that is named stays: somebody else wrote it."""
+    variables = settings.get("env")
+    if server is not None and isinstance(variables, dict) and variables.get(URL_NAME) == server:
+        del variables[URL_NAME]
+        if not variables:
+            del settings["env"]
 
 
 def _entries(group: Any) -> list[Any]:

@@ -7,15 +7,19 @@ stay open; of blocks the newest version is imported. An agent's messages are hel
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from souvenir_client.importing import storable
-from souvenir_client.importing.records import BlockRecord, ExportedLine, Reading, Record, Skipped
+from souvenir_client.importing.records import BlockRecord, ExportedLine, Missing, Reading, Record, Skipped
 from souvenir_client.importing.turns import Said, conversation
 
 IMPORT_ID = "import_id"
 """In the metadata of a message: the digest of its key within the conversation that it was imported from."""
+
+NOUNS = {"user": "users", "session": "sessions", "message": "messages", "block": "blocks", "memory": "memories"}
+"""The types of an agent's lines that its header counts, and what it calls them."""
 
 UNKNOWN_LINE = "the line is of no type that an export has"
 Line = tuple[int, Mapping[str, Any] | Skipped]
@@ -27,11 +31,52 @@ def is_header(said: Mapping[str, Any]) -> bool:
 
 def read(header: Mapping[str, Any], total: int, lines: Iterable[Line], source: str | None) -> Reading:
     if header.get("_header") is True:
-        return Reading(total, ((_placed(said, number, source),) for number, said in lines))
+        return Reading(total, _memories(lines, source))
     sessions = header.get("sessions")
     agent = storable.name_of(header.get("agent_name")) or None
     # Each session is an item of its own, behind the lines that it comes from.
     return Reading(total + (sessions if isinstance(sessions, int) else 0), _agent(lines, source), agent=agent)
+
+
+class _Counted:
+    """What the headers of a file count, and how much of it there was.
+
+    :param noun_of: What a line below a header is counted as, if it is.
+    """
+
+    def __init__(self, noun_of: Callable[[Mapping[str, Any]], str | None]) -> None:
+        self._noun_of = noun_of
+        self._counted: Counter[str] = Counter()
+        self._held: Counter[str] = Counter()
+
+    def seen(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """The same lines, counted as they pass."""
+        for number, said in lines:
+            if isinstance(said, Mapping):
+                self._count(said)
+            yield number, said
+
+    def missing(self) -> Iterator[Sequence[Record]]:
+        for noun, counted in self._counted.items():
+            if self._held[noun] < counted:
+                yield (Missing(noun, counted, self._held[noun]),)
+
+    def _count(self, said: Mapping[str, Any]) -> None:
+        if said.get("_header") is True:
+            counts = {"memories": said.get("count")}
+        elif is_header(said):
+            counts = {noun: said.get(noun) for noun in NOUNS.values()}
+        else:
+            self._held[self._noun_of(said) or ""] += 1
+            return
+        self._counted.update({noun: count for noun, count in counts.items() if type(count) is int})
+
+
+def _memories(lines: Iterable[Line], source: str | None) -> Iterator[Sequence[Record]]:
+    counted = _Counted(lambda _: "memories")
+    for number, said in counted.seen(lines):
+        yield (_placed(said, number, source),)
+    yield from counted.missing()
 
 
 def _placed(said: Mapping[str, Any] | Skipped, number: int, source: str | None) -> Record:
@@ -53,7 +98,8 @@ def _agent(lines: Iterable[Line], source: str | None) -> Iterator[Sequence[Recor
     """Line by line; the conversations come behind the last message, each an item."""
     sessions: dict[str, Mapping[str, Any]] = {}
     messages: dict[str, list[Said]] = {}
-    for number, said in lines:
+    counted = _Counted(lambda said: NOUNS.get(str(said.get("type"))))
+    for number, said in counted.seen(lines):
         kind = said.get("type") if isinstance(said, dict) else None
         if kind not in ("header", "agent", "user", "session", "message"):
             yield from _conversations(sessions, messages)
@@ -64,6 +110,7 @@ def _agent(lines: Iterable[Line], source: str | None) -> Iterator[Sequence[Recor
             messages.setdefault(str(said.get("session_id")), []).append(_message(said, number))
         yield _line(said, number, source)
     yield from _conversations(sessions, messages)
+    yield from counted.missing()
 
 
 def _line(said: Mapping[str, Any] | Skipped, number: int, source: str | None) -> Sequence[Record]:

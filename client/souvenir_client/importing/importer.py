@@ -18,6 +18,7 @@ from souvenir_client.importing.records import (
     Conversation,
     ExportedLine,
     MemoryRecord,
+    Missing,
     Reading,
     Record,
     Skipped,
@@ -113,6 +114,8 @@ class _Import:
                 self._exported.add(record)
             case Skipped() | Altered():
                 self.tally.note(record)
+            case Missing():
+                self.tally.missing.append(record)
 
     def _report(self) -> None:
         self._progress(self.tally.progress(self._done, self._reading.total))

@@ -1,7 +1,8 @@
 """What a file says, once it is read: memories, conversations, and what could not be used.
 
 Values only. Every text in them can be stored: no NUL, no half of a surrogate pair, finite JSON, and no longer than the
-service takes. What that changed or left out is said by an `Altered` or a `Skipped` beside the record.
+service takes. What that changed or left out is said by an `Altered` or a `Skipped` beside the record, and what a file
+should hold and does not by a `Missing` at its end.
 """
 
 from __future__ import annotations
@@ -87,7 +88,21 @@ class Altered:
     reason: str
 
 
-Record = MemoryRecord | Conversation | BlockRecord | ExportedLine | Skipped | Altered
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Lines that one of our own exports should have and has not: it was cut off, or somebody took some out.
+
+    :param noun: Memories, messages, sessions, users or blocks.
+    :param counted: How many its header says there are.
+    :param held: How many there are.
+    """
+
+    noun: str
+    counted: int
+    held: int
+
+
+Record = MemoryRecord | Conversation | BlockRecord | ExportedLine | Skipped | Altered | Missing
 
 
 @dataclass(frozen=True, slots=True)

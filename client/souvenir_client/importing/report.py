@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from souvenir_client.importing.kinds import Kind
-from souvenir_client.importing.records import Altered, Skipped
+from souvenir_client.importing.records import Altered, Missing, Skipped
 
 MAX_PLACES = 20
 """Shown of each reason."""
@@ -51,6 +51,7 @@ class ImportReport:
     :param altered: What was imported, but not just as it was.
     :param gone: Memories of an earlier import whose source is in the file and which themselves are not; they stay.
     :param links_dropped: Links to memories that were not imported with them.
+    :param missing: What the header of one of our own exports counts and the file does not hold; the rest was imported.
     :param backup: Made by the service before, for exports of memories only.
     """
 
@@ -65,6 +66,7 @@ class ImportReport:
     links: int = 0
     links_dropped: int = 0
     backup: str | None = None
+    missing: Sequence[Missing] = ()
 
     @property
     def imported(self) -> int:
@@ -109,6 +111,7 @@ class Tally:
     links_dropped: int = 0
     backup: str | None = None
     skipped_count: int = 0
+    missing: list[Missing] = field(default_factory=list)
     _skipped: dict[str, list[str]] = field(default_factory=dict)
     _altered: dict[str, list[str]] = field(default_factory=dict)
     _numbers: dict[tuple[bool, str], int] = field(default_factory=dict)
@@ -140,6 +143,7 @@ class Tally:
             self.links,
             self.links_dropped,
             self.backup,
+            tuple(self.missing),
         )
 
     def _reasons(self, places: dict[str, list[str]], *, skipped: bool) -> Sequence[Reason]:

@@ -42,6 +42,18 @@ def test_an_export_comes_back_in_another_namespace_and_only_once(run, answer, tm
     assert (again["memories"]["imported"], answer("list", "--namespace", "to")["total"]) == (0, 2)
 
 
+def test_an_export_that_was_cut_is_told_and_what_it_holds_is_stored(run, tmp_path):
+    for text in ("One.", "Two."):
+        run("add", text, "--namespace", "uncut")
+    lines = run("export", "--namespace", "uncut").stdout.splitlines(keepends=True)
+    path = tmp_path / "cut.ndjson"
+    path.write_text("".join(lines[:-1]), encoding="utf-8")
+    done = run("import", str(path), "--namespace", "cut", "--json")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["missing"] == [{"noun": "memories", "counted": 2, "held": 1}]
+    assert done.stderr == "Not in the file: 1 of the 2 memories that it should have. Was it cut?\n"
+
+
 def test_conversations_go_to_the_agent_that_is_named(run, answer, tmp_path):
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps(CHAT), encoding="utf-8")

@@ -222,8 +222,40 @@ def test_the_change_can_be_had_as_json(home):
 
 
 def test_no_key_comes_into_the_settings(home):
-    install("--yes", "--api-key", "sv-secret", SOUVENIR_API_KEY="sv-secret")
+    install("--yes", SOUVENIR_API_KEY="sv-secret")
     assert "sv-secret" not in (home / "settings.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("option", "instead"), [("--api-key", "SOUVENIR_API_KEY"), ("--namespace", "SOUVENIR_AGENT")])
+def test_what_settings_do_not_take_is_refused_in_a_sentence(home, option, instead):
+    done = install("--yes", option, "sv-secret")
+    assert (done.exit_code, done.stdout, home.exists()) == (2, "", False)
+    assert instead in done.stderr
+    assert "sv-secret" not in done.stderr
+
+
+def test_an_address_that_is_given_is_shown_and_written_and_one_of_the_environment_is_not(home):
+    url = "http://memory.example:8900"
+    assert f'+    "SOUVENIR_URL": "{url}"' in install("--server", f"{url}/").stdout
+    install("--yes", SOUVENIR_URL=url)
+    assert "env" not in json.loads((home / "settings.json").read_text(encoding="utf-8"))
+    install("--yes", "--server", f"{url}/")
+    assert json.loads((home / "settings.json").read_text(encoding="utf-8"))["env"] == {"SOUVENIR_URL": url}
+    assert install("--yes", "--server", "nowhere").exit_code == 2
+
+
+def test_a_removal_takes_out_the_address_that_it_names_and_no_other(home):
+    home.mkdir()
+    path = home / "settings.json"
+    path.write_text('{"env": {"MINE": "1"}}', encoding="utf-8")
+    install("--yes", "--server", "http://one.example:8900")
+    install("--yes", "--remove", "--server", "http://two.example:8900")
+    assert json.loads(path.read_text(encoding="utf-8"))["env"] == {
+        "MINE": "1",
+        "SOUVENIR_URL": "http://one.example:8900",
+    }
+    install("--yes", "--remove", "--server", "http://one.example:8900")
+    assert json.loads(path.read_text(encoding="utf-8")) == {"env": {"MINE": "1"}}
 
 
 @pytest.mark.parametrize(("said", "status"), [("y", 0), ("n", 1), ("", 1)])

@@ -10,7 +10,7 @@ import pytest
 
 from souvenir_client import Souvenir
 from souvenir_client.errors import Forbidden, NotImportable
-from souvenir_client.importing import ImportReport, Kind, Progress, exported, import_file
+from souvenir_client.importing import ImportReport, Kind, Missing, Progress, exported, import_file
 from tests.client.importing.files import (
     chatgpt_conversation,
     chatgpt_message,
@@ -237,6 +237,28 @@ def test_our_export_of_memories_goes_back_with_its_times_keys_and_links(client, 
     for name in (agent, copy):
         again = import_file(client, path, namespace=name)
         assert (again.imported, again.unchanged, again.backup) == (0, 3, None)
+
+
+def test_an_export_that_was_cut_at_the_end_of_a_line_says_what_is_missing(client, agent, tmp_path):
+    there = client.in_namespace(agent)
+    there.memories.add_batch(memories=[{"text": f"Fact {number}.", "source": "facts"} for number in range(3)])
+    lines = list(there.transfer.export_memories())
+    copy = f"{agent}-copy"
+    cut = import_file(client, json_lines(tmp_path / "cut.jsonl", lines[:-2]), namespace=copy)
+    assert (cut.memories.imported, cut.missing, cut.skipped) == (1, (Missing("memories", 3, 1),), ())
+    whole = import_file(client, json_lines(tmp_path / "whole.jsonl", lines), namespace=copy)
+    assert (whole.memories.imported, whole.missing) == (2, ())
+
+
+def test_an_export_of_an_agent_that_was_cut_says_it_of_each_noun(client, agent, tmp_path):
+    messages = [{"role": "user", "content": f"Message {number}."} for number in range(3)]
+    client.messages.add_batch(agent_name=agent, session_id="one", messages=messages)
+    client.blocks.create(agent_name=agent, label="persona", value="Kind.")
+    lines = list(client.agents.export(agent))
+    last = max(number for number, line in enumerate(lines) if line["type"] == "message")
+    cut = import_file(client, json_lines(tmp_path / "cut.jsonl", lines[:last]), agent=f"{agent}-copy")
+    assert (cut.messages.imported, set(cut.missing)) == (2, {Missing("messages", 3, 2), Missing("blocks", 1, 0)})
+    assert import_file(client, json_lines(tmp_path / "whole.jsonl", lines), agent=f"{agent}-copy").missing == ()
 
 
 def test_an_import_that_takes_the_service_long_is_waited_for_as_a_job(client, agent, tmp_path, monkeypatch):
