@@ -20,6 +20,7 @@ from souvenir_client.hooks.state import locked, read_state, write_state
 FAILURES_TO_OPEN = 3
 FIRST_REST_S = 60.0
 LONGEST_REST_S = 600.0
+LOCK_WAIT_S = 1.0
 
 
 class Breaker:
@@ -32,17 +33,19 @@ class Breaker:
     def is_open(self) -> bool:
         return self._rests(self._read()[1])
 
-    def succeeded(self) -> None:
+    def succeeded(self, wait_s: float = LOCK_WAIT_S) -> None:
+        """:param wait_s: For another hook that writes this down too; whoever comes too late leaves it to that."""
         if self._read() == (0, 0.0):
             return
-        with locked(self._path):
-            write_state(self._path, {"failures": 0, "open_until": 0.0})
+        with locked(self._path, wait_s=wait_s) as mine:
+            if mine:
+                write_state(self._path, {"failures": 0, "open_until": 0.0})
 
-    def failed(self) -> float | None:
+    def failed(self, wait_s: float = LOCK_WAIT_S) -> float | None:
         """:returns: For how many seconds hooks rest from now on; None if they do not, or did already."""
-        with locked(self._path):
+        with locked(self._path, wait_s=wait_s) as mine:
             failures, open_until = self._read()
-            if self._rests(open_until):
+            if not mine or self._rests(open_until):
                 return None
             failures += 1
             rest_s = None

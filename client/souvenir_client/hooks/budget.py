@@ -16,6 +16,8 @@ from pathlib import Path
 OWN_WORK_S = 0.15
 """Kept back from every wait, to write down what came of it and to leave."""
 
+LAST_WORDS_S = 0.1
+
 _STARTED_FIELD = 19
 """Of what stands behind the name in /proc/self/stat: clock ticks between the boot and the start (proc(5), field 22)."""
 
@@ -55,11 +57,15 @@ def enforce(budget: Budget, last_words: Callable[[], None]) -> threading.Timer:
     """End the process when the budget is spent, with success and whatever it is doing; cancel what this answers before.
 
     The files of a hook are replaced in one step each, so none is left half written.
+
+    :param last_words: Waited for no longer than `LAST_WORDS_S`: a disk or a pipe may keep them.
     """
 
     def leave() -> None:
         try:
-            last_words()
+            speaking = threading.Thread(target=last_words, daemon=True)
+            speaking.start()
+            speaking.join(LAST_WORDS_S)
         finally:
             os._exit(0)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 from souvenir_client.calls import NOT_SENT
 from souvenir_client.errors import ApiError, NotFound, Overloaded
 from souvenir_client.hooks.budget import Budget
-from souvenir_client.hooks.events import Event, Hook
+from souvenir_client.hooks.events import Event, Hook, Report
 from souvenir_client.hooks.project import Place
 from souvenir_client.hooks.service import UNKNOWN_AGENT, Service
 from souvenir_client.hooks.state import locked, read_state, session_file, write_state
@@ -51,8 +51,6 @@ FORBIDDEN = 403
 """The key may store messages, and not learn."""
 REFUSED_FOR_GOOD = frozenset({400, 409, 413, 422})
 
-Report = Callable[[str], None]
-
 
 def capture(
     hook: Hook, event: Event, place: Place, service: Service, folder: Path, budget: Budget, report: Report
@@ -66,7 +64,7 @@ def capture(
     if not event.transcript_path:
         return
     path = session_file(folder, event.session_id, "sent")
-    with locked(path, wait=False) as mine:
+    with locked(path, wait_s=0) as mine:
         if not mine:
             return
         with Transcript(Path(event.transcript_path).expanduser(), event.session_id) as transcript:

@@ -7,6 +7,7 @@ Output is JSON with `additionalContext` for the two hooks that give context, and
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -15,6 +16,9 @@ MAX_INPUT_BYTES = 32 * 1024 * 1024
 
 MAX_CONTEXT_CHARS = 9_500
 """Claude Code shows 10,000 characters of a hook as they are; of more it shows a preview only."""
+
+Report = Callable[[str], None]
+"""Takes a sentence about what went wrong, for standard error."""
 
 CLOSING = "</recalled_memory>\n"
 

@@ -53,9 +53,10 @@ def project_of(cwd: str, environment: Mapping[str, str]) -> str:
 
 
 def plain_name(text: str) -> str:
-    """The text as the service takes names: printable, without `/`, and not too long."""
+    """The text as the service takes names: printable, without `/`, not `.` or `..`, and not too long."""
     composed = unicodedata.normalize("NFC", text)
-    return "".join("-" if sign == "/" or not sign.isprintable() else sign for sign in composed)[:MAX_NAME_CHARS]
+    name = "".join("-" if sign == "/" or not sign.isprintable() else sign for sign in composed)[:MAX_NAME_CHARS]
+    return name.replace(".", "-") if name in (".", "..") else name
 
 
 def _home_of_worktree(git: Path) -> Path | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from souvenir_client.calls import NOT_SENT
 from souvenir_client.errors import NotFound
 from souvenir_client.hooks.budget import Budget
-from souvenir_client.hooks.events import Event, Hook, fitted
+from souvenir_client.hooks.events import Event, Hook, Report, fitted
 from souvenir_client.hooks.project import Place
 from souvenir_client.hooks.service import UNKNOWN_AGENT, Service
 from souvenir_client.hooks.state import forget_old_sessions, read_state, session_file, write_state
@@ -29,17 +29,16 @@ ON_THE_WAY_S = 0.1
 """Kept back from the service's own deadline, for the way there and back."""
 
 
-def recall(hook: Hook, event: Event, place: Place, service: Service, folder: Path, budget: Budget) -> str:
-    """The context for Claude; empty if there is none.
+def recall(
+    hook: Hook, event: Event, place: Place, service: Service, folder: Path, budget: Budget, report: Report
+) -> str:
+    """The context for Claude; empty if there is none. It comes too if the state cannot be written, which is reported.
 
     :param folder: Of the state.
     :raises SouvenirError: If the service cannot be reached, or refuses.
-    :raises OSError: If the state cannot be written.
     """
     starts = hook is Hook.SESSION_START
     query = _query_of_start(event, place) if starts else _query_of_prompt(event.prompt)
-    if starts:
-        forget_old_sessions(folder, time.time())
     wait_s = budget.wait_s
     if not query or wait_s < LEAST_WAIT_S:
         return ""
@@ -60,7 +59,12 @@ def recall(hook: Hook, event: Event, place: Place, service: Service, folder: Pat
     known = "" if starts else read_state(shown).get("stable_etag")
     blocks = found.stable_prefix if found.stable_etag != known else ""
     if blocks or starts:
-        write_state(shown, {"stable_etag": found.stable_etag})
+        try:
+            write_state(shown, {"stable_etag": found.stable_etag})
+            if starts:
+                forget_old_sessions(folder, time.time())
+        except OSError as error:
+            report(f"what was given cannot be noted, so it may be given again: {error}")
     has_finds = bool(found.relevant_messages or found.relevant_memories)
     tail = found.volatile_tail if has_finds and (starts or found.evidence != "none") else ""
     context = fitted([part for part in (blocks, tail) if part])
@@ -80,7 +84,7 @@ def _last_prompt(event: Event) -> str:
     try:
         with Transcript(Path(event.transcript_path).expanduser(), event.session_id) as transcript:
             return transcript.last("user")
-    except OSError:  # a session that has no transcript yet is one without a last prompt
+    except (OSError, ValueError):  # a session that has no transcript yet is one without a last prompt
         return ""
 
 

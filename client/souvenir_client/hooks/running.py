@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from typing import BinaryIO, TextIO
 
-from souvenir_client.errors import SouvenirError
+from souvenir_client.errors import ApiError, Overloaded, SouvenirError
 from souvenir_client.hooks.breaker import Breaker
 from souvenir_client.hooks.budget import Budget, enforce, process_age_s
 from souvenir_client.hooks.events import MAX_INPUT_BYTES, Hook, UnreadableEvent, context_output, read_event
@@ -24,6 +24,9 @@ BUDGET_VARIABLE = "SOUVENIR_HOOK_BUDGET_S"
 SWITCH_VARIABLE = "SOUVENIR_HOOKS"
 ADDRESS_VARIABLES = ("SOUVENIR_URL", "MEMORY_SERVER_URL")
 KEY_VARIABLE = "SOUVENIR_API_KEY"
+
+SERVER_FAILURES = 500
+"""Statuses from here on say that the service failed."""
 
 
 class Running:
@@ -69,28 +72,51 @@ class Running:
         from souvenir_client.hooks.service import Service
 
         self._is_asking = True
+        context = ""
         try:
             api_key = self._environment.get(KEY_VARIABLE) or None
             with Service(self._url, api_key, place.agent, self._budget) as service:
                 if self._hook in (Hook.SESSION_START, Hook.PROMPT):
-                    context = recall(self._hook, event, place, service, self._folder, self._budget)
+                    context = recall(self._hook, event, place, service, self._folder, self._budget, self.report)
                 else:
-                    context = ""
                     capture(self._hook, event, place, service, self._folder, self._budget, self.report)
         except SouvenirError as error:
-            self._failed(str(error))
-            return ""
+            if not _is_refusal(error):
+                self._failed(str(error))
+                return ""
+            self.report(str(error))
         finally:
             self._is_asking = False
-        self._breaker.succeeded()
+        self._succeeded()
         return context_output(self._hook, context) if context else ""
+
+    def _succeeded(self) -> None:
+        """Context comes whether or not this can be written down."""
+        try:
+            self._breaker.succeeded(self._lock_wait_s)
+        except OSError as error:
+            self.report(str(error))
 
     def _failed(self, sentence: str) -> None:
         """Once a run: the clock may run out while a failure is written down."""
         if not self._first_failure.acquire(blocking=False):
             return
-        rest_s = self._breaker.failed()
+        try:
+            rest_s = self._breaker.failed(self._lock_wait_s)
+        except OSError as error:
+            self.report(f"{sentence} It cannot be written down: {error}")
+            return
         self.report(sentence if rest_s is None else f"{sentence} Hooks do nothing for {rest_s:g} s now.")
+
+    @property
+    def _lock_wait_s(self) -> float:
+        """What is left is for saying what happened."""
+        return self._budget.left_s / 2
+
+
+def _is_refusal(error: SouvenirError) -> bool:
+    """Whether the service is well and does not take this: no reason to leave it alone."""
+    return isinstance(error, ApiError) and error.status < SERVER_FAILURES and not isinstance(error, Overloaded)
 
 
 def main(hook: Hook, environment: Mapping[str, str], read: BinaryIO, written: TextIO, errors: TextIO) -> None:

@@ -19,6 +19,9 @@ from typing import Any
 KEPT_S = 30 * 24 * 3600.0
 """How long what is known of a session is kept after its last hook."""
 
+LOCK_POLL_S = 0.01
+"""A lock is held for as long as a small file takes to write; the system's own wait for it has no end."""
+
 
 def state_dir(environment: Mapping[str, str]) -> Path:
     """Where the state lies by the XDG specification, which says to ignore paths that are not absolute."""
@@ -61,8 +64,8 @@ def write_state(path: Path, value: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock of a file; without `wait` it answers False if another process has it.
+def locked(path: Path, *, wait_s: float) -> Iterator[bool]:
+    """Hold the lock of a file; it answers False if another process has it for longer than `wait_s`.
 
     The lock is a file of its own beside it, since the file itself is replaced. It ends with the process.
 
@@ -70,13 +73,23 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600), "rb") as file:
+        is_mine = _taken(file.fileno(), time.monotonic() + wait_s)
+        if is_mine:
+            os.utime(file.fileno())
+        yield is_mine
+
+
+def _taken(file: int, end_s: float) -> bool:
+    while True:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            yield False
-            return
-        os.utime(file.fileno())
-        yield True
+            left_s = end_s - time.monotonic()
+            if left_s <= 0:
+                return False
+            time.sleep(min(LOCK_POLL_S, left_s))
+        else:
+            return True
 
 
 def forget_old_sessions(folder: Path, now_s: float) -> None:

@@ -10,7 +10,10 @@ between the same offsets has the same turns; memory is bounded by the longest li
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import stat
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,12 +76,12 @@ class Transcript:
     """An open transcript of a session, for as long as the block of `with` lasts.
 
     :param session_id: As the hook was told; the file's name is one too, since a resumed session may keep its file.
-    :raises OSError: If it cannot be read.
+    :raises OSError: If it cannot be read, or is no regular file: a pipe or a device may never end.
     """
 
     def __init__(self, path: Path, session_id: str) -> None:
         self._sessions: Set[str] = {session_id, path.stem}
-        self._file: BinaryIO = path.open("rb")
+        self._file = _regular(path)
 
     def __enter__(self) -> Transcript:
         return self
@@ -159,3 +162,12 @@ class Transcript:
         self._file.seek(start)
         read = self._file.read(offset - start)
         return hashlib.sha256(read).hexdigest()[:32] if len(read) == offset - start else ""
+
+
+def _regular(path: Path) -> BinaryIO:
+    """Opened without waiting for whoever writes into a pipe."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "This is no regular file", str(path))
+    return os.fdopen(file, "rb")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from souvenir_client.hooks.breaker import FIRST_REST_S, LONGEST_REST_S, Breaker
+from souvenir_client.hooks.state import locked
 
 URL = "http://127.0.0.1:8900"
 
@@ -91,5 +93,16 @@ def test_a_clock_that_was_set_back_holds_nothing_open(breaker, clock):
 
 def test_hooks_at_once_lose_no_failure(breaker):
     with ThreadPoolExecutor(8) as pool:
-        rests = list(pool.map(lambda _: breaker.failed(), range(24)))
+        rests = list(pool.map(lambda _: breaker.failed(wait_s=60), range(24)))
     assert [rest for rest in rests if rest is not None] == [FIRST_REST_S]
+
+
+def test_a_lock_that_another_hook_keeps_is_not_waited_for_longer_than_said(tmp_path, breaker):
+    breaker.failed()
+    [file] = (tmp_path / "state").glob("breaker-*.json")
+    with locked(file, wait_s=0):
+        began = time.monotonic()
+        assert breaker.failed(wait_s=0.05) is None
+        breaker.succeeded(wait_s=0)
+    assert time.monotonic() - began < 10
+    assert [breaker.failed(), breaker.failed()] == [None, FIRST_REST_S]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +151,7 @@ def test_while_another_hook_of_the_session_sends_this_one_leaves_it_to_that(edit
     editor.says(("user", "first"))
     editor.hook(Hook.STOP)
     editor.says(("user", "second"))
-    with locked(sent_file(editor)):
+    with locked(sent_file(editor), wait_s=0):
         editor.hook(Hook.STOP)
     assert stored(editor) == ["first"]
     editor.hook(Hook.STOP)
@@ -180,6 +181,17 @@ def test_a_session_without_a_transcript_is_reported_and_no_failure_of_the_servic
     for _ in range(4):
         editor.hook(Hook.STOP, transcript_path=str(editor.folder / "missing.jsonl"))
         assert "missing.jsonl" in editor.errors
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_transcript_that_may_never_end_is_not_read_and_no_failure_of_the_service(editor, kind):
+    path = {"pipe": editor.folder / "pipe", "device": Path("/dev/zero"), "folder": editor.folder}[kind]
+    if kind == "pipe":
+        os.mkfifo(path)
+    for _ in range(3):
+        editor.hook(Hook.STOP, transcript_path=str(path))
+        assert "no regular file" in editor.errors
+        assert editor.errors.count("\n") == 1
 
 
 class Learning:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pty
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ from click.testing import CliRunner
 
 from souvenir_client import Souvenir
 from souvenir_client.cli.root import souvenir
+from souvenir_client.hooks.state import locked
 from souvenir_client.wording import PREFACE
 from tests.client.running import free_port
 from tests.vendors.server import Reply, Request, Server
@@ -122,6 +125,17 @@ def test_a_service_that_sends_a_byte_at_a_time_does_not_outlast_the_time_of_the_
     server.stop()
     assert f"the hook took longer than its {budget_s} s" in errors
     assert time.monotonic() - began < PATIENCE_S
+
+
+def test_last_words_that_cannot_be_said_do_not_keep_the_process(program, editor_at):
+    """Another hook keeps the lock of the breaker."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        editor = editor_at(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        name = hashlib.sha256(editor.url.encode()).hexdigest()[:16]
+        with locked(editor.folder / "state" / "souvenir" / f"breaker-{name}.json", wait_s=0):
+            event = editor.event(prompt="Where is the cache?")
+            done = run([program, "hook", "prompt"], editor, event, SOUVENIR_HOOK_BUDGET_S="2")
+    assert done[:2] == (0, "")
 
 
 def test_an_input_that_does_not_end_is_not_waited_for(program, editor):

@@ -48,6 +48,11 @@ def test_an_agent_can_be_named(tmp_path):
     assert (named.agent, named.source) == ("my agent", "claude-code/notes")
 
 
+@pytest.mark.parametrize(("session_id", "name"), [(".", "-"), ("..", "--"), ("...", "...")])
+def test_a_session_is_not_called_what_clients_take_out_of_paths(tmp_path, session_id, name):
+    assert Place.of(Event(session_id=session_id, cwd=str(tmp_path)), {}).session_id == name
+
+
 @pytest.mark.parametrize(
     ("folder", "agent"),
     [("Müller & Söhne", "claude-code-Müller & Söhne"), ("tab\there", "claude-code-tab-here"), ("x" * 250, None)],
