@@ -71,7 +71,7 @@ class UnreadableAnswer(SouvenirError):
 class NotImportable(SouvenirError):
     """A file is none that can be imported.
 
-    :param name: The file's.
+    :param name: The file's, or the path that was given.
     """
 
     def __init__(self, name: str, reason: str) -> None:

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import click
 
+from souvenir_client.cli.failures import Unusable
 from souvenir_client.cli.options import client_of
 from souvenir_client.cli.output import Advance, answer, counted, inert_json, progress_bar, say
 from souvenir_client.cli.parameters import STDIN
@@ -72,12 +73,15 @@ def _write(file: IO[bytes], lines: Iterable[Mapping[str, Any]], advance: Advance
 @contextmanager
 def _whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes its name when the block ends well, and is gone when it does not."""
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink()
-            raise
+    try:
+        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            try:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(file.name, path)
+            except BaseException:
+                Path(file.name).unlink()
+                raise
+    except OSError as error:
+        raise Unusable(f"{path} cannot be written: {error.strerror or error}.") from error

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from souvenir_client.cli.output import json_text, shown
+from souvenir_client.cli.output import json_text, one_line, shown
 from souvenir_client.errors import ApiError, ConnectionFailed, NotImportable, SouvenirError, UnreadableAnswer
 
 
@@ -84,6 +84,14 @@ def report(error: Exception, arguments: Sequence[str]) -> ExitCode:
     return code
 
 
+def report_interrupt(arguments: Sequence[str]) -> ExitCode:
+    """Say it in JSON where that is asked for; a person knows."""
+    if asks_for_json(arguments):
+        fields = {"exit_code": int(ExitCode.INTERRUPTED), "message": "It was interrupted."}
+        click.echo(json_text({"error": fields}), err=True)
+    return ExitCode.INTERRUPTED
+
+
 def asks_for_json(arguments: Sequence[str]) -> bool:
     """Whether the command line has `--json` among its options."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
@@ -93,7 +101,7 @@ def asks_for_json(arguments: Sequence[str]) -> bool:
 def _sentence(error: Exception) -> str:
     match error:
         case click.UsageError(ctx=context) if context is not None:
-            return f"{error.format_message()} See: {context.command_path} --help"
+            return f"{one_line(error.format_message())} See: {context.command_path} --help"
         case click.ClickException():
             return error.format_message()
         case UnicodeError():

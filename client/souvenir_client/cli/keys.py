@@ -72,7 +72,11 @@ def _row(key: KeyRecord) -> list[str]:
     help="What it may do; the first key must be an admin's.",
 )
 @click.option(
-    "--prefix", "prefixes", metavar="PATH", multiple=True, help="A source path that it may see; several may be given."
+    "--prefix",
+    "prefixes",
+    metavar="PATH",
+    multiple=True,
+    help="A source path that it may see; several may be given. A key that is no admin's needs one, or --namespace.",
 )
 def create(name: str, role: str, prefixes: tuple[str, ...]) -> None:
     """Make a key, for the namespace that --namespace names; it is printed this once."""

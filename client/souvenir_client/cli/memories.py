@@ -209,5 +209,5 @@ def delete(ids: tuple[int, ...], yes: bool) -> None:
 def _question(texts: list[str]) -> str:
     if len(texts) == 1:
         line = one_line(texts[0])
-        return f"Forget {line if len(line) <= QUESTION_CHARS else line[:QUESTION_CHARS] + '…'!r}?"
+        return f'Forget "{line if len(line) <= QUESTION_CHARS else line[:QUESTION_CHARS] + "…"}"?'
     return f"Forget {len(texts)} memories?"

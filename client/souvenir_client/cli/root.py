@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
-from souvenir_client.cli.failures import ExitCode, report
+from souvenir_client.cli.failures import ExitCode, report, report_interrupt
 from souvenir_client.cli.options import with_global_options
 from souvenir_client.errors import SouvenirError
 
@@ -86,7 +86,7 @@ def _run(root: Root, arguments: list[str]) -> int:
     try:
         ended = click.Group.main(root, arguments, NAME, standalone_mode=False)
     except click.Abort:
-        return ExitCode.INTERRUPTED
+        return report_interrupt(arguments)
     except (click.ClickException, SouvenirError, OSError, UnicodeError) as error:
         return report(error, arguments)
     return ended if isinstance(ended, int) else ExitCode.DONE

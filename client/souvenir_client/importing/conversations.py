@@ -17,7 +17,7 @@ def read_conversations(path: Path, records: Callable[[object, str], Sequence[Rec
     """:param records: What a conversation becomes, which has this place where it says no better one."""
     found = documents(path)
     if not found:
-        raise NotImportable(path.name, "there is no conversations.json in it")
+        raise NotImportable(str(path), "there is no conversations.json in it")
     if len(found) == 1:
         conversations = _conversations(found[0])
         return Reading(len(conversations), _items(found[0].name, conversations, records))

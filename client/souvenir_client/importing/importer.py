@@ -28,6 +28,7 @@ from souvenir_client.importing.sessions import Blocks, Sessions
 from souvenir_client.sync.client import Souvenir
 
 NAME_AN_AGENT = "conversations belong to an agent; name it (agent, --agent)"
+NO_SOURCE = "conversations have no source; leave it out (source, --source)"
 
 
 def import_file(
@@ -61,8 +62,10 @@ def import_file(
     prefix = None if source is None else source.strip("/ ") or None
     reading = read(found, path, prefix)
     named = agent or namespace or reading.agent
+    if found in CONVERSATIONS and source is not None:
+        raise NotImportable(str(path), NO_SOURCE)
     if found in CONVERSATIONS and named is None:
-        raise NotImportable(path.name, NAME_AN_AGENT)
+        raise NotImportable(str(path), NAME_AN_AGENT)
     with tempfile.TemporaryFile() as spool:
         run = _Import(client, path, reading, spool, namespace=named)
         run.send(progress, as_agent=bool(agent or reading.agent))
@@ -123,7 +126,7 @@ class _Import:
     def _made_agent(self) -> str:
         """The agent's name; it is there from then on."""
         if self._namespace is None:
-            raise NotImportable(self._path.name, NAME_AN_AGENT)
+            raise NotImportable(str(self._path), NAME_AN_AGENT)
         self._client.agents.create(name=self._namespace)
         return self._namespace
 

@@ -51,9 +51,9 @@ _TELLS = re.compile("|".join(rf"(?P<{kind.name}>(?<!\\){pattern})" for kind, pat
 def check(path: Path) -> None:
     """:raises NotImportable: If it is neither a file nor a folder."""
     if not path.exists():
-        raise NotImportable(path.name, "there is no such file")
+        raise NotImportable(str(path), "there is no such file")
     if not (path.is_file() or path.is_dir()):
-        raise NotImportable(path.name, "it is neither a file nor a folder")
+        raise NotImportable(str(path), "it is neither a file nor a folder")
 
 
 def detect(path: Path) -> Kind:
@@ -62,18 +62,18 @@ def detect(path: Path) -> Kind:
     if path.is_dir() and not documents(path):
         if markdown.files(path):
             return Kind.MARKDOWN
-        raise NotImportable(path.name, f"the folder has no Markdown and no conversations.json; the kinds are {NAMES}")
+        raise NotImportable(str(path), f"the folder has no Markdown and no conversations.json; the kinds are {NAMES}")
     found = documents(path)
     if not found:
-        raise NotImportable(path.name, f"the zip has no conversations.json; the kinds are {NAMES}")
+        raise NotImportable(str(path), f"the zip has no conversations.json; the kinds are {NAMES}")
     begin = found[0].begin()
     if not begin.strip():
-        raise NotImportable(path.name, "it is empty")
+        raise NotImportable(str(path), "it is empty")
     kind = _of_first_line(begin) or _of_names(begin)
     if kind is None and markdown.is_markdown(path):
         kind = Kind.MARKDOWN
     if kind is None:
-        raise NotImportable(path.name, f"nothing tells which kind it is; name one of {NAMES}")
+        raise NotImportable(str(path), f"nothing tells which kind it is; name one of {NAMES}")
     return kind
 
 

@@ -28,7 +28,7 @@ def read(path: Path, source: str | None) -> Reading:
         return Reading(count_lines(path), found, prefix)
     content = Document(path).load()
     if not isinstance(content, dict):
-        raise NotImportable(path.name, "it has neither entities nor relations")
+        raise NotImportable(str(path), "it has neither entities nor relations")
     parts = [(part, named) for named in ("entities", "relations") for part in _listed(content.get(named))]
     found = (tuple(_part(part, named, f"{named} {number}", prefix)) for number, (part, named) in enumerate(parts, 1))
     return Reading(len(parts), found, prefix)

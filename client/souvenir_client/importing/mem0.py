@@ -29,7 +29,7 @@ def read(path: Path, source: str | None) -> Reading:
     content = document.load()
     memories, relations = _parts(content)
     if memories is None:
-        raise NotImportable(path.name, "it has no list of memories")
+        raise NotImportable(str(path), "it has no list of memories")
     return Reading(len(memories) + len(relations), _items(memories, relations, prefix), prefix)
 
 

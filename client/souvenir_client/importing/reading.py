@@ -80,7 +80,7 @@ def documents(path: Path) -> list[Document]:
         with zipfile.ZipFile(path) as archive:
             members = [one for one in archive.infolist() if _CONVERSATIONS.fullmatch(one.filename)]
     except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise NotImportable(path.name, f"the zip is damaged ({error})") from error
+        raise NotImportable(str(path), f"the zip is damaged ({error})") from error
     return [Document(path, one) for one in sorted(members, key=lambda one: one.filename)]
 
 
@@ -102,14 +102,14 @@ def lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
             while line := file.readline(MAX_LINE_BYTES + 1):
                 number += 1
                 if number == 1:
-                    line = _marked(path.name, line)
+                    line = _marked(str(path), line)
                 too_long = len(line) > MAX_LINE_BYTES
                 while too_long and line and not line.endswith(b"\n"):
                     line = file.readline(MAX_LINE_BYTES)
                 if too_long or line.strip():
                     yield number, None if too_long else line.strip()
     except OSError as error:
-        raise NotImportable(path.name, f"it cannot be read ({error.strerror or error})") from error
+        raise NotImportable(str(path), f"it cannot be read ({error.strerror or error})") from error
 
 
 def count_lines(path: Path) -> int:

@@ -111,11 +111,12 @@ def test_a_reader_that_goes_away_ends_it_in_silence(service, run):
         assert (process.wait(TIMEOUT_S), said) == (141, b"")
 
 
-def test_ctrl_c_ends_it_with_130():
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_ctrl_c_ends_it_with_130(form):
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
         subprocess.Popen(
-            [*COMMAND, "list", "--server", f"http://127.0.0.1:{silent.getsockname()[1]}"],
+            [*COMMAND, "list", "--server", f"http://127.0.0.1:{silent.getsockname()[1]}", *form],
             env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -128,6 +129,8 @@ def test_ctrl_c_ends_it_with_130():
         connection.close()
     assert (process.returncode, stdout) == (130, b"")
     assert b"Traceback" not in stderr
+    if form:
+        assert json.loads(stderr)["error"]["exit_code"] == 130
 
 
 def on_a_terminal(arguments: list[str], typed: bytes, env: dict[str, str]) -> tuple[int, str]:
@@ -155,12 +158,12 @@ def read_of(master: int) -> bytes:
 @pytest.mark.parametrize(("typed", "code", "left"), [(b"n\n", 1, 1), (b"y\n", 0, 0)])
 def test_a_person_is_asked_before_anything_is_deleted(service, answer, typed, code, left):
     namespace = f"asked-{code}"
-    made = answer("add", "Shall this go?", "--namespace", namespace)["id"]
+    made = answer("add", "Shall \x1b[1mthis go?", "--namespace", namespace)["id"]
     ended, seen = on_a_terminal(
         ["delete", str(made), "--namespace", namespace], typed, environment(SOUVENIR_URL=service.url)
     )
     assert (ended, answer("list", "--namespace", namespace)["total"]) == (code, left)
-    assert "Shall this go?" in seen
+    assert 'Forget "Shall \\x1b[1mthis go?"?' in seen
 
 
 def test_an_import_shows_how_far_it_is_where_somebody_looks(service, tmp_path):

@@ -90,7 +90,15 @@ def test_a_file_that_is_none_of_these_is_wrong_use(run, tmp_path, content):
         path.write_text(content, encoding="utf-8")
     done = run("import", str(path), "--json")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "what.json cannot be imported" in json.loads(done.stderr)["error"]["message"]
+    assert f"{path} cannot be imported" in json.loads(done.stderr)["error"]["message"]
+
+
+def test_conversations_take_no_source(run, tmp_path):
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(CHAT), encoding="utf-8")
+    done = run("import", str(path), "--agent", "sourced", "--source", "foo")
+    assert done.exit_code == 2
+    assert "--source" in done.stderr
 
 
 def test_conversations_without_an_agent_are_wrong_use(run, tmp_path):

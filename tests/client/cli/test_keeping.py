@@ -44,10 +44,17 @@ def test_a_refused_export_leaves_the_file_of_before(run, tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_wrong_use(run, tmp_path):
-    done = run("export", str(tmp_path / "missing" / "all.ndjson"))
+    path = tmp_path / "missing" / "all.ndjson"
+    done = run("export", str(path))
+    assert (done.exit_code, done.stderr) == (2, f"{path} cannot be written: No such file or directory.\n")
+    done = run("export", str(tmp_path))
+    assert (done.exit_code, done.stderr) == (2, f"{tmp_path} cannot be written: Is a directory.\n")
+
+
+def test_a_key_without_a_role_is_refused_in_a_line(run):
+    done = run("keys", "create", "somebody")
     assert done.exit_code == 2
-    assert "missing" in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert "Choose from: read-only, read-write, admin" in done.stderr
 
 
 def test_a_backup_is_listed_and_brings_back_what_was_deleted(run, answer, own_service):
