@@ -3,7 +3,7 @@
 Two cursors say how far the transcript of a session is stored as messages, and how far it was handed to extraction. A
 window is written down before it is sent and passed over after the service took it; what came in between, such as an
 answer that was lost, is sent again as it was, under the same Idempotency-Key. Where there is no cursor, or not for this
-file, the service is asked which turn it has last: the uuids of turns are in the metadata of messages.
+file, the service is asked which turns it has: their uuids are in the metadata of messages.
 
 Invariants: nothing is stored twice; only one hook of a session sends at a time; what is not sent for want of time comes
 with the next hook. What the service refuses for good is passed over and reported, so that it holds up nothing.
@@ -42,6 +42,10 @@ EXTRACT_TURN_CHARS = 20_000
 
 MAX_EXTRACTIONS: Mapping[Hook, int] = {Hook.STOP: 1, Hook.PRE_COMPACT: 4}
 """Requests of a hook: each one is work for a language model. What is left comes with the next hook."""
+
+KNOWN_PAGE = 500
+MAX_KNOWN = 20_000
+"""Turns that the service is asked about where the note of a session does not fit its transcript."""
 
 CONTEXTS: Mapping[Hook, str] = {Hook.STOP: "stop", Hook.PRE_COMPACT: "pre_compact"}
 
@@ -90,6 +94,8 @@ class _Sending:
         self._hook, self._event, self._place = hook, event, place
         self._service, self._transcript, self._path = service, transcript, path
         self._budget, self._report = budget, report
+        self._doubted_until = 0
+        self._known: Mapping[str, None] = {}
         self._stored, self._learned = self._cursors()
 
     def run(self) -> None:
@@ -114,9 +120,9 @@ class _Sending:
                 break
 
     def _store(self, window: Window) -> None:
-        if window.turns:
+        messages = [message_of(turn) for turn in window.turns if turn.uuid not in self._known]
+        if messages:
             self._write(stored=_tried(self._stored, window))
-            messages = [message_of(turn) for turn in window.turns]
             try:
                 self._service.messages.add_batch(
                     agent_name=self._place.agent,
@@ -167,25 +173,53 @@ class _Sending:
     def _cursors(self) -> tuple[Cursor, Cursor]:
         state = read_state(self._path)
         stored, learned = Cursor.of(state.get("stored")), Cursor.of(state.get("learned"))
+        doubted_until = state.get("doubted_until")
+        self._doubted_until = doubted_until if type(doubted_until) is int else 0
         if stored is None or not self._transcript.holds(stored):
-            stored = self._transcript.behind((stored.uuid if stored else "") or self._last_uuid_of_the_service())
+            stored = self._found_again(stored)
+        elif stored.offset < self._doubted_until:
+            self._known = self._uuids_of_the_service()
         if learned is None or not self._transcript.holds(learned):
-            learned = self._transcript.behind(learned.uuid) if learned and learned.uuid else stored
+            learned = (self._transcript.behind(learned.uuid) if learned else None) or stored
         return stored, learned
 
-    def _last_uuid_of_the_service(self) -> str:
-        try:
-            found = self._service.messages.list(self._place.agent, session_id=self._place.session_id, limit=1)
-        except NotFound as error:
-            if error.code != UNKNOWN_AGENT:
-                raise
-            return ""
-        uuid = (found[0].metadata or {}).get("uuid") if found else ""
-        return uuid if isinstance(uuid, str) else ""
+    def _found_again(self, stored: Cursor | None) -> Cursor:
+        """Where to go on in a file that is not the one that was read.
+
+        Unless all behind that place is sure to be new, the service's uuids are asked for until it is done, since the
+        hook may be ended in between.
+        """
+        if stored is not None and stored.until is None:
+            place = self._transcript.behind(stored.uuid)
+            if place is not None:
+                return place
+        self._doubted_until = self._transcript.size
+        self._known = self._uuids_of_the_service()
+        newest = next(iter(self._known), "")
+        return self._transcript.behind(newest) or self._transcript.before_others(self._known)
+
+    def _uuids_of_the_service(self) -> Mapping[str, None]:
+        """Of the session's turns, the newest first."""
+        known: dict[str, None] = {}
+        for offset in range(0, MAX_KNOWN, KNOWN_PAGE):
+            try:
+                page = self._service.messages.list(
+                    self._place.agent, session_id=self._place.session_id, offset=offset, limit=KNOWN_PAGE
+                )
+            except NotFound as error:
+                if error.code != UNKNOWN_AGENT:
+                    raise
+                break
+            uuids = ((message.metadata or {}).get("uuid") for message in page)
+            known.update((uuid, None) for uuid in uuids if isinstance(uuid, str) and uuid)
+            if len(page) < KNOWN_PAGE:
+                break
+        return known
 
     def _write(self, *, stored: Cursor | None = None, learned: Cursor | None = None) -> None:
         self._stored, self._learned = stored or self._stored, learned or self._learned
-        write_state(self._path, {"stored": asdict(self._stored), "learned": asdict(self._learned)})
+        cursors = {"stored": asdict(self._stored), "learned": asdict(self._learned)}
+        write_state(self._path, {**cursors, "doubted_until": self._doubted_until})
 
     def _key(self, kind: str, window: Window, body: Any) -> str:
         whole = [kind, self._place.agent, self._place.session_id, window.start, window.after.offset, body]

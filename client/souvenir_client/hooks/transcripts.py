@@ -14,7 +14,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Container, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -93,13 +93,27 @@ class Transcript:
         """Whether this is the file that was read up to the cursor."""
         return self._tail(cursor.offset) == cursor.tail
 
-    def behind(self, uuid: str) -> Cursor:
-        """The place after the line of that uuid; the beginning if there is none."""
+    @property
+    def size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def behind(self, uuid: str) -> Cursor | None:
+        """The place after the line of that uuid; None if there is none."""
         wanted = uuid.encode()
         for end, line in self._lines(0, None):
             if uuid and wanted in line and any(turn.uuid == uuid for turn in turns_of(line, self._sessions)):
                 return Cursor(end, self._tail(end), uuid)
-        return Cursor(0, self._tail(0))
+        return None
+
+    def before_others(self, known: Container[str]) -> Cursor:
+        """The place before the first turn whose uuid is not among these."""
+        place, uuid = 0, ""
+        for end, line in self._lines(0, None):
+            found = turns_of(line, self._sessions)
+            if any(turn.uuid not in known for turn in found):
+                break
+            place, uuid = end, found[0].uuid if found else uuid
+        return Cursor(place, self._tail(place), uuid)
 
     def window(
         self,

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from souvenir_client import Souvenir
+from souvenir_client.hooks.capturing import KNOWN_PAGE
 from souvenir_client.hooks.events import Hook
 from souvenir_client.hooks.state import locked, session_file
 from souvenir_client.hooks.transcripts import WINDOW_TURNS
@@ -109,6 +110,48 @@ def test_a_transcript_that_was_written_anew_is_read_on_after_the_last_turn(edito
     editor.says(("user", "third"))
     editor.hook(Hook.STOP)
     assert stored(editor) == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize("has_note", [True, False])
+def test_after_a_rewind_only_what_is_new_is_stored(editor, stored, has_note):
+    lines = [editor.line("user", f"turn {number}") for number in range(10)]
+    editor.writes(*lines)
+    editor.hook(Hook.STOP)
+    if not has_note:
+        sent_file(editor).unlink()
+    editor.transcript.write_bytes(b"")
+    editor.writes(*lines[:4], editor.line("user", "another way"), lines[7], editor.line("user", "and on"))
+    editor.hook(Hook.STOP)
+    editor.hook(Hook.STOP)
+    said = [f"turn {number}" for number in range(10)]
+    assert (editor.errors, stored(editor)) == ("", [*said, "another way", "and on"])
+
+
+def test_after_a_rewind_what_was_stored_without_an_answer_is_not_stored_twice(editor, losing, stored):
+    lines = [editor.line("user", f"turn {number}") for number in range(3)]
+    editor.writes(*lines[:2])
+    editor.hook(Hook.STOP)
+    editor.writes(lines[2])
+    editor.hook(Hook.STOP, url=losing.url)
+    assert "No Souvenir answers" in editor.errors
+    editor.transcript.write_bytes(b'{"type": "summary"}\n')
+    editor.writes(*lines, editor.line("user", "after"))
+    editor.hook(Hook.STOP)
+    assert (editor.errors, stored(editor)) == ("", ["turn 0", "turn 1", "turn 2", "after"])
+
+
+def test_a_rewound_transcript_of_many_turns_is_stored_once_over_several_hooks(editor, stored):
+    lines = [editor.line("user", f"turn {number}") for number in range(KNOWN_PAGE + 20)]
+    editor.writes(*lines)
+    editor.hook(Hook.PRE_COMPACT, trigger="auto")
+    rewound = [*lines[:-1], *(editor.line("user", f"new {number}") for number in range(WINDOW_TURNS + 20))]
+    editor.transcript.write_bytes(b"")
+    editor.writes(rewound[0], rewound[-1], *rewound[1:-1])
+    editor.hook(Hook.STOP)
+    editor.hook(Hook.STOP)
+    contents = stored(editor)
+    assert (editor.errors, len(contents)) == ("", len(set(contents)))
+    assert set(contents) == {entry["message"]["content"] for entry in (*lines, *rewound)}
 
 
 def test_a_copy_of_another_session_is_not_stored_again(editor, editor_at, service, stored):

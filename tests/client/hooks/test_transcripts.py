@@ -85,10 +85,13 @@ def test_a_file_that_was_written_anew_is_noticed(path, rewritten):
 def test_the_place_in_a_file_that_was_written_anew_is_found_by_the_last_turn(path):
     path.write_bytes(line(0) + line(1) + line(2) + line(3))
     with Transcript(path, SESSION) as transcript:
-        after = transcript.window(transcript.behind("uuid-0002"))
-        unknown = transcript.window(transcript.behind("uuid-0099"))
+        place = transcript.behind("uuid-0002")
+        assert place is not None
+        after = transcript.window(place)
+        assert transcript.behind("uuid-0099") is None
+        others = transcript.window(transcript.before_others({"uuid-0000", "uuid-0001", "uuid-0003"}))
     assert [turn.text for turn in after.turns] == ["turn 3"]
-    assert len(unknown.turns) == 4
+    assert [turn.text for turn in others.turns] == ["turn 2", "turn 3"]
 
 
 def test_the_last_text_of_a_role_is_looked_for_at_the_end(path):
