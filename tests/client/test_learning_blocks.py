@@ -223,8 +223,26 @@ def test_generators_are_not_decorated():
         yield 1
 
     for generator in (numbers, async_numbers):
-        with pytest.raises(TypeError, match="write the with statement inside"):
+        with pytest.raises(TypeError, match="decorate the function that iterates over it"):
             learning("agent")(generator)
+
+
+def test_a_block_around_the_iteration_of_a_generator_holds_for_the_calls_in_its_body(service, client, memory, agent):
+    def asking(name: str) -> Iterator[str]:
+        for number in range(2):
+            ask(client, f"{name} {number}.")
+            yield name
+
+    @learning(f"{agent} decorated", service.url)
+    def iterate() -> list[str]:
+        return list(asking("Decorated"))
+
+    with learning(agent, service.url):
+        for _ in zip(asking("One"), asking("Two"), strict=True):
+            ask(client, "Between.")
+    iterate()
+    assert questions(memory, agent) == ["One 0.", "Two 0.", "Between.", "One 1.", "Two 1.", "Between."]
+    assert questions(memory, f"{agent} decorated") == ["Decorated 0.", "Decorated 1."]
 
 
 def test_an_ordinary_with_works_in_asynchronous_code(service, vendor, memory, agent):
@@ -237,27 +255,80 @@ def test_an_ordinary_with_works_in_asynchronous_code(service, vendor, memory, ag
     assert memory.said(agent) == [("user", "Hello."), ("assistant", "You said: Hello.")]
 
 
-def test_a_task_that_outlives_its_block_passes_through_bare(service, vendor, memory, agent):
+def test_a_task_that_outlives_its_block_goes_on_in_the_one_around_it_and_then_bare(service, vendor, memory, agent):
+    inner = f"{agent} inner"
+
     async def run() -> None:
         async with models.async_openai_client(vendor) as client:
 
-            async def outlive(ended: asyncio.Event) -> None:
+            async def outlive(ended: asyncio.Event, text: str) -> None:
                 await ended.wait()
-                await ask_async(client, "Too late.")
+                await ask_async(client, text)
 
             ended, inner_ended = asyncio.Event(), asyncio.Event()
             async with learning(agent, service.url):
-                task = asyncio.create_task(outlive(ended))
-                async with learning(f"{agent} inner", service.url):
-                    inner_task = asyncio.create_task(outlive(inner_ended))
+                task = asyncio.create_task(outlive(ended, "Too late."))
+                async with learning(inner, service.url):
+                    inner_tasks = [asyncio.create_task(outlive(inner_ended, "In the outer block."))]
+                    with session("chosen"):
+                        inner_tasks.append(asyncio.create_task(outlive(inner_ended, "In the chosen session.")))
                 inner_ended.set()
-                await inner_task
+                await asyncio.gather(*inner_tasks)
             ended.set()
             await task
 
     asyncio.run(run())
-    assert memory.said(agent) == []
-    assert memory.said(f"{agent} inner") == []
+    assert sorted(questions(memory, agent)) == ["In the chosen session.", "In the outer block."]
+    assert questions(memory, agent, "chosen") == ["In the chosen session."]
+    assert memory.said(inner) == []
+
+
+def test_where_an_inner_block_is_left_in_another_task_the_outer_one_holds_again(service, vendor, memory, agent):
+    inner = f"{agent} inner"
+
+    async def run() -> None:
+        async with models.async_openai_client(vendor) as client, learning(agent, service.url):
+            block = learning(inner, service.url)
+            await block.__aenter__()
+            await ask_async(client, "Inside.")
+            await asyncio.create_task(block.__aexit__(None, None, None))
+            await ask_async(client, "After it.")
+            async with learning(agent, service.url):
+                await ask_async(client, "In another.")
+
+    asyncio.run(run())
+    assert questions(memory, agent) == ["After it.", "In another."]
+    assert questions(memory, inner) == ["Inside."]
+    assert len(memory.sessions(agent)) == 1
+
+
+def test_of_one_object_the_oldest_block_ends_where_a_task_leaves_that_stands_in_none(service, vendor, memory, agent):
+    shared = learning(agent, service.url)
+
+    async def run() -> None:
+        async with models.async_openai_client(vendor) as client:
+
+            async def first() -> None:
+                await shared.__aenter__()
+                await ask_async(client, "First.")
+
+            async def second(entered: asyncio.Event, left: asyncio.Event) -> None:
+                async with shared:
+                    entered.set()
+                    await left.wait()
+                    await ask_async(client, "Second.")
+
+            await asyncio.create_task(first())
+            entered, left = asyncio.Event(), asyncio.Event()
+            task = asyncio.create_task(second(entered, left))
+            await entered.wait()
+            await shared.__aexit__(None, None, None)
+            left.set()
+            await task
+
+    asyncio.run(run())
+    assert questions(memory, agent) == ["First.", "Second."]
+    assert not hasattr(openai.AsyncOpenAI.request, "__wrapped__")
 
 
 def test_a_thread_stands_in_the_block_only_if_it_runs_in_its_context(service, client, memory, agent):

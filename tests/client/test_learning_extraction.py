@@ -5,6 +5,7 @@ The service of these tests has no model and takes sentences that state something
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -18,7 +19,7 @@ from souvenir_client import learning, session
 from souvenir_client.interception.transcripts import MAX_CHARS, Transcripts
 from souvenir_client.interception.wires import Turn
 from tests.client import models
-from tests.client.models import Memory, ask
+from tests.client.models import Memory, ask, ask_async
 from tests.client.running import RunningService
 from tests.vendors.llm import LLMVendor
 
@@ -131,6 +132,30 @@ def test_a_conversation_is_handed_in_by_the_process_that_began_its_block_and_not
         assert os.waitpid(child, 0)[1] == 0
         assert learned(memory, "forked") == []
     assert learned(memory, "forked") == ["I prefer tea over coffee."]
+
+
+def test_a_task_that_is_cancelled_while_its_block_ends_is_learned_from_all_the_same(strict, vendor):
+    async def run() -> None:
+        async with models.async_openai_client(vendor) as client:
+            said = asyncio.Event()
+
+            async def converse() -> None:
+                async with learning("agent", strict.url, extract=True):
+                    strict.stop()
+                    await ask_async(client, "I prefer tea over coffee.")
+                    said.set()
+
+            task = asyncio.create_task(converse())
+            await said.wait()
+            assert task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            strict.start()
+
+    asyncio.run(run())
+    with Memory(strict).client as stored:
+        (memory,) = stored.in_namespace("agent").memories.list().memories
+    assert memory.text == "I prefer tea over coffee."
 
 
 def test_nothing_is_handed_in_where_nothing_was_said_or_nobody_asked(service, client, memory):

@@ -1,7 +1,8 @@
 """Which block of `learning()` the running code stands in, and in which session: kept in a context variable.
 
 Tasks take the variable along when they are made, threads do not. So two tasks in two blocks never see each other's
-agent. A task that outlives its block still carries it, and the block knows that it has ended.
+agent. A task that outlives its block still carries it; the block knows that it has ended, and the task then stands in
+the next block around it that is open.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ _standing: ContextVar[Standing] = ContextVar("souvenir_standing", default=Standi
 
 
 def enter(settings: Settings, owner: object) -> Block:
-    outer = _standing.get()
+    outer = _now()
     block = Block(settings, owner, outer)
     chosen = settings.session_id is None and outer.of_all_agents
     _standing.set(Standing(block, block.session_id, chosen))
@@ -88,13 +89,9 @@ def enter(settings: Settings, owner: object) -> Block:
 
 
 def leave(block: Block) -> None:
-    """End a block; code that stands in it stands in the next one around it that is open."""
+    """End a block, wherever it was entered."""
     block.open = False
-    standing = _standing.get()
-    if standing.block is block:
-        while standing.block is not None and not standing.block.open:
-            standing = standing.block.outer
-        _standing.set(standing)
+    _standing.set(_now())
 
 
 def entered_by(owner: object) -> Block | None:
@@ -103,10 +100,10 @@ def entered_by(owner: object) -> Block | None:
 
 
 def here() -> tuple[Block, Place] | None:
-    """The block around the running code, and where its turns belong; None outside, and when it has ended."""
-    standing = _standing.get()
+    """The innermost open block around the running code, and where its turns belong; None outside of all."""
+    standing = _now()
     block = standing.block
-    if block is None or not block.open:
+    if block is None:
         return None
     return block, Place(block.agent, standing.session_id or block.session_id, block.user)
 
@@ -138,6 +135,16 @@ def checked_name(name: str, what: str) -> None:
     """:raises ValueError: If the service takes no such name."""
     if not name or len(name) > MAX_NAME_CHARS or not name.isprintable() or "/" in name or name in (".", ".."):
         raise ValueError(f"{what} takes 1 to {MAX_NAME_CHARS} printable characters without /, and not {name!r}")
+
+
+def _now() -> Standing:
+    """Where the running code stands, without blocks that have ended. What `session()` chose holds beyond them."""
+    carried = standing = _standing.get()
+    while standing.block is not None and not standing.block.open:
+        standing = standing.block.outer
+    if standing is not carried and carried.of_all_agents:
+        return Standing(standing.block, carried.session_id, of_all_agents=True)
+    return standing
 
 
 def _outwards(standing: Standing) -> Iterator[Block]:

@@ -53,7 +53,11 @@ def learning(
     is a block of its own. Inside, calls of the OpenAI SDK (chat completions, Responses) and of the Anthropic SDK
     (messages) are captured in all their shapes, also of an SDK that is imported inside; other calls are left alone.
     Which agent a call belongs to is decided by the block in which it is made, so blocks may be nested and may run in
-    many tasks and threads at once. One object may be entered many times.
+    many tasks and threads at once. One object may be entered many times; where it is left by code that does not stand
+    in one of its blocks, such as another task, the oldest of them ends.
+
+    A generator runs in the context of who iterates over it. So a `with` in the body of one holds between its `yield`s
+    for the caller, too, and two such generators that take turns mix their agents: put the block around the iteration.
 
     Threads that you start inside do not stand in the block: run what shall in
     `contextvars.copy_context().run(function)`; `asyncio.to_thread` does that by itself.
@@ -105,10 +109,7 @@ class Learning:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         block, connection = self._leave(), self._connection()
-        with suppress(TimeoutError):  # which the outcome tells
-            connection.capture.settled(block).result(self._settings.flush_timeout_s)
-        self._tell(block, connection)
-        _hand_in(block, connection)
+        self._finish(block, connection)
 
     async def __aenter__(self) -> Block:
         """:raises SouvenirError: If nobody answers (`ConnectionFailed`), or the service says no."""
@@ -121,11 +122,17 @@ class Learning:
     ) -> None:
         block, connection = self._leave(), self._connection()
         settled = asyncio.wrap_future(connection.capture.settled(block))
-        with suppress(TimeoutError):  # which the outcome tells
-            await asyncio.wait_for(settled, self._settings.flush_timeout_s)
+        in_thread = functools.partial(asyncio.get_running_loop().run_in_executor, None)
+        try:
+            with suppress(TimeoutError):  # which the outcome tells
+                await asyncio.wait_for(settled, self._settings.flush_timeout_s)
+        except asyncio.CancelledError:
+            # The task ends now, and its block is finished without it.
+            in_thread(self._finish, block, connection)
+            raise
         self._tell(block, connection)
         if block.owns_transcripts:
-            await asyncio.to_thread(_hand_in, block, connection)
+            await asyncio.shield(in_thread(_hand_in, block, connection))
 
     def __call__(self, function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         """The function, each call of which is a block of its own.
@@ -133,7 +140,7 @@ class Learning:
         :raises TypeError: If it is a generator function, whose calls end before its body runs.
         """
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise TypeError("learning() does not decorate generators: write the with statement inside of the function")
+            raise TypeError("learning() does not decorate generators: decorate the function that iterates over it")
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -163,14 +170,21 @@ class Learning:
     def _leave(self) -> Block:
         """End the innermost block of this object around the running code.
 
-        Where the code that leaves runs in another context than the code that entered, that is the newest of all.
+        Where the code that leaves stands in none of them, that is the oldest of all: who entered a newer one is more
+        likely to stand in it still.
         """
         with self._lock:
-            block = blocks.entered_by(self) or self._open[-1]
+            block = blocks.entered_by(self) or self._open[0]
             self._open.remove(block)
         blocks.leave(block)
         PATCHES.leave()
         return block
+
+    def _finish(self, block: Block, connection: Connection) -> None:
+        with suppress(TimeoutError):  # which the outcome tells
+            connection.capture.settled(block).result(self._settings.flush_timeout_s)
+        self._tell(block, connection)
+        _hand_in(block, connection)
 
     def _tell(self, block: Block, connection: Connection) -> None:
         waiting, dropped = connection.capture.outcome(block)
