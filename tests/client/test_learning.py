@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import anthropic
 import openai
@@ -352,6 +353,25 @@ def test_a_method_that_somebody_replaced_after_us_is_left_to_them(service, clien
     with learning(agent, service.url):
         assert methods()[0] is ours
     assert methods()[0] is before
+
+
+def test_calls_are_captured_after_somebody_took_their_replacement_back_inside_a_block(service, client, memory, agent):
+    before = methods()[0]
+    owner = next(one for one in openai.OpenAI.__mro__ if "request" in vars(one))
+    block = learning(agent, service.url, session_id="one")
+
+    def theirs(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return before(self, *args, **kwargs)
+
+    with mock.patch.object(owner, "request", theirs):
+        block.__enter__()
+        ask(client, "First.")
+    block.__exit__(None, None, None)
+    assert methods()[0] is before
+    with block:
+        ask(client, "Second.")
+    assert methods()[0] is before
+    assert [content for _, content in memory.said(agent, "one")] == ["First.", "Noted.", "Second.", "Noted."]
 
 
 def test_an_sdk_that_is_imported_inside_a_block_is_caught_and_none_is_imported_by_us(service, vendor, memory, agent):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import select
 import socket
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -19,8 +21,10 @@ import openai
 import pytest
 
 from souvenir_client import learning
-from souvenir_client.interception import capture, outages
+from souvenir_client.errors import TimedOut
+from souvenir_client.interception import capture, connections, contexts, outages
 from tests.client import models
+from tests.client.interposed import Answer, interposed
 from tests.client.models import Memory, ask, ask_async
 from tests.client.running import RunningService
 from tests.vendors.llm import LLMVendor
@@ -182,6 +186,100 @@ def test_of_turns_that_are_refused_the_others_are_stored(service, client, told):
     assert memory.said("strict", "one") == [("assistant", "Noted.")]
     assert "1 were dropped" in warnings(told)[-1]
     memory.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer(404, b"nginx"), Answer(403, b"<html>"), Answer(408), Answer(401), Answer(200, b"<html>")],
+    ids=lambda answer: f"{answer.status} {answer.body.decode()}",
+)
+def test_what_stands_before_the_service_and_says_no_for_a_while_costs_one_warning_and_no_turn(
+    service, client, told, answer, request
+):
+    session_id = request.node.name.replace("/", "")
+    with interposed(service) as proxy, learning("passing", proxy.url, session_id=session_id):
+        proxy.before = lambda _: answer if len(proxy.times("/messages/batch")) < 3 else None
+        ask(client, "First.")
+        ask(client, "Second.")
+    memory = Memory(service)
+    said = [content for role, content in memory.said("passing", session_id) if role == "user"]
+    memory.close()
+    assert said == ["First.", "Second."]
+    assert len(warnings(told)) == 1
+
+
+def test_a_service_that_may_be_asked_again_at_once_is_asked_with_growing_pauses(service, client):
+    with interposed(service) as proxy, learning("hasty", proxy.url, capture_only=True):
+        too_much = Answer(503, b"{}", {"Retry-After": "0"})
+        proxy.before = lambda _: too_much if len(proxy.times("/messages/batch")) <= 3 else None
+        ask(client, "Now?")
+    times = proxy.times("/messages/batch")
+    assert len(times) == 4
+    assert [later - earlier >= pause for (earlier, later), pause in zip(pairwise(times), (0.1, 0.2, 0.4), strict=True)]
+
+
+def test_entering_is_bounded_where_answers_come_a_byte_at_a_time(monkeypatch):
+    monkeypatch.setattr(connections, "ENTRY_TIMEOUT_S", 0.3)
+    over = Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def drip() -> None:
+            caller, _ = listener.accept()
+            with caller, suppress(OSError):
+                caller.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+                while not over.wait(0.05):
+                    caller.sendall(b" ")
+
+        dripping = Thread(target=drip)
+        dripping.start()
+        begin = time.monotonic()
+        with (
+            pytest.raises(TimedOut, match=r"0\.3 s"),
+            learning("agent", f"http://127.0.0.1:{listener.getsockname()[1]}"),
+        ):
+            raise AssertionError("was entered")
+        assert time.monotonic() - begin < 2.0
+        over.set()
+        dripping.join()
+
+
+def test_waiting_for_a_free_thread_is_no_failure_of_the_service(service, vendor, client, told, monkeypatch):
+    monkeypatch.setattr(contexts, "MAX_THREADS", 1)
+
+    def slow(path: str) -> None:
+        if path.startswith("/context/"):
+            time.sleep(0.4)
+
+    async def at_once(url: str) -> None:
+        async with models.async_openai_client(vendor) as client, learning("busy", url, timeout_s=0.7):
+            await asyncio.gather(*(ask_async(client, f"Question {number}.") for number in range(4)))
+
+    with interposed(service) as proxy:
+        proxy.before = slow
+        asyncio.run(at_once(proxy.url))
+        asked = len(proxy.seen)
+        with learning("busy", proxy.url, timeout_s=5.0):
+            ask(client, "And now?")
+        assert any(path.startswith("/context/") for _, path in proxy.seen[asked:])
+    assert warnings(told) == []
+
+
+def test_an_answer_that_is_dropped_takes_no_memory(own_service, vendor, client, monkeypatch):
+    monkeypatch.setattr(capture, "MAX_WAITING_TURNS", 3)
+    long = "x" * 200_000
+    with learning("agent", own_service.url, flush_timeout_s=0.0, capture_only=True):
+        own_service.stop()
+        tracemalloc.start()
+        for number in range(12):
+            vendor.replies.append(long)
+            question = models.user(f"{number}: {long}")
+            client.chat.completions.with_raw_response.create(model=models.MODEL, messages=[question])
+            vendor.requests.clear()
+        gc.collect()
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert kept_bytes < 12 * len(long) / 2
+    own_service.start()
 
 
 @pytest.fixture

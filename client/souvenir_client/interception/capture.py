@@ -42,6 +42,7 @@ class Said:
     :param read: Says them, each time the same; called in the queue's thread.
     :param turns: How many they are, as far as that is known before.
     :param owner: Whose flush waits for them.
+    :param let_go: Called where they are dropped unread.
     """
 
     place: Place
@@ -49,6 +50,7 @@ class Said:
     turns: int
     owner: object
     transcripts: Transcripts | None
+    let_go: Callable[[], None]
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
@@ -148,6 +150,7 @@ class Capture:
         account = self._account(said.owner)
         if self._closed or self._waiting + said.turns > MAX_WAITING_TURNS:
             account.dropped += said.turns
+            said.let_go()
             return
         self._queue.append(said)
         self._waiting += said.turns

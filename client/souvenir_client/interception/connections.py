@@ -12,9 +12,11 @@ import logging
 import os
 import time
 from collections.abc import Mapping
-from threading import Lock
+from concurrent.futures import Future
+from threading import Lock, Thread
 
 from souvenir_client.calls import NOT_SENT, Address
+from souvenir_client.errors import TimedOut
 from souvenir_client.interception.capture import Capture
 from souvenir_client.interception.contexts import Contexts
 from souvenir_client.interception.outages import Outage
@@ -47,13 +49,17 @@ class Connection:
         self._warned: set[str] = set()
 
     def reach(self, agent: str) -> None:
-        """Make sure of the service and of the agent.
+        """Make sure of the service and of the agent, in a bounded time also where answers come a byte at a time.
 
         :raises SouvenirError: If nobody answers, or the service says no.
         """
-        client = self._client(ENTRY_TIMEOUT_S)
-        client.health.check()
-        client.agents.create(name=agent)
+        reached: Future[None] = Future()
+        # Of its own, since nobody waits at the end of the process for a thread that is a daemon.
+        Thread(target=self._reach, args=(agent, reached), name="souvenir entry", daemon=True).start()
+        try:
+            reached.result(ENTRY_TIMEOUT_S)
+        except TimeoutError as error:
+            raise TimedOut(self._url, ENTRY_TIMEOUT_S) from error
 
     def context(self, place: Place, query: str, max_tokens: int | None, timeout_s: float) -> ContextResponse:
         """:raises SouvenirError: If there is none."""
@@ -88,6 +94,16 @@ class Connection:
             for client in self._clients.values():
                 client.close()
         return left
+
+    def _reach(self, agent: str, reached: Future[None]) -> None:
+        try:
+            client = self._client(ENTRY_TIMEOUT_S)
+            client.health.check()
+            client.agents.create(name=agent)
+        except BaseException as error:  # noqa: BLE001 - the thread's boundary: it is raised where the entry waits
+            reached.set_exception(error)
+        else:
+            reached.set_result(None)
 
     def _client(self, timeout_s: float) -> Souvenir:
         """The client that waits so long; few lengths are asked for."""

@@ -1,12 +1,15 @@
 """The context of a model call: asked for within a hard bound, and the same throughout a tool loop.
 
-Requests run in a few threads, so that a caller waits `timeout_s` and no longer, whatever the network does; an event
-loop is never blocked. While the service fails, most calls do not ask it (`Outage`). Safe in threads.
+Requests run in threads that are made on demand, so that a caller waits `timeout_s` and no longer, whatever the network
+does; an event loop is never blocked. While the service fails, most calls do not ask it (`Outage`); that a call found no
+free thread in time is no failure of the service. Safe in threads.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,7 +24,9 @@ from souvenir_client.wording import prefaced
 
 MAX_KEPT = 1_000
 """Contexts of questions that a tool loop may still run for."""
-THREADS = 8
+MAX_THREADS = 32
+LATE_SHARE = 0.8
+"""Of the time that a caller waited, that the request itself must have run to count as a failure of the service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +42,25 @@ class Shown:
         return cls(prefaced(context.stable_prefix), tail)
 
 
+class _Request:
+    """Asks for a context in a thread, and knows since when."""
+
+    def __init__(self, build: Callable[[], ContextResponse]) -> None:
+        self._build = build
+        self._began_at = math.inf
+
+    def __call__(self) -> ContextResponse:
+        self._began_at = time.monotonic()
+        return self._build()
+
+    def ran_for(self, seconds: float) -> bool:
+        return time.monotonic() - self._began_at >= seconds
+
+
 class Contexts:
     def __init__(self, outage: Outage) -> None:
         self._outage = outage
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="souvenir context")
+        self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="souvenir context")
         self._kept: OrderedDict[bytes, Shown] = OrderedDict()
         self._lock = Lock()
 
@@ -58,35 +78,34 @@ class Contexts:
 
     def ask(self, news: News, build: Callable[[], ContextResponse], timeout_s: float) -> Shown | None:
         """None if there is none in time."""
-        asked = self._begin(build)
-        if asked is None:
+        if not self._outage.may_ask():
             return None
+        request = _Request(build)
+        asked = self._pool.submit(request)
         try:
             return self._answered(news, asked.result(timeout_s))
         except TimeoutError:
-            self._late(asked, timeout_s)
+            self._late(request, asked, timeout_s)
         except SouvenirError as error:
             self._outage.failed(Part.CONTEXT, str(error))
         return None
 
     async def ask_async(self, news: News, build: Callable[[], ContextResponse], timeout_s: float) -> Shown | None:
         """`ask` without blocking the event loop."""
-        asked = self._begin(build)
-        if asked is None:
+        if not self._outage.may_ask():
             return None
+        request = _Request(build)
+        asked = self._pool.submit(request)
         try:
             return self._answered(news, await asyncio.wait_for(asyncio.wrap_future(asked), timeout_s))
         except TimeoutError:
-            self._late(asked, timeout_s)
+            self._late(request, asked, timeout_s)
         except SouvenirError as error:
             self._outage.failed(Part.CONTEXT, str(error))
         return None
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _begin(self, build: Callable[[], ContextResponse]) -> Future[ContextResponse] | None:
-        return self._pool.submit(build) if self._outage.may_ask() else None
 
     def _answered(self, news: News, context: ContextResponse) -> Shown:
         self._outage.worked(Part.CONTEXT)
@@ -100,6 +119,7 @@ class Contexts:
                 self._kept.popitem(last=False)
         return shown
 
-    def _late(self, asked: Future[ContextResponse], timeout_s: float) -> None:
+    def _late(self, request: _Request, asked: Future[ContextResponse], timeout_s: float) -> None:
         asked.cancel()
-        self._outage.failed(Part.CONTEXT, f"there was none within {timeout_s:g} s")
+        if request.ran_for(timeout_s * LATE_SHARE):
+            self._outage.failed(Part.CONTEXT, f"there was none within {timeout_s:g} s")

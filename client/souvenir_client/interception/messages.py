@@ -25,12 +25,12 @@ _CUT = "…"
 
 def message_of(turn: Turn, said_at: datetime, user: str | None) -> dict[str, Any] | None:
     """None if the turn has nothing that could be read later."""
-    content = storable(content_of(turn))
+    content = storable(cut(content_of(turn), MAX_CONTENT_CHARS))
     if not content.strip():
         return None
     message: dict[str, Any] = {
         "role": "user" if turn.role == "user" else "assistant",
-        "content": cut(content, MAX_CONTENT_CHARS),
+        "content": content,
         "created_at": said_at.isoformat(),
     }
     if metadata := _metadata(turn.metadata):
@@ -38,6 +38,17 @@ def message_of(turn: Turn, said_at: datetime, user: str | None) -> dict[str, Any
     if user is not None:
         message["user"] = user
     return message
+
+
+def shortened(turn: Turn) -> Turn:
+    """Without what is never stored, so that a turn that waits takes a bounded room."""
+    metadata = turn.metadata
+    if calls := metadata.get("tool_calls"):
+        metadata = {
+            **metadata,
+            "tool_calls": [{**call, "arguments": cut(call["arguments"], MAX_CONTENT_CHARS)} for call in calls],
+        }
+    return Turn(turn.role, cut(turn.content, MAX_CONTENT_CHARS), metadata)
 
 
 def line_of(turn: Turn) -> dict[str, Any] | None:

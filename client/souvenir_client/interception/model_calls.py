@@ -10,7 +10,9 @@ from __future__ import annotations
 import copy
 import functools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from souvenir_client.interception import blocks
@@ -18,12 +20,15 @@ from souvenir_client.interception.blocks import Block
 from souvenir_client.interception.capture import Said
 from souvenir_client.interception.connections import connection_of
 from souvenir_client.interception.contexts import Shown
-from souvenir_client.interception.messages import MAX_CONTENT_CHARS, cut, storable
+from souvenir_client.interception.messages import MAX_CONTENT_CHARS, cut, shortened, storable
 from souvenir_client.interception.prefixes import News, Progress
 from souvenir_client.interception.storing import Place
 from souvenir_client.interception.tapping import Tapped, tap, turns_of
 from souvenir_client.interception.wires import Turn, Wire, settled, wire_of
 from souvenir_client.records import ContextResponse
+
+_sent: ContextVar[object] = ContextVar("souvenir_sent", default=None)
+"""The body of the call that is being sent, which passes here again where two of our methods stand over each other."""
 
 _log = logging.getLogger("souvenir_client")
 
@@ -36,7 +41,8 @@ def around(original: Callable[..., Any]) -> Callable[..., Any]:
         options, call = _begin(options)
         if call is None:
             return original(client, cast_to, options, **more)
-        answer = original(client, cast_to, call.with_context(), **more)
+        with _sending(call.with_context()) as sent:
+            answer = original(client, cast_to, sent, **more)
         call.answered(answer)
         return answer
 
@@ -49,18 +55,28 @@ def around_async(original: Callable[..., Any]) -> Callable[..., Any]:
         options, call = _begin(options)
         if call is None:
             return await original(client, cast_to, options, **more)
-        answer = await original(client, cast_to, await call.with_context_async(), **more)
+        with _sending(await call.with_context_async()) as sent:
+            answer = await original(client, cast_to, sent, **more)
         call.answered(answer)
         return answer
 
     return request
 
 
+@contextmanager
+def _sending(options: Any) -> Iterator[Any]:
+    token = _sent.set(options.json_data)
+    try:
+        yield options
+    finally:
+        _sent.reset(token)
+
+
 def _begin(options: Any) -> tuple[Any, ModelCall | None]:
     """What to send, and the call where it is one of ours."""
     standing = blocks.here()
     wire = None if standing is None or not isinstance(options.url, str) else wire_of(options.url, options.json_data)
-    if standing is None or wire is None:
+    if standing is None or wire is None or options.json_data is _sent.get():
         return options, None
     body = settled({**options.json_data, **(getattr(options, "extra_json", None) or {})})
     # Iterators of the caller are used up from here on, so the settled body is sent in any case.
@@ -88,7 +104,7 @@ class ModelCall:
         self._connection = connection_of(block.settings.address)
         turns = wire.turns(body)
         said = (turn.content for turn in reversed(turns) if turn.role == "user" and turn.content.strip())
-        self._query = cut(storable(next(said, "")), MAX_CONTENT_CHARS)
+        self._query = storable(cut(next(said, ""), MAX_CONTENT_CHARS))
         self._news = self._connection.prefixes.take((place.agent, place.session_id, place.user or ""), turns)
         self._put(self._news.turns)
 
@@ -131,14 +147,15 @@ class ModelCall:
         """May be called by a finaliser, so it takes no lock."""
         answer = _HeardAnswer(self._wire, tapped, self._news)
         self._news.note_unread(answer.progress)
-        self._connection.capture.hand_on(self._said(answer.read, 1))
+        self._connection.capture.hand_on(self._said(answer.read, 1, answer.let_go))
 
     def _put(self, turns: Sequence[Turn]) -> None:
         if turns:
-            self._connection.capture.put(self._said(lambda: turns, len(turns)))
+            kept = tuple(shortened(turn) for turn in turns)
+            self._connection.capture.put(self._said(lambda: kept, len(kept)))
 
-    def _said(self, read: Callable[[], Sequence[Turn]], turns: int) -> Said:
-        return Said(self._place, read, turns, self._block, self._block.transcripts)
+    def _said(self, read: Callable[[], Sequence[Turn]], turns: int, let_go: Callable[[], None] = lambda: None) -> Said:
+        return Said(self._place, read, turns, self._block, self._block.transcripts, let_go)
 
     def _shown_before(self) -> Shown | None:
         """In a tool loop, what was shown for its question."""
@@ -170,6 +187,11 @@ class _HeardAnswer:
         self._news.note_read()
         return turns
 
+    def let_go(self) -> None:
+        """Forget what was said, which nobody stores."""
+        self._held = ()
+        self._news.note_read()
+
     def progress(self) -> Progress:
         turns = self._turns()
         broken = not turns or any(turn.metadata.get("incomplete") for turn in turns)
@@ -179,7 +201,7 @@ class _HeardAnswer:
         """May be called by two threads at once, which then both parse it."""
         held = self._held
         if isinstance(held, Tapped):
-            held = self._held = turns_of(self._wire, held)
+            held = self._held = tuple(shortened(turn) for turn in turns_of(self._wire, held))
         return held
 
 

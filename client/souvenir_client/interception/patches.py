@@ -7,8 +7,9 @@ the very same function. What a replaced method does is decided by each call's co
 An SDK is never imported from here. One that is imported while somebody learns is patched when its import is done, by a
 finder on `sys.meta_path` that finds nothing of its own.
 
-Where somebody else replaced the method after us, theirs is left alone: ours stays below it and does nothing until
-somebody learns again. Safe in threads.
+Where somebody else replaced the method after us, theirs is left alone. Ours then stays below it, and the next that
+comes in replaces theirs by another of ours for as long as somebody learns, since it cannot be known whether theirs
+still leads to ours. A call that passes two of ours is seen by the first only (`model_calls`). Safe in threads.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from importlib.machinery import ModuleSpec
 from threading import RLock
 from types import ModuleType
 from typing import Any
+from weakref import WeakSet
 
 METHOD = "request"
 CLIENTS: Mapping[str, Sequence[str]] = {
@@ -33,13 +35,17 @@ Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Patches:
-    """:param wrap_sync: Makes the replacement of a method, `wrap_async` that of a coroutine method."""
+    """:param wrap_sync: Makes the replacement of a method, with `functools.wraps`.
+
+    :param wrap_async: Makes that of a coroutine method.
+    """
 
     def __init__(self, wrap_sync: Wrap, wrap_async: Wrap) -> None:
         self._wrap_sync = wrap_sync
         self._wrap_async = wrap_async
         self._users = 0
-        self._replaced: dict[type, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+        self._owners: set[type] = set()
+        self._ours: WeakSet[Callable[..., Any]] = WeakSet()
         self._watch = _ImportWatch(self._imported)
         # A module may be imported by the thread that holds it.
         self._lock = RLock()
@@ -49,9 +55,9 @@ class Patches:
     def enter(self) -> None:
         with self._lock:
             self._users += 1
+            for name in CLIENTS:
+                self._replace(sys.modules.get(name))
             if self._users == 1:
-                for name in CLIENTS:
-                    self._replace(sys.modules.get(name))
                 sys.meta_path.insert(0, self._watch)
 
     def leave(self) -> None:
@@ -70,17 +76,21 @@ class Patches:
     def _replace(self, module: ModuleType | None) -> None:
         for name in CLIENTS[module.__name__] if module is not None else ():
             owner = _owner(getattr(module, name, None))
-            if owner is not None and owner not in self._replaced:
+            if owner is not None and not self._is_ours(owner.__dict__[METHOD]):
                 original = owner.__dict__[METHOD]
                 wrap = self._wrap_async if inspect.iscoroutinefunction(original) else self._wrap_sync
-                self._replaced[owner] = original, wrap(original)
-                setattr(owner, METHOD, self._replaced[owner][1])
+                ours = wrap(original)
+                self._ours.add(ours)
+                self._owners.add(owner)
+                setattr(owner, METHOD, ours)
 
     def _restore(self) -> None:
-        for owner, (original, ours) in list(self._replaced.items()):
-            if owner.__dict__.get(METHOD) is ours:
-                setattr(owner, METHOD, original)
-                del self._replaced[owner]
+        for owner in self._owners:
+            while self._is_ours(found := owner.__dict__[METHOD]):
+                setattr(owner, METHOD, found.__wrapped__)
+
+    def _is_ours(self, found: Any) -> bool:
+        return inspect.isfunction(found) and found in self._ours
 
     def _forked(self) -> None:
         """The copied lock may be held by a thread that is not here."""

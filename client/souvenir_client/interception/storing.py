@@ -48,7 +48,7 @@ class Storage:
         self._send = send
         self._outage = outage
         self._pause = pause
-        self._warned: set[tuple[str, str]] = set()
+        self._warned: set[tuple[str, int, str]] = set()
 
     def store(self, place: Place, messages: Messages) -> int:
         """:returns: How many messages were dropped."""
@@ -62,9 +62,10 @@ class Storage:
         try:
             self._store_once(place, messages)
         except SouvenirError as error:
-            if isinstance(error, ApiError) and error.status == 422 and len(messages) > 1:
-                return sum(self._store(place, [message]) for message in messages)
-            self._warn(place.agent, error)
+            if isinstance(error, ApiError) and _is_refusal(error):
+                if error.status == 422 and len(messages) > 1:
+                    return sum(self._store(place, [message]) for message in messages)
+                self._warn(place.agent, error)
             return len(messages)
         return 0
 
@@ -87,21 +88,28 @@ class Storage:
                 self._outage.worked(Part.CAPTURE)
                 return
 
-    def _warn(self, agent: str, error: SouvenirError) -> None:
-        reason = error.code if isinstance(error, ApiError) else type(error).__name__
-        if _is_refusal(error) and (agent, reason) not in self._warned:
-            self._warned.add((agent, reason))
+    def _warn(self, agent: str, error: ApiError) -> None:
+        reason = (agent, error.status, error.code)
+        if reason not in self._warned:
+            self._warned.add(reason)
             _log.warning("Turns of agent %s are dropped, since the service does not take them: %s", agent, error)
 
 
 def _is_refusal(error: SouvenirError) -> bool:
-    return isinstance(error, ApiError) and 400 <= error.status < 500 and error.status != 429
+    """Whether the service itself does not take what was sent, which a repeat would not change.
+
+    What stands before the service says no for reasons of its own, which pass, and gives no `code`.
+    """
+    if not isinstance(error, ApiError) or not error.code:
+        return False
+    return 400 <= error.status < 500 and error.status not in (408, 429)
 
 
 def _pause_s(error: SouvenirError, attempt: int) -> float:
-    wished = error.retry_after_s if isinstance(error, ApiError) else None
-    longest: float = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(attempt, 10))
-    return longest if wished is None else min(wished, LONGEST_PAUSE_S)
+    """Grows with the attempts, whatever a service wishes that can be asked again at once."""
+    wished = (error.retry_after_s if isinstance(error, ApiError) else None) or 0.0
+    growing: float = FIRST_PAUSE_S * 2 ** min(attempt, 10)
+    return min(LONGEST_PAUSE_S, max(growing, wished))
 
 
 def _parts(messages: Messages) -> Iterator[Messages]:
