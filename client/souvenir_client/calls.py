@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import ssl
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import Enum
+from random import SystemRandom
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -30,6 +30,8 @@ KEY_VARIABLE = "SOUVENIR_API_KEY"
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
+_CHANCE = SystemRandom()
+"""Not the program's own, whose numbers it may want to repeat."""
 LONGEST_TIMEOUT_S = 86_400.0
 _NOT_FROM_PROXIES = frozenset({400, 404, 405, 409, 422, 501})
 """Statuses that no proxy before the service makes up: without a body of the service's, something else answers."""
@@ -269,7 +271,7 @@ def pause_before_repeat(call: Call[Any], error: Exception, attempt: int) -> floa
     wished = (error.retry_after_s if isinstance(error, ApiError) else None) or 0.0
     if wished > LONGEST_WISH_S:
         return None
-    jitter = 0.5 + random.random() / 2  # noqa: S311 - it guards nothing
+    jitter = 0.5 + _CHANCE.random() / 2
     return max(wished, float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**attempt)) * jitter)
 
 

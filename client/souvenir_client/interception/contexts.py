@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from souvenir_client.errors import SouvenirError
+from souvenir_client.errors import Overloaded, SouvenirError
 from souvenir_client.interception.outages import Outage, Part
 from souvenir_client.interception.prefixes import News
 from souvenir_client.records import ContextResponse
@@ -24,7 +24,8 @@ from souvenir_client.wording import prefaced
 
 MAX_KEPT = 1_000
 """Contexts of questions that a tool loop may still run for."""
-MAX_THREADS = 32
+MAX_THREADS = 16
+LEAST_PAUSE_S = 0.5
 LATE_SHARE = 0.8
 """Of the time that a caller waited, that the request itself must have run to count as a failure of the service."""
 
@@ -43,15 +44,26 @@ class Shown:
 
 
 class _Request:
-    """Asks for a context in a thread, and knows since when."""
+    """Asks for a context in a thread, and knows since when.
 
-    def __init__(self, build: Callable[[], ContextResponse]) -> None:
+    A service with too much to do is asked again when it wants to be, as long as the caller waits for that.
+    """
+
+    def __init__(self, build: Callable[[], ContextResponse], timeout_s: float) -> None:
         self._build = build
+        self._timeout_s = timeout_s
         self._began_at = math.inf
 
     def __call__(self) -> ContextResponse:
         self._began_at = time.monotonic()
-        return self._build()
+        while True:
+            try:
+                return self._build()
+            except Overloaded as error:
+                pause_s = max(LEAST_PAUSE_S, error.retry_after_s or 0.0)
+                if self.ran_for(self._timeout_s - pause_s):
+                    raise
+                time.sleep(pause_s)
 
     def ran_for(self, seconds: float) -> bool:
         return time.monotonic() - self._began_at >= seconds
@@ -80,7 +92,7 @@ class Contexts:
         """None if there is none in time."""
         if not self._outage.may_ask():
             return None
-        request = _Request(build)
+        request = _Request(build, timeout_s)
         asked = self._pool.submit(request)
         try:
             return self._answered(news, asked.result(timeout_s))
@@ -94,7 +106,7 @@ class Contexts:
         """`ask` without blocking the event loop."""
         if not self._outage.may_ask():
             return None
-        request = _Request(build)
+        request = _Request(build, timeout_s)
         asked = self._pool.submit(request)
         try:
             return self._answered(news, await asyncio.wait_for(asyncio.wrap_future(asked), timeout_s))
