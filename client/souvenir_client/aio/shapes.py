@@ -7,6 +7,7 @@ which all of a user's memories are found without a search. What is learned with 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -30,7 +31,7 @@ Messages: TypeAlias = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 PAGE = 500
 
 
-class AsyncShapes:
+class AsyncShapes(ABC):
     """add, search, get, get_all, update, delete, delete_all and history.
 
     Without `agent_id` they are about the client's own namespace.
@@ -39,8 +40,9 @@ class AsyncShapes:
     extraction: groups.AsyncExtraction
     memories: groups.AsyncMemories
 
+    @abstractmethod
     def in_namespace(self, namespace: str | None) -> AsyncShapes:
-        raise NotImplementedError
+        """The same client for another namespace."""
 
     async def add(
         self,

@@ -7,6 +7,7 @@ which all of a user's memories are found without a search. What is learned with 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -30,7 +31,7 @@ Messages: TypeAlias = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 PAGE = 500
 
 
-class Shapes:
+class Shapes(ABC):
     """add, search, get, get_all, update, delete, delete_all and history.
 
     Without `agent_id` they are about the client's own namespace.
@@ -39,8 +40,9 @@ class Shapes:
     extraction: groups.Extraction
     memories: groups.Memories
 
+    @abstractmethod
     def in_namespace(self, namespace: str | None) -> Shapes:
-        raise NotImplementedError
+        """The same client for another namespace."""
 
     def add(
         self,
