@@ -29,12 +29,13 @@ class LLMProvider(Protocol):
         ...
 
     def generate(self, prompt: Prompt, shape: type[Shape]) -> Generated[Shape]:
-        """Ask at temperature 0, and again where that may help; it ends within EXTRACT_TIMEOUT_S.
+        """Ask at temperature 0, and again where that may help; within EXTRACT_TIMEOUT_S and its caller's deadline.
 
         :raises LLMUnavailable: If it may be tried later.
         :raises LLMRejected: If the key, the model's name or the address has to be corrected.
         :raises LLMRefused: If the model declined.
         :raises LLMOutputUnusable: If no answer fitted the shape, also after the model was told why.
+        :raises DeadlineExceeded: If the caller's deadline comes before that.
         """
         ...
 

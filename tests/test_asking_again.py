@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from souvenir.errors import InvalidRequest, LLMRejected, LLMUnavailable
+from souvenir.errors import DeadlineExceeded, InvalidRequest, LLMRejected, LLMUnavailable
 from souvenir.vendors.addresses import checked_url
 from souvenir.vendors.outage import Outage
 from souvenir.vendors.retrying import asked_delay_s, backoff_s, is_passing
@@ -97,6 +97,21 @@ def test_after_the_rest_one_call_is_let_through_and_counts_for_all():
         pass
     with watched.watch(), watched.watch():
         pass
+
+
+def test_a_call_that_nobody_waits_for_any_more_counts_for_neither():
+    watched = outage(rest_s=0, after=2)
+    fail(watched, "^down")
+    for _ in range(2):
+        with pytest.raises(DeadlineExceeded), watched.watch():
+            raise DeadlineExceeded(1)
+    fail(watched, "^down")
+    for _ in range(2):
+        with pytest.raises(DeadlineExceeded), watched.watch():
+            raise DeadlineExceeded(1)
+    assert watched.failure is not None
+    with watched.watch():
+        fail(watched, "^resting: down")
 
 
 @pytest.mark.parametrize(

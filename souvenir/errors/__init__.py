@@ -16,6 +16,7 @@
     +- HostNotAllowed                421  host_not_allowed    the request is for a name that is not ours
     +- NotFound                      404
     |  +- MemoryNotFound             404  memory_not_found
+    |  +- FactNotFound               404  fact_not_found
     |  +- BackupNotFound             404  backup_not_found
     |  +- KeyNotFound                404  key_not_found
     |  +- JobNotFound                404  job_not_found
@@ -81,6 +82,7 @@ from souvenir.errors.missing import (
     AgentNotFound,
     BackupNotFound,
     BlockNotFound,
+    FactNotFound,
     JobNotFound,
     KeyNotFound,
     MemoryNotFound,
@@ -135,6 +137,7 @@ __all__ = [
     "EmbeddingUnavailable",
     "ExtractQueueFull",
     "ExtractionNotConfigured",
+    "FactNotFound",
     "Forbidden",
     "HostNotAllowed",
     "IdempotencyKeyReused",

@@ -11,11 +11,21 @@ class NotFound(SouvenirError):
 
 
 class MemoryNotFound(NotFound):
+    """:param memory_id: As the caller wrote it: the number, or the short text that stands for one."""
+
     code = "memory_not_found"
 
-    def __init__(self, memory_id: int) -> None:
+    def __init__(self, memory_id: int | str) -> None:
         super().__init__(f"Memory ID {memory_id} not found")
         self.memory_id = memory_id
+
+
+class FactNotFound(NotFound):
+    code = "fact_not_found"
+
+    def __init__(self, fact_id: int | str) -> None:
+        super().__init__(f"Fact ID {fact_id} not found")
+        self.fact_id = fact_id
 
 
 class BackupNotFound(NotFound):

@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from souvenir.errors import LLMError, LLMOutputUnusable, LLMRefused, LLMRejected, LLMUnavailable, ServiceClosing
+from souvenir.deadlines import time_left
+from souvenir.errors import (
+    DeadlineExceeded,
+    LLMError,
+    LLMOutputUnusable,
+    LLMRefused,
+    LLMRejected,
+    LLMUnavailable,
+    ServiceClosing,
+)
 from souvenir.llm.endpoint import Endpoint
 from souvenir.llm.failures import error_of, resting, too_late
 from souvenir.llm.parsing import Fault, Unreadable, value_of
@@ -46,9 +55,13 @@ log = structlog.get_logger(__name__)
 
 @dataclass
 class _Tally:
-    """What one `generate` has spent, and until when it may."""
+    """What one `generate` has spent, and until when it may.
+
+    :param waited_s: That its caller waits; None: as long as a question may take.
+    """
 
     deadline: float
+    waited_s: float | None
     attempts: int = 0
     usage: Usage = NO_USAGE
     model: str | None = None
@@ -103,7 +116,7 @@ class RemoteLLM:
     def generate(self, prompt: Prompt, shape: type[Shape]) -> Generated[Shape]:
         self._load()
         began = monotonic()
-        tally = _Tally(began + self._endpoint.timeout_s)
+        tally = self._tally(began)
         outcome = LLMOutcome.INTERRUPTED
         try:
             with self._outage.watch():
@@ -134,6 +147,12 @@ class RemoteLLM:
                 output_tokens=tally.usage.output_tokens,
                 took_s=round(took_s, 3),
             )
+
+    def _tally(self, began: float) -> _Tally:
+        """:raises DeadlineExceeded: If nobody waits for an answer any more."""
+        may_take_s = self._endpoint.timeout_s
+        left_s = time_left(may_take_s)
+        return _Tally(began + left_s, left_s if left_s < may_take_s else None)
 
     # --- answers -----------------------------------------------------------------------------------------------
 
@@ -204,7 +223,7 @@ class RemoteLLM:
         self, wire: Wire, connections: Connections, question: Question, dialect: Dialect, tally: _Tally
     ) -> bytes | Failure:
         if tally.left_s <= 0:
-            raise too_late(self._endpoint)
+            raise self._too_late(tally)
         tally.attempts += 1
         with connections.call(tally.left_s) as call:
             try:
@@ -217,8 +236,12 @@ class RemoteLLM:
         if call.too_large:
             raise Unreadable(f"it is larger than {MAX_BODY_BYTES} bytes")
         if call.late or tally.left_s <= 0:
-            raise too_late(self._endpoint)
+            raise self._too_late(tally)
         return failure
+
+    def _too_late(self, tally: _Tally) -> LLMUnavailable | DeadlineExceeded:
+        """Of a caller who waits for less than a question may take: that says nothing against the provider."""
+        return too_late(self._endpoint) if tally.waited_s is None else DeadlineExceeded(tally.waited_s)
 
     def _read(self, wire: Wire, body: bytes, tally: _Tally) -> Answer:
         try:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from souvenir.errors import Unavailable
+from souvenir.errors import DeadlineExceeded, Unavailable
 
 Failure = TypeVar("Failure", bound=Unavailable)
 
@@ -19,6 +19,8 @@ log = structlog.get_logger(__name__)
 
 class Outage(Generic[Failure]):
     """After failures in a row, calls fail at once for a while; then one goes through, and what it meets counts for all.
+
+    A call that was given up since its caller's time was over says nothing of the provider, and counts for neither.
 
     :param provider: Its name in the log.
     :param of: What counts as a failure; of other errors the provider is well.
@@ -63,14 +65,21 @@ class Outage(Generic[Failure]):
         """
         self._enter()
         failure: Failure | None = None
+        given_up = False
         try:
             yield
         except self._of as error:
             if self._unless is None or not isinstance(error, self._unless):
                 failure = error
             raise
+        except DeadlineExceeded:
+            given_up = True
+            raise
         finally:
-            self._leave(failure)
+            if given_up:
+                self._probed = False
+            else:
+                self._leave(failure)
 
     def _enter(self) -> None:
         with self._lock:

@@ -13,7 +13,8 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from souvenir.errors import LLMError, LLMOutputUnusable, LLMRejected, LLMUnavailable
+from souvenir.deadlines import deadline
+from souvenir.errors import DeadlineExceeded, LLMError, LLMOutputUnusable, LLMRejected, LLMUnavailable
 from souvenir.llm.endpoint import Endpoint
 from souvenir.llm.types import Prompt
 from souvenir.llm.wire import MAX_BODY_BYTES
@@ -135,6 +136,19 @@ def test_the_deadline_holds_for_retries_and_the_repair_together(llm_vendor: LLMV
     with pytest.raises(LLMUnavailable, match="did not answer within 1 s"):
         provide(extract_timeout_s=1.0).generate(PROMPT, FactList)
     assert len(llm_vendor.requests) == 3
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_caller_who_waits_for_less_says_nothing_against_the_vendor(llm_vendor: LLMVendor, provide: Provide, wire):
+    provider = provide(wire, extract_timeout_s=600)
+    llm_vendor.replies.extend([says(GOOD, waits=True)] * 4)
+    for _ in range(4):
+        with deadline(0.2), pytest.raises(DeadlineExceeded):
+            provider.generate(PROMPT, FactList)
+    assert len(llm_vendor.requests) == 4
+    llm_vendor.go_on.set()
+    llm_vendor.replies.append(GOOD)
+    assert provider.generate(PROMPT, FactList).attempts == 1
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -1,0 +1,1 @@
+"""What a memory says, one statement each, and the tags that callers give it."""
