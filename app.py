@@ -114,6 +114,7 @@ def _build_app(settings: Settings, counters: RequestCounters, open_service: Call
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         configure_logging(settings.log_level, settings.log_format)
         app.state.service = await asyncio.to_thread(open_service)
+        _warn_of_unknown_settings(settings)
         _warn_if_open_to_a_network(settings, app.state.service)
         # No request that was let in waits for a thread.
         current_default_thread_limiter().total_tokens = app.state.service.admission.threads
@@ -139,6 +140,16 @@ def _build_app(settings: Settings, counters: RequestCounters, open_service: Call
         # Not include_router, which makes every route anew, for some 0.3 s of the first request.
         app.router.routes.extend(noun.routes.routes)
     return app
+
+
+def _warn_of_unknown_settings(settings: Settings) -> None:
+    for name in settings.unknown_saved():
+        log.warning(
+            "unknown_setting",
+            name=name,
+            file=str(settings.config_file),
+            action="correct the name, or take it out with `souvenir config unset`; docs/configuration.md has all names",
+        )
 
 
 def _warn_if_open_to_a_network(settings: Settings, service: Service) -> None:

@@ -1,6 +1,7 @@
-"""The service's settings, read once from the environment and `.env`; docs/configuration.md is checked against them.
+"""The service's settings, read once from the environment, `.env` and a saved file; docs/configuration.md is checked.
 
-Unset means safe: only this machine may connect, nothing is sent anywhere, and no other origin may call.
+The place that is named first here wins. Unset means safe: only this machine may connect, nothing is sent anywhere, and
+no other origin may call.
 """
 
 from __future__ import annotations
@@ -10,9 +11,17 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 import Stemmer
-from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
+from souvenir.errors import SavedSettingsUnusable
+from souvenir.saved_settings import DEFAULT_PATH, expanded, saved_settings, unknown
 from souvenir.types import Fusion
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,10 +66,35 @@ def _names(value: Any) -> Any:
 
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+UserPath = Annotated[Path, AfterValidator(expanded)]
+"""`~` is the home folder."""
+
+
+class _SavedSource(InitSettingsSource):
+    """What the saved file says, after the environment and `.env` said which file it is."""
+
+    def __init__(self, settings_class: type[BaseSettings]) -> None:
+        super().__init__(settings_class, {})
+
+    def __call__(self) -> dict[str, Any]:
+        named = self.current_state.get("config_file")
+        return InitSettingsSource(self.settings_cls, _saved_in(named))()
+
+
+def _saved_in(named: str | Path | None) -> dict[str, Any]:
+    """:raises SavedSettingsUnusable: If it cannot be read, or is named and not there."""
+    path = DEFAULT_PATH if named is None else Path(named)
+    try:
+        return saved_settings(path, is_named=named is not None)
+    except ValueError as error:
+        raise SavedSettingsUnusable(path, str(error)) from error
 
 
 class Settings(BaseSettings):
-    """Every setting of the service. The name in the environment is the field's name in capitals, or an alias of it."""
+    """Every setting of the service. The name in the environment is the field's name in capitals, or an alias of it.
+
+    :raises SavedSettingsUnusable: If the saved file cannot be used.
+    """
 
     model_config = SettingsConfigDict(
         env_file=".env", env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore", populate_by_name=True
@@ -78,15 +112,20 @@ class Settings(BaseSettings):
         validation_alias=_also("port", "memory_server_port"),
         description="TCP port to listen on; 0 takes a free one.",
     )
-    data_dir: Path = Field(
+    config_file: UserPath = Field(
+        default=DEFAULT_PATH,
+        description="Saved file of settings: a JSON object with their names in any case, for what neither the "
+        "environment nor `.env` says. One that is named here has to be there.",
+    )
+    data_dir: UserPath = Field(
         default=Path("data"),
         description="Folder of the database, the index snapshots and the backups; a folder is for one database. Unset "
         "and with DB_PATH set, it is the folder of that.",
     )
-    db_path: Path | None = Field(
+    db_path: UserPath | None = Field(
         default=None,
-        validation_alias=_also("db_path", "memory_server_db_path"),
-        description=f"The database's file, where that is not `{DATABASE_NAME}` in DATA_DIR; `~` is the home folder.",
+        validation_alias=_also("db_path", "memory_server_db_path", "sqlite_path"),
+        description=f"The database's file, where that is not `{DATABASE_NAME}` in DATA_DIR.",
     )
     api_key: SecretStr | None = Field(
         default=None,
@@ -297,7 +336,7 @@ class Settings(BaseSettings):
         description="Minutes since the last message of a conversation after which one that names no session begins "
         "another.",
     )
-    privacy_config: Path = Field(
+    privacy_config: UserPath = Field(
         default=Path("config/privacy.yaml"),
         description="File of the privacy rules: what counts as a secret, as personal data, as a sensitive topic.",
     )
@@ -341,7 +380,7 @@ class Settings(BaseSettings):
         ge=1024,
         description="Largest body of an import, in bytes (413 above); it waits on disk in DATA_DIR, not in memory.",
     )
-    workspace_dir: Path | None = Field(
+    workspace_dir: UserPath | None = Field(
         default=None,
         description="Folder whose Markdown files `POST /index/build` reads; unset, the route answers 409.",
     )
@@ -391,11 +430,30 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _folder_of_database(self) -> Self:
-        if self.db_path is not None:
-            self.db_path = self.db_path.expanduser()
-            if "data_dir" not in self.model_fields_set:
-                self.data_dir = self.db_path.parent
+        if self.db_path is not None and "data_dir" not in self.model_fields_set:
+            self.data_dir = self.db_path.parent
         return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Whatever comes first wins."""
+        return init_settings, env_settings, dotenv_settings, _SavedSource(settings_cls)
+
+    def unknown_saved(self) -> list[str]:
+        """Names in the saved file that are no setting of this release; read again."""
+        known: set[str] = set()
+        for name, field in type(self).model_fields.items():
+            aliases = field.validation_alias.choices if isinstance(field.validation_alias, AliasChoices) else []
+            known |= {name, *map(str, aliases)}
+        named = self.config_file if "config_file" in self.model_fields_set else None
+        return unknown(_saved_in(named), known)
 
     @property
     def database_path(self) -> Path:
@@ -404,7 +462,7 @@ class Settings(BaseSettings):
     @property
     def privacy_rules_path(self) -> Path:
         """A relative one lies below the repository's root, where the shipped rules are."""
-        return ROOT / self.privacy_config.expanduser()
+        return ROOT / self.privacy_config
 
     @property
     def backup_dir(self) -> Path:

@@ -68,11 +68,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _hermetic_settings() -> Iterator[None]:
+def _hermetic_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    # In the place of the developer's own; processes that tests start read it too.
+    saved = tmp_path_factory.mktemp("saved") / "config.json"
+    saved.write_text("{}", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         for field_name, field in Settings.model_fields.items():
             for name in names_of(field_name, field):
                 patch.delenv(name, raising=False)
+        patch.setenv("CONFIG_FILE", str(saved))
         patch.setitem(Settings.model_config, "env_file", None)
         patch.setenv("HF_HUB_OFFLINE", "1")
         yield

@@ -31,6 +31,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "souvenir.moments",
             "souvenir.files",
             "souvenir.sources",
+            "souvenir.saved_settings",
         }
     ),
     frozenset(

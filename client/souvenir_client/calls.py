@@ -23,10 +23,14 @@ import httpx
 
 from souvenir_client.decoding import Undecodable, decode
 from souvenir_client.errors import ApiError, ConnectionFailed, TimedOut, UnreadableAnswer, error_class
+from souvenir_client.saved import saved
 
 DEFAULT_URL = "http://127.0.0.1:8900"
 URL_VARIABLES = ("SOUVENIR_URL", "MEMORY_SERVER_URL")
 KEY_VARIABLE = "SOUVENIR_API_KEY"
+AGENT_VARIABLE = "SOUVENIR_AGENT"
+URL_SAVED, KEY_SAVED, AGENT_SAVED = "souvenir_url", "souvenir_api_key", "souvenir_agent"
+"""The same in the saved file."""
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
@@ -133,15 +137,15 @@ class Address:
     def of(
         cls, server_url: str | None, api_key: str | None, namespace: str | None, timeout_s: float, max_retries: int
     ) -> Address:
-        """With what was not given taken from the environment, or the default.
+        """With what was not given taken from the environment, the saved file, or the default.
 
         :raises ValueError: If that is no address of a service, or a bound, a key or a name is none. A key is not told.
         """
-        named = server_url or next((os.environ[name] for name in URL_VARIABLES if os.environ.get(name)), DEFAULT_URL)
+        named = server_url or named_url() or DEFAULT_URL
         if not 0 < timeout_s <= LONGEST_TIMEOUT_S or max_retries < 0:
             raise ValueError("timeout_s has to be above 0 and at most a day, and max_retries not below 0")
         # A key that was read from a file often ends with its line.
-        key = (api_key or os.environ.get(KEY_VARIABLE) or "").strip()
+        key = (api_key or named_key() or "").strip()
         if not key.isprintable():
             raise ValueError(f"the API key holds what no key holds: look how {KEY_VARIABLE} is set")
         return cls(_service_url(named.strip()), key or None, namespace, timeout_s, max_retries)
@@ -152,6 +156,22 @@ class Address:
 
     def in_namespace(self, namespace: str | None) -> Address:
         return replace(self, namespace=namespace)
+
+
+def named_url() -> str | None:
+    """The address that the environment says, or else the saved file.
+
+    :raises ValueError: If that file cannot be read.
+    """
+    return next((os.environ[name] for name in URL_VARIABLES if os.environ.get(name)), None) or saved(URL_SAVED)
+
+
+def named_key() -> str | None:
+    """The key that the environment says, or else the saved file.
+
+    :raises ValueError: If that file cannot be read.
+    """
+    return os.environ.get(KEY_VARIABLE) or saved(KEY_SAVED)
 
 
 def _service_url(named: str) -> str:

@@ -55,6 +55,7 @@
        +- ServiceClosing             503  service_closing     carries retry_after_s
        +- TooManyConnections         503  too_many_connections  carries retry_after_s
        +- PrivacyRulesUnusable       503  privacy_rules_unusable  the service refuses to start
+       +- SavedSettingsUnusable      503  saved_settings_unusable  the service refuses to start
        +- StoreUnusable              503  store_unusable      the service refuses to start
           +- BackupDamaged           503  backup_damaged      the present store is left as it was
 
@@ -115,6 +116,7 @@ from souvenir.errors.unavailable import (
     JobFailed,
     PrivacyRulesUnusable,
     RerankingUnavailable,
+    SavedSettingsUnusable,
     SearchUnavailable,
     ServiceClosing,
     StoreUnusable,
@@ -166,6 +168,7 @@ __all__ = [
     "PreferenceNotFound",
     "PrivacyRulesUnusable",
     "RerankingUnavailable",
+    "SavedSettingsUnusable",
     "SearchUnavailable",
     "ServiceClosing",
     "SessionEnded",

@@ -81,6 +81,17 @@ class PrivacyRulesUnusable(Unavailable):
         self.reason = reason
 
 
+class SavedSettingsUnusable(Unavailable):
+    """The file that CONFIG_FILE names cannot be used; the service does not start without what it says."""
+
+    code = "saved_settings_unusable"
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"The saved settings in {path} cannot be used: {reason}")
+        self.path = path
+        self.reason = reason
+
+
 class StoreUnusable(Unavailable):
     """The database cannot be read, or is not ours to read; the service does not start on it."""
 

@@ -43,7 +43,7 @@ def require_known(connection: apsw.Connection, path: Path) -> None:
     version = schema_version(connection)
     application_id = int(connection.pragma("application_id"))
     if version and application_id != APPLICATION_ID:
-        raise StoreUnusable(f"{path} is a database of another program; set DATA_DIR to another folder")
+        raise StoreUnusable(f"{path} is a database of another program; set DATA_DIR or DB_PATH to another place")
     if version > SCHEMA_VERSION:
         raise StoreUnusable(
             f"{path} has schema version {version} and this release knows {SCHEMA_VERSION}; "
@@ -51,7 +51,7 @@ def require_known(connection: apsw.Connection, path: Path) -> None:
         )
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
     if not version and tables:
-        raise StoreUnusable(f"{path} holds tables of another program; set DATA_DIR to another folder")
+        raise StoreUnusable(f"{path} holds tables of another program; set DATA_DIR or DB_PATH to another place")
 
 
 def migrate(connection: apsw.Connection) -> None:

@@ -13,7 +13,7 @@ from tests.client.running import RunningService
 @pytest.fixture(scope="session", autouse=True)
 def _no_addresses_of_the_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("SOUVENIR_URL", "SOUVENIR_API_KEY", "MEMORY_SERVER_URL"):
+        for name in ("SOUVENIR_URL", "SOUVENIR_API_KEY", "SOUVENIR_AGENT", "SOUVENIR_HOME", "MEMORY_SERVER_URL"):
             patch.delenv(name, raising=False)
         yield
 

@@ -25,8 +25,9 @@ class AsyncSouvenir(AsyncShapes):
     is null. What makes something carries an Idempotency-Key where the service takes one, so that it can be sent again
     after a lost answer without being done twice.
 
-    :param server_url: SOUVENIR_URL or MEMORY_SERVER_URL of the environment unless given, else http://127.0.0.1:8900.
-    :param api_key: SOUVENIR_API_KEY unless given.
+    :param server_url: SOUVENIR_URL or MEMORY_SERVER_URL of the environment unless given, else the saved address,
+        else http://127.0.0.1:8900.
+    :param api_key: SOUVENIR_API_KEY unless given, else the saved key.
     :param namespace: Which one the calls are about; that of the key, else `default`. Calls that name an agent are about
         the agent's.
     :param timeout_s: For each attempt of a call: to be connected, and from one piece of the answer to the next.

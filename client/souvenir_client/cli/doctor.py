@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -42,11 +41,11 @@ def doctor(write: bool) -> None:
 
 
 def _findings(client: Souvenir, *, write: bool) -> Iterator[Finding]:
-    from souvenir_client.calls import KEY_VARIABLE
+    from souvenir_client.calls import named_key
     from souvenir_client.cli import checks, reaching
 
     said = global_options()
-    sends_key = bool(said.api_key or os.environ.get(KEY_VARIABLE))
+    sends_key = bool(said.api_key or named_key())
     yield reaching.secrecy(client.server_url, sends_key=sends_key)
     reached, answered = reaching.reached(client.server_url, said.timeout_s)
     yield reached

@@ -80,14 +80,15 @@ def _new_options() -> list[click.Parameter]:
             metavar="URL",
             callback=_keep,
             expose_value=False,
-            help="Address of the service: SOUVENIR_URL without it, else http://127.0.0.1:8900.",
+            help="Address of the service: SOUVENIR_URL without it, else the saved one, else http://127.0.0.1:8900.",
         ),
         click.Option(
             ["--api-key"],
             metavar="KEY",
             callback=_keep,
             expose_value=False,
-            help="Key for it: SOUVENIR_API_KEY without it, which other users of the machine cannot see.",
+            help="Key for it: SOUVENIR_API_KEY without it, which other users of the machine cannot see, else the saved "
+            "one.",
         ),
         click.Option(
             ["--namespace"],

@@ -15,6 +15,7 @@ import click
 
 from souvenir_client.cli.failures import Unusable
 from souvenir_client.cli.options import global_options
+from souvenir_client.saved import expanded
 
 HOME_VARIABLE = "SOUVENIR_HOME"
 
@@ -43,8 +44,9 @@ def service_folder(home: Path | None) -> Path:
 
     :raises Unusable: If there is none.
     """
-    named = home or (Path(value) if (value := os.environ.get(HOME_VARIABLE)) else None)
-    if named is not None:
+    said = home or os.environ.get(HOME_VARIABLE)
+    if said:
+        named = expanded(said)
         if not _holds_service(named):
             raise Unusable(f"{named} does not hold the service: it has no app.py with the folder souvenir beside it.")
         return named.absolute()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from souvenir_client.hooks.events import Event
+from souvenir_client.saved import saved
 
 MAX_NAME_CHARS = 200
 """Of an agent or a session, by the service."""
@@ -31,8 +32,10 @@ class Place:
 
     @classmethod
     def of(cls, event: Event, environment: Mapping[str, str]) -> Self:
+        """:raises ValueError: If the saved file, which may name the agent, cannot be read."""
         project = project_of(event.cwd, environment)
-        agent = environment.get("SOUVENIR_AGENT", "").strip() or plain_name(AGENT_PREFIX + project)
+        named = environment.get("SOUVENIR_AGENT", "").strip() or saved("souvenir_agent")
+        agent = named or plain_name(AGENT_PREFIX + project)
         return cls(project, agent, plain_name(event.session_id), SOURCE_PREFIX + plain_name(project))
 
 

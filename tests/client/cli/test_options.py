@@ -58,7 +58,7 @@ def test_the_key_is_never_printed(run, service):
 
 
 @pytest.fixture
-def prepared(tmp_path, own_service: RunningService) -> dict[str, str]:
+def prepared(tmp_path, monkeypatch: pytest.MonkeyPatch, own_service: RunningService) -> dict[str, str]:
     """What the commands below name: an agent, a memory, a backup, two keys, files."""
     transcript = tmp_path / "talk.txt"
     transcript.write_text("User: Hello.", encoding="utf-8")
@@ -71,6 +71,7 @@ def prepared(tmp_path, own_service: RunningService) -> dict[str, str]:
     with Souvenir(own_service.url, api_key=admin.key) as client:
         other = client.keys.create(name="other", role="read-only", namespace="default")
     names = {"SERVER": own_service.url, "KEY": admin.key, "OTHER": other.id, "MEMORY": str(memory), "BACKUP": backup}
+    monkeypatch.setenv("CONFIG_FILE", str(tmp_path / "config.json"))
     return {**names, "TRANSCRIPT": str(transcript), "FILE": str(tmp_path / "out.ndjson")}
 
 
@@ -95,6 +96,10 @@ ANSWERS = {
     "keys rotate": "keys rotate OTHER --yes",
     "keys me": "keys me",
     "keys revoke": "keys revoke OTHER --yes",
+    "config set": "config set souvenir_agent bot",
+    "config list": "config list",
+    "config get": "config get souvenir_agent",
+    "config unset": "config unset souvenir_agent",
     "completion": "completion zsh",
     "delete": "delete MEMORY --yes",
     "agents delete": "agents delete bot --yes",

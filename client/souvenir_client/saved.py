@@ -1,0 +1,98 @@
+"""The saved file: one JSON object, in which the service finds its settings, and the client what its environment leaves.
+
+It is replaced in one step, and readable by its owner only, since keys stand in it. Names are compared without case. A
+file that cannot be read is an error, never an empty one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+PATH_VARIABLE = "CONFIG_FILE"
+DEFAULT_PATH = "~/.souvenir/config.json"
+OWN_MODE = 0o600
+
+
+def saved_path() -> Path:
+    """The file that the environment names, else the one in the home folder; it need not be there."""
+    return expanded(os.environ.get(PATH_VARIABLE) or DEFAULT_PATH)
+
+
+def expanded(path: str | Path) -> Path:
+    """The path with `~` as the home folder; one of a user who is not known stays as it is."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
+def saved(name: str) -> str | None:
+    """What the file says, as text; None if it does not say it.
+
+    :raises ValueError: If the file cannot be read; it says what to do.
+    """
+    value = read(saved_path()).get(name)
+    return str(value).strip() or None if value is not None else None
+
+
+def read(path: Path) -> dict[str, Any]:
+    """All that the file says, by names in lower case; nothing if it is not there.
+
+    :raises ValueError: If the file cannot be read; it says what to do.
+    """
+    return {name.lower(): value for name, value in _read(path).items()}
+
+
+def change(path: Path, name: str, value: Any) -> bool:
+    """Save a value in the place of any other of that name; None takes it out.
+
+    :returns: Whether that changed anything.
+    :raises ValueError: If what is there cannot be read; nothing is written then.
+    :raises OSError: If it cannot be written.
+    """
+    # Where the file is a link, what it leads to is written.
+    real = Path(os.path.realpath(path))
+    before = _read(real)
+    after: dict[str, Any] = {key: kept for key, kept in before.items() if key.lower() != name.lower()}
+    if value is not None:
+        after[name] = value
+    if after == before:
+        return False
+    _write(real, after)
+    return True
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        said = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}): make it readable") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not JSON ({error}): correct it, or name another in {PATH_VARIABLE}") from error
+    if not isinstance(said, dict):
+        raise ValueError(f"{path} holds no JSON object: correct it, or name another in {PATH_VARIABLE}")
+    return said
+
+
+def _write(path: Path, value: Mapping[str, Any]) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    written = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            os.fchmod(handle, OWN_MODE)
+            file.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+            file.flush()
+            os.fsync(handle)
+        os.replace(written, path)
+    finally:
+        with suppress(FileNotFoundError):
+            written.unlink()

@@ -1,0 +1,80 @@
+"""The saved file of settings: one JSON object, which the service reads and `souvenir config` writes.
+
+A name stands in it as the setting is called, in any case, or as other systems write it (`sqlitePath`). Here is only
+what the file says; that the environment goes before it, and what a value has to be, is said in `souvenir.settings`. A
+file that cannot be read is an error, never an empty one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+DEFAULT_PATH = Path("~/.souvenir/config.json")
+
+OF_THE_CLIENT = frozenset({"souvenir_url", "souvenir_api_key", "souvenir_agent"})
+"""The client reads the same file."""
+
+MODELS_OF_OPENAI: Mapping[str, tuple[str, str]] = {
+    "embedding_model": ("embed_model", "embed_provider"),
+    "model": ("extract_model", "extract_provider"),
+}
+"""Names of a memory server that knows no other provider: the setting of the model, and that of who has it."""
+
+_NEW_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def expanded(path: Path) -> Path:
+    """The path with `~` as the home folder; one of a user who is not known stays as it is."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
+
+
+def saved_settings(path: Path, *, is_named: bool) -> dict[str, Any]:
+    """What the file says, by names in lower case; what is null or empty is not said.
+
+    :param is_named: Whether somebody asked for this file: then it has to be there.
+    :raises ValueError: If it cannot be read, or holds no JSON object; it says what to do.
+    """
+    said = {_name(key): value for key, value in _read(expanded(path), is_named).items() if value not in (None, "")}
+    for theirs, (model, provider) in MODELS_OF_OPENAI.items():
+        if theirs in said:
+            said.setdefault(model, said.pop(theirs))
+            said.setdefault(provider, "openai")
+    return said
+
+
+def unknown(said: Iterable[str], known: Iterable[str]) -> list[str]:
+    """The names among them that are no setting."""
+    return sorted(set(said) - {name.lower() for name in known} - OF_THE_CLIENT)
+
+
+def _name(key: str) -> str:
+    """`sqlitePath`, `SQLITE_PATH` and `sqlite_path` are one name."""
+    return (key if key.isupper() else _NEW_WORD.sub("_", key)).lower()
+
+
+def _read(path: Path, is_named: bool) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        if is_named:
+            raise ValueError("it is not there; write it, or unset CONFIG_FILE") from error
+        return {}
+    except OSError as error:
+        raise ValueError(f"{error.strerror}; make it readable, or name another") from error
+    except UnicodeDecodeError as error:
+        raise ValueError("it is not UTF-8; write it anew") from error
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        # The decoder's own words name the place and no value.
+        raise ValueError(f"it is not JSON ({error}); correct it") from error
+    if not isinstance(said, dict):
+        raise ValueError("it holds no JSON object; write one with the settings' names")
+    return said
