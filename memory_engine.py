@@ -19,6 +19,7 @@ from typing import TypeVar
 import apsw
 import structlog
 
+from souvenir.engine.drafts import prepared_drafts, write_patch
 from souvenir.engine.maintenance import Maintenance
 from souvenir.engine.models import Models
 from souvenir.engine.preparation import PassageAnalyser
@@ -26,7 +27,7 @@ from souvenir.engine.recall import Found
 from souvenir.engine.schedule import back_up_if_due
 from souvenir.engine.screening import Screening
 from souvenir.engine.searching import Searching, memories_of
-from souvenir.engine.vitals import Vitals, stats_of, vitals_of
+from souvenir.engine.vitals import Vitals, readiness_of, stats_of, vitals_of
 from souvenir.errors import NothingToDo, Overloaded, ServiceClosing
 from souvenir.index.analyser import Analyser
 from souvenir.moments import utc_now
@@ -51,6 +52,7 @@ from souvenir.types import (
     DeleteOutcome,
     Embedder,
     JsonObject,
+    Listing,
     Memory,
     MemoryDraft,
     MemoryPatch,
@@ -163,7 +165,7 @@ class MemoryEngine:
         """Store one memory, unless `on_duplicate` says otherwise of a text that is nearly there already."""
         require_writable(scope, draft.source)
         draft = self.screening.draft(scope, draft)
-        [passages] = self.prepare([draft.text])
+        [passages] = prepared_drafts(self.prepare, [draft])
         insert = partial(insert_once, prepared=[(draft, passages)], once=once)
         if on_duplicate in (None, OnDuplicate.ADD):
             return AddOutcome(AddAction.ADDED, self.write(scope, insert)[0])
@@ -189,7 +191,7 @@ class MemoryEngine:
         for draft in drafts:
             require_writable(scope, draft.source)
         drafts = [self.screening.draft(scope, draft) for draft in drafts]
-        prepared = list(zip(drafts, self.prepare([draft.text for draft in drafts]), strict=True))
+        prepared = list(zip(drafts, prepared_drafts(self.prepare, drafts), strict=True))
         if not deduplicate:
             return self.write(scope, partial(insert_once, prepared=prepared, once=once))
         with self._duplicate_lock(scope):
@@ -206,7 +208,7 @@ class MemoryEngine:
         :raises InvalidRequest: If a draft has no key.
         """
         drafts = [self.screening.draft(scope, draft) for draft in drafts]
-        prepared = self.prepare([draft.text for draft in drafts])
+        prepared = prepared_drafts(self.prepare, drafts)
 
         def work(tx: Transaction) -> list[UpsertOutcome]:
             return [tx.upsert(draft, passages) for draft, passages in zip(drafts, prepared, strict=True)]
@@ -220,10 +222,14 @@ class MemoryEngine:
         :raises NothingToDo: If the patch changes nothing.
         """
         if patch == MemoryPatch():
-            raise NothingToDo("Nothing to update; give text, source, metadata_patch, pinned or archived")
+            raise NothingToDo("Nothing to update; give text, source, metadata_patch, tags, facts, pinned or archived")
         patch = self.screening.patch(scope, patch)
-        passages = [] if patch.text is None else self.prepare([patch.text])[0]
-        return self.write(scope, lambda tx: tx.memory(tx.update(memory_id, patch, passages).id))
+        present = self.get(scope, [memory_id]).get(memory_id) if patch.facts else None
+
+        def write(passages: Sequence[PreparedPassage]) -> Memory:
+            return self.write(scope, lambda tx: tx.memory(tx.update(memory_id, patch, passages).id))
+
+        return write_patch(self.prepare, patch, present, write)
 
     @traced(MemoryOperation.UPDATE)
     def supersede(
@@ -325,7 +331,7 @@ class MemoryEngine:
             self.back_up(reason="pre_delete")
 
         def work(tx: Transaction) -> DeleteOutcome:
-            ids = tuple(reads.memory_ids(tx.connection, tx.namespace, source=source, pinned=False))
+            ids = tuple(reads.memory_ids(tx.connection, tx.namespace, Listing(source, pinned=False)))
             tx.delete(ids)
             return DeleteOutcome(ids)
 
@@ -338,25 +344,22 @@ class MemoryEngine:
         with self.namespace(scope) as (connection, namespace):
             return {} if namespace is None else reads.memories(connection, namespace, ids)
 
-    def page(
-        self, scope: Scope, *, source: SourceFilter | None = None, pinned: bool | None = None, offset: int, limit: int
-    ) -> Page:
-        """One page of the memories in the order in which they were stored, archived ones included."""
+    def page(self, scope: Scope, listing: Listing = reads.ALL, *, offset: int, limit: int) -> Page:
         with self.namespace(scope) as (connection, namespace):
             if namespace is None:
                 return Page((), 0)
-            total = reads.count_memories(connection, namespace, source=source, pinned=pinned)
-            found = reads.list_memories(connection, namespace, source=source, pinned=pinned, offset=offset, limit=limit)
+            total = reads.count_memories(connection, namespace, listing)
+            found = reads.list_memories(connection, namespace, listing, offset=offset, limit=limit)
             return Page(tuple(found), total)
 
     def count(self, scope: Scope, source: SourceFilter | None = None) -> int:
         with self.namespace(scope) as (connection, namespace):
-            return 0 if namespace is None else reads.count_memories(connection, namespace, source=source)
+            return 0 if namespace is None else reads.count_memories(connection, namespace, Listing(source))
 
     def matching(self, scope: Scope, source: SourceFilter) -> Sequence[int]:
         """Ids of the unpinned memories that `delete_by_source` would delete."""
         with self.namespace(scope) as (connection, namespace):
-            return [] if namespace is None else reads.memory_ids(connection, namespace, source=source, pinned=False)
+            return [] if namespace is None else reads.memory_ids(connection, namespace, Listing(source, pinned=False))
 
     def nearest(self, scope: Scope, text: str) -> tuple[Memory, float] | None:
         """The living memory most similar to a text, and the cosine between them."""
@@ -383,11 +386,7 @@ class MemoryEngine:
     def readiness(self) -> Readiness:
         """Whether searches of the default namespace are answered now, and from all that it holds."""
         with self.namespace(Scope()) as (connection, namespace):
-            stored = 0 if namespace is None else reads.count_memories(connection, namespace)
-        serving = self.models.serving
-        ready = serving.embedder.ready and self._warm
-        indexed = serving.registry.get(memories_of(namespace)).owner_count() if ready and namespace is not None else 0
-        return Readiness(ready, "ready" if ready else "starting", indexed, stored)
+            return readiness_of(connection, namespace, self.models.serving, warm=self._warm)
 
     def vitals(self) -> Vitals:
         """What it all takes, over every namespace."""

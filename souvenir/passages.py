@@ -93,7 +93,10 @@ def embeddable(text: str, profile: Profile, spoken_by: SpokenBy | None) -> Embed
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What is embedded and searched: a text that fits in the model's window, with what filters read."""
+    """What is embedded and searched: a text that fits in the model's window, with what filters read.
+
+    :param fact_id: The fact of a memory that it is of; None: it is of the memory's own text.
+    """
 
     id: int
     kind: PassageKind
@@ -106,6 +109,7 @@ class Passage:
     archived: bool
     dated: bool = False
     turn: Turn | None = None
+    fact_id: int | None = None
 
     @property
     def searched_text(self) -> str:
@@ -133,6 +137,7 @@ class PassageRow(NamedTuple):
     user_id: int = 0
     speaker: str = ""
     flags: int = 0
+    fact_id: int = 0
 
 
 class TurnFlag(IntFlag):
@@ -174,7 +179,7 @@ class PreparedPassage:
 
     :param model_id: Of the model that made `vector`.
     :param next_vector: The id and the vector of a model that is about to take over.
-    :param spoken_by: Of a message.
+    :param spoken_by: Of a message. :param fact: The whole fact, of a fact's.
     """
 
     text: str
@@ -184,6 +189,7 @@ class PreparedPassage:
     model_id: str
     next_vector: tuple[str, FloatVector] | None = None
     spoken_by: SpokenBy | None = None
+    fact: str | None = None
 
     @property
     def embeddable(self) -> Embeddable:

@@ -43,6 +43,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "souvenir.passages",
             "souvenir.process_memory",
             "souvenir.settings",
+            "souvenir.tags",
             "souvenir.observation",
         }
     ),

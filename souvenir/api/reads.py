@@ -15,7 +15,7 @@ from souvenir.api.json_route import router
 from souvenir.api.records import RECORD_EXAMPLE, MemoryRecord
 from souvenir.api.search_models import source_filter
 from souvenir.moments import utc_now
-from souvenir.types import SourceFilter
+from souvenir.types import Listing, SourceFilter
 
 routes = router("read")
 
@@ -89,8 +89,9 @@ def list_memories(
     as_of: Annotated[AsOf | None, Query(description=AS_OF)] = None,
 ) -> MemoryPage:
     """List memories page by page, as they are or as they were at a moment."""
-    listing = service.engine.page if as_of is None else partial(service.past.page, at=as_of)
-    page = listing(scope, source=_filter(source, source_boundary), pinned=pinned, offset=offset, limit=limit)
+    pages = service.engine.page if as_of is None else partial(service.past.page, at=as_of)
+    wanted = Listing(_filter(source, source_boundary), pinned)
+    page = pages(scope, listing=wanted, offset=offset, limit=limit)
     now = as_of or utc_now()
     memories = [MemoryRecord.of(memory, now) for memory in page.memories]
     return MemoryPage(memories=memories, total=page.total, offset=offset, limit=limit)

@@ -5,7 +5,7 @@ No language model takes part. An arm that fails is logged and named in the answe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -32,6 +32,7 @@ from souvenir.search.time_intent import TimeIntent, time_intent
 from souvenir.types import (
     ArmCandidate,
     Embedder,
+    FoundFact,
     Fusion,
     Hit,
     Memory,
@@ -44,8 +45,17 @@ from souvenir.types import (
 
 T = TypeVar("T")
 
+Tagged = Callable[[Sequence[int]], Collection[int]]
+"""Those of some owners that have a tag which a search names."""
+
 CANDIDATE_COUNT = 256
 """Passages that each arm hands to the ranking: the full ranking's first ten are among them (benchmarks/engine)."""
+
+FACT_SHARE = 0.5
+"""Of its memory's best passage: what scores less of the same memory was not what was looked for."""
+
+FACTS_SHOWN = 5
+"""Of one memory; a model splits a memory into no more."""
 
 QUESTION_CHARS = 2_000
 """Of a longer question the beginning is read: some windows of the model, and a tenth of a second."""
@@ -81,7 +91,12 @@ class Found:
     def result(self, memories: Mapping[int, Memory]) -> SearchResult:
         """The answer. A memory that was deleted since it was ranked is left out."""
         hits = tuple(
-            Hit(memories[ranked.owner_id], ranked.score, self.score_parts(ranked))
+            Hit(
+                memories[ranked.owner_id],
+                ranked.score,
+                self.score_parts(ranked),
+                self._facts(ranked, memories[ranked.owner_id]),
+            )
             for ranked in self.ranked
             if ranked.owner_id in memories
         )
@@ -102,6 +117,20 @@ class Found:
             repairs=self.candidates.repairs,
             time=self.time,
         )
+
+    def _facts(self, ranked: Ranked, memory: Memory) -> tuple[FoundFact, ...]:
+        """The facts of a memory that were found, best first; by its text the one that says just the same."""
+        if not memory.facts or not ranked.passages:
+            return ()
+        facts = {fact.id: fact for fact in memory.facts}
+        whole = next((fact for fact in memory.facts if fact.text == memory.text), None)
+        least = max(FACT_SHARE * ranked.passages[0][1], 0.0)
+        found: dict[int, FoundFact] = {}
+        for index, score in ranked.passages:
+            fact = facts.get(fact_id) if (fact_id := int(self.candidates.fact_ids[index])) else whole
+            if fact is not None and score > least:
+                found.setdefault(fact.id, FoundFact(fact, score))
+        return tuple(found.values())[:FACTS_SHOWN]
 
     def arms(self, count: int) -> tuple[tuple[ArmCandidate, ...], tuple[ArmCandidate, ...]]:
         """What each arm ranks first by itself: the vectors', and the words'."""
@@ -157,12 +186,18 @@ class Recall:
         self._instruments = instruments
 
     def find(
-        self, query: SearchQuery, owner_ids: Sequence[int] | None, now: datetime, moment: Moment | None = None
+        self,
+        query: SearchQuery,
+        owner_ids: Sequence[int] | None,
+        now: datetime,
+        moment: Moment | None = None,
+        tagged: Tagged | None = None,
     ) -> Found:
         """Rank the namespace's owners for a query.
 
         :param owner_ids: The owners that may be found, if filters outside of the index chose them.
         :param moment: What stood at the moment that is searched; None: the present.
+        :param tagged: Which of some owners have a tag that the search names; None: none has.
         :raises SearchUnavailable: If no arm can run.
         :raises Overloaded: If too many searches go before this one.
         :raises DeadlineExceeded: If nobody waits for it any more.
@@ -176,18 +211,20 @@ class Recall:
             if not self._slots.acquire(timeout=time_left(SLOT_WAIT_S)):
                 raise Overloaded("Too many searches are waiting; try again in a moment")
         try:
-            return replace(self._find(query, probe, now, intent), time=time)
+            return replace(self._find(query, probe, now, intent, tagged), time=time)
         finally:
             self._slots.release()
 
-    def _find(self, query: SearchQuery, probe: Probe, now: datetime, time: TimeIntent | None) -> Found:
+    def _find(
+        self, query: SearchQuery, probe: Probe, now: datetime, time: TimeIntent | None, tagged: Tagged | None
+    ) -> Found:
         known = _try(VECTOR, lambda: self._embedder.known_share(_read(query))) if probe.vector is not None else None
         legible = known is None or known >= LEGIBLE_SHARE
         while True:
             with self._instruments.stage(Stage.SEARCH_INDEX):
                 candidates, probe = self._candidates(probe)
             with self._instruments.stage(Stage.SEARCH_RANK):
-                evidence = _evidence(candidates, dense_counts=probe.vector is not None and legible)
+                evidence = _evidence(candidates, tagged, dense_counts=probe.vector is not None and legible)
                 ranked = self._rank(query, evidence, now, with_vector=probe.vector is not None)
             if len(ranked) >= query.top_k or candidates.complete:
                 degraded = self._degraded(query, probe)
@@ -292,7 +329,7 @@ def _try(arm: str, run: Callable[[], T]) -> T | None:
         return None
 
 
-def _evidence(found: Candidates, *, dense_counts: bool) -> Evidence:
+def _evidence(found: Candidates, tagged: Tagged | None, *, dense_counts: bool) -> Evidence:
     return Evidence(
         rows=found.rows,
         owner_ids=found.owner_ids,
@@ -303,4 +340,5 @@ def _evidence(found: Candidates, *, dense_counts: bool) -> Evidence:
         occurred_us=found.occurred_us,
         fields=found.fields,
         dense_counts=dense_counts,
+        tagged=None if tagged is None else np.isin(found.owner_ids, list(tagged(found.owner_ids.tolist()))),
     )

@@ -15,6 +15,7 @@ from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.store import agents
 from souvenir.store.database import Database
+from souvenir.tags import clean_tags
 from souvenir.types import HistoryEntry, JsonObject, MemoryDraft, MemoryPatch, Scope
 
 
@@ -83,8 +84,10 @@ class Screening:
         return safe
 
     def draft(self, scope: Scope, draft: MemoryDraft) -> MemoryDraft:
-        text, metadata = self.content(scope, draft.text, draft.metadata)
-        return replace(draft, text=text, metadata=metadata or {})
+        applied = self.applied(scope)
+        text, metadata = applied.content(draft.text, draft.metadata)
+        facts, metadata = _facts(applied, draft.facts, metadata)
+        return replace(draft, text=text, metadata=metadata or {}, facts=facts, tags=clean_tags(draft.tags))
 
     def _applied(self, scope: Scope, refuse: bool) -> PrivacyPolicy:
         policy = self.policy(scope)
@@ -99,10 +102,28 @@ class Screening:
         return replace(entry, before=before, after=after)
 
     def patch(self, scope: Scope, patch: MemoryPatch) -> MemoryPatch:
-        if patch.text is None:
-            return patch if patch.metadata is None else replace(patch, metadata=self.metadata(scope, patch.metadata))
-        text, metadata = self.content(scope, patch.text, patch.metadata)
-        return replace(patch, text=text, metadata=metadata)
+        applied = self.applied(scope)
+        if patch.text is not None:
+            text, metadata = applied.content(patch.text, patch.metadata)
+            patch = replace(patch, text=text, metadata=metadata)
+        elif patch.metadata is not None:
+            patch = replace(patch, metadata=self.metadata(scope, patch.metadata))
+        if patch.facts is not None:
+            facts, metadata = _facts(applied, patch.facts, patch.metadata)
+            patch = replace(patch, facts=facts, metadata=metadata)
+        tags = None if patch.tags is None else clean_tags(patch.tags)
+        return replace(patch, tags=tags, add_tags=clean_tags(patch.add_tags))
+
+
+def _facts(
+    applied: AppliedPolicy, facts: Iterable[str], metadata: JsonObject | None
+) -> tuple[tuple[str, ...], JsonObject | None]:
+    """The facts, each once, and the metadata with notes of what was found in them."""
+    found: dict[str, None] = {}
+    for fact in facts:
+        text, metadata = applied.content(fact, metadata)
+        found.setdefault(text)
+    return tuple(found), metadata
 
 
 def _at_most_redacted(action: Action) -> Action:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from threading import Semaphore
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from souvenir.engine.models import Models, Serving
 from souvenir.engine.preparation import PassageAnalyser
-from souvenir.engine.recall import Found, Recall
+from souvenir.engine.recall import Found, Recall, Tagged
 from souvenir.engine.reranking import Reranking
 from souvenir.index.namespace import Moment
 from souvenir.index.registry import IndexKey
@@ -20,8 +21,9 @@ from souvenir.moments import utc_now
 from souvenir.observation.instruments import Instruments, Stage
 from souvenir.passages import Passage, PassageAdded, PreparedPassage, Standing
 from souvenir.settings import Settings
-from souvenir.store import reads
+from souvenir.store import reads, tags
 from souvenir.store.database import Database
+from souvenir.tags import fold, named_in
 from souvenir.types import Filters, Memory, PassageKind, Reranker, Scope, SearchQuery, SearchResult
 
 ANY = Filters()
@@ -79,9 +81,10 @@ class Searching:
         namespace = self._namespace(scope)
         if namespace is None:
             return None
+        texts = [one for one in passages if one.fact is None]
         key, filters = memories_of(namespace), _visible_to(scope, Filters(include_archived=include_archived))
         found = self._models.using(
-            lambda serving: serving.registry.get(key).nearest(serving.vectors_of(passages), filters=filters)
+            lambda serving: serving.registry.get(key).nearest(serving.vectors_of(texts), filters=filters)
         )
         if found is None:
             return None
@@ -98,9 +101,10 @@ class Searching:
             namespace = reads.namespace_named(connection, scope.namespace, scope.sources)
             if namespace is None:
                 return SearchResult(query.text, ())
-            wanted = query.filters.metadata
-            owner_ids = reads.owners_with_metadata(connection, namespace, wanted) if wanted else None
-        found = self._find(serving, scope, memories_of(namespace), query, owner_ids)
+            owner_ids = reads.owners_matching(connection, namespace, query.filters)
+            named = tags.used(connection, namespace.id, {*map(fold, query.filters.tags), *named_in(query.text)})
+        tagged = partial(self._tagged, named) if named else None
+        found = self._find(serving, scope, memories_of(namespace), query, owner_ids, tagged=tagged)
         with self._instruments.stage(Stage.SEARCH_READ), self._database.read() as connection:
             return found.result(reads.memories(connection, namespace, found.owner_ids))
 
@@ -112,6 +116,7 @@ class Searching:
         query: SearchQuery,
         owner_ids: Sequence[int] | None,
         standing: Standing | None = None,
+        tagged: Tagged | None = None,
     ) -> Found:
         recall = Recall(
             serving.registry.get(key),
@@ -124,9 +129,13 @@ class Searching:
         query = replace(query, filters=_visible_to(scope, query.filters))
         former = [] if standing is None else list(_former_passages(serving, standing))
         moment = None if standing is None else _moment(serving, standing, former)
-        found = recall.find(self._reranking.first(query), owner_ids, query.now or utc_now(), moment)
+        found = recall.find(self._reranking.first(query), owner_ids, query.now or utc_now(), moment, tagged)
         texts = {added.passage.id: added.passage.text for added in former}
         return self._reranking.second(found, query, key.namespace_id, texts)
+
+    def _tagged(self, named: Collection[str], owner_ids: Sequence[int]) -> Collection[int]:
+        with self._database.read() as connection:
+            return tags.tagged(connection, named, owner_ids)
 
 
 def memories_of(namespace: reads.Namespace) -> IndexKey:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+import apsw
+
 from souvenir.engine.models import Serving
 from souvenir.engine.searching import memories_of
 from souvenir.index.registry import IndexRegistry
 from souvenir.store import reads
 from souvenir.store.database import Database
-from souvenir.types import Scope, Stats
+from souvenir.types import Readiness, Scope, Stats
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,19 @@ def vitals_of(database: Database, registry: IndexRegistry) -> Vitals:
         backups=len(backups),
         newest_backup_at=datetime.fromisoformat(backups[0].created_at) if backups else None,
     )
+
+
+def readiness_of(
+    connection: apsw.Connection, namespace: reads.Namespace | None, serving: Serving, *, warm: bool
+) -> Readiness:
+    """Whether searches of the namespace are answered from all that it holds.
+
+    :param warm: Whether its index was loaded.
+    """
+    stored = 0 if namespace is None else reads.count_memories(connection, namespace)
+    ready = serving.embedder.ready and warm
+    indexed = serving.registry.get(memories_of(namespace)).owner_count() if ready and namespace is not None else 0
+    return Readiness(ready, "ready" if ready else "starting", indexed, stored)
 
 
 def stats_of(database: Database, serving: Serving, scope: Scope) -> Stats:

@@ -26,7 +26,7 @@ _PATHS_KEPT = 64
 _NO_NAMES = np.zeros(0, dtype=np.bool_)
 _COLUMNS = (
     *("_ids", "_owners", "_profiles", "_sources", "_occurred", "_archived", "_dated"),
-    *("_sessions", "_positions", "_roles", "_users", "_speakers", "_flags"),
+    *("_sessions", "_positions", "_roles", "_users", "_speakers", "_flags", "_facts"),
 )
 """In the order of `PassageRow`."""
 _ROLE_CODES: Mapping[MessageRole | None, int] = {None: 0, **{role: code for code, role in enumerate(MessageRole, 1)}}
@@ -42,6 +42,7 @@ def row_of(passage: Passage) -> PassageRow:
         occurred_us=to_us(passage.occurred_at),
         archived=passage.archived,
         dated=passage.dated,
+        fact_id=passage.fact_id or 0,
     )
     turn = passage.turn
     if turn is None:
@@ -88,12 +89,14 @@ class PassageAttributes:
         self._users = np.zeros(_MIN_CAPACITY, dtype=np.int64)
         self._speakers = np.zeros(_MIN_CAPACITY, dtype=np.int32)
         self._flags = np.zeros(_MIN_CAPACITY, dtype=np.uint8)
+        self._facts = np.zeros(_MIN_CAPACITY, dtype=np.int64)
         self._row_of: dict[int, int] = {}
         self._source_names: list[str] = []
         self._source_codes: dict[str, int] = {}
         self._archived_count = 0
         self._profile_counts: Counter[int] = Counter()
         self._assistant_count = 0
+        self._fact_count = 0
         self._links = SessionLinks(self._row_of.get)
         self._seen_by: dict[tuple[str, ...], NDArray[np.bool_]] = {}
 
@@ -124,6 +127,15 @@ class PassageAttributes:
     def spoken_by(self) -> NDArray[np.int32]:
         """Codes of `speakers`; 0 is nobody."""
         return self._speakers[: self._size]
+
+    @property
+    def fact_ids(self) -> NDArray[np.int64]:
+        """Of rows that are of a fact; 0 is the owner's own text."""
+        return self._facts[: self._size]
+
+    def texts(self) -> NDArray[np.bool_] | None:
+        """Which rows are of their owner's own text, shape (n,); None if all are."""
+        return self.fact_ids == 0 if self._fact_count else None
 
     def holds(self, profile: Profile) -> bool:
         return self._profile_counts[profile] > 0
@@ -194,14 +206,15 @@ class PassageAttributes:
         if not all(map(np.array_equal, self.neighbours(), linked.arrays(self._size))):
             yield "passages have other neighbours than their sessions say"
         assistant = _ROLE_CODES[MessageRole.ASSISTANT]
-        held = self._archived_count, self._assistant_count, +self._profile_counts
+        held = self._archived_count, self._assistant_count, self._fact_count, +self._profile_counts
         stated = (
             int(np.count_nonzero(self.archived)),
             int(np.count_nonzero(self._roles[: self._size] == assistant)),
+            int(np.count_nonzero(self.fact_ids)),
             Counter(self.profiles.tolist()),
         )
         if held != stated:
-            yield f"(archived, by an assistant, by profile) are {stated} passages, but {held} are counted"
+            yield f"(archived, by an assistant, of facts, by profile) are {stated} passages, but {held} are counted"
 
     def append(self, new: PassageRow) -> None:
         if self._size == len(self._ids):
@@ -257,16 +270,20 @@ class PassageAttributes:
         profile = int(self._profiles[row])
         self._archived_count += change * int(self._archived[row])
         self._profile_counts[profile] += change
+        self._fact_count += change * int(self._facts[row] != 0)
         self._assistant_count += change * int(self._roles[row] == _ROLE_CODES[MessageRole.ASSISTANT])
         if profile == Profile.TALK:
             self.speakers.count(int(self._speakers[row]), change)
 
     def _session_of(self, row: int) -> tuple[Hashable, Place] | None:
-        """What was said together, and where in it: a message's session; a source's memories of one given time."""
+        """What was said together, and where in it: a message's session; a source's memories of one given time.
+
+        Facts stand beside the text that they are of, not among its neighbours.
+        """
         session_id, passage_id = int(self._sessions[row]), int(self._ids[row])
         if session_id:
             return session_id, (int(self._positions[row]), passage_id)
-        if self._dated[row]:
+        if self._dated[row] and not self._facts[row]:
             return (int(self._sources[row]), int(self._occurred[row])), (int(self._owners[row]), passage_id)
         return None
 
@@ -283,7 +300,7 @@ class PassageAttributes:
 
     def _coded(self, row: PassageRow) -> tuple[int, ...]:
         """The row as `_columns` holds it."""
-        before, after = row[:3], (row.user_id, self.speakers.code(row.speaker), row.flags)
+        before, after = row[:3], (row.user_id, self.speakers.code(row.speaker), row.flags, row.fact_id)
         return (*before, self._code(row.source), *row[4:9], _ROLE_CODES[row.role], *after)
 
     def _code(self, source: str) -> int:

@@ -82,7 +82,8 @@ class Probe:
 class Moment:
     """What stood at a moment that is over. It is searched as if one index held all of it, and nothing else.
 
-    Passages of memories that belong together lend each other words within either part only.
+    Facts are not searched: those of now need not be those of then. Passages of memories that belong together lend each
+    other words within either part only.
 
     :param owner_ids: Owners whose passages say what they said then.
     :param former: The other ones' passages as they were, in an index that nobody else has.
@@ -96,6 +97,7 @@ class Moment:
 class Candidates:
     """The union of what both arms found, scored exactly; arrays of shape (n,) except where said.
 
+    :param fact_ids: Of those that are of a fact; 0 is the owner's own text.
     :param fields: The terms of the score beside the two arms'.
     :param speakers: Codes of who said each; 0 is nobody.
     :param named: The code of the one speaker whom the question names; None: it names none, or several.
@@ -115,6 +117,7 @@ class Candidates:
     similarity: NDArray[np.float64]
     profiles: NDArray[np.int64]
     occurred_us: NDArray[np.int64]
+    fact_ids: NDArray[np.int64]
     fields: FieldScores
     speakers: NDArray[np.int32]
     named: int | None
@@ -144,6 +147,7 @@ class Candidates:
             similarity=both(self.similarity, other.similarity),
             profiles=both(self.profiles, other.profiles),
             occurred_us=both(self.occurred_us, other.occurred_us),
+            fact_ids=both(self.fact_ids, other.fact_ids),
             speakers=both(self.speakers, other.speakers),
             fields={
                 name: both(field_of(self, name), field_of(other, name))
@@ -243,7 +247,8 @@ class NamespaceIndex:
     def _found_at(self, moment: Moment, probe: Probe, visible: NDArray[np.bool_] | None) -> Candidates:
         former = moment.former
         stood = np.isin(self.attributes.owners, moment.owner_ids)
-        stood = stood if visible is None else stood & visible
+        for mask in (self.attributes.texts(), visible):
+            stood = stood if mask is None else stood & mask
         corpus, of_former = self.words.corpora_with(former.words, stood)
         total = self.vectors.sum_of(stood) + former.vectors.sum_of(np.ones(len(former), dtype=np.bool_))
         mean = drawn_mean(total, int(np.count_nonzero(stood)) + len(former))
@@ -282,6 +287,7 @@ class NamespaceIndex:
             similarity=similarity,
             profiles=self.attributes.profiles[rows].astype(np.int64),
             occurred_us=self.attributes.occurred[rows],
+            fact_ids=self.attributes.fact_ids[rows],
             fields={name: values[rows] for name, values in fields.items()},
             speakers=self.attributes.spoken_by[rows],
             named=asked.named,
@@ -356,10 +362,11 @@ class NamespaceIndex:
         """The owner most similar to a text of these passages (m, dim), and how similar it is.
 
         Similarity is the mean over the text's passages of their best cosine with one of the owner's: 1.0 means that
-        everything the text says stands there.
+        everything the text says stands there. Facts are not looked at: that one stands there says nothing of the rest.
         """
         with self.lock.read():
-            allowed = self.attributes.allowed(filters, None)
+            allowed, texts = self.attributes.allowed(filters, None), self.attributes.texts()
+            allowed = texts if allowed is None else allowed if texts is None else allowed & texts
             found = [self.vectors.search(vector, NEAREST_PASSAGES, allowed) for vector in vectors]
             owners = np.unique(self.attributes.owners[np.concatenate(found)])
             if not len(owners):

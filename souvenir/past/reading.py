@@ -13,7 +13,7 @@ from memory_engine import MemoryEngine
 from souvenir.errors import MemoryNotFound
 from souvenir.past.searching import search_past
 from souvenir.store import links, past, reads
-from souvenir.types import HistoryEntry, Memory, Page, Scope, SearchQuery, SearchResult, SourceFilter
+from souvenir.types import HistoryEntry, Listing, Memory, Page, Scope, SearchQuery, SearchResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +72,16 @@ class Past:
         self,
         scope: Scope,
         at: datetime,
+        listing: Listing = reads.ALL,
         *,
-        source: SourceFilter | None = None,
-        pinned: bool | None = None,
         offset: int,
         limit: int,
     ) -> Page:
-        """One page of the memories as they were, in the order in which they were stored, archived ones included."""
+        """One page of the memories as they were; those are listed that have the tags now."""
         with self._engine.namespace(scope) as (connection, namespace):
             if namespace is None:
                 return Page((), 0)
-            ids = past.ids_at(connection, namespace, at, source=source, pinned=pinned)
-            found = past.memories_at(connection, namespace, at, ids[offset : offset + limit])
-            return Page(tuple(found[id_] for id_ in sorted(found)), len(ids))
+            ids = past.ids_at(connection, namespace, at, listing)
+            wanted = ids[offset : offset + limit]
+            found = past.memories_at(connection, namespace, at, wanted)
+            return Page(tuple(found[id_] for id_ in wanted if id_ in found), len(ids))

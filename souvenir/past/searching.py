@@ -19,7 +19,7 @@ from souvenir.passages import FormerText, Standing
 from souvenir.store import past, reads
 from souvenir.store.past import Stood
 from souvenir.store.transaction import owner_of
-from souvenir.types import Memory, PassageKind, Scope, SearchQuery, SearchResult
+from souvenir.types import Listing, Memory, PassageKind, Scope, SearchQuery, SearchResult
 
 MAX_FORMER_TEXTS = 200
 """Texts that are embedded for one search: about a second of the model."""
@@ -69,6 +69,9 @@ def _then(engine: MemoryEngine, scope: Scope, query: SearchQuery, at: datetime) 
         reads.require_filter(namespace, wanted)
         stood = past.stood_at(connection, namespace, at, wanted)
         may = [one.id for one in stood if one.fits and (archived or not one.archived)]
+        if query.filters.tags:
+            tagged = Listing(tags=query.filters.tags, all_tags=query.filters.all_tags)
+            may = sorted({*may} & {*reads.memory_ids(connection, namespace, tagged)})
         chosen = frozenset(may)
         others = sorted((one.id for one in stood if not one.same), key=lambda id_: (id_ in chosen, id_))
         read = others[-MAX_FORMER_TEXTS:]

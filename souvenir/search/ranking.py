@@ -13,6 +13,12 @@ from souvenir.passages import FieldScores
 from souvenir.search.profiles import Profiles
 from souvenir.types import Fusion, Profile, Weights
 
+TAG_BOOST = 1.2
+"""What the score of a memory is multiplied by that has a tag which the search names."""
+
+PASSAGES_KEPT = 32
+"""Of an owner, in the order of their scores: what says which facts of a memory were found."""
+
 RRF_K = 60
 """Cormack et al. 2009: ranks near the top differ little in weight."""
 
@@ -30,7 +36,8 @@ class Evidence:
 
     `lexical` is L(j) in [0, k1 + 1], `dense` the centred cosine, `similarity` the plain one; a passage that an arm
     did not match has 0 there, and `dense` is 0 throughout where it does not count. `profiles` holds `Profile` values,
-    `occurred_us` microseconds. `fields` are the terms of the sum beside the two arms', by name.
+    `occurred_us` microseconds. `fields` are the terms of the sum beside the two arms', by name. `tagged` says whose
+    owner has a tag that the search names; None: none has.
     """
 
     rows: NDArray[np.int64]
@@ -42,6 +49,7 @@ class Evidence:
     occurred_us: NDArray[np.int64]
     fields: FieldScores
     dense_counts: bool = True
+    tagged: NDArray[np.bool_] | None = None
 
     def of(self, chosen: NDArray[np.int64]) -> Evidence:
         """Of some of the candidates."""
@@ -55,14 +63,20 @@ class Evidence:
             occurred_us=self.occurred_us[chosen],
             fields={name: values[chosen] for name, values in self.fields.items()},
             dense_counts=self.dense_counts,
+            tagged=None if self.tagged is None else self.tagged[chosen],
         )
+
+    def boosted(self, scores: Floats) -> Floats:
+        """What a tag adds to the scores; nothing to those below zero."""
+        return (TAG_BOOST - 1.0) * np.maximum(scores, 0.0) * (0.0 if self.tagged is None else self.tagged)
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """One owner's best passage: its index in the evidence, the score, the score's parts and the arms' ranks.
 
-    `rerank_score` is a cross-encoder's raw score, if one read it.
+    `rerank_score` is a cross-encoder's raw score, if one read it. `passages` are the first of all that the owner has,
+    each with its score, best first.
     """
 
     index: int
@@ -73,6 +87,7 @@ class Ranked:
     lexical_rank: int | None
     vector_rank: int | None
     rerank_score: float | None = None
+    passages: tuple[tuple[int, float], ...] = ()
 
 
 def half_life(age_us: NDArray[np.int64], half_life_days: float) -> Floats:
@@ -123,6 +138,12 @@ class _Owners:
         starts = np.flatnonzero(is_first)
         return cls(ids[starts], order[starts], order, starts)
 
+    def passages(self, owner: int, scores: Floats) -> tuple[tuple[int, float], ...]:
+        """The first of an owner's passages by `scores`, which the order was made from: index and score."""
+        end = int(self.starts[owner + 1]) if owner + 1 < len(self.starts) else len(self.order)
+        mine = self.order[int(self.starts[owner]) : end][:PASSAGES_KEPT]
+        return tuple(zip(mine.tolist(), scores[mine].tolist(), strict=True))
+
     def greatest(self, scores: Floats) -> Floats:
         """The greatest of each owner's scores, whichever passage has it; shape (m,)."""
         return np.asarray(np.maximum.reduceat(scores[self.order], self.starts), dtype=np.float64)
@@ -151,13 +172,15 @@ def rank_owners(
 ) -> list[Ranked]:
     """The best `top_k` owners, each by its best passage, best first; equal scores keep owner order."""
     parts = score_parts(evidence, weights, profiles, now_us)
+    if evidence.tagged is not None:
+        parts["tags"] = evidence.boosted(reduce(np.add, parts.values()))
     total = reduce(np.add, parts.values())
     owners = _Owners.of(evidence, total)
     lexical = owners.greatest(evidence.lexical)
     lexical_ranks = ranks(lexical) * (lexical > 0)
     vector_ranks = ranks(owners.greatest(evidence.dense)) * evidence.dense_counts
     rrf = _rrf(owners, evidence, lexical_ranks, vector_ranks, weights, now_us)
-    score = rrf if fusion is Fusion.RRF else total[owners.best]
+    score = rrf + evidence.of(owners.best).boosted(rrf) if fusion is Fusion.RRF else total[owners.best]
     return [
         Ranked(
             index=(index := int(owners.best[owner])),
@@ -167,26 +190,32 @@ def rank_owners(
             parts={name: float(values[index]) for name, values in parts.items()},
             lexical_rank=int(lexical_ranks[owner]) or None,
             vector_rank=int(vector_ranks[owner]) or None,
+            passages=owners.passages(owner, total),
         )
         for owner in _best_first(score)[:top_k].tolist()
     ]
 
 
 def rank_by_similarity(evidence: Evidence, *, top_k: int) -> list[Ranked]:
-    """The best `top_k` owners by the plain cosine of their best passage: the vector arm alone."""
-    owners = _Owners.of(evidence, evidence.similarity)
-    similarity = evidence.similarity[owners.best]
+    """The best `top_k` owners by the plain cosine of their best passage, and their tags: the vector arm alone."""
+    parts = {"similarity": evidence.similarity}
+    if evidence.tagged is not None:
+        parts["tags"] = evidence.boosted(evidence.similarity)
+    total = reduce(np.add, parts.values())
+    owners = _Owners.of(evidence, total)
+    score = total[owners.best]
     return [
         Ranked(
-            index=int(owners.best[owner]),
+            index=(index := int(owners.best[owner])),
             owner_id=int(owners.ids[owner]),
-            score=float(similarity[owner]),
+            score=float(score[owner]),
             rrf_score=1.0 / (RRF_K + rank),
-            parts={"similarity": float(similarity[owner])},
+            parts={name: float(values[index]) for name, values in parts.items()},
             lexical_rank=None,
             vector_rank=rank,
+            passages=owners.passages(owner, total),
         )
-        for rank, owner in enumerate(_best_first(similarity)[:top_k].tolist(), 1)
+        for rank, owner in enumerate(_best_first(score)[:top_k].tolist(), 1)
     ]
 
 

@@ -15,7 +15,7 @@ from souvenir.types import Weights
 
 RERANK = "rerank"
 
-BESIDE_THE_TEXT = ("recency", "confidence", "period", "day")
+BESIDE_THE_TEXT = ("recency", "confidence", "period", "day", "tags")
 """Parts of the first score that no reader of the text can know."""
 
 ROLE = "role"

@@ -7,7 +7,7 @@ import apsw
 _RULES = {
     "memory {} has no passage": (
         "SELECT id FROM memories m WHERE NOT EXISTS "
-        "(SELECT 1 FROM passages p WHERE p.kind = 'memory' AND p.owner_id = m.id)"
+        "(SELECT 1 FROM passages p WHERE p.kind = 'memory' AND p.owner_id = m.id AND p.fact_id IS NULL)"
     ),
     "passage {} belongs to no memory of its namespace": (
         "SELECT id FROM passages p WHERE kind = 'memory' AND NOT EXISTS "
@@ -20,7 +20,22 @@ _RULES = {
     ),
     "passage {} is no part of its memory's text": (
         "SELECT p.id FROM passages p JOIN memories m ON p.kind = 'memory' AND m.id = p.owner_id "
-        "WHERE instr(m.text, p.text) = 0 AND p.text <> ''"
+        "WHERE p.fact_id IS NULL AND instr(m.text, p.text) = 0 AND p.text <> ''"
+    ),
+    "passage {} is no part of a fact of its memory": (
+        "SELECT p.id FROM passages p WHERE p.fact_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM facts f "
+        "WHERE f.id = p.fact_id AND p.kind = 'memory' AND f.memory_id = p.owner_id AND instr(f.text, p.text) > 0)"
+    ),
+    "fact {} has no passage and says something else than its memory, or has one and says the same": (
+        "SELECT f.id FROM facts f JOIN memories m ON m.id = f.memory_id WHERE (f.text = m.text) = EXISTS "
+        "(SELECT 1 FROM passages p WHERE p.kind = 'memory' AND p.owner_id = m.id AND p.fact_id = f.id)"
+    ),
+    "fact {} lies in another namespace than its memory": (
+        "SELECT f.id FROM facts f JOIN memories m ON m.id = f.memory_id WHERE f.namespace_id <> m.namespace_id"
+    ),
+    "a tag of memory {} lies in another namespace": (
+        "SELECT t.memory_id FROM memory_tags t JOIN memories m ON m.id = t.memory_id "
+        "WHERE t.namespace_id <> m.namespace_id"
     ),
     "message {} that is indexed has no passage, or one that is not has some": (
         "SELECT id FROM messages m WHERE indexed <> EXISTS "
@@ -69,7 +84,7 @@ _RULES = {
     "{} counts below its greatest id": " UNION ALL ".join(
         f"SELECT '{table}' WHERE (SELECT max(id) FROM {table}) > "
         f"(SELECT seq FROM sqlite_sequence WHERE name = '{table}')"
-        for table in ("memories", "passages", "users", "sessions", "messages", "blocks")
+        for table in ("memories", "facts", "passages", "users", "sessions", "messages", "blocks")
     ),
 }
 

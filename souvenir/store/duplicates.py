@@ -62,7 +62,7 @@ def candidates(
     model_id = str(connection.execute("SELECT value FROM meta WHERE key = 'model_id'").get)
     rows: list[Any] = connection.execute(
         "SELECT m.id, m.updated_at, m.pinned, count(*), max(length(v.vector)) FROM memories m "
-        "JOIN passages p ON p.kind = 'memory' AND p.owner_id = m.id "
+        "JOIN passages p ON p.kind = 'memory' AND p.owner_id = m.id AND p.fact_id IS NULL "
         "JOIN vectors v ON v.passage_id = p.id AND v.model_id = ? "
         f"WHERE m.namespace_id = ? AND m.source = ? AND m.archived = 0 {_MERGEABLE if mergeable_only else ''} "
         "GROUP BY m.id ORDER BY m.id",
@@ -74,13 +74,14 @@ def candidates(
 
 
 def mean_vectors(connection: apsw.Connection, ids: NDArray[np.int64], *, model_id: str, dim: int) -> FloatVector:
-    """The unit mean vector of each memory's passages, shape (n, dim); zeros for one that is gone.
+    """The unit mean vector of the passages of each memory's text, shape (n, dim); zeros for one that is gone.
 
     :param ids: Ascending.
     """
     rows: list[Any] = connection.execute(
         "SELECT p.owner_id, v.vector FROM passages p JOIN vectors v ON v.passage_id = p.id AND v.model_id = ? "
-        "WHERE p.kind = 'memory' AND p.owner_id IN (SELECT value FROM json_each(?)) ORDER BY p.owner_id, p.ordinal",
+        "WHERE p.kind = 'memory' AND p.fact_id IS NULL AND p.owner_id IN (SELECT value FROM json_each(?)) "
+        "ORDER BY p.owner_id, p.ordinal",
         (model_id, ids_parameter(ids.tolist())),
     ).fetchall()
     sums = np.zeros((len(ids), dim), dtype=np.float32)

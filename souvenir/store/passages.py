@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -65,15 +66,17 @@ class PassageWriter:
         if self.unembedded:
             raise ModelChanged(self.unembedded)
 
-    def insert(self, owner: PassageOwner, prepared: Sequence[PreparedPassage]) -> None:
-        """Store the passages of an owner that has none."""
-        for ordinal, one in enumerate(prepared):
+    def insert(self, owner: PassageOwner, prepared: Sequence[PreparedPassage], *, fact_id: int | None = None) -> None:
+        """Store the passages of an owner's text, or of a fact of it, that has none."""
+        # Those of a text count from 0, those of facts from -1 downwards.
+        ordinals = count() if fact_id is None else count(self._least_ordinal(owner) - 1, -1)
+        for ordinal, one in zip(ordinals, prepared, strict=False):
             vector = self._vector_of(one)
             if vector is None:
                 self.unembedded.append(one.embeddable)
                 continue
             passage = Passage(
-                id=self._insert_row(owner, ordinal, one),
+                id=self._insert_row(owner, ordinal, one, fact_id),
                 kind=owner.kind,
                 owner_id=owner.id,
                 ordinal=ordinal,
@@ -84,6 +87,7 @@ class PassageWriter:
                 archived=owner.archived,
                 dated=owner.dated,
                 turn=owner.turn,
+                fact_id=fact_id,
             )
             self._insert_vectors(passage, vector, one)
 
@@ -93,6 +97,11 @@ class PassageWriter:
         self.tell([PassageRemoved(passage_id, kind) for passage_id, _ in removed])
         return len(removed)
 
+    def delete_parts(self, kind: PassageKind, owner_id: int, fact_ids: Sequence[int], *, text: bool) -> None:
+        """Remove what one owner has of some of its facts, and of its text if `text` is set."""
+        removed = remove_passages(self.connection, kind, [owner_id], Parts(fact_ids, text))
+        self.tell([PassageRemoved(passage_id, kind) for passage_id, _ in removed])
+
     def move(self, owner: PassageOwner) -> None:
         """Let the passages say what their owner says now of source, time and archive."""
         self.connection.execute(
@@ -101,15 +110,21 @@ class PassageWriter:
         )
         self.tell([OwnerChanged(owner.kind, owner.id, owner.source, owner.occurred_at, owner.archived, owner.dated)])
 
-    def _insert_row(self, owner: PassageOwner, ordinal: int, one: PreparedPassage) -> int:
+    def _least_ordinal(self, owner: PassageOwner) -> int:
+        least = self.connection.execute(
+            "SELECT min(ordinal) FROM passages WHERE kind = ? AND owner_id = ?", (owner.kind.value, owner.id)
+        ).get
+        return min(0, int(least or 0))
+
+    def _insert_row(self, owner: PassageOwner, ordinal: int, one: PreparedPassage, fact_id: int | None) -> int:
         turn = owner.turn
         of_turn: tuple[Any, ...] = (None,) * 5
         if turn is not None:
             of_turn = (turn.session_id, turn.position, turn.role.value, turn.user_id, turn.speaker)
         passage_id = self.connection.execute(
             "INSERT INTO passages (namespace_id, kind, owner_id, ordinal, text, profile, source, occurred_at, "
-            "archived, dated, session_id, position, role, user_id, speaker) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            "archived, dated, session_id, position, role, user_id, speaker, fact_id) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             (
                 self.namespace_id,
                 owner.kind.value,
@@ -122,6 +137,7 @@ class PassageWriter:
                 owner.archived,
                 owner.dated,
                 *of_turn,
+                fact_id,
             ),
         ).get
         return int(passage_id)
@@ -146,13 +162,24 @@ class PassageWriter:
         self.next_changes += changes
 
 
+class Parts(NamedTuple):
+    """Of what an owner says: some of its facts, and its text if `text` is set."""
+
+    fact_ids: Sequence[int]
+    text: bool
+
+
 def remove_passages(
-    connection: apsw.Connection, kind: PassageKind, owner_ids: Sequence[int]
+    connection: apsw.Connection, kind: PassageKind, owner_ids: Sequence[int], parts: Parts | None = None
 ) -> Sequence[tuple[int, str]]:
-    """Remove what these owners have, with its vectors: ids, and what was searched."""
+    """Remove what these owners have, or parts of it, with its vectors: ids, and what was searched."""
+    chosen, parameters = "", [kind.value, ids_parameter(owner_ids)]
+    if parts is not None:
+        chosen = f"AND ({'fact_id IS NULL OR ' if parts.text else ''}fact_id IN (SELECT value FROM json_each(?))) "
+        parameters.append(ids_parameter(parts.fact_ids))
     rows: list[Any] = connection.execute(
-        "DELETE FROM passages WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) "
+        f"DELETE FROM passages WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) {chosen}"
         "RETURNING id, text, speaker",
-        (kind.value, ids_parameter(owner_ids)),
+        parameters,
     ).fetchall()
     return [(passage_id, searched_text(text, speaker)) for passage_id, text, speaker in rows]

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import apsw
 
 from souvenir.moments import from_us, to_us
-from souvenir.store import links, reads, transfers
+from souvenir.store import links, reads, tags, transfers
 from souvenir.store.reads import Namespace, source_condition, visible_condition
-from souvenir.store.rows import MEMORY_COLUMNS, ids_parameter, memory_of, same_json
-from souvenir.types import HistoryEntry, JsonObject, Memory, OriginClass, SourceFilter
+from souvenir.store.rows import MEMORY_COLUMNS, fact_of, ids_parameter, memory_of, same_json
+from souvenir.types import HistoryEntry, JsonObject, Listing, Memory, OriginClass
 
 _LAST_ROW = "SELECT id FROM history WHERE memory_id = m.id AND at <= :at ORDER BY id DESC LIMIT 1"
 
@@ -75,15 +75,13 @@ def ids_at(
     connection: apsw.Connection,
     namespace: Namespace,
     at: datetime,
-    *,
-    source: SourceFilter | None = None,
-    pinned: bool | None = None,
+    listing: Listing = reads.ALL,
 ) -> list[int]:
-    """Of the memories that were stored then, in their order; archived ones included."""
-    where, parameters = _where(namespace, at, source, pinned)
-    return [
-        id_ for (id_,) in connection.execute(f"{_STOOD} SELECT id FROM stood WHERE {where} ORDER BY id", parameters)
-    ]
+    """Of the memories that were stored then; tags are those of now."""
+    where, parameters = _where(namespace, at, listing)
+    order = "DESC" if listing.newest_first else "ASC"
+    rows = connection.execute(f"{_STOOD} SELECT id FROM stood WHERE {where} ORDER BY id {order}", parameters)
+    return [id_ for (id_,) in rows]
 
 
 def memories_at(
@@ -132,9 +130,7 @@ def _had(connection: apsw.Connection, namespace: Namespace, memory_id: int) -> b
     return connection.execute(row, (memory_id, namespace.id)).get is not None
 
 
-def _where(
-    namespace: Namespace, at: datetime, source: SourceFilter | None = None, pinned: bool | None = None
-) -> tuple[str, Mapping[str, Any]]:
+def _where(namespace: Namespace, at: datetime, listing: Listing = reads.ALL) -> tuple[str, Mapping[str, Any]]:
     """What `stood` is asked for; its parameters have names, so those of conditions get some."""
     conditions: list[str] = []
     parameters: dict[str, Any] = {"at": to_us(at), "namespace": namespace.id}
@@ -148,10 +144,13 @@ def _where(
 
     for column in ("source", "source_now"):
         add(*visible_condition(namespace.sources, column))
-    if source is not None:
-        add(*source_condition(source))
-    if pinned is not None:
-        add("pinned = ?", [pinned])
+    if listing.source is not None:
+        add(*source_condition(listing.source))
+    for column, value in (("pinned", listing.pinned), ("archived", listing.archived)):
+        if value is not None:
+            add(f"{column} = ?", [value])
+    if listing.tags:
+        add(*tags.condition(namespace.id, listing.tags, all_tags=listing.all_tags))
     return " AND ".join(f"({condition})" for condition in conditions), parameters
 
 
@@ -194,4 +193,6 @@ def _as_it_was(now: Memory, changed_us: int, state: Mapping[str, Any]) -> Memory
         archived=state["archived"],
         origin_class=OriginClass(state.get("origin_class", OriginClass.USER)),
         valid_to=moment("valid_to"),
+        tags=tuple(state.get("tags", ())),
+        facts=tuple(map(fact_of, state.get("facts", ()))),
     )

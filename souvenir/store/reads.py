@@ -19,6 +19,8 @@ from souvenir.errors import InvalidRequest
 from souvenir.moments import from_us
 from souvenir.passages import Passage, PassageRow, searched_text
 from souvenir.sources import PARENT, SEPARATOR
+from souvenir.store import tags
+from souvenir.store.facts import with_facts
 from souvenir.store.rows import (
     MEMORY_COLUMNS,
     PASSAGE_COLUMNS,
@@ -29,9 +31,11 @@ from souvenir.store.rows import (
     same_json,
 )
 from souvenir.types import (
+    Filters,
     FloatVector,
     JsonObject,
     LinkType,
+    Listing,
     Memory,
     MessageRole,
     PassageKind,
@@ -39,6 +43,7 @@ from souvenir.types import (
     SourceMatch,
 )
 
+ALL = Listing()
 SUPERSEDES = LinkType.SUPERSEDES.value
 CONFLICTS_WITH = "conflicts_with"
 """From a memory to one that says otherwise; only the service makes such links."""
@@ -107,18 +112,21 @@ def visible_condition(sources: tuple[str, ...] | None, column: str = "source") -
     return f"({' OR '.join(of_each) or '0'}) AND {climbs} = 0", parameters
 
 
-def _where(
-    namespace: Namespace, source: SourceFilter | None = None, pinned: bool | None = None
-) -> tuple[str, list[Any]]:
+def _where(namespace: Namespace, listing: Listing = ALL) -> tuple[str, list[Any]]:
     visible, values = visible_condition(namespace.sources)
     conditions, parameters = ["namespace_id = ?", visible], [namespace.id, *values]
-    if source is not None:
-        condition, values = source_condition(source)
+    if listing.source is not None:
+        condition, values = source_condition(listing.source)
         conditions.append(condition)
         parameters += values
-    if pinned is not None:
-        conditions.append("pinned = ?")
-        parameters.append(pinned)
+    for column, value in (("pinned", listing.pinned), ("archived", listing.archived)):
+        if value is not None:
+            conditions.append(f"{column} = ?")
+            parameters.append(value)
+    if listing.tags:
+        condition, values = tags.condition(namespace.id, listing.tags, all_tags=listing.all_tags)
+        conditions.append(condition)
+        parameters += values
     return " AND ".join(conditions), parameters
 
 
@@ -134,7 +142,12 @@ def as_stored(connection: apsw.Connection, namespace: Namespace, ids: Iterable[i
         f"SELECT {MEMORY_COLUMNS} FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND {where}",
         (ids_parameter(ids), *parameters),
     )
-    return {row[0]: memory_of(row) for row in rows}
+    return whole(connection, {row[0]: memory_of(row) for row in rows})
+
+
+def whole(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
+    """The memories with what they own."""
+    return with_facts(connection, tags.with_tags(connection, found)) if found else found
 
 
 def _shown(connection: apsw.Connection, namespace: Namespace, found: dict[int, Memory]) -> dict[int, Memory]:
@@ -199,25 +212,23 @@ def _with_links(connection: apsw.Connection, namespace: Namespace, found: dict[i
 def list_memories(
     connection: apsw.Connection,
     namespace: Namespace,
+    listing: Listing = ALL,
     *,
-    source: SourceFilter | None,
-    pinned: bool | None,
     offset: int,
     limit: int,
 ) -> list[Memory]:
-    """In the order in which they were stored, archived ones included."""
-    where, parameters = _where(namespace, source, pinned)
+    where, parameters = _where(namespace, listing)
+    order = "DESC" if listing.newest_first else "ASC"
     rows = connection.execute(
-        f"SELECT {MEMORY_COLUMNS} FROM memories WHERE {where} ORDER BY id LIMIT ? OFFSET ?",
+        f"SELECT {MEMORY_COLUMNS} FROM memories WHERE {where} ORDER BY id {order} LIMIT ? OFFSET ?",
         (*parameters, limit, offset),
     )
-    return list(_shown(connection, namespace, {row[0]: memory_of(row) for row in rows}).values())
+    found = whole(connection, {row[0]: memory_of(row) for row in rows})
+    return list(_shown(connection, namespace, found).values())
 
 
-def count_memories(
-    connection: apsw.Connection, namespace: Namespace, *, source: SourceFilter | None = None, pinned: bool | None = None
-) -> int:
-    where, parameters = _where(namespace, source, pinned)
+def count_memories(connection: apsw.Connection, namespace: Namespace, listing: Listing = ALL) -> int:
+    where, parameters = _where(namespace, listing)
     return int(connection.execute(f"SELECT count(*) FROM memories WHERE {where}", parameters).get)
 
 
@@ -228,10 +239,8 @@ def count_passages(connection: apsw.Connection, namespace: Namespace) -> int:
     return int(connection.execute(f"SELECT count(*) FROM passages WHERE {where}", parameters).get)
 
 
-def memory_ids(
-    connection: apsw.Connection, namespace: Namespace, *, source: SourceFilter | None = None, pinned: bool | None = None
-) -> list[int]:
-    where, parameters = _where(namespace, source, pinned)
+def memory_ids(connection: apsw.Connection, namespace: Namespace, listing: Listing = ALL) -> list[int]:
+    where, parameters = _where(namespace, listing)
     return [row[0] for row in connection.execute(f"SELECT id FROM memories WHERE {where} ORDER BY id", parameters)]
 
 
@@ -248,6 +257,20 @@ def require_filter(namespace: Namespace, wanted: JsonObject) -> None:
     """:raises InvalidRequest: If somebody who sees a part asks for ids that may be outside of it."""
     if namespace.sources is not None and MERGED_FROM in wanted:
         raise InvalidRequest(f"This key cannot filter by {MERGED_FROM}; filter by other metadata")
+
+
+def owners_matching(connection: apsw.Connection, namespace: Namespace, filters: Filters) -> list[int] | None:
+    """Ids of the memories that have the tags and the metadata that are filtered by; None if neither is.
+
+    :raises InvalidRequest: If somebody who sees a part asks for ids that may be outside of it.
+    """
+    if not filters.tags and not filters.metadata:
+        return None
+    found = owners_with_metadata(connection, namespace, filters.metadata) if filters.metadata else None
+    if not filters.tags:
+        return found
+    having = memory_ids(connection, namespace, Listing(tags=filters.tags, all_tags=filters.all_tags))
+    return having if found is None else sorted({*found} & {*having})
 
 
 def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, wanted: JsonObject) -> list[int]:
@@ -301,12 +324,15 @@ class NamespaceView:
         """What filters and scores read but for the flags, which are in no column, a row a passage."""
         rows: list[Any] = self.connection.execute(
             "SELECT id, owner_id, profile, source, occurred_at, archived, dated, coalesce(session_id, 0), "
-            "coalesce(position, 0), role, coalesce(user_id, 0), coalesce(speaker, '') FROM passages "
-            "WHERE namespace_id = ? AND kind = ?",
+            "coalesce(position, 0), coalesce(user_id, 0), coalesce(speaker, ''), coalesce(fact_id, 0), role "
+            "FROM passages WHERE namespace_id = ? AND kind = ?",
             (self.namespace_id, self.kind.value),
         ).fetchall()
         roles: dict[str | None, MessageRole | None] = {None: None, **{role.value: role for role in MessageRole}}
-        return [PassageRow._make((*columns, roles[role], user, speaker, 0)) for *columns, role, user, speaker in rows]
+        return [
+            PassageRow._make((*columns, roles[role], user, speaker, 0, fact))
+            for *columns, user, speaker, fact, role in rows
+        ]
 
     def passages(self, ids: Iterable[int] | None) -> Iterator[tuple[Passage, FloatVector]]:
         """Passages that the model has embedded, with their vectors (dim,), in id order; all, or those among `ids`."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from souvenir.moments import from_us, to_us
 from souvenir.passages import Passage, Turn
-from souvenir.types import Link, Memory, MessageRole, OriginClass, PassageKind, Profile
+from souvenir.types import Fact, FactsBy, Link, Memory, MessageRole, OriginClass, PassageKind, Profile
 
 PASSAGE_COLUMNS = (
     "id, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, dated, "
-    "session_id, position, role, user_id, speaker"
+    "session_id, position, role, user_id, speaker, fact_id"
 )
 
 MEMORY_COLUMNS = (
@@ -54,7 +54,7 @@ def memory_of(row: tuple[Any, ...]) -> Memory:
 
 def passage_of(row: tuple[Any, ...]) -> Passage:
     """A passage of `PASSAGE_COLUMNS`."""
-    id_, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, dated, *turn = row
+    id_, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, dated, *turn, fact_id = row
     session_id, position, role, user_id, speaker = turn
     return Passage(
         id=id_,
@@ -68,6 +68,7 @@ def passage_of(row: tuple[Any, ...]) -> Passage:
         archived=bool(archived),
         dated=bool(dated),
         turn=None if session_id is None else Turn(session_id, position, MessageRole(role), user_id, speaker),
+        fact_id=fact_id,
     )
 
 
@@ -75,8 +76,25 @@ def link_of(row: tuple[Any, ...]) -> Link:
     return Link(row[0], row[1], row[2], from_us(row[3]))
 
 
+def fact_state(fact: Fact) -> dict[str, Any]:
+    return {"id": fact.id, "text": fact.text, "made_by": fact.made_by.value, "created_at": to_us(fact.created_at)}
+
+
+def fact_of(state: Mapping[str, Any]) -> Fact:
+    """A fact as `fact_state` wrote it."""
+    return Fact(state["id"], state["text"], FactsBy(state["made_by"]), from_us(state["created_at"]))
+
+
 def history_state(memory: Memory) -> str:
-    """What a change is undone from, and the past is read from: every column. Older rows have no times of their own."""
+    """What a change is undone from, and the past is read from: every column, tags and facts.
+
+    Older rows have no times of their own.
+    """
+    owned: dict[str, Any] = {}
+    if memory.tags:
+        owned["tags"] = list(memory.tags)
+    if memory.facts:
+        owned["facts"] = [fact_state(fact) for fact in memory.facts]
     return to_json(
         {
             "text": memory.text,
@@ -90,5 +108,6 @@ def history_state(memory: Memory) -> str:
             "valid_to": None if memory.valid_to is None else to_us(memory.valid_to),
             "created_at": to_us(memory.created_at),
             "updated_at": to_us(memory.updated_at),
+            **owned,
         }
     )

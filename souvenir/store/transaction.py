@@ -6,26 +6,30 @@ together. Passages and vectors come prepared, so nothing slow happens here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
 from souvenir.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryNotFound, MemoryPinned, SourceForbidden
 from souvenir.moments import from_us, to_us
-from souvenir.notes import without_notes
+from souvenir.notes import notes_of, without_notes
 from souvenir.passages import IndexChange, PassageOwner, PreparedPassage
 from souvenir.sources import is_visible
-from souvenir.store import learned, reads
+from souvenir.store import facts, learned, reads, tags
 from souvenir.store.passages import PassageWriter, VectorModels
 from souvenir.store.removal import Removal
 from souvenir.store.rows import history_state, ids_parameter, to_json
 from souvenir.store.transfers import insert_history, kept_id
+from souvenir.tags import joined
 from souvenir.types import (
     AddAction,
     AddOutcome,
+    Fact,
+    FactsBy,
     Memory,
     MemoryDraft,
     MemoryPatch,
@@ -36,6 +40,9 @@ from souvenir.types import (
     UpsertOutcome,
     least_trusted,
 )
+
+SPLIT = "split"
+"""What the history says of a memory whose text was split into facts afterwards."""
 
 UNDONE = "undo"
 """What the history says of a memory that was put back or taken away because a job was undone."""
@@ -52,6 +59,15 @@ class IndexUpdate:
     change_seq: int
     changes: tuple[IndexChange, ...]
     next_changes: tuple[IndexChange, ...]
+
+
+class FactsNotPrepared(Exception):
+    """A fact that was expected to be there is not, and its passages were not prepared; nothing was written."""
+
+
+class NewFacts(NamedTuple):
+    texts: Sequence[str]
+    made_by: FactsBy
 
 
 @dataclass(slots=True)
@@ -172,8 +188,13 @@ class Transaction:
             archived=draft.archived,
             origin_class=origin_class,
             valid_to=draft.valid_to,
+            tags=self._put_tags(int(memory_id), joined(draft.tags, (tag for old in replaces for tag in old.tags))),
         )
-        self.passages.insert(owner_of(memory), passages)
+        owner = owner_of(memory)
+        self.passages.insert(owner, [one for one in passages if one.fact is None])
+        memory = replace(memory, facts=self._put_facts(memory, (), draft.facts, draft.facts_by, passages))
+        if not draft.facts and any(old.facts for old in replaces):
+            facts.wait(self.connection, self.namespace_id, memory.id, self.now)
         if origin.history is None:
             self._record(action, memory.id, before=None, after=memory)
         else:
@@ -193,20 +214,21 @@ class Transaction:
         :raises KeyTaken: If the memory would come to share its (source, key) with another living one.
         """
         before = self._stored(memory_id)
-        kept = before.metadata if patch.text is None else without_notes(before.metadata)
         after = replace(
             before,
             text=before.text if patch.text is None else patch.text,
             source=before.source if patch.source is None else patch.source,
-            metadata=_patched(kept, patch.metadata),
+            metadata=_metadata_after(before.metadata, patch),
             document_at=None if patch.remove_document_at else patch.document_at or before.document_at,
             pinned=before.pinned if patch.pinned is None else patch.pinned,
             archived=before.archived if patch.archived is None else patch.archived,
             created_at=patch.created_at or before.created_at,
             origin_class=least_trusted((before.origin_class, patch.origin_class or before.origin_class)),
             valid_to=None if patch.archived is False else before.valid_to,
+            tags=joined(before.tags if patch.tags is None else patch.tags, patch.add_tags, patch.remove_tags),
         )
-        return self._write(before, after, passages, action=action)
+        new = None if patch.facts is None else NewFacts(patch.facts, patch.facts_by)
+        return self._write(before, after, passages, action=action, new_facts=new)
 
     def archive(self, memory: Memory, *, action: str = "archive", valid_to: datetime | None = None) -> Memory:
         """:param valid_to: When what it says ceased to be so, if it did."""
@@ -231,6 +253,9 @@ class Transaction:
             metadata=draft.metadata,
             document_at=draft.document_at,
             origin_class=draft.origin_class,
+            add_tags=draft.tags,
+            facts=draft.facts or None,
+            facts_by=draft.facts_by,
         )
         return UpsertOutcome(self.update(held, patch, passages).id, created=False)
 
@@ -274,6 +299,11 @@ class Transaction:
         after = replace(before, archived=False, valid_to=valid_to)
         return self._write(before, after, (), action=UNDONE, updated_at=updated_at)
 
+    def split(self, memory_id: int, new: NewFacts, passages: Sequence[PreparedPassage]) -> Memory:
+        """Give a memory these facts in the place of those that it has; what it says stays, and when it was said."""
+        before = self._stored(memory_id)
+        return self._write(before, before, passages, action=SPLIT, updated_at=before.updated_at, new_facts=new)
+
     def delete(self, memory_ids: Sequence[int], *, action: str = "delete", forget: bool = True) -> None:
         """Remove memories with their passages, vectors and links, and empty what history remembers of them.
 
@@ -306,6 +336,7 @@ class Transaction:
         *,
         action: str,
         updated_at: datetime | None = None,
+        new_facts: NewFacts | None = None,
     ) -> Memory:
         require_writable(self.scope, after.source)
         if after.key is not None and not after.archived:
@@ -328,13 +359,70 @@ class Transaction:
                 after.id,
             ),
         )
-        if after.text != before.text:
-            self.passages.delete(PassageKind.MEMORY, [after.id])
-            self.passages.insert(owner_of(after), passages)
-        elif owner_of(before) != owner_of(after):
-            self.passages.move(owner_of(after))
+        if after.tags != before.tags:
+            after = replace(after, tags=self._put_tags(after.id, after.tags))
+        after = replace(after, facts=self._write_passages(before, after, passages, new_facts))
         self._record(action, after.id, before=before, after=after)
         return after
+
+    def _write_passages(
+        self, before: Memory, after: Memory, passages: Sequence[PreparedPassage], new: NewFacts | None
+    ) -> tuple[Fact, ...]:
+        """Let what is searched of a memory say what it says now; returns its facts."""
+        owner, rewritten = owner_of(after), after.text != before.text
+        kept = list(before.facts if new is None and not rewritten else ())
+        wanted = None if new is None else Counter(new.texts)
+        for fact in before.facts if wanted is not None else ():
+            # One that says just what its memory says, or did, gains or loses its passages.
+            stays = (fact.text == before.text) == (fact.text == after.text)
+            if wanted is not None and wanted[fact.text] and stays:
+                wanted[fact.text] -= 1
+                kept.append(fact)
+        gone = [fact.id for fact in before.facts if fact not in kept]
+        self.passages.delete_parts(owner.kind, owner.id, gone, text=rewritten)
+        facts.delete(self.connection, gone)
+        if rewritten:
+            self.passages.insert(owner, [one for one in passages if one.fact is None])
+        if owner_of(before) != owner and (kept or not rewritten):
+            self.passages.move(owner)
+        if rewritten and new is None and before.facts:
+            facts.wait(self.connection, self.namespace_id, after.id, self.now)
+        if new is None:
+            return tuple(kept)
+        facts.wait_no_more(self.connection, [after.id])
+        return self._put_facts(after, kept, new.texts, new.made_by, passages)
+
+    def _put_facts(
+        self,
+        memory: Memory,
+        kept: Sequence[Fact],
+        texts: Sequence[str],
+        made_by: FactsBy,
+        passages: Sequence[PreparedPassage],
+    ) -> tuple[Fact, ...]:
+        """The facts of these texts, those that are there already among them; the others are stored.
+
+        :raises FactsNotPrepared: If passages of one are missing; nothing may be kept of this transaction.
+        """
+        held = list(kept)
+        found: list[Fact] = []
+        for ordinal, text in enumerate(texts):
+            fact = next((one for one in held if one.text == text), None)
+            if fact is None:
+                fact = facts.insert(self.connection, self.namespace_id, memory.id, ordinal, text, made_by, self.now)
+                of_fact = [one for one in passages if one.fact == text]
+                if text != memory.text:
+                    if not of_fact:
+                        raise FactsNotPrepared
+                    self.passages.insert(owner_of(memory), of_fact, fact_id=fact.id)
+            else:
+                held.remove(fact)
+                facts.place(self.connection, fact.id, ordinal)
+            found.append(fact)
+        return tuple(found)
+
+    def _put_tags(self, memory_id: int, wanted: Sequence[str]) -> tuple[str, ...]:
+        return tags.put(self.connection, self.namespace_id, memory_id, wanted, self.now)
 
     def _require_free_key(self, source: str, key: str, *, but: int | None) -> None:
         holder = reads.keyed_memory_id(self.connection, self.namespace_id, source, key)
@@ -368,6 +456,16 @@ def owner_of(memory: Memory) -> PassageOwner:
     """What a memory lends to its passages."""
     dated = memory.document_at is not None
     return PassageOwner(PassageKind.MEMORY, memory.id, memory.source, memory.occurred_at, memory.archived, dated)
+
+
+def _metadata_after(metadata: Mapping[str, Any], patch: MemoryPatch) -> dict[str, Any]:
+    """A new text has notes of its own; new facts add to those of the text that stays."""
+    if patch.text is not None:
+        return _patched(without_notes(metadata), patch.metadata)
+    if patch.facts is None:
+        return _patched(metadata, patch.metadata)
+    notes = {key: sorted({*metadata.get(key, ()), *of}) for key, of in notes_of(patch.metadata or {}).items()}
+    return {**_patched(metadata, patch.metadata), **notes}
 
 
 def _patched(metadata: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str, Any]:

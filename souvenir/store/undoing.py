@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from souvenir.store import reads
+from souvenir.store.transaction import SPLIT
 
 _OWN_LINK = "l.created_at = t.at AND l.from_id IN (SELECT id FROM touched WHERE added)"
 """Links of one apply have its time, and lead from what it added."""
@@ -47,15 +48,16 @@ def newer(connection: apsw.Connection, namespace_id: int, job_id: str) -> list[N
 def _later(connection: apsw.Connection, job_id: str) -> Iterator[Newer]:
     """Memories of the job whose last change is not the job's, and those that are gone without a trace.
 
+    That one was split says nothing new, and goes with it.
     What another job did and was undone left nothing behind.
     """
     rows: Any = connection.execute(
         "SELECT h.memory_id, h.action, h.actor, h.job_id IS ?1, EXISTS (SELECT 1 FROM memories m WHERE m.id = "
         "h.memory_id), (SELECT job_id FROM extractions WHERE job_id = h.job_id) "
         "FROM history h WHERE h.id IN (SELECT max(id) FROM history WHERE memory_id IN "
-        "(SELECT memory_id FROM history WHERE job_id = ?1) AND (job_id IS NULL OR job_id NOT IN "
+        "(SELECT memory_id FROM history WHERE job_id = ?1) AND action <> ?2 AND (job_id IS NULL OR job_id NOT IN "
         "(SELECT job_id FROM extractions WHERE phase = 'undone')) GROUP BY memory_id)",
-        (job_id,),
+        (job_id, SPLIT),
     )
     for memory_id, action, actor, is_own, exists, other in rows:
         if not is_own:

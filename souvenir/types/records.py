@@ -29,6 +29,14 @@ class PassageKind(StrEnum):
     MESSAGE = "message"
 
 
+class FactsBy(StrEnum):
+    """Who split a memory into its facts: its caller, a language model, or the ends of its sentences."""
+
+    CALLER = "caller"
+    MODEL = "model"
+    SENTENCES = "sentences"
+
+
 class MessageRole(StrEnum):
     """Who says a message."""
 
@@ -105,10 +113,21 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """One atomic statement of a memory."""
+
+    id: int
+    text: str
+    made_by: FactsBy
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """A stored text. `previous_text`, `superseded_by` and `conflicts_with` are read from its links.
 
-    `valid_to` is when what it says ceased to be so, of one that another took the place of.
+    `valid_to` is when what it says ceased to be so, of one that another took the place of. Tags stand in the order of
+    their names, facts in that of the memory.
     """
 
     id: int
@@ -127,6 +146,8 @@ class Memory:
     previous_text: str | None = None
     superseded_by: int | None = None
     conflicts_with: int | None = None
+    tags: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
 
     @property
     def occurred_at(self) -> datetime:
@@ -136,7 +157,10 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryDraft:
-    """A memory somebody asks to store. `document_at` dates what the text says, if that is not now."""
+    """A memory somebody asks to store. `document_at` dates what the text says, if that is not now.
+
+    :param facts: What the text says, statement by statement, to be found by each. :param facts_by: Who split it.
+    """
 
     text: str
     source: str
@@ -147,11 +171,18 @@ class MemoryDraft:
     archived: bool = False
     origin_class: OriginClass = OriginClass.USER
     valid_to: datetime | None = None
+    tags: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    facts_by: FactsBy = FactsBy.CALLER
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPatch:
     """A change of some fields; `None` leaves a field as it is. A metadata value of `None` removes that key.
+
+    A new text without new facts takes the old ones away: they are not what it says any more.
+
+    :param tags: All that it shall have; `add_tags` and `remove_tags` come after. :param facts: Likewise all.
 
     :param origin_class: Where the new text comes from; a memory can become less trusted by it, and never more.
     """
@@ -165,6 +196,11 @@ class MemoryPatch:
     archived: bool | None = None
     created_at: datetime | None = None
     origin_class: OriginClass | None = None
+    tags: tuple[str, ...] | None = None
+    add_tags: tuple[str, ...] = ()
+    remove_tags: tuple[str, ...] = ()
+    facts: tuple[str, ...] | None = None
+    facts_by: FactsBy = FactsBy.CALLER
 
 
 @dataclass(frozen=True, slots=True)

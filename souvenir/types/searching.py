@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from souvenir.types.records import JsonObject, Memory, MessageRole, Profile, SourceFilter
+from souvenir.types.records import Fact, JsonObject, Memory, MessageRole, Profile, SourceFilter
 
 
 class Fusion(StrEnum):
@@ -32,8 +32,8 @@ class Filters:
     """What a hit must satisfy; applied before top-k. `since` and `until` are inclusive.
 
     `sources` is a union; empty means any source. `metadata` holds keys and the exact JSON values they must have.
-    `turn` is for messages, `without` holds ids of owners that must not be found. `visible` is what the scope may see,
-    and only the engine sets it.
+    `tags` are matched without case: any of them suffices, or `all_tags` are wanted. `turn` is for messages, `without`
+    holds ids of owners that must not be found. `visible` is what the scope may see, and only the engine sets it.
     """
 
     sources: tuple[SourceFilter, ...] = ()
@@ -44,6 +44,23 @@ class Filters:
     turn: TurnFilter | None = None
     without: tuple[int, ...] = ()
     visible: tuple[str, ...] | None = None
+    tags: tuple[str, ...] = ()
+    all_tags: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Which memories are listed, and in which order: that in which they were stored, or the other way round.
+
+    `tags` are matched as in `Filters`; None lets all pass.
+    """
+
+    source: SourceFilter | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    tags: tuple[str, ...] = ()
+    all_tags: bool = False
+    newest_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +132,21 @@ class ScoreParts:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundFact:
+    """A fact that bears on the query; its score is that of its own passage."""
+
+    fact: Fact
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
+    """:param facts: Those of the memory that were found, best first."""
+
     memory: Memory
     score: float
     parts: ScoreParts
+    facts: tuple[FoundFact, ...] = ()
 
 
 class EvidenceLevel(StrEnum):

@@ -14,6 +14,7 @@ from souvenir.errors import (
 )
 from souvenir.settings import Settings
 from souvenir.types import (
+    Listing,
     MemoryPatch,
     SearchQuery,
     SourceFilter,
@@ -117,9 +118,9 @@ def test_pages_follow_the_order_of_storing_and_count_what_they_select(engine: Me
     ids = [add(engine, f"text {number}", f"s{number % 2}", pinned=number == 3) for number in range(5)]
     page = engine.page(DEFAULT, offset=1, limit=2)
     assert ([found.id for found in page.memories], page.total) == (ids[1:3], 5)
-    page = engine.page(DEFAULT, source=SourceFilter("s0"), offset=0, limit=2)
+    page = engine.page(DEFAULT, Listing(SourceFilter("s0")), offset=0, limit=2)
     assert ([found.id for found in page.memories], page.total) == ([ids[0], ids[2]], 3)
-    page = engine.page(DEFAULT, pinned=True, offset=0, limit=10)
+    page = engine.page(DEFAULT, Listing(pinned=True), offset=0, limit=10)
     assert ([found.id for found in page.memories], page.total) == ([ids[3]], 1)
     assert engine.page(DEFAULT, offset=5, limit=10).memories == ()
     assert engine.count(DEFAULT, SourceFilter("s1")) == 2

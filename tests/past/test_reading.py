@@ -12,7 +12,7 @@ from souvenir.errors import MemoryNotFound
 from souvenir.moments import utc_now
 from souvenir.past.reading import Past
 from souvenir.sources import is_visible
-from souvenir.types import MemoryDraft, MemoryPatch, Page, Scope, SourceFilter, SourceMatch
+from souvenir.types import Listing, MemoryDraft, MemoryPatch, Page, Scope, SourceFilter, SourceMatch
 from tests.engine.verbs import DEFAULT, add, stored
 from tests.past.living import live, without_forgotten
 
@@ -28,9 +28,9 @@ def test_a_list_of_the_past_is_what_the_store_held_then(engine: MemoryEngine, se
         assert list(past.page(DEFAULT, moment.at, offset=0, limit=1000).memories) == expected
         in_a = [one for one in expected if is_visible(one.source, ("a",))]
         source = SourceFilter("a", SourceMatch.PATH)
-        page = past.page(DEFAULT, moment.at, source=source, offset=1, limit=2)
+        page = past.page(DEFAULT, moment.at, Listing(source), offset=1, limit=2)
         assert page == Page(tuple(in_a[1:3]), len(in_a))
-        pinned = past.page(DEFAULT, moment.at, pinned=True, offset=0, limit=1000).memories
+        pinned = past.page(DEFAULT, moment.at, Listing(pinned=True), offset=0, limit=1000).memories
         assert list(pinned) == [one for one in expected if one.pinned]
         for one in expected[:3]:
             assert past.get(DEFAULT, one.id, moment.at) == one

@@ -41,6 +41,16 @@ def fill(engine: MemoryEngine) -> None:
     assert other.id is not None
     engine.patch(ann, other.id, MemoryPatch(archived=True))
     talk(engine, ann)
+    split(engine, ann)
+
+
+def split(engine: MemoryEngine, agent: Scope) -> None:
+    """Facts and tags, from version 6 on."""
+    facts = ("Ann likes tea", "Ben likes coffee")
+    draft = MemoryDraft("Ann likes tea and Ben coffee", "talk/taste", tags=("Taste", "tea"), facts=facts)
+    stored = engine.add(agent, draft)
+    assert stored.id is not None
+    engine.patch(agent, stored.id, MemoryPatch(facts=("Ann likes tea", "Ben likes it black")))
 
 
 def talk(engine: MemoryEngine, agent: Scope) -> None:

@@ -42,7 +42,7 @@ def texts_of(database: Database) -> list[str]:
         namespace = reads.namespace_named(connection, DEFAULT_NAMESPACE)
         if namespace is None:
             return []
-        held = reads.list_memories(connection, namespace, source=None, pinned=None, offset=0, limit=100_000)
+        held = reads.list_memories(connection, namespace, reads.ALL, offset=0, limit=100_000)
         return [memory.text for memory in held]
 
 

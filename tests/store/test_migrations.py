@@ -70,14 +70,14 @@ def test_memories_of_an_earlier_version_are_all_there(engine: MemoryEngine):
     assert (new.key, new.source, new.metadata) == ("hobby", "talk/ann", {"lang": "en", "n": 1})
     assert new.previous_text == old.text
     assert stored["東京都 café"].pinned
-    [other] = engine.page(Scope("ann"), offset=0, limit=100).memories
+    [other, *_] = engine.page(Scope("ann"), offset=0, limit=100).memories
     assert (other.text, other.document_at, other.archived) == ("Ben bakes bread", DOCUMENT_AT, True)
 
 
 def test_memories_of_an_earlier_version_are_found_and_changed_like_new_ones(engine: MemoryEngine):
     found = engine.search(Scope(), SearchQuery("who plays the viola", top_k=1))
     assert [hit.memory.text for hit in found.hits] == ["Ann plays the viola"]
-    found = engine.search(Scope("ann"), SearchQuery("bread", filters=Filters(include_archived=True)))
+    found = engine.search(Scope("ann"), SearchQuery("bread", 1, filters=Filters(include_archived=True)))
     assert [hit.memory.text for hit in found.hits] == ["Ben bakes bread"]
     before = [memory.id for memory in engine.page(Scope(), offset=0, limit=100).memories]
     added = engine.add(Scope(), MemoryDraft("a new one", "talk"))
@@ -85,6 +85,17 @@ def test_memories_of_an_earlier_version_are_found_and_changed_like_new_ones(engi
     assert added.id > max(before)
     engine.delete(Scope(), before[0])
     assert list(engine.check()) == []
+
+
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version >= 6])
+def test_facts_and_tags_of_an_earlier_version_are_all_there(version: int, tmp_path: Path):
+    settings = Settings(data_dir=tmp_path)
+    shutil.copyfile(DATABASES / f"v{version}.db", settings.database_path)
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        [hit] = engine.search(Scope("ann"), SearchQuery("who likes it black", 1)).hits
+        assert hit.memory.tags == ("Taste", "tea")
+        assert [fact.text for fact in hit.memory.facts] == ["Ann likes tea", "Ben likes it black"]
+        assert hit.facts[0].fact.text == "Ben likes it black"
 
 
 @pytest.mark.parametrize("version", WITH_CONVERSATIONS)
