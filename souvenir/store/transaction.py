@@ -370,24 +370,18 @@ class Transaction:
     ) -> tuple[Fact, ...]:
         """Let what is searched of a memory say what it says now; returns its facts."""
         owner, rewritten = owner_of(after), after.text != before.text
-        kept = list(before.facts if new is None and not rewritten else ())
-        wanted = None if new is None else Counter(new.texts)
-        for fact in before.facts if wanted is not None else ():
-            # One that says just what its memory says, or did, gains or loses its passages.
-            stays = (fact.text == before.text) == (fact.text == after.text)
-            if wanted is not None and wanted[fact.text] and stays:
-                wanted[fact.text] -= 1
-                kept.append(fact)
+        kept = _kept(before, after, new)
         gone = [fact.id for fact in before.facts if fact not in kept]
-        self.passages.delete_parts(owner.kind, owner.id, gone, text=rewritten)
-        facts.delete(self.connection, gone)
+        if rewritten or gone:
+            self.passages.delete_parts(owner.kind, owner.id, gone, text=rewritten)
+            facts.delete(self.connection, gone)
         if rewritten:
             self.passages.insert(owner, [one for one in passages if one.fact is None])
         if owner_of(before) != owner and (kept or not rewritten):
             self.passages.move(owner)
-        if rewritten and new is None and before.facts:
-            facts.wait(self.connection, self.namespace_id, after.id, self.now)
         if new is None:
+            if gone:
+                facts.wait(self.connection, self.namespace_id, after.id, self.now)
             return tuple(kept)
         facts.wait_no_more(self.connection, [after.id])
         return self._put_facts(after, kept, new.texts, new.made_by, passages)
@@ -456,6 +450,20 @@ def owner_of(memory: Memory) -> PassageOwner:
     """What a memory lends to its passages."""
     dated = memory.document_at is not None
     return PassageOwner(PassageKind.MEMORY, memory.id, memory.source, memory.occurred_at, memory.archived, dated)
+
+
+def _kept(before: Memory, after: Memory, new: NewFacts | None) -> list[Fact]:
+    """The facts that stay as they are, with their passages, when a memory is changed."""
+    if new is None:
+        return [] if after.text != before.text else list(before.facts)
+    wanted = Counter(new.texts)
+    kept: list[Fact] = []
+    for fact in before.facts:
+        # One that says just what its memory says, or did, gains or loses its passages.
+        if wanted[fact.text] and (fact.text == before.text) == (fact.text == after.text):
+            wanted[fact.text] -= 1
+            kept.append(fact)
+    return kept
 
 
 def _metadata_after(metadata: Mapping[str, Any], patch: MemoryPatch) -> dict[str, Any]:
