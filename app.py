@@ -75,6 +75,7 @@ from souvenir.api.service import Service
 from souvenir.api.shedding import Shedding
 from souvenir.api.traces import RequestTraces
 from souvenir.errors import SouvenirError
+from souvenir.mcp.endpoint import McpEndpoint
 from souvenir.reembedding.choice import MakeEmbedder, chosen_model
 from souvenir.settings import Settings
 from souvenir.store.restore import restore_offline
@@ -110,6 +111,8 @@ def create_app(
 
 
 def _build_app(settings: Settings, counters: RequestCounters, open_service: Callable[[], Service]) -> FastAPI:
+    mcp = McpEndpoint(settings)
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         configure_logging(settings.log_level, settings.log_format)
@@ -119,7 +122,8 @@ def _build_app(settings: Settings, counters: RequestCounters, open_service: Call
         # No request that was let in waits for a thread.
         current_default_thread_limiter().total_tokens = app.state.service.admission.threads
         try:
-            yield
+            async with mcp.running():
+                yield
         finally:
             await asyncio.to_thread(app.state.service.close)
 
@@ -139,6 +143,7 @@ def _build_app(settings: Settings, counters: RequestCounters, open_service: Call
     for noun in ROUTES:
         # Not include_router, which makes every route anew, for some 0.3 s of the first request.
         app.router.routes.extend(noun.routes.routes)
+    app.router.routes.extend(mcp.routes())
     return app
 
 

@@ -37,6 +37,8 @@ def names_of(name: str, field: FieldInfo) -> list[str]:
 def _shown(default: Any) -> str:
     if default is None or default == ():
         return "unset"
+    if isinstance(default, tuple):
+        return f"`{','.join(default)}`"
     return f"`{default.value if isinstance(default, Enum) else default}`"
 
 

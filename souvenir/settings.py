@@ -22,7 +22,7 @@ from pydantic_settings import (
 
 from souvenir.errors import SavedSettingsUnusable
 from souvenir.saved_settings import DEFAULT_PATH, expanded, saved_settings, unknown
-from souvenir.types import Fusion
+from souvenir.types import DEFAULT_NAMESPACE, Fusion
 
 ROOT = Path(__file__).resolve().parent.parent
 DATABASE_NAME = "souvenir.db"
@@ -46,6 +46,14 @@ class EmbedProvider(StrEnum):
     ONNX = "onnx"
     OPENAI = "openai"
     OLLAMA = "ollama"
+
+
+class McpTier(StrEnum):
+    """A group of tools that `/mcp` offers."""
+
+    MEMORY = "memory"
+    AGENT = "agent"
+    GRAPH = "graph"
 
 
 class ExtractProvider(StrEnum):
@@ -346,6 +354,20 @@ class Settings(BaseSettings):
         ge=1,
         le=1000,
         description="Messages in the context of a conversation that runs; older ones leave it.",
+    )
+
+    mcp_tools: Annotated[tuple[McpTier, ...], NoDecode, BeforeValidator(_names)] = Field(
+        default=(McpTier.MEMORY,),
+        description="Groups of tools that `/mcp` offers, separated by commas: `memory`, `agent` (context, "
+        "conversations, blocks), `graph` (those of the reference memory server).",
+    )
+    mcp_namespace: str = Field(
+        default=DEFAULT_NAMESPACE,
+        min_length=1,
+        max_length=200,
+        pattern="^[^/]+$",
+        validation_alias=_also("mcp_namespace", "user_id"),
+        description="Namespace of callers of `/mcp` who name none, in the path, in X-Namespace or by their key.",
     )
 
     max_backups: int = Field(

@@ -55,7 +55,9 @@ LAYERS: tuple[frozenset[str], ...] = (
         {"souvenir.transfer", "souvenir.reembedding", "souvenir.erasure", "souvenir.extraction", "souvenir.tending"}
     ),
     frozenset({"souvenir.conversation", "souvenir.facts", "souvenir.graph", "llm_extract"}),
-    frozenset({"souvenir.api", "souvenir.mcp", "souvenir.web"}),
+    frozenset({"souvenir.api", "souvenir.web"}),
+    # MCP comes with the keys, the turns and the limits of HTTP.
+    frozenset({"souvenir.mcp"}),
     frozenset({"app"}),
 )
 LAYER_OF: Mapping[str, int] = {room: layer for layer, rooms in enumerate(LAYERS) for room in rooms}

@@ -79,7 +79,7 @@ class InvalidRequestBody(BaseModel):
     request_id: str = Field(description="Also in the header X-Request-ID and in the log.")
 
 
-_CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: PayloadTooLarge.code}
+CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: PayloadTooLarge.code}
 _SENTENCES = {404: "No such route; GET /docs lists them all", 405: "This route does not take that method; see /docs"}
 
 _DESCRIPTIONS: Mapping[int, str] = {
@@ -131,13 +131,18 @@ def _answer(request: Request, status: int, code: str, detail: Any, headers: Mapp
     return error_response(request.scope["state"], status, code, detail, headers)
 
 
-async def _on_own_error(request: Request, error: SouvenirError) -> JSONResponse:
+def headers_of(error: SouvenirError) -> dict[str, str]:
+    """What an answer says of an error beside its body."""
     headers: dict[str, str] = {}
     if isinstance(error, Overloaded | DeadlineExceeded | LLMUnavailable | ServiceClosing):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, Unauthorized):
         headers["WWW-Authenticate"] = "Bearer"
-    return _answer(request, error.status, error.code, error.detail, headers)
+    return headers
+
+
+async def _on_own_error(request: Request, error: SouvenirError) -> JSONResponse:
+    return _answer(request, error.status, error.code, error.detail, headers_of(error))
 
 
 async def _on_invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -146,7 +151,7 @@ async def _on_invalid_request(request: Request, error: RequestValidationError) -
 
 
 async def _on_http_error(request: Request, error: HTTPException) -> JSONResponse:
-    code = _CODES.get(error.status_code, "http_error")
+    code = CODES.get(error.status_code, "http_error")
     detail = _SENTENCES.get(error.status_code, error.detail)
     return _answer(request, error.status_code, code, detail, error.headers)
 

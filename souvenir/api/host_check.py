@@ -47,10 +47,10 @@ class HostCheck:
         return await error_response(scope["state"], error.status, error.code, error.message)(scope, receive, send)
 
     def _answers(self, hosts: list[str]) -> bool:
-        return len(hosts) == 1 and _without_port(hosts[0].strip().lower()) in self._names
+        return len(hosts) == 1 and without_port(hosts[0].strip().lower()) in self._names
 
 
-def _without_port(host: str) -> str:
+def without_port(host: str) -> str:
     """`name:80` and `[::1]:80` without their ports; a bare IPv6 address in brackets keeps its colons."""
     name, colon, port = host.rpartition(":")
     return name if colon and port.isascii() and port.isdigit() else host

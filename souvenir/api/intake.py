@@ -101,13 +101,30 @@ async def answer(
     :raises DeadlineExceeded: If it is not done in time.
     :raises ServiceClosing: If its turn has not come when the service is told to stop.
     """
+    if holds_body and (left := await hold_body(request, lane, memory)) is not None:
+        return left
+    return await in_turn(request, handle, lane, memory, holds_body=holds_body, timeout_s=timeout_s)
+
+
+async def hold_body(request: HeldRequest, lane: Lane, memory: BodyMemory) -> Response | None:
+    """Read the body before the request's turn. None, or what is answered to a client that left.
+
+    :param lane: Counts the refusal of a body. :raises Overloaded: If there is no room for it.
+    :raises BodyTooSlow: If it is.
+    """
     try:
-        if holds_body:
-            await request.hold_body(memory)
+        await request.hold_body(memory)
     except ClientDisconnect:
         return _left(lane)
     except SouvenirError as error:
         raise lane.refused(_REASONS[type(error)], error) from None
+    return None
+
+
+async def in_turn(
+    request: HeldRequest, handle: Handle, lane: Lane, memory: BodyMemory, *, holds_body: bool, timeout_s: float
+) -> Response:
+    """What `answer` does once the body was read, or is left to `handle`."""
     with deadline(timeout_s) as until:
         try:
             turn = await lane.enter()

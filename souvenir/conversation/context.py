@@ -28,6 +28,7 @@ from souvenir.errors import DeadlineExceeded, SouvenirError
 from souvenir.notes import SENSITIVE_TOPICS
 from souvenir.observation.tracing import MemoryOperation, Tracing, traced
 from souvenir.privacy.policy import PrivacyPolicy
+from souvenir.store import agents as agent_rows
 from souvenir.store import blocks as block_rows
 from souvenir.store.blocks import Block
 from souvenir.store.flags import flagged
@@ -55,6 +56,7 @@ class ContextQuery:
     :param user: Only what was said with this user.
     :param max_tokens: Of the text, by the embedding model's tokenizer.
     :param exclude_topics: Sensitive topics that stay out, beside those that the agent's policy hides.
+    :param agent_may_be_new: Whether a namespace that is no agent yet has an empty context, but for its memories.
     """
 
     text: str
@@ -63,6 +65,7 @@ class ContextQuery:
     max_tokens: int = DEFAULT_MAX_TOKENS
     deadline_s: float = DEFAULT_DEADLINE_S
     exclude_topics: tuple[str, ...] = ()
+    agent_may_be_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +108,12 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is certain before anything is searched for."""
+    """What is certain before anything is searched for.
 
-    namespace_id: int
+    :param namespace_id: None if the namespace is no agent, so that it has no messages either.
+    """
+
+    namespace_id: int | None
     blocks: Sequence[Block]
     hidden_topics: frozenset[str]
 
@@ -157,13 +163,15 @@ class Contexts:
 
     def _known(self, scope: Scope, query: ContextQuery) -> _Known:
         with self._engine.namespace(scope) as (connection, _):
+            if query.agent_may_be_new and agent_rows.find(connection, scope.namespace) is None:
+                return _Known(None, (), frozenset(query.exclude_topics))
             agent = known(connection, scope)
             blocks, _ = block_rows.page(connection, agent.namespace_id)
         hidden = frozenset([*PrivacyPolicy.of_json(agent.policy).hidden_topics, *query.exclude_topics])
         return _Known(agent.namespace_id, blocks, hidden)
 
     def _messages(self, scope: Scope, query: ContextQuery, certain: _Known) -> _Talks:
-        if not self._max_messages:
+        if not self._max_messages or certain.namespace_id is None:
             return _Talks(MessageSearch(()))
         wanted = MessageQuery(
             query.text,
@@ -178,8 +186,12 @@ class Contexts:
         return _Talks(found, [turn for turn in around if _may_be_shown(turn, query.user, certain.hidden_topics)])
 
     def _memories(self, scope: Scope, query: ContextQuery, certain: _Known) -> SearchResult:
-        with self._engine.namespace(scope) as (connection, _):
-            hidden = flagged(connection, PassageKind.MEMORY, certain.namespace_id, certain.hidden_topics)
+        with self._engine.namespace(scope) as (connection, namespace):
+            hidden = (
+                ()
+                if namespace is None
+                else flagged(connection, PassageKind.MEMORY, namespace.id, certain.hidden_topics)
+            )
         filters = Filters(without=tuple(hidden))
         return self._engine.search(scope, SearchQuery(query.text, MAX_MEMORIES, filters=filters))
 

@@ -13,6 +13,7 @@
     +- Forbidden                     403  forbidden           the key may not do this
     |  +- SourceForbidden            403  source_forbidden    the key may not read or write this source
     |  +- OutsideWorkspace           403  outside_workspace   a file that does not lie in WORKSPACE_DIR
+    |  +- OriginNotAllowed           403  origin_not_allowed  a browser's page that may not call /mcp
     +- HostNotAllowed                421  host_not_allowed    the request is for a name that is not ours
     +- NotFound                      404
     |  +- MemoryNotFound             404  memory_not_found
@@ -102,6 +103,7 @@ from souvenir.errors.requests import (
     KeyNotUsable,
     LinkNotUsable,
     NothingToDo,
+    OriginNotAllowed,
     OutsideWorkspace,
     PersonalDataRejected,
     SourceForbidden,
@@ -161,6 +163,7 @@ __all__ = [
     "MessageNotFound",
     "NotFound",
     "NothingToDo",
+    "OriginNotAllowed",
     "OutsideWorkspace",
     "Overloaded",
     "PayloadTooLarge",

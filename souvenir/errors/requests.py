@@ -98,3 +98,12 @@ class HostNotAllowed(SouvenirError):
 
     def __init__(self) -> None:
         super().__init__("This service is not known by the name in the Host header; add that name to ALLOWED_HOSTS")
+
+
+class OriginNotAllowed(Forbidden):
+    """Of a page in a browser; programs send no Origin."""
+
+    code = "origin_not_allowed"
+
+    def __init__(self) -> None:
+        super().__init__("Pages of this origin may not call the service; add the origin to CORS_ORIGINS if they should")

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from app import create_app
+from souvenir.mcp.endpoint import McpEndpoint
 from souvenir.settings import Settings
 from tests.fake_embedder import FakeEmbedder
 
@@ -58,7 +59,9 @@ def described() -> FastAPI:
 
 
 def routes_of(app: FastAPI) -> list[APIRoute]:
-    return [context.original_route for context in iter_route_contexts(app.routes)]  # type: ignore[misc]
+    """All but those of MCP, which is no operation of the API; `tests.mcp` is about them."""
+    routes = [context.original_route for context in iter_route_contexts(app.routes)]
+    return [route for route in routes if not isinstance(getattr(route, "app", None), McpEndpoint)]  # type: ignore[misc]
 
 
 def schema_named(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:

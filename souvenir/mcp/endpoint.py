@@ -1,0 +1,271 @@
+"""`/mcp` and `/mcp/{agent}`: MCP over streamable HTTP, stateless, with the keys, scopes and limits of every route.
+
+A request goes: Origin, method, key, namespace, body, its turn among the requests of the cost of the tool that it calls,
+and then the SDK. The answer is JSON; it is a stream of events if the client takes one and asks for progress, or takes
+nothing else. What is refused before the SDK sees it is an error of JSON-RPC under the status of every other route.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from contextvars import Context
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from souvenir.api.admission import CostClass, Lane
+from souvenir.api.caller import admit, look_again, namespace_name, scope_of, sent_key, service_of
+from souvenir.api.errors import CODES, headers_of
+from souvenir.api.intake import HeldRequest, hold_body, in_turn
+from souvenir.api.json_route import JsonRequest
+from souvenir.api.service import Service
+from souvenir.deadlines import deadline
+from souvenir.errors import InvalidRequest, SouvenirError
+from souvenir.mcp.origins import OriginCheck
+from souvenir.settings import Settings
+from souvenir.types import Role
+
+if TYPE_CHECKING:
+    from souvenir.mcp.server import McpServer
+
+PATH = "/mcp"
+PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
+"""Codes of JSON-RPC."""
+
+EVENTS, JSON = "text/event-stream", "application/json"
+
+
+class McpEndpoint:
+    """ASGI application. The SDK is loaded for the first request: it takes most of a second and 25 MB of memory."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._origins = OriginCheck(settings)
+        self._loading = asyncio.Lock()
+        self._closing = asyncio.Event()
+        self._server: McpServer | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return [_KnownRoute(path, self, include_in_schema=False) for path in (PATH, f"{PATH}/{{agent}}")]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """While this lasts requests can be answered."""
+        try:
+            yield
+        finally:
+            self._closing.set()
+            if self._running is not None:
+                await self._running
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = JsonRequest(scope, receive)
+        try:
+            response = await self._answer(request)
+        except SouvenirError as error:
+            response = _refusal(request, error.status, error.code, error.message, headers_of(error))
+        except HTTPException as error:
+            code = CODES.get(error.status_code, "http_error")
+            rpc_code = PARSE_ERROR if isinstance(error, _NotJson) else INVALID_REQUEST
+            response = _refusal(request, error.status_code, code, error.detail, error.headers, rpc_code)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: JsonRequest) -> Response:
+        """:raises HTTPException: If it is nothing that could be answered."""
+        self._origins.require_allowed(request.headers)
+        if request.method != "POST":
+            raise HTTPException(
+                405, "Send messages with POST; no stream of the server's own is kept", {"Allow": "POST"}
+            )
+        service = service_of(request)
+        admit(request, await sent_key(request))
+        self._settle_scope(request)
+        accepted = _accepted(request)
+        bodies, light = service.bodies, _lane(service, CostClass.LIGHT)
+        if (left := await hold_body(request, light, bodies)) is not None:
+            return left
+        try:
+            server, message = await self._loaded(service), await _message(request)
+            if not server.is_message(message):
+                raise HTTPException(400, "The body has to be a request or a notification of JSON-RPC 2.0")
+            streams = EVENTS in accepted and (JSON not in accepted or server.wants_progress(message))
+            lane = _lane(service, server.cost_of(message))
+        except BaseException:
+            bodies.release(request.body_bytes)
+            raise
+
+        async def handle(_: Request) -> Response:
+            await look_again(request)
+            self._settle_scope(request)
+            return await self._handled(server, request, streams=streams)
+
+        timeout_s = self._settings.request_timeout_s
+        return await in_turn(request, handle, lane, bodies, holds_body=True, timeout_s=timeout_s)
+
+    def _settle_scope(self, request: Request) -> None:
+        """:raises Forbidden: If the caller may not see the namespace. :raises InvalidRequest: If it cannot be one."""
+        caller, agent = request.state.caller, request.path_params.get("agent")
+        if agent is not None:
+            try:
+                named = namespace_name(agent)
+            except ValueError as error:
+                raise InvalidRequest(f"The agent that the path names cannot be one: {error}") from error
+            request.state.namespace = caller.scope(Role.READ_ONLY, named).namespace
+        elif (header := request.headers.get("X-Namespace")) is not None:
+            scope_of(request, caller, Role.READ_ONLY, header)
+        elif caller.key is None or caller.role is Role.ADMIN:
+            request.state.namespace = self._settings.mcp_namespace
+        else:
+            request.state.namespace = caller.scope(Role.READ_ONLY, None).namespace
+        request.state.role = caller.role
+
+    async def _handled(self, server: McpServer, request: HeldRequest, *, streams: bool) -> Response:
+        """What the SDK answers: whole, or a stream that it writes itself."""
+        body, timeout_s = await request.body(), self._settings.request_timeout_s
+        scope = {**request.scope, "headers": _headers_for_sdk(request)}
+
+        async def run(_: Scope, receive: Receive, send: Send) -> None:
+            with deadline(timeout_s):
+                await server.handle(scope, _replayed(body, receive), send, streams=streams)
+
+        if streams:
+            return _Stream(run)
+        whole = _Whole()
+        await server.handle(scope, _replayed(body, request.receive), whole, streams=False)
+        return whole.response()
+
+    async def _loaded(self, service: Service) -> McpServer:
+        async with self._loading:
+            if self._server is None:
+                module = await asyncio.to_thread(import_module, "souvenir.mcp.server")
+                server: McpServer = module.McpServer(service)
+                ready = asyncio.Event()
+                # In a context of its own, since it outlives the request.
+                self._running = asyncio.create_task(self._run(server, ready), context=Context())
+                self._running.add_done_callback(lambda _: ready.set())
+                await ready.wait()
+                if self._running.done():
+                    self._running.result()
+                self._server = server
+            return self._server
+
+    async def _run(self, server: McpServer, ready: asyncio.Event) -> None:
+        async with server.running():
+            ready.set()
+            await self._closing.wait()
+
+
+class _KnownRoute(Route):
+    """A route that its request knows, so that it is counted and logged under its template, as FastAPI's are."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, found = super().matches(scope)
+        return match, {**found, "route": self}
+
+
+class _NotJson(HTTPException):
+    """A body that cannot be read."""
+
+
+class _Whole:
+    """Takes an answer that is sent, so that the request's turn ends before the client has taken it."""
+
+    def __init__(self) -> None:
+        self._status = 500
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body = bytearray()
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status, self._headers = message["status"], list(message["headers"])
+        else:
+            self._body += message.get("body", b"")
+
+    def response(self) -> Response:
+        response = Response(bytes(self._body), status_code=self._status)
+        response.raw_headers = self._headers
+        return response
+
+
+class _Stream(StreamingResponse):
+    """An answer that an application writes as it comes."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._application(scope, receive, send)
+
+
+def _lane(service: Service, cost: CostClass) -> Lane:
+    lane = service.admission.lane(cost)
+    if lane is None:
+        raise LookupError(f"Nothing of MCP costs {cost}")
+    return lane
+
+
+def _accepted(request: Request) -> frozenset[str]:
+    """Which kinds of answer the client takes.
+
+    :raises HTTPException: If its body is not JSON, or it takes no kind.
+    """
+    kinds = [kind.partition(";")[0].strip().lower() for kind in request.headers.get("accept", "*/*").split(",")]
+    accepted = {JSON for kind in kinds if kind in (JSON, "application/*", "*/*")}
+    accepted |= {EVENTS for kind in kinds if kind in (EVENTS, "text/*", "*/*")}
+    if not accepted:
+        raise HTTPException(406, f"Accept {JSON} and {EVENTS}")
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+        raise HTTPException(415, f"Send the message as {JSON}")
+    return frozenset(accepted)
+
+
+async def _message(request: JsonRequest) -> dict[str, Any]:
+    """:raises HTTPException: If it is no single JSON object."""
+    try:
+        message = await request.json()
+    except json.JSONDecodeError as error:
+        raise _NotJson(400, "The body is no JSON") from error
+    if not isinstance(message, dict):
+        raise HTTPException(400, "The body has to be one JSON-RPC message, and no batch of them")
+    return message
+
+
+def _headers_for_sdk(request: Request) -> list[tuple[bytes, bytes]]:
+    """As they came, but for the kinds of answer: which of them it will be is decided."""
+    others = [(name, value) for name, value in request.scope["headers"] if name != b"accept"]
+    return [*others, (b"accept", f"{JSON}, {EVENTS}".encode())]
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """A body that was read, and then what the connection tells."""
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def replay() -> Message:
+        return next(messages, None) or await receive()
+
+    return replay
+
+
+def _refusal(
+    request: Request,
+    status: int,
+    code: str,
+    sentence: str,
+    headers: Mapping[str, str] | None,
+    rpc_code: int | None = None,
+) -> JSONResponse:
+    """An error of JSON-RPC, which clients show to whoever asked."""
+    request.state.error_code = code
+    rpc_code = rpc_code or (INTERNAL_ERROR if status >= 500 else INVALID_REQUEST)
+    data = {"code": code, "request_id": request.state.request_id}
+    error = {"code": rpc_code, "message": sentence, "data": data}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status_code=status, headers=headers)

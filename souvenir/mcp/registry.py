@@ -1,0 +1,43 @@
+"""Which tools there are, in tiers, and which of them a caller may see. A tier is a module that exports its tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from souvenir.access.door import Caller
+from souvenir.errors import Forbidden
+from souvenir.mcp import agent_tools, memory_tools
+from souvenir.mcp.tools import Tool
+from souvenir.settings import McpTier
+from souvenir.types import Scope
+
+TIERS: Mapping[McpTier, tuple[Tool[Any], ...]] = MappingProxyType(
+    {McpTier.MEMORY: memory_tools.TOOLS, McpTier.AGENT: agent_tools.TOOLS, McpTier.GRAPH: ()}
+)
+
+
+def tools_of(tiers: Sequence[McpTier]) -> Mapping[str, Tool[Any]]:
+    """The tools of some tiers by name, in the order in which models see them."""
+    return {tool.name: tool for tier in McpTier if tier in tiers for tool in TIERS[tier]}
+
+
+def scope_for(tool: Tool[Any], caller: Caller, namespace: str) -> Scope:
+    """What a caller sees through a tool.
+
+    :raises Forbidden: If the caller may not call it.
+    """
+    scope = caller.scope(tool.role, namespace)
+    if tool.of_agent and scope.sources is not None:
+        raise Forbidden(f"{tool.name} needs a key of the agent's whole namespace, and yours is for some sources only")
+    return scope
+
+
+def may_call(tool: Tool[Any], caller: Caller, namespace: str) -> bool:
+    """Whether a caller is offered a tool."""
+    try:
+        scope_for(tool, caller, namespace)
+    except Forbidden:
+        return False
+    return True

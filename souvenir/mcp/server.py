@@ -1,0 +1,208 @@
+"""The protocol, by the official SDK: tools, resources and prompts of the service, for clients of every version.
+
+Nothing is kept between requests. Who calls was settled before (`souvenir.mcp.endpoint`) and stands in the request's
+state. What a tool refuses is a result that says so in one sentence, for the model; what the protocol refuses is an
+error. Neither holds a stack trace or a text of the service's inside. Imported with the first request only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial, wraps
+from typing import Any, TypeVar
+
+import structlog
+from anyio import from_thread, to_thread
+from mcp import types as wire
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.session import ServerSession
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from mcp.types.jsonrpc import jsonrpc_message_adapter
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from souvenir.access.audit import Denial
+from souvenir.api import VERSION
+from souvenir.api.admission import CostClass
+from souvenir.api.caller import address_of, caller_of
+from souvenir.api.observer import template_of
+from souvenir.api.service import Service
+from souvenir.errors import Forbidden, SouvenirError
+from souvenir.mcp.registry import may_call, scope_for, tools_of
+from souvenir.mcp.tools import MAX_SHOWN_CHARS, Call, Tool
+from souvenir.mcp.words import INSTRUCTIONS
+
+Context = ServerRequestContext[Any, Request]
+P = TypeVar("P")
+R = TypeVar("R", bound=BaseModel)
+
+_CALL = "tools/call"
+
+log = structlog.get_logger(__name__)
+
+
+class McpServer:
+    """One running service as an MCP server."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._tools = tools_of(service.settings.mcp_tools)
+        self._server = self._made()
+        max_bytes = service.settings.max_body_bytes
+        self._whole, self._streamed = (
+            StreamableHTTPSessionManager(
+                self._server, json_response=whole, stateless=True, max_request_body_size=max_bytes
+            )
+            for whole in (True, False)
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """While this lasts `handle` may be called."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._whole.run())
+            await stack.enter_async_context(self._streamed.run())
+            yield
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send, *, streams: bool) -> None:
+        """Answer a request, as JSON or as a stream of events."""
+        await (self._streamed if streams else self._whole).handle_request(scope, receive, send)
+
+    @staticmethod
+    def is_message(sent: Mapping[str, Any]) -> bool:
+        """Whether an object is a message of JSON-RPC 2.0."""
+        try:
+            message = jsonrpc_message_adapter.validate_python(sent, by_name=False)
+        except ValidationError:
+            return False
+        # A request whose id is none would pass as a notification, and never be answered.
+        return not (isinstance(message, wire.JSONRPCNotification) and "id" in sent)
+
+    def cost_of(self, message: Mapping[str, Any]) -> CostClass:
+        """Of a message as it came."""
+        tool = self._tool_called(message)
+        return CostClass.LIGHT if tool is None else tool.cost
+
+    def wants_progress(self, message: Mapping[str, Any]) -> bool:
+        """Whether it calls a tool and asks to be told how far that is."""
+        match message:
+            case {"params": {"_meta": {"progressToken": str() | int()}}}:
+                return self._tool_called(message) is not None
+        return False
+
+    def _tool_called(self, message: Mapping[str, Any]) -> Tool[Any] | None:
+        match message:
+            case {"method": "tools/call", "params": {"name": str(name)}}:
+                return self._tools.get(name)
+        return None
+
+    def _made(self) -> Server[Any]:
+        schemas = {name: tool.input_schema for name, tool in self._tools.items()}
+        server: Server[Any] = Server(
+            "souvenir",
+            title="Souvenir",
+            version=VERSION,
+            instructions=INSTRUCTIONS,
+            get_tool_input_schema=schemas.get,
+            on_list_tools=_guarded(self._list_tools),
+            on_call_tool=_guarded(self._call_tool),
+        )
+        # The SDK's own tracing notes names that clients send; requests are traced by ourselves.
+        server.middleware.clear()
+        return server
+
+    async def _list_tools(self, context: Context, _: wire.PaginatedRequestParams | None) -> wire.ListToolsResult:
+        """Those that the caller may call, on one page."""
+        caller, namespace = caller_of(_request(context)), _request(context).state.namespace
+        chosen = [tool for tool in self._tools.values() if may_call(tool, caller, namespace)]
+        return wire.ListToolsResult(tools=[_described(tool) for tool in chosen])
+
+    async def _call_tool(self, context: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
+        tool = self._tools.get(params.name)
+        if tool is None:
+            raise MCPError(wire.INVALID_PARAMS, f"There is no tool {params.name[:MAX_SHOWN_CHARS]!r}; see tools/list")
+        request = _request(context)
+        try:
+            scope = scope_for(tool, caller_of(request), request.state.namespace)
+            call = Call(self._service, scope, partial(_report, context.session))
+            answer = await to_thread.run_sync(tool.answer, call, params.arguments or {})
+        except SouvenirError as error:
+            self._note(request, error)
+            return _tool_error(error.message)
+        except Exception:  # the boundary of a tool, where what nobody expected is reported
+            request.state.error_code = "internal"
+            log.exception("tool_failed", tool=tool.name)
+            return _tool_error(_internal(request))
+        text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+        return wire.CallToolResult(content=[wire.TextContent(type="text", text=text)], structured_content=answer)
+
+    def _note(self, request: Request, error: SouvenirError) -> None:
+        """For the log, the counts and the audit, as if it were the answer of a route."""
+        request.state.error_code = error.code
+        if isinstance(error, Forbidden):
+            actor, namespace = caller_of(request).actor, request.state.namespace
+            route, address = template_of(request.scope), address_of(request)
+            denial = Denial(actor, namespace, request.method, route, error.status, address, error.code)
+            self._service.audit.deny(denial)
+
+
+def _guarded(handle: Callable[[Context, P], Awaitable[R]]) -> Callable[[Context, P], Awaitable[R]]:
+    """A handler whose errors are the protocol's, and say no more than those of a route."""
+
+    @wraps(handle)
+    async def guarded(context: Context, params: P) -> R:
+        try:
+            return await handle(context, params)
+        except MCPError:
+            raise
+        except SouvenirError as error:
+            _request(context).state.error_code = error.code
+            code = wire.INVALID_PARAMS if error.status < 500 else wire.INTERNAL_ERROR
+            raise MCPError(code, error.message) from error
+        except Exception as error:  # the boundary of a request, where what nobody expected is reported
+            log.exception("mcp_request_failed", method=context.method)
+            raise MCPError(wire.INTERNAL_ERROR, _internal(_request(context))) from error
+
+    return guarded
+
+
+def _report(session: ServerSession, done: float, total: float | None = None, message: str | None = None) -> None:
+    """From the thread of a tool."""
+    from_thread.run(session.report_progress, done, total, message)
+
+
+def _request(context: Context) -> Request:
+    if context.request is None:
+        raise LookupError("every message comes with a request")
+    return context.request
+
+
+def _internal(request: Request) -> str:
+    return f"Internal server error; the service's log has its cause under the request id {request.state.request_id}"
+
+
+def _tool_error(sentence: str) -> wire.CallToolResult:
+    return wire.CallToolResult(content=[wire.TextContent(type="text", text=sentence)], is_error=True)
+
+
+def _described(tool: Tool[Any]) -> wire.Tool:
+    reads = tool.is_reader
+    return wire.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=wire.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=reads,
+            destructive_hint=tool.destructive,
+            idempotent_hint=reads or tool.idempotent,
+            open_world_hint=False,
+        ),
+    )

@@ -1,0 +1,151 @@
+"""What a tool is: its name and words for a model, what it takes and answers, who may call it, and what it does.
+
+A tool runs on a thread, in its turn, and raises the errors of `souvenir.errors`; what it answers is one JSON object.
+Arguments are read here: a name that a tool does not know is refused with the names that it knows, since models invent
+arguments, and one that is null counts as not given. Nothing here knows the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError
+
+from souvenir.api.admission import CostClass
+from souvenir.api.service import Service
+from souvenir.errors import InvalidRequest
+from souvenir.types import Role, Scope
+
+MAX_SHOWN_ERRORS = 3
+MAX_SHOWN_CHARS = 60
+"""Of a name that nobody knows; enough to recognise it."""
+
+
+class Arguments(BaseModel):
+    """What a tool takes. Its fields' descriptions are for the model that fills them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Result(BaseModel):
+    """What a tool answers; fields that are None are left out."""
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+def _nothing(done: float, total: float | None = None, message: str | None = None) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool.
+
+    :param scope: Who calls, and what they see.
+    :param progress: Tells how far it is, if the caller wants to know. Raises if the caller is gone, so it may be
+        called only where leaving off does no harm.
+    """
+
+    service: Service
+    scope: Scope
+    progress: Callable[[float, float | None, str | None], None] = _nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[A]):
+    """:param description: For a model: what it does, when to use it, and when not.
+
+    :param role: The least role of a key that may call it; one that read-only keys may call changes nothing.
+    :param of_agent: Whether it needs a key of the whole namespace.
+    :param destructive: Whether it may change or remove what is there.
+    :param idempotent: Whether a second call with the same arguments changes nothing more.
+    """
+
+    name: str
+    title: str
+    description: str
+    arguments: type[A]
+    result: type[Result]
+    run: Callable[[Call, A], Result]
+    cost: CostClass
+    role: Role = Role.READ_ONLY
+    of_agent: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+
+    def read(self, given: Mapping[str, Any]) -> A:
+        """The arguments of a call.
+
+        :raises InvalidRequest: If they cannot be used; the sentence says which, and what the tool takes.
+        """
+        try:
+            return self.arguments.model_validate({name: value for name, value in given.items() if value is not None})
+        except ValidationError as error:
+            raise InvalidRequest(self._complaint(error)) from error
+
+    def answer(self, call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Call it."""
+        return self.run(call, self.read(given)).model_dump(mode="json", exclude_none=True)
+
+    @property
+    def is_reader(self) -> bool:
+        """Whether it changes nothing."""
+        return self.role is Role.READ_ONLY
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        schema: dict[str, Any] = {"properties": {}, **_plain(self.arguments.model_json_schema())}
+        schema.pop("description", None)
+        return schema
+
+    @property
+    def output_schema(self) -> dict[str, Any]:
+        schema: dict[str, Any] = _plain(self.result.model_json_schema())
+        return schema
+
+    def _complaint(self, error: ValidationError) -> str:
+        errors = error.errors(include_url=False)
+        unknown = [_shown(one["loc"]) for one in errors if one["type"] == "extra_forbidden"]
+        if unknown:
+            known = ", ".join(self.input_schema["properties"]) or "nothing"
+            return (
+                f"{self.name} has no argument {' and no argument '.join(unknown[:MAX_SHOWN_ERRORS])}; it takes {known}"
+            )
+        parts = [_part(one) for one in errors[:MAX_SHOWN_ERRORS]]
+        return f"{self.name} cannot be called so: {'; '.join(parts)}"
+
+
+def spelled(name: str, other: str) -> AliasChoices:
+    """An argument's own name, which the schema shows, and another spelling that is taken too."""
+    return AliasChoices(name, other)
+
+
+def _part(error: Any) -> str:
+    if error["type"] == "missing":
+        return f"it needs {_shown(error['loc'])}"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"{_shown(error['loc'])}: {message[:1].lower()}{message[1:]}"
+
+
+def _shown(loc: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in loc)[:MAX_SHOWN_CHARS] or "arguments"
+
+
+def _plain(schema: Any) -> Any:
+    """A schema without what tells a model nothing: titles, and null as a choice."""
+    if isinstance(schema, list):
+        return [_plain(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain = {
+        name: {key: _plain(one) for key, one in value.items()} if name in ("properties", "$defs") else _plain(value)
+        for name, value in schema.items()
+        if not (name == "title" and isinstance(value, str)) and (name, value) != ("default", None)
+    }
+    choices = [one for one in plain.get("anyOf", ()) if one != {"type": "null"}]
+    if len(choices) == 1:
+        plain = {**choices[0], **{name: value for name, value in plain.items() if name != "anyOf"}}
+    return plain

@@ -1,0 +1,164 @@
+"""What goes over the wire at `/mcp`: methods, headers, bodies, keys, and the errors of JSON-RPC."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.mcp.conftest import BOTH, Asking, Start, asking, calling
+
+LIST = asking("tools/list")
+KEY = "k-4f9c2a7d6b1e"
+
+
+def error_of(answer):
+    body = answer.json()
+    assert (body["jsonrpc"], body["id"]) == ("2.0", None)
+    return body["error"]
+
+
+def test_a_tool_is_called_without_a_handshake(ask: Asking):
+    answer = ask.post(calling("search_memory", {"query": "test", "limit": 5}))
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    assert answer.json()["result"]["structuredContent"]["memories"] == []
+    assert "mcp-session-id" not in answer.headers
+    assert answer.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("accept", ["application/json", "*/*", "application/*", BOTH])
+def test_an_answer_is_json_where_the_client_takes_it(ask: Asking, accept):
+    answer = ask.post(LIST, headers={"Accept": accept})
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+
+
+@pytest.mark.parametrize(("accept", "meta"), [("text/event-stream", {}), (BOTH, {"progressToken": 7})])
+def test_an_answer_is_a_stream_where_nothing_else_is_taken_or_progress_is_wanted(ask: Asking, accept, meta):
+    answer = ask.post(calling("search_memory", {"query": "test"}, **meta), headers={"Accept": accept})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    [data] = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
+    assert json.loads(data)["result"]["isError"] is False
+
+
+def test_what_takes_neither_kind_of_answer_is_406(ask: Asking):
+    answer = ask.post(LIST, headers={"Accept": "text/html"})
+    assert answer.status_code == 406
+
+
+def test_a_body_of_another_kind_is_415(ask: Asking):
+    assert ask.post(LIST, headers={"Content-Type": "text/plain"}).status_code == 415
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/ann"])
+def test_only_post_is_taken(ask: Asking, method, path):
+    answer = ask.http.request(method, path, headers={"Accept": "text/event-stream"})
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert error_of(answer)["data"]["code"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize("body", ["", "{", "\xff", '{"jsonrpc": "2.0", "id": 1, "method": "\\ud800"}'])
+def test_a_body_that_is_no_json_is_a_parse_error(ask: Asking, body):
+    answer = ask.post(body)
+    assert (answer.status_code, error_of(answer)["code"]) == (400, -32700)
+
+
+@pytest.mark.parametrize("body", [[], [LIST], {}, {"id": 1, "method": "ping"}, 1, {**LIST, "id": {}}])
+def test_what_is_no_single_message_is_an_invalid_request_in_one_sentence(ask: Asking, body):
+    answer = ask.post(body)
+    error = error_of(answer)
+    assert (answer.status_code, error["code"]) == (400, -32600)
+    assert "\n" not in error["message"]
+
+
+def test_a_notification_is_accepted_and_not_answered(ask: Asking):
+    answer = ask.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    assert (answer.status_code, answer.content) == (202, b"")
+
+
+def test_a_method_that_there_is_not_is_an_error_of_the_protocol(ask: Asking):
+    answer = ask.post(asking("tasks/list"))
+    assert answer.json()["error"]["code"] == -32601
+
+
+def test_a_version_that_there_is_not_is_told_which_there_are(ask: Asking):
+    version, name = "2999-01-01", "io.modelcontextprotocol"
+    meta = {f"{name}/protocolVersion": version, f"{name}/clientCapabilities": {}}
+    headers = {"MCP-Protocol-Version": version, "Mcp-Method": "tools/list"}
+    answer = ask.post(asking("tools/list", _meta=meta), headers=headers)
+    assert answer.status_code == 400
+    assert "2026-07-28" in answer.json()["error"]["data"]["supported"]
+
+
+@pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18", "2025-11-25"])
+def test_a_handshake_settles_the_version_that_the_client_asks_for(ask: Asking, version):
+    hello = asking("initialize", protocolVersion=version, capabilities={}, clientInfo={"name": "test", "version": "1"})
+    result = ask.post(hello).json()["result"]
+    assert result["protocolVersion"] == version
+    assert result["serverInfo"]["name"] == "souvenir"
+    assert "search_memory" in result["instructions"]
+
+
+def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(ask: Asking):
+    error = ask.post(calling("forget_it", {})).json()["error"]
+    assert error["code"] == -32602
+    assert "forget_it" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://localhost:1", "http://127.0.0.1.evil.example"]
+)
+def test_a_page_of_another_origin_is_refused_before_anything_is_read(ask: Asking, origin):
+    answer = ask.post("{", headers={"Origin": origin})
+    assert (answer.status_code, error_of(answer)["data"]["code"]) == (403, "origin_not_allowed")
+
+
+def test_a_page_of_the_service_itself_may_call(ask: Asking):
+    origin = str(ask.http.base_url).rstrip("/")
+    assert ask.post(LIST, headers={"Origin": origin}).status_code == 200
+
+
+def test_a_page_that_the_settings_name_may_call(start: Start):
+    ask = start(cors_origins="https://app.example")
+    assert ask.post(LIST, headers={"Origin": "https://app.example"}).status_code == 200
+    assert ask.post(LIST, headers={"Origin": "https://app.example.org"}).status_code == 403
+
+
+def test_on_an_open_network_a_page_cannot_give_the_service_its_own_name(start: Start):
+    """A page that rebinds its name to the service sends the same name in both headers."""
+    ask = start(host="0.0.0.0")
+    rebound = {"Host": "evil.example", "Origin": "http://evil.example"}
+    assert ask.post(LIST, headers=rebound).status_code == 403
+    by_address = {"Host": "192.0.2.7:8900", "Origin": "http://192.0.2.7:8900"}
+    assert ask.post(LIST, headers=by_address).status_code == 200
+
+
+def test_a_host_that_is_not_ours_is_refused(ask: Asking):
+    assert ask.post(LIST, headers={"Host": "evil.example"}).status_code == 421
+
+
+def test_without_the_right_key_nothing_is_answered(start: Start):
+    ask = start(api_key=KEY)
+    for headers in ({}, {"X-API-Key": "wrong"}, {"Authorization": "Bearer wrong"}):
+        answer = ask.post("{", headers=headers)
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        assert error_of(answer)["data"]["code"] == "unauthorized"
+    for headers in ({"X-API-Key": KEY}, {"Authorization": f"Bearer {KEY}"}):
+        assert ask.post(LIST, headers=headers).status_code == 200
+
+
+def test_a_body_above_the_limit_is_413(start: Start):
+    ask = start(max_body_bytes=2048)
+    answer = ask.post(calling("search_memory", {"query": "x" * 5000}))
+    assert answer.status_code == 413
+
+
+def test_a_namespace_that_cannot_be_one_is_refused(ask: Asking):
+    assert ask.post(LIST, headers={"X-Namespace": "a/b"}).status_code == 422
+    assert ask.post(LIST, path="/mcp/%20").status_code == 422
+
+
+def test_calls_are_counted_under_their_route_and_never_under_the_agent(ask: Asking):
+    ask.post(LIST, path="/mcp/somebody-of-note")
+    assert "somebody-of-note" not in ask.http.get("/metrics").text
+    assert 'route="/mcp/{agent}"' in ask.http.get("/metrics").text
