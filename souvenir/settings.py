@@ -230,8 +230,8 @@ class Settings(BaseSettings):
     extract_provider: ExtractProvider | None = Field(
         default=None,
         description="Whose language model learns from conversations: `anthropic`, `openai` (or any server with its "
-        "API) or `ollama`. It is sent the transcripts, and memories that resemble what they say. Unset, "
-        "`POST /memory/extract` answers 501.",
+        "API) or `ollama`. It is sent the transcripts, memories that resemble what they say, and memories that are to "
+        "be split into facts. Unset, `POST /memory/extract` answers 501.",
     )
     extract_model: str | None = Field(
         default=None,
@@ -289,6 +289,12 @@ class Settings(BaseSettings):
     )
     max_extract_message_chars: int = Field(
         default=120_000, ge=1, description="Characters of one transcript, at most (422 above)."
+    )
+    facts_timeout_s: float = Field(
+        default=10.0,
+        ge=0,
+        description="Seconds that storing a memory waits for the language model to split it into facts; then its "
+        "sentences are its facts, and the model is asked again in the background. 0 never waits.",
     )
     memory_trim_enabled: bool = Field(
         default=True, description="Whether memory is given back to the system after an extraction or another job."

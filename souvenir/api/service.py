@@ -37,6 +37,8 @@ from souvenir.embedding.factory import embedder_of
 from souvenir.embedding.specs import ModelSpec
 from souvenir.erasure.erasing import Erasing
 from souvenir.erasure.removals import Removals
+from souvenir.facts.facts import Facts
+from souvenir.facts.tags import Tags
 from souvenir.jobs.deduplication import Deduplication
 from souvenir.jobs.running import JobHandler
 from souvenir.jobs.worker import Jobs
@@ -94,10 +96,13 @@ class Service:
     removals: Removals
     erasing: Erasing
     tending: TendingParts
+    facts: Facts
+    tags: Tags
     provider: LLMProvider | None
     extraction: Extraction
     extraction_work: LongWork
     consolidation_work: LongWork
+    splitting_work: LongWork
     loading: Thread | None = None
     closing: Event = field(default_factory=Event)
 
@@ -127,12 +132,14 @@ class Service:
         reembedding = Reembedding(engine, make, model.adopt)
         transfer = TransferParts.open(engine, settings, ReadAs())
         tending = TendingParts.open(engine, provider, settings)
-        erasing = Erasing(engine, on_jobs_gone=lambda: _tell_gone(jobs, extraction.jobs, tending.consolidation.jobs))
+        facts = Facts(engine, provider, settings)
+        erasing = Erasing(engine, on_jobs_gone=lambda: _tell_gone(jobs, *own_lanes))
         memory = MemoryTrim(cooldown_s=settings.memory_trim_cooldown_sec, enabled=settings.memory_trim_enabled)
         handlers: list[JobHandler] = [deduplication, reembedding, Rescan(engine), erasing]
         handlers += [*transfer.handlers, *tending.handlers]
         jobs = _common_jobs(engine, settings, handlers, lambda: _after_jobs(transfer, memory))
         extraction = _watched(instruments, jobs, Extraction(engine, provider, settings, on_end=memory.ask))
+        own_lanes = extraction.jobs, tending.consolidation.jobs, facts.later.jobs
         admission, bodies = Admission(settings), BodyMemory(settings.body_memory_mb * 1024 * 1024)
         of_requests, of_store = RequestCollector(counters), StoreCollector(engine)
         add_collectors(instruments, (of_requests, of_store, AdmissionCollector(admission, bodies)))
@@ -165,15 +172,16 @@ class Service:
             contexts=Contexts(engine, conversations, max_messages=settings.max_context_messages),
             sessions=Sessions(engine),
             tiers=Tiers(engine, conversations=conversations, max_messages=settings.session_max_messages),
-            removals=Removals(
-                engine, on_jobs_gone=lambda: _tell_gone(jobs, extraction.jobs, tending.consolidation.jobs)
-            ),
+            removals=Removals(engine, on_jobs_gone=lambda: _tell_gone(jobs, *own_lanes)),
             erasing=erasing,
             tending=tending,
+            facts=facts,
+            tags=Tags(engine),
             provider=provider,
             extraction=extraction,
             extraction_work=LongWork(extraction.jobs),
             consolidation_work=LongWork(tending.consolidation.jobs),
+            splitting_work=LongWork(facts.later.jobs),
         )
         service.removals.start()
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
@@ -194,6 +202,7 @@ class Service:
             self.provider.close()
         self.extraction.close()
         self.tending.consolidation.jobs.close()
+        self.facts.close()
         self.jobs.close()
         self.memory.close()
         if self.loading is not None:
@@ -219,6 +228,7 @@ class Service:
         self.jobs.start()
         self.extraction.start()
         self.tending.consolidation.jobs.start()
+        self.facts.start()
         try:
             index_all_pending(self.engine, stop=self.closing.is_set)
         except Exception:  # the boundary of a thread; tried again at the next start, of the service or of a session

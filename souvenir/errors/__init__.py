@@ -18,6 +18,7 @@
     +- NotFound                      404
     |  +- MemoryNotFound             404  memory_not_found
     |  +- FactNotFound               404  fact_not_found
+    |  +- TagNotFound                404  tag_not_found
     |  +- BackupNotFound             404  backup_not_found
     |  +- KeyNotFound                404  key_not_found
     |  +- JobNotFound                404  job_not_found
@@ -92,6 +93,7 @@ from souvenir.errors.missing import (
     NotFound,
     PreferenceNotFound,
     SessionNotFound,
+    TagNotFound,
     UserNotFound,
 )
 from souvenir.errors.requests import (
@@ -179,6 +181,7 @@ __all__ = [
     "SourceForbidden",
     "SouvenirError",
     "StoreUnusable",
+    "TagNotFound",
     "TooManyAttempts",
     "TooManyConnections",
     "Unauthorized",

@@ -28,6 +28,14 @@ class FactNotFound(NotFound):
         self.fact_id = fact_id
 
 
+class TagNotFound(NotFound):
+    code = "tag_not_found"
+
+    def __init__(self, tag: str) -> None:
+        super().__init__(f"No memory has the tag {tag!r}; list the tags that are used")
+        self.tag = tag
+
+
 class BackupNotFound(NotFound):
     code = "backup_not_found"
 

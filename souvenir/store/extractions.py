@@ -15,6 +15,7 @@ import apsw
 
 from souvenir.decisions import FactRow, FactStage, Phase, decision_json, decision_of, fact_json, fact_of
 from souvenir.moments import from_us, to_us
+from souvenir.store.facts import SPLIT
 from souvenir.store.learned import LearnedWith, Party
 from souvenir.store.reads import Namespace, visible_condition
 from souvenir.store.rows import ids_parameter, to_json
@@ -160,12 +161,15 @@ def save_facts(connection: apsw.Connection, job_id: str, rows: Sequence[FactRow]
 
 
 def versions(connection: apsw.Connection, namespace: Namespace, memory_ids: Iterable[int]) -> dict[int, int]:
-    """The version of each of the memories that is there and may be seen: the id of its last row in the history."""
+    """The version of each of the memories that is there and may be seen: the id of its last row in the history.
+
+    Facts are no part of it: a memory that was split again says what it said.
+    """
     visible, parameters = visible_condition(namespace.sources)
     rows: Any = connection.execute(
-        "SELECT id, (SELECT max(h.id) FROM history h WHERE h.memory_id = m.id) FROM memories m "
+        "SELECT id, (SELECT max(h.id) FROM history h WHERE h.memory_id = m.id AND h.action <> ?) FROM memories m "
         f"WHERE id IN (SELECT value FROM json_each(?)) AND namespace_id = ? AND {visible}",
-        (ids_parameter(memory_ids), namespace.id, *parameters),
+        (SPLIT, ids_parameter(memory_ids), namespace.id, *parameters),
     )
     return {memory_id: version or 0 for memory_id, version in rows}
 

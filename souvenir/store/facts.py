@@ -5,7 +5,7 @@ Passages of facts are `souvenir.store.passages`' matter. Each function takes a c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,9 @@ import apsw
 from souvenir.moments import from_us, to_us
 from souvenir.store.rows import ids_parameter
 from souvenir.types import Fact, FactsBy, Memory
+
+SPLIT = "split"
+"""What the history says of a memory whose text was split into facts afterwards: no newer text stands on it."""
 
 
 def insert(
@@ -65,12 +68,3 @@ def wait_no_more(connection: apsw.Connection, memory_ids: Iterable[int]) -> None
     connection.execute(
         "DELETE FROM unsplit WHERE memory_id IN (SELECT value FROM json_each(?))", (ids_parameter(memory_ids),)
     )
-
-
-def waiting(connection: apsw.Connection, namespace_id: int, *, after_id: int, limit: int) -> Sequence[int]:
-    """The next memories of a namespace that wait to be split, in the order of their ids."""
-    rows: Any = connection.execute(
-        "SELECT memory_id FROM unsplit WHERE namespace_id = ? AND memory_id > ? ORDER BY memory_id LIMIT ?",
-        (namespace_id, after_id, limit),
-    )
-    return [memory_id for (memory_id,) in rows]

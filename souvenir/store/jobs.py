@@ -26,7 +26,8 @@ OF_THE_STORE = ("erase", "reembed")
 
 EXTRACT = "extract"
 CONSOLIDATE = "consolidate"
-OWN_LANES = (EXTRACT, CONSOLIDATE)
+SPLIT = "split"
+OWN_LANES = (EXTRACT, CONSOLIDATE, SPLIT)
 """Kinds that have workers and a queue of their own; all others share one lane."""
 
 
@@ -144,6 +145,21 @@ def has_unfinished(connection: apsw.Connection, kind: str) -> bool:
         "SELECT 1 FROM jobs WHERE kind = ? AND status IN ('queued', 'running') LIMIT 1", (kind,)
     ).fetchone()
     return row is not None
+
+
+def may_be_queued(connection: apsw.Connection, kind: str, namespace: str, *, none_failed_since: datetime) -> bool:
+    """Whether none of this kind is unfinished in a namespace, and the last one did not fail since then."""
+    row: Any = connection.execute(
+        "SELECT status, coalesce(finished_at, 0) FROM jobs WHERE kind = ? AND namespace = ? "
+        "ORDER BY created_at DESC LIMIT 1",
+        (kind, namespace),
+    ).fetchone()
+    if row is None:
+        return True
+    status, finished_at = row
+    if status == JobStatus.FAILED:
+        return bool(finished_at < to_us(none_failed_since))
+    return status not in (JobStatus.QUEUED, JobStatus.RUNNING)
 
 
 def unfinished_ids(connection: apsw.Connection) -> set[str]:

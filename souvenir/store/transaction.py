@@ -41,9 +41,6 @@ from souvenir.types import (
     least_trusted,
 )
 
-SPLIT = "split"
-"""What the history says of a memory whose text was split into facts afterwards."""
-
 UNDONE = "undo"
 """What the history says of a memory that was put back or taken away because a job was undone."""
 
@@ -66,8 +63,11 @@ class FactsNotPrepared(Exception):
 
 
 class NewFacts(NamedTuple):
+    """`for_now`: the memory is to be split again."""
+
     texts: Sequence[str]
     made_by: FactsBy
+    for_now: bool
 
 
 @dataclass(slots=True)
@@ -193,7 +193,7 @@ class Transaction:
         owner = owner_of(memory)
         self.passages.insert(owner, [one for one in passages if one.fact is None])
         memory = replace(memory, facts=self._put_facts(memory, (), draft.facts, draft.facts_by, passages))
-        if not draft.facts and any(old.facts for old in replaces):
+        if draft.split_later or (not draft.facts and any(old.facts for old in replaces)):
             facts.wait(self.connection, self.namespace_id, memory.id, self.now)
         if origin.history is None:
             self._record(action, memory.id, before=None, after=memory)
@@ -208,7 +208,7 @@ class Transaction:
     def update(
         self, memory_id: int, patch: MemoryPatch, passages: Sequence[PreparedPassage], *, action: str = "update"
     ) -> Memory:
-        """Apply a patch; `passages` are those of the new text, and empty if the text stays.
+        """Apply a patch; `passages` are those of the new text and the new facts.
 
         :raises SourceForbidden: If the scope may not write to the new source.
         :raises KeyTaken: If the memory would come to share its (source, key) with another living one.
@@ -227,7 +227,7 @@ class Transaction:
             valid_to=None if patch.archived is False else before.valid_to,
             tags=joined(before.tags if patch.tags is None else patch.tags, patch.add_tags, patch.remove_tags),
         )
-        new = None if patch.facts is None else NewFacts(patch.facts, patch.facts_by)
+        new = None if patch.facts is None else NewFacts(patch.facts, patch.facts_by, patch.split_later)
         return self._write(before, after, passages, action=action, new_facts=new)
 
     def archive(self, memory: Memory, *, action: str = "archive", valid_to: datetime | None = None) -> Memory:
@@ -256,6 +256,7 @@ class Transaction:
             add_tags=draft.tags,
             facts=draft.facts or None,
             facts_by=draft.facts_by,
+            split_later=draft.split_later,
         )
         return UpsertOutcome(self.update(held, patch, passages).id, created=False)
 
@@ -302,7 +303,7 @@ class Transaction:
     def split(self, memory_id: int, new: NewFacts, passages: Sequence[PreparedPassage]) -> Memory:
         """Give a memory these facts in the place of those that it has; what it says stays, and when it was said."""
         before = self._stored(memory_id)
-        return self._write(before, before, passages, action=SPLIT, updated_at=before.updated_at, new_facts=new)
+        return self._write(before, before, passages, action=facts.SPLIT, updated_at=before.updated_at, new_facts=new)
 
     def delete(self, memory_ids: Sequence[int], *, action: str = "delete", forget: bool = True) -> None:
         """Remove memories with their passages, vectors and links, and empty what history remembers of them.
@@ -384,6 +385,8 @@ class Transaction:
                 facts.wait(self.connection, self.namespace_id, after.id, self.now)
             return tuple(kept)
         facts.wait_no_more(self.connection, [after.id])
+        if new.for_now:
+            facts.wait(self.connection, self.namespace_id, after.id, self.now)
         return self._put_facts(after, kept, new.texts, new.made_by, passages)
 
     def _put_facts(

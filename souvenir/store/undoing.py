@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from souvenir.store import reads
-from souvenir.store.transaction import SPLIT
+from souvenir.store.facts import SPLIT
 
 _OWN_LINK = "l.created_at = t.at AND l.from_id IN (SELECT id FROM touched WHERE added)"
 """Links of one apply have its time, and lead from what it added."""

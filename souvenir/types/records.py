@@ -160,6 +160,7 @@ class MemoryDraft:
     """A memory somebody asks to store. `document_at` dates what the text says, if that is not now.
 
     :param facts: What the text says, statement by statement, to be found by each. :param facts_by: Who split it.
+    :param split_later: Whether the facts stand only until it is split again.
     """
 
     text: str
@@ -174,6 +175,7 @@ class MemoryDraft:
     tags: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
     facts_by: FactsBy = FactsBy.CALLER
+    split_later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,7 @@ class MemoryPatch:
     remove_tags: tuple[str, ...] = ()
     facts: tuple[str, ...] | None = None
     facts_by: FactsBy = FactsBy.CALLER
+    split_later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
