@@ -64,11 +64,6 @@ class ExtractProvider(StrEnum):
     OLLAMA = "ollama"
 
 
-def _also(name: str, *aliases: str) -> AliasChoices:
-    """A setting's own name, which wins, and the names that other systems give it."""
-    return AliasChoices(name, *aliases)
-
-
 def _names(value: Any) -> Any:
     return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
@@ -110,14 +105,14 @@ class Settings(BaseSettings):
 
     host: str = Field(
         default="127.0.0.1",
-        validation_alias=_also("host", "memory_server_host"),
+        validation_alias=AliasChoices("host", "memory_server_host"),
         description="Address to listen on; 0.0.0.0 opens the service to the network.",
     )
     port: int = Field(
         default=8900,
         ge=0,
         le=65535,
-        validation_alias=_also("port", "memory_server_port"),
+        validation_alias=AliasChoices("port", "memory_server_port"),
         description="TCP port to listen on; 0 takes a free one.",
     )
     config_file: UserPath = Field(
@@ -132,7 +127,7 @@ class Settings(BaseSettings):
     )
     db_path: UserPath | None = Field(
         default=None,
-        validation_alias=_also("db_path", "memory_server_db_path", "sqlite_path"),
+        validation_alias=AliasChoices("db_path", "memory_server_db_path", "sqlite_path"),
         description=f"The database's file, where that is not `{DATABASE_NAME}` in DATA_DIR.",
     )
     api_key: SecretStr | None = Field(
@@ -172,13 +167,13 @@ class Settings(BaseSettings):
 
     embed_provider: EmbedProvider = Field(
         default=EmbedProvider.ONNX,
-        validation_alias=_also("embed_provider", "memory_embedding_backend"),
+        validation_alias=AliasChoices("embed_provider", "memory_embedding_backend"),
         description="Who makes the vectors: `onnx` (in this process; also called `local`), `openai` (or any server "
         "with its API) or `ollama`. The last two are sent every text that is stored or searched.",
     )
     embed_model: str | None = Field(
         default=None,
-        validation_alias=_also("embed_model", "memory_embedding_model"),
+        validation_alias=AliasChoices("embed_model", "memory_embedding_model"),
         description="Embedding model. `onnx`: a folder with an ONNX file, or a Hugging Face id (downloaded on first "
         "use); else the provider's name of it. Unset takes `models/all-MiniLM-L6-v2`, `text-embedding-3-small` or "
         "`all-minilm`.",
@@ -328,20 +323,20 @@ class Settings(BaseSettings):
     default_search_limit: int = Field(
         default=5,
         ge=1,
-        validation_alias=_also("default_search_limit", "memory_default_search_limit"),
+        validation_alias=AliasChoices("default_search_limit", "memory_default_search_limit"),
         description="Messages that a search of messages gives if it asks for no number.",
     )
     max_search_limit: int = Field(
         default=20,
         ge=1,
         le=1000,
-        validation_alias=_also("max_search_limit", "memory_max_search_limit"),
+        validation_alias=AliasChoices("max_search_limit", "memory_max_search_limit"),
         description="Messages that it may ask for, at most.",
     )
     max_context_messages: int = Field(
         default=10,
         ge=0,
-        validation_alias=_also("max_context_messages", "memory_max_context_messages"),
+        validation_alias=AliasChoices("max_context_messages", "memory_max_context_messages"),
         description="Messages that a context holds beside the neighbours of those that were found, at most.",
     )
     session_idle_minutes: float = Field(
@@ -372,7 +367,7 @@ class Settings(BaseSettings):
         min_length=1,
         max_length=200,
         pattern="^[^/]+$",
-        validation_alias=_also("mcp_namespace", "user_id"),
+        validation_alias=AliasChoices("mcp_namespace", "user_id"),
         description="Namespace of callers of `/mcp` who name none, in the path, in X-Namespace or by their key.",
     )
 
