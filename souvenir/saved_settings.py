@@ -13,6 +13,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic_settings import BaseSettings, InitSettingsSource
+
+from souvenir.errors import SavedSettingsUnusable
+
 DEFAULT_PATH = Path("~/.souvenir/config.json")
 
 OF_THE_CLIENT = frozenset({"souvenir_url", "souvenir_api_key", "souvenir_agent"})
@@ -35,13 +39,28 @@ def expanded(path: Path) -> Path:
         return path
 
 
-def saved_settings(path: Path, *, is_named: bool) -> dict[str, Any]:
+class SavedSource(InitSettingsSource):
+    """What the saved file says, after the environment and `.env` said which file it is."""
+
+    def __init__(self, settings_class: type[BaseSettings]) -> None:
+        super().__init__(settings_class, {})
+
+    def __call__(self) -> dict[str, Any]:
+        return InitSettingsSource(self.settings_cls, saved_settings(self.current_state.get("config_file")))()
+
+
+def saved_settings(named: str | Path | None) -> dict[str, Any]:
     """What the file says, by names in lower case; what is null or empty is not said.
 
-    :param is_named: Whether somebody asked for this file: then it has to be there.
-    :raises ValueError: If it cannot be read, or holds no JSON object; it says what to do.
+    :param named: None for the one in the home folder, which need not be there.
+    :raises SavedSettingsUnusable: If it cannot be read, or holds no JSON object.
     """
-    said = {_name(key): value for key, value in _read(expanded(path), is_named).items() if value not in (None, "")}
+    path = DEFAULT_PATH if named is None else Path(named)
+    try:
+        content = _read(expanded(path), named is not None)
+    except ValueError as error:
+        raise SavedSettingsUnusable(path, str(error)) from error
+    said = {_name(key): value for key, value in content.items() if value not in (None, "")}
     for theirs, (model, provider) in MODELS_OF_OPENAI.items():
         if theirs in said:
             said.setdefault(model, said.pop(theirs))

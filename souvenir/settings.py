@@ -14,14 +14,12 @@ import Stemmer
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
-    InitSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
-from souvenir.errors import SavedSettingsUnusable
-from souvenir.saved_settings import DEFAULT_PATH, expanded, saved_settings, unknown
+from souvenir.saved_settings import DEFAULT_PATH, SavedSource, expanded, saved_settings, unknown
 from souvenir.types import DEFAULT_NAMESPACE, Fusion
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,26 +69,6 @@ def _names(value: Any) -> Any:
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 UserPath = Annotated[Path, AfterValidator(expanded)]
 """`~` is the home folder."""
-
-
-class _SavedSource(InitSettingsSource):
-    """What the saved file says, after the environment and `.env` said which file it is."""
-
-    def __init__(self, settings_class: type[BaseSettings]) -> None:
-        super().__init__(settings_class, {})
-
-    def __call__(self) -> dict[str, Any]:
-        named = self.current_state.get("config_file")
-        return InitSettingsSource(self.settings_cls, _saved_in(named))()
-
-
-def _saved_in(named: str | Path | None) -> dict[str, Any]:
-    """:raises SavedSettingsUnusable: If it cannot be read, or is named and not there."""
-    path = DEFAULT_PATH if named is None else Path(named)
-    try:
-        return saved_settings(path, is_named=named is not None)
-    except ValueError as error:
-        raise SavedSettingsUnusable(path, str(error)) from error
 
 
 class Settings(BaseSettings):
@@ -467,7 +445,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Whatever comes first wins."""
-        return init_settings, env_settings, dotenv_settings, _SavedSource(settings_cls)
+        return init_settings, env_settings, dotenv_settings, SavedSource(settings_cls)
 
     def unknown_saved(self) -> list[str]:
         """Names in the saved file that are no setting of this release; read again."""
@@ -476,7 +454,7 @@ class Settings(BaseSettings):
             aliases = field.validation_alias.choices if isinstance(field.validation_alias, AliasChoices) else []
             known |= {name, *map(str, aliases)}
         named = self.config_file if "config_file" in self.model_fields_set else None
-        return unknown(_saved_in(named), known)
+        return unknown(saved_settings(named), known)
 
     @property
     def database_path(self) -> Path:

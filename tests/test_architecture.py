@@ -31,9 +31,9 @@ LAYERS: tuple[frozenset[str], ...] = (
             "souvenir.moments",
             "souvenir.files",
             "souvenir.sources",
-            "souvenir.saved_settings",
         }
     ),
+    frozenset({"souvenir.saved_settings"}),
     frozenset(
         {
             "souvenir.deadlines",

@@ -67,12 +67,14 @@ def test_the_file_of_a_memory_server_that_uses_openai_can_be_named(tmp_path: Pat
     named = save(
         tmp_path / "config.json",
         sqlitePath="~/.mcp-local-memory/memory.db",
+        userId="ana",
         openaiApiKey="sk-1",
         model="gpt-4o-mini",
         embeddingModel="text-embedding-3-small",
     )
     settings = Settings(config_file=named)
     assert settings.database_path == Path.home() / ".mcp-local-memory" / "memory.db"
+    assert settings.mcp_namespace == "ana"
     assert settings.openai_api_key is not None
     assert settings.openai_api_key.get_secret_value() == "sk-1"
     assert (settings.embed_provider, settings.embed_model) == (EmbedProvider.OPENAI, "text-embedding-3-small")

@@ -37,6 +37,7 @@ PLACES: Mapping[str, str] = {
     "backup": "backups:backup",
     "restore": "backups:restore",
     "keys": "keys:keys",
+    "mcp": "mcp:mcp",
     "config": "config:config",
     "install": "install:install",
     "hook": "hook:hook",

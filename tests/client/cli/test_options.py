@@ -111,8 +111,8 @@ REFUSED = {"extract": "extract TRANSCRIPT"}
 """Calls that this service refuses."""
 
 HOOKS = {f"hook {name}" for name in ("session-start", "prompt", "stop", "pre-compact")}
-ELSEWHERE = {"serve", "install claude-code", *HOOKS}
-"""What becomes another program (test_serving), changes settings, or ends its process (hooks/test_commands)."""
+ELSEWHERE = {"serve", "mcp", "install claude-code", *HOOKS}
+"""What becomes another program (test_serving), speaks another protocol (mcp), changes settings, or ends its process."""
 
 
 def leaves() -> set[str]:

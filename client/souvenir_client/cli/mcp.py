@@ -1,0 +1,109 @@
+"""`souvenir mcp`: what an MCP client starts that speaks over stdio; the tools are those of the service's `/mcp`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import click
+
+from souvenir_client.cli.failures import Unusable
+from souvenir_client.cli.options import DEFAULT_TIMEOUT_S, global_options
+from souvenir_client.cli.serving import HOME_VARIABLE, command_in, service_folder
+
+if TYPE_CHECKING:
+    from souvenir_client.mcp.embedded import Program
+
+ANSWER_S = 120.0
+"""Between two pieces of an answer: twice what the service gives a request."""
+
+DEFAULT_PORT = 8900
+
+
+@click.command()
+@click.option("--agent", metavar="NAME", help="Whose memory is meant: SOUVENIR_AGENT without it, else the saved one.")
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path),
+    help=f"Folder of the service's code, for one that has to be started: {HOME_VARIABLE} without it.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Where the service of this machine is found or started, if none is named.",
+)
+def mcp(agent: str | None, home: Path | None, port: int) -> None:
+    """Let an MCP client use the service over standard input and output.
+
+    An editor starts this, see docs/mcp-clients.md. With an address (--server, SOUVENIR_URL, or a saved one) it only
+    passes messages on. Without one it uses the service of this machine, and starts it where nobody answers; several
+    editors share it, and it ends with the last of them.
+    """
+    # httpx loads a command line of its own where it can, with rich and all.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None is how an import is refused
+    asyncio.run(_serve(agent, home, port))
+
+
+async def _serve(agent: str | None, home: Path | None, port: int) -> None:
+    import httpx
+
+    from souvenir_client.calls import AGENT_SAVED, AGENT_VARIABLE, Address, named_url, trusted
+    from souvenir_client.hooks.state import state_dir
+    from souvenir_client.mcp.bridge import serve
+    from souvenir_client.mcp.exchange import Exchange, Target
+    from souvenir_client.mcp.named import Named
+    from souvenir_client.saved import saved
+
+    said = global_options()
+    if agent is not None and said.namespace is not None:
+        raise click.UsageError("--agent and --namespace both name a namespace: give one of them.")
+    timeout_s = ANSWER_S if said.timeout_s == DEFAULT_TIMEOUT_S else said.timeout_s
+    try:
+        url = said.server or named_url()
+        if said.namespace is None:
+            agent = agent or os.environ.get(AGENT_VARIABLE, "").strip() or saved(AGENT_SAVED)
+        address = Address.of(url or f"http://127.0.0.1:{port}", said.api_key, said.namespace, timeout_s, 0)
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from error
+    http = httpx.AsyncClient(
+        verify=trusted(address.url),
+        timeout=httpx.Timeout(timeout_s, pool=None),
+        limits=httpx.Limits(max_connections=None),
+        # A proxy has no business between two programs of this machine.
+        trust_env=url is not None,
+    )
+    target: Target = Named(address)
+    if url is None:
+        from souvenir_client.mcp.embedded import Embedded
+
+        target = Embedded(address, port, state_dir(os.environ), _program(home), http)
+    path = "/mcp" if agent is None else f"/mcp/{quote(agent, safe='')}"
+    await serve(http, Exchange(http, target, path))
+
+
+def _program(home: Path | None) -> Callable[[], Program]:
+    """What runs the service, looked for when it is needed: never in the folder that an editor happens to have open."""
+    from souvenir_client.mcp.embedded import NotStarted, Program
+
+    named = home or os.environ.get(HOME_VARIABLE)
+
+    def find() -> Program:
+        if not named:
+            raise NotStarted(
+                f"No Souvenir runs on this machine: start it, name its address with SOUVENIR_URL, or the folder of its "
+                f"code with --home or {HOME_VARIABLE}, from which it is then started."
+            )
+        try:
+            folder = service_folder(Path(named))
+            return Program(folder, command_in(folder))
+        except Unusable as error:
+            raise NotStarted(error.format_message()) from error
+
+    return find

@@ -1,0 +1,185 @@
+"""The service of this machine for bridges that name none: found where it always is, or else started there, once.
+
+Every bridge holds a pipe with a name for as long as it runs. A keeper (`souvenir_client.mcp.keeper`), a process of its
+own, runs the service for as long as anybody holds that pipe: an editor that is closed or killed takes the memory of no
+other away, and the last one ends it. The keeper's lock lets there be one service a port.
+
+Invariants: nothing is sent to what did not say first that it is a Souvenir; every wait is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from souvenir_client.calls import Address
+from souvenir_client.errors import SouvenirError
+from souvenir_client.mcp.keeper import TAKEN
+
+FAMILY = "memories"
+"""What `/health` says of the service."""
+
+START_S = 90.0
+"""The first start loads a model; on a slow machine, while it does other things, that takes its time."""
+
+LOOK_S = 5.0
+POLL_S = 0.1
+TAKEN_POLL_S = 0.5
+"""Another keeper has the lock: it starts its service, or still ends it."""
+
+MAX_LOG_BYTES = 8 * 1024 * 1024
+MAX_REASON_CHARS = 500
+
+
+class NotStarted(SouvenirError):
+    """There is no service, and none can be started."""
+
+
+class NotOurs(SouvenirError):
+    """Something else has the port."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(
+            f"What listens at {url} is no Souvenir: name the service with --server or SOUVENIR_URL, or a free port "
+            "with --port."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs the service: a command and the folder that it is run in."""
+
+    folder: Path
+    command: list[str]
+
+
+class _Seen(Enum):
+    NOBODY = "nobody answers"
+    STARTING = "it is not ready yet"
+    READY = "it can be asked"
+
+
+class Embedded:
+    """:param address: On this machine.
+
+    :param state: Folder of the pipe, the lock and the log.
+    :param program: What to run where nobody answers; may raise NotStarted.
+    :param http: Is closed by whoever made it.
+    """
+
+    def __init__(
+        self, address: Address, port: int, state: Path, program: Callable[[], Program], http: httpx.AsyncClient
+    ) -> None:
+        self.address = address
+        self._port, self._state, self._program, self._http = port, state, program, http
+        self._changing = asyncio.Lock()
+        self._is_found = False
+        self._pipe: int | None = None
+
+    async def ready(self) -> None:
+        """:raises NotOurs: If something else has the port.
+
+        :raises NotStarted: If it cannot be started, or is not ready in time.
+        """
+        async with self._changing:
+            if not self._is_found:
+                self._hold()
+                await self._find()
+                self._is_found = True
+
+    def lost(self) -> None:
+        self._is_found = False
+
+    @property
+    def log_path(self) -> Path:
+        return self._file("log")
+
+    def _file(self, kind: str) -> Path:
+        return self._state / f"embedded-{self._port}.{kind}"
+
+    def _hold(self) -> None:
+        """Take part in what keeps the service running, until this process ends."""
+        if self._pipe is not None:
+            return
+        try:
+            self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._file("pipe").is_fifo():
+                os.mkfifo(self._file("pipe"), 0o600)
+        except FileExistsError:  # another bridge was quicker
+            pass
+        except OSError as error:
+            raise NotStarted(f"{self._state} cannot be used ({error.strerror}): make it writable.") from error
+        # For both ways, so that it opens whether or not there is a keeper.
+        self._pipe = os.open(self._file("pipe"), os.O_RDWR | os.O_NONBLOCK)
+
+    async def _find(self) -> None:
+        end_s = time.monotonic() + START_S
+        keeper: subprocess.Popen[bytes] | None = None
+        while (seen := await self._look()) is not _Seen.READY:
+            if time.monotonic() > end_s:
+                raise NotStarted(f"The service was not ready within {START_S:g} s: {self._why()}")
+            pause_s = POLL_S
+            if seen is _Seen.NOBODY and (keeper is None or keeper.poll() is not None):
+                if keeper is not None and keeper.returncode not in (0, TAKEN):
+                    raise NotStarted(f"The service did not start: {self._why()}")
+                pause_s = POLL_S if keeper is None else TAKEN_POLL_S
+                keeper = self._start(self._program())
+            await asyncio.sleep(pause_s)
+
+    async def _look(self) -> _Seen:
+        """:raises NotOurs: If what answers is no Souvenir."""
+        try:
+            answered = await self._http.get(f"{self.address.url}/health", timeout=LOOK_S)
+            if not answered.is_success or _object_in(answered).get("service") != FAMILY:
+                raise NotOurs(self.address.url)
+            readiness = await self._http.get(f"{self.address.url}/health/ready", timeout=LOOK_S)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            return _Seen.NOBODY
+        except httpx.RemoteProtocolError as error:
+            raise NotOurs(self.address.url) from error
+        except httpx.TransportError:
+            return _Seen.STARTING
+        detail = _object_in(readiness).get("detail")
+        is_starting = isinstance(detail, dict) and detail.get("status") == "starting"
+        return _Seen.STARTING if is_starting else _Seen.READY
+
+    def _start(self, program: Program) -> subprocess.Popen[bytes]:
+        """A keeper in a session of its own, which a signal to the editor's programs does not reach."""
+        size = self.log_path.stat().st_size if self.log_path.exists() else 0
+        arguments = [self._file("pipe"), self._file("lock"), self._port, program.folder, *program.command]
+        with self.log_path.open("ab" if size < MAX_LOG_BYTES else "wb") as log:
+            os.fchmod(log.fileno(), 0o600)
+            return subprocess.Popen(  # noqa: S603 - a program of ours, with the folder that the caller named
+                [sys.executable, "-P", "-m", "souvenir_client.mcp.keeper", *map(str, arguments)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                start_new_session=True,
+            )
+
+    def _why(self) -> str:
+        """What the log says last."""
+        lines = [
+            line for line in self.log_path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()
+        ]
+        said = f"{lines[-1].strip()[:MAX_REASON_CHARS]} " if lines else ""
+        return f"{said}(see {self.log_path})."
+
+
+def _object_in(answered: httpx.Response) -> dict[str, Any]:
+    try:
+        value = answered.json()
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

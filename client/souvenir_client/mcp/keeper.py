@@ -1,0 +1,71 @@
+"""Runs a service for as long as anybody holds the pipe; a process of its own, which bridges start.
+
+    python -m souvenir_client.mcp.keeper PIPE LOCK PORT FOLDER COMMAND...
+
+It ends with the service's status, or with `TAKEN` if another keeper has the lock. Invariants: the service is told to
+end, and not killed while it finishes what it acknowledged; a keeper that is told to end tells the service.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+TAKEN = 75
+"""`EX_TEMPFAIL` of sysexits.h: try again."""
+
+LINGER_S = 1.0
+"""An editor that starts its programs anew finds the service where it was."""
+
+STOP_S = 60.0
+"""Longer than the service takes to end at most."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    pipe, lock, port, folder, *command = arguments
+    with Path(lock).open("ab") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return TAKEN
+        holders = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        environment = {**os.environ, "HOST": "127.0.0.1", "PORT": port}
+        with subprocess.Popen(  # noqa: S603 - the folder's own program, which the bridge was told to run
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL
+        ) as service:
+            signal.signal(signal.SIGTERM, lambda *_: service.terminate())
+            threading.Thread(target=_end_when_nobody_holds, args=(holders, service), daemon=True).start()
+            status = service.wait()
+        return status if status >= 0 else 1
+
+
+def _end_when_nobody_holds(holders: int, service: subprocess.Popen[bytes]) -> None:
+    while not _nobody_holds(holders):
+        os.set_blocking(holders, True)
+        # Nobody writes: it returns when the last one who held the other end is gone.
+        os.read(holders, 1)
+        time.sleep(LINGER_S)
+    service.terminate()
+    try:
+        service.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        service.kill()
+
+
+def _nobody_holds(holders: int) -> bool:
+    os.set_blocking(holders, False)
+    try:
+        return not os.read(holders, 1)
+    except BlockingIOError:
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

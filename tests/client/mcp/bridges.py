@@ -1,0 +1,107 @@
+"""A bridge as an editor starts it: the real command in a process of its own, with lines to and from it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any, Self
+
+from tests.client.cli.entry import COMMAND, environment
+
+WAIT_S = 60.0
+"""For a line; no test waits for that."""
+
+
+class BridgeProcess:
+    """Every line that it prints has to be a message."""
+
+    def __init__(self, *arguments: str, cwd: Path | None = None, **variables: str) -> None:
+        self.process = subprocess.Popen(
+            [*COMMAND, "mcp", *arguments],
+            env=environment(**variables),
+            cwd=cwd,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self._lines: Queue[bytes] = Queue()
+        self._errors = bytearray()
+        self._readers = [threading.Thread(target=read, daemon=True) for read in (self._read, self._read_errors)]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+
+    def _read_errors(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self._errors += line
+
+    @property
+    def errors(self) -> str:
+        """What it said on standard error so far."""
+        return self._errors.decode()
+
+    def send_line(self, line: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def send(self, method: str, request_id: int | str | None = None, **params: Any) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        self.send_line(json.dumps(message if request_id is None else {**message, "id": request_id}).encode())
+
+    def line(self) -> bytes:
+        """The next line, with its end."""
+        return self._lines.get(timeout=WAIT_S)
+
+    def receive(self) -> Any:
+        """The next message."""
+        line = self.line()
+        assert line.endswith(b"\n")
+        return json.loads(line)
+
+    def ask(self, method: str, request_id: int | str, **params: Any) -> Any:
+        """Send a request, and receive its answer."""
+        self.send(method, request_id, **params)
+        return self.receive()
+
+    def close(self) -> int:
+        """End its input, and wait for its end."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        status = self.process.wait(WAIT_S)
+        for reader in self._readers:
+            reader.join(WAIT_S)
+        return status
+
+    def rest(self) -> list[Any]:
+        """What it printed that nobody received."""
+        found = []
+        while True:
+            try:
+                found.append(json.loads(self._lines.get_nowait()))
+            except Empty:
+                return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(WAIT_S)
+        for reader in self._readers:
+            reader.join(WAIT_S)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert stream is not None
+            try:
+                stream.close()
+            except BrokenPipeError:  # what was not sent to a killed one
+                continue
