@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, StringConstraints
 
-from souvenir.api.fields import Clean, wire_time
+from souvenir.api.fields import Clean, Source, Text, wire_time
+from souvenir.facts.facts import Stored
 from souvenir.facts.ids import Kind, id_of, short_id
-from souvenir.mcp.tools import Arguments, Result
-from souvenir.types import EvidenceLevel, Hit, Memory, Page, SearchResult
+from souvenir.facts.splitting import MAX_GIVEN_FACT_CHARS, MAX_GIVEN_FACTS
+from souvenir.facts.tags import TagPage
+from souvenir.mcp.tools import Arguments, Result, spelled
+from souvenir.store.tag_counts import TagCount
+from souvenir.tags import MAX_TAG_CHARS, MAX_TAGS
+from souvenir.types import EvidenceLevel, FactsBy, Hit, Memory, Page, SearchResult
 
 DEFAULT_SEARCH_LIMIT, MAX_SEARCH_LIMIT = 10, 50
 DEFAULT_LIST_LIMIT, MAX_LIST_LIMIT = 50, 200
@@ -25,10 +29,25 @@ MAX_SHOWN_CHARS, MIN_SHOWN_CHARS = 2_000, 200
 ALL_SHOWN_CHARS = 40_000
 """Of all texts of one answer, some 10,000 tokens, as long as `MIN_SHOWN_CHARS` of each fit."""
 
+MAX_TAGS_SHOWN = 500
+"""In one answer; more are counted, and a regex chooses among them."""
+
+MAX_REGEX_CHARS = 500
+
+
+def _one_or_many(value: Any) -> Any:
+    """A list; models also send one text where they mean a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
 _MemoryId = Annotated[
     str,
     Field(max_length=MAX_ID_CHARS, description="The memory_id of a memory, as search_memory or list_memories gave it."),
 ]
+_Tag = Annotated[str, StringConstraints(max_length=MAX_TAG_CHARS), Clean]
+_Tags = Annotated[list[_Tag], BeforeValidator(_one_or_many), Field(max_length=MAX_TAGS)]
+_Fact = Annotated[str, StringConstraints(max_length=MAX_GIVEN_FACT_CHARS), Clean]
+_Facts = Annotated[list[_Fact], BeforeValidator(_one_or_many), Field(max_length=MAX_GIVEN_FACTS)]
 
 
 class OfMemory(Arguments):
@@ -40,16 +59,69 @@ class OfMemory(Arguments):
         return id_of(Kind.MEMORY, self.memory_id)
 
 
+class AddMemoryArguments(Arguments):
+    text: Text = Field(
+        validation_alias=spelled("text", "data"),
+        description="What to remember, so that it can be understood without the conversation: names instead of "
+        "pronouns, dates instead of `tomorrow`.",
+    )
+    context_tags: _Tags = Field(
+        default=[],
+        validation_alias=spelled("context_tags", "tags"),
+        description="Labels to find it by later, such as a project or a topic; get_context_tags shows those in use.",
+    )
+    facts: _Facts | None = Field(
+        default=None,
+        description="The text as short statements that each stand alone, if you want to split it yourself; otherwise "
+        "it is split for you.",
+    )
+    source: Source | None = Field(
+        default=None, description="Where it belongs, as a path such as `project/billing`; usually left out."
+    )
+
+
+class UpdateMemoryArguments(OfMemory):
+    text: Text | None = Field(
+        default=None,
+        validation_alias=spelled("text", "data"),
+        description="The whole new text, in the old one's place.",
+    )
+    facts: _Facts | None = Field(default=None, description="All facts that it shall have, instead of those it has.")
+    context_tags: _Tags | None = Field(
+        default=None,
+        validation_alias=spelled("context_tags", "tags"),
+        description="All tags that it shall have, instead of those it has.",
+    )
+    add_tags: _Tags = Field(default=[], description="Tags that it shall have too.")
+    remove_tags: _Tags = Field(default=[], description="Tags that it shall not have any more.")
+
+
 class SearchMemoryArguments(Arguments):
     query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS), Clean] = Field(
         description="What you want to know, in plain words; a question works best."
     )
     limit: int = Field(default=DEFAULT_SEARCH_LIMIT, ge=1, le=MAX_SEARCH_LIMIT, description="Memories wanted, at most.")
+    context_tags: _Tags = Field(
+        default=[],
+        validation_alias=spelled("context_tags", "tags"),
+        description="Only memories with any of these tags; leave it out unless you know that they are tagged so.",
+    )
 
 
 class ListMemoriesArguments(Arguments):
     limit: int = Field(default=DEFAULT_LIST_LIMIT, ge=1, le=MAX_LIST_LIMIT, description="Memories on one page.")
     offset: int = Field(default=0, ge=0, le=MAX_OFFSET, description="Memories to leave out first.")
+    context_tags: _Tags = Field(
+        default=[],
+        validation_alias=spelled("context_tags", "tags"),
+        description="Only memories with any of these tags.",
+    )
+
+
+class GetContextTagsArguments(Arguments):
+    regex: Annotated[str, Field(max_length=MAX_REGEX_CHARS), Clean] | None = Field(
+        default=None, description="Only tags that this matches somewhere, without case."
+    )
 
 
 class DeleteAllArguments(Arguments):
@@ -62,30 +134,38 @@ class MemoryShown(Result):
     memory_id: str
     memory: str = Field(description="Its text.")
     truncated: bool | None = Field(default=None, description="True if the text is cut; get_memory gives all of it.")
+    tags: list[str]
     source: str
     created_at: str = Field(description="ISO-8601 in UTC.")
-    archived: bool | None = Field(default=None, description="True if something newer took its place.")
 
     @classmethod
-    def of(cls, memory: Memory, max_chars: int) -> Self:
-        return cls(
-            memory_id=short_id(Kind.MEMORY, memory.id),
-            memory=memory.text[:max_chars],
-            truncated=len(memory.text) > max_chars or None,
-            source=memory.source,
-            created_at=wire_time(memory.created_at),
-            archived=memory.archived or None,
-        )
+    def fields_of(cls, memory: Memory, max_chars: int) -> dict[str, Any]:
+        return {
+            "memory_id": short_id(Kind.MEMORY, memory.id),
+            "memory": memory.text[:max_chars],
+            "truncated": len(memory.text) > max_chars or None,
+            "tags": list(memory.tags),
+            "source": memory.source,
+            "created_at": wire_time(memory.created_at),
+        }
 
 
 class MemoryFound(MemoryShown):
-    score: float = Field(default=0.0, description="Higher is better; comparable within one answer only.")
+    score: float = Field(description="Higher is better; comparable within one answer only.")
+    facts: list[str] = Field(description="Statements of it that match the query, best first.")
 
     @classmethod
-    def of_hit(cls, hit: Hit, max_chars: int) -> Self:
-        shown = cls.of(hit.memory, max_chars)
-        shown.score = round(hit.score, 4)
-        return shown
+    def of(cls, hit: Hit, max_chars: int) -> Self:
+        facts = [found.fact.text for found in hit.facts]
+        return cls(**cls.fields_of(hit.memory, max_chars), score=round(hit.score, 4), facts=facts)
+
+
+class MemoryListed(MemoryShown):
+    fact_count: int
+
+    @classmethod
+    def of(cls, memory: Memory, max_chars: int) -> Self:
+        return cls(**cls.fields_of(memory, max_chars), fact_count=len(memory.facts))
 
 
 class SearchMemoryResult(Result):
@@ -98,12 +178,12 @@ class SearchMemoryResult(Result):
     @classmethod
     def of(cls, found: SearchResult) -> Self:
         max_chars = shown_chars(len(found.hits))
-        memories = [MemoryFound.of_hit(hit, max_chars) for hit in found.hits]
+        memories = [MemoryFound.of(hit, max_chars) for hit in found.hits]
         return cls(memories=memories, count=len(memories), evidence=found.evidence)
 
 
 class ListMemoriesResult(Result):
-    memories: list[MemoryShown]
+    memories: list[MemoryListed] = Field(description="Newest first, without those that something newer replaced.")
     total: int = Field(description="On all pages.")
     limit: int
     offset: int
@@ -111,8 +191,9 @@ class ListMemoriesResult(Result):
 
     @classmethod
     def of(cls, page: Page, asked: ListMemoriesArguments) -> Self:
+        max_chars = shown_chars(len(page.memories))
         return cls(
-            memories=_shown(page.memories),
+            memories=[MemoryListed.of(memory, max_chars) for memory in page.memories],
             total=page.total,
             limit=asked.limit,
             offset=asked.offset,
@@ -123,6 +204,9 @@ class ListMemoriesResult(Result):
 class WholeMemory(Result):
     memory_id: str
     memory: str = Field(description="Its text.")
+    tags: list[str]
+    facts: list[str] = Field(description="What it says, statement by statement; each can be found by itself.")
+    split_by: FactsBy | None = Field(default=None, description="Who split it into facts.")
     source: str
     created_at: str = Field(description="ISO-8601 in UTC.")
     updated_at: str
@@ -130,16 +214,63 @@ class WholeMemory(Result):
     archived: bool = Field(description="True if something newer took its place, or it was put away.")
 
     @classmethod
+    def fields_of(cls, memory: Memory) -> dict[str, Any]:
+        return {
+            "memory_id": short_id(Kind.MEMORY, memory.id),
+            "memory": memory.text,
+            "tags": list(memory.tags),
+            "facts": [fact.text for fact in memory.facts],
+            "split_by": memory.facts[0].made_by if memory.facts else None,
+            "source": memory.source,
+            "created_at": wire_time(memory.created_at),
+            "updated_at": wire_time(memory.updated_at),
+            "pinned": memory.pinned,
+            "archived": memory.archived,
+        }
+
+    @classmethod
     def of(cls, memory: Memory) -> Self:
+        return cls(**cls.fields_of(memory))
+
+
+class StoredMemory(WholeMemory):
+    facts_created: int
+    note: str | None = Field(default=None, description="Why it was split by sentences for now.")
+
+    @classmethod
+    def of_stored(cls, stored: Stored) -> Self:
+        note = None
+        if stored.pending:
+            reason = f" ({stored.failure})" if stored.failure else ""
+            note = f"It can be found now, and is split more finely in the background{reason}"
+        elif stored.failure:
+            note = f"It was split by its sentences: {stored.failure}"
+        return cls(**cls.fields_of(stored.memory), facts_created=len(stored.memory.facts), note=note)
+
+
+class TagShown(Result):
+    tag: str
+    count: int = Field(description="Memories that have it.")
+    first_used_at: str = Field(description="ISO-8601 in UTC.")
+    last_used_at: str
+
+    @classmethod
+    def of(cls, used: TagCount) -> Self:
         return cls(
-            memory_id=short_id(Kind.MEMORY, memory.id),
-            memory=memory.text,
-            source=memory.source,
-            created_at=wire_time(memory.created_at),
-            updated_at=wire_time(memory.updated_at),
-            pinned=memory.pinned,
-            archived=memory.archived,
+            tag=used.tag,
+            count=used.count,
+            first_used_at=wire_time(used.first_used_at),
+            last_used_at=wire_time(used.last_used_at),
         )
+
+
+class ContextTags(Result):
+    tags: list[TagShown] = Field(description="The most used first.")
+    total: int = Field(description="Also those that are not shown.")
+
+    @classmethod
+    def of(cls, page: TagPage) -> Self:
+        return cls(tags=[TagShown.of(used) for used in page.tags], total=page.total)
 
 
 class DeletedMemory(Result):
@@ -152,11 +283,6 @@ class DeletedAll(Result):
     deleted: int
     kept_pinned: int = Field(description="Pinned memories, which stay.")
     backed_up: bool = Field(description="Whether a backup was made before, which an admin can restore.")
-
-
-def _shown(memories: Sequence[Memory]) -> list[MemoryShown]:
-    max_chars = shown_chars(len(memories))
-    return [MemoryShown.of(memory, max_chars) for memory in memories]
 
 
 def shown_chars(count: int) -> int:

@@ -4,32 +4,75 @@ from __future__ import annotations
 
 from souvenir.api.admission import CostClass
 from souvenir.errors import InvalidRequest, MemoryNotFound, MemoryPinned
+from souvenir.facts.facts import Wanted
 from souvenir.mcp.memory_models import (
+    MAX_TAGS_SHOWN,
     MIN_SHOWN_CHARS,
+    AddMemoryArguments,
+    ContextTags,
     DeleteAllArguments,
     DeletedAll,
     DeletedMemory,
+    GetContextTagsArguments,
     ListMemoriesArguments,
     ListMemoriesResult,
     OfMemory,
     SearchMemoryArguments,
     SearchMemoryResult,
+    StoredMemory,
+    UpdateMemoryArguments,
     WholeMemory,
 )
 from souvenir.mcp.tools import Call, Tool
-from souvenir.types import Listing, Memory, Role, SearchQuery, SourceFilter
+from souvenir.tags import clean_tags
+from souvenir.types import Filters, Listing, Memory, MemoryDraft, MemoryPatch, Role, SearchQuery, SourceFilter
+
+MCP_SOURCE = "mcp"
+"""Of what is added without a source, by a key that may write anywhere."""
 
 _EVERYTHING = SourceFilter("")
 
 
+def _add(call: Call, asked: AddMemoryArguments) -> StoredMemory:
+    source = asked.source or (call.scope.sources[0] if call.scope.sources else MCP_SOURCE)
+    draft = MemoryDraft(asked.text, source, tags=clean_tags(asked.context_tags))
+    call.progress(0, 1, "Splitting the text into facts")
+    stored = call.service.facts.add(call.scope, draft, Wanted(asked.facts, split=True)).stored
+    if stored is None:
+        raise InvalidRequest("The memory was deleted by somebody else at once; look with search_memory what is there")
+    return StoredMemory.of_stored(stored)
+
+
+def _update(call: Call, asked: UpdateMemoryArguments) -> StoredMemory:
+    number = found(call, asked).id
+    tags = None if asked.context_tags is None else clean_tags(asked.context_tags)
+    add, remove = clean_tags(asked.add_tags), clean_tags(asked.remove_tags)
+    patch = MemoryPatch(asked.text, tags=tags, add_tags=add, remove_tags=remove)
+    if patch == MemoryPatch() and asked.facts is None:
+        raise InvalidRequest("Nothing to change; give text, facts, context_tags, add_tags or remove_tags")
+    call.progress(0, 1, "Splitting the text into facts" if asked.text else "Changing the memory")
+    try:
+        return StoredMemory.of_stored(
+            call.service.facts.update(call.scope, number, patch, Wanted(asked.facts, split=True))
+        )
+    except MemoryNotFound as error:
+        raise no_such_memory(asked.memory_id) from error
+
+
 def _search(call: Call, asked: SearchMemoryArguments) -> SearchMemoryResult:
-    query = SearchQuery(asked.query, asked.limit)
+    filters = Filters(tags=clean_tags(asked.context_tags))
+    query = SearchQuery(asked.query, asked.limit, filters=filters)
     return SearchMemoryResult.of(call.service.engine.search(call.scope, query))
 
 
 def _list(call: Call, asked: ListMemoriesArguments) -> ListMemoriesResult:
-    page = call.service.engine.page(call.scope, offset=asked.offset, limit=asked.limit)
+    listing = Listing(archived=False, tags=clean_tags(asked.context_tags), newest_first=True)
+    page = call.service.engine.page(call.scope, listing, offset=asked.offset, limit=asked.limit)
     return ListMemoriesResult.of(page, asked)
+
+
+def _tags(call: Call, asked: GetContextTagsArguments) -> ContextTags:
+    return ContextTags.of(call.service.tags.list(call.scope, regex=asked.regex, limit=MAX_TAGS_SHOWN))
 
 
 def _get(call: Call, asked: OfMemory) -> WholeMemory:
@@ -77,6 +120,32 @@ def no_such_memory(memory_id: str) -> InvalidRequest:
 
 TOOLS = (
     Tool(
+        "add_memory",
+        "Add a memory",
+        "Remember something for good: a fact about somebody, a preference, a decision with its reason, how something "
+        "works. Use it when you learn what will matter in later conversations, with one self-contained text for each "
+        "topic. Do not store what only this conversation needs, or secrets; to correct what is stored, use "
+        "update_memory.",
+        AddMemoryArguments,
+        StoredMemory,
+        _add,
+        CostClass.WRITE,
+        role=Role.READ_WRITE,
+    ),
+    Tool(
+        "update_memory",
+        "Update a memory",
+        "Change a memory that is stored: its text when it is wrong or out of date, its facts or its tags. What is "
+        "not given stays. Find its memory_id with search_memory first.",
+        UpdateMemoryArguments,
+        StoredMemory,
+        _update,
+        CostClass.WRITE,
+        role=Role.READ_WRITE,
+        destructive=True,
+        idempotent=True,
+    ),
+    Tool(
         "search_memory",
         "Search memories",
         "Find what is stored that bears on a question, by meaning and by words, best first. Use it before answering "
@@ -90,11 +159,21 @@ TOOLS = (
     Tool(
         "list_memories",
         "List memories",
-        "Go through what is stored, page by page, in the order in which it was stored. Use it to review or "
-        "clean up; to find something, search_memory is better.",
+        "Go through what is stored, newest first, page by page. Use it to review or clean up; to find something, "
+        "search_memory is better.",
         ListMemoriesArguments,
         ListMemoriesResult,
         _list,
+        CostClass.LIGHT,
+    ),
+    Tool(
+        "get_context_tags",
+        "Get context tags",
+        "List the tags in use, with how many memories have each and since when. Use it before you tag a memory, so "
+        "that one topic has one tag, or before you search by tags.",
+        GetContextTagsArguments,
+        ContextTags,
+        _tags,
         CostClass.LIGHT,
     ),
     Tool(

@@ -1,0 +1,171 @@
+"""The tools of the tier `memory`: what they answer, and what they say when they cannot."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mcp.conftest import Asking, Start
+
+
+@pytest.fixture
+def agent(request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own."""
+    return f"/mcp/{request.node.name}"
+
+
+def add(ask: Asking, path: str, text: str, **more) -> str:
+    return str(ask.call("add_memory", path, text=text, **more)["memory_id"])
+
+
+def test_a_memory_is_stored_with_its_tags_and_split_at_its_sentences_without_a_model(ask: Asking, agent):
+    text = "Ana leads the billing team. She works from Oslo."
+    stored = ask.call("add_memory", agent, text=text, context_tags=["Billing", "people"])
+    assert (stored["memory"], stored["tags"], stored["facts_created"]) == (text, ["Billing", "people"], 2)
+    assert stored["facts"] == ["Ana leads the billing team.", "She works from Oslo."]
+    assert (stored["split_by"], stored["source"]) == ("sentences", "mcp")
+    assert len(stored["memory_id"]) == 8
+    assert ask.call("get_memory", agent, memory_id=stored["memory_id"])["facts"] == stored["facts"]
+
+
+def test_either_spelling_of_an_argument_is_taken(ask: Asking, agent):
+    stored = ask.call("add_memory", agent, data="The printer is on floor two.", tags=["office"])
+    assert stored["memory"] == "The printer is on floor two."
+    assert ask.call("search_memory", agent, query="printer", tags=["OFFICE"])["count"] == 1
+    assert ask.call("search_memory", agent, query="printer", context_tags=["home"])["count"] == 0
+
+
+def test_one_text_stands_for_a_list_of_one(ask: Asking, agent):
+    stored = ask.call("add_memory", agent, text="Tea, not coffee.", context_tags="taste", facts="Likes tea")
+    assert (stored["tags"], stored["facts"], stored["split_by"]) == (["taste"], ["Likes tea"], "caller")
+
+
+def test_a_search_finds_a_memory_by_one_of_its_facts_once(ask: Asking, agent):
+    memory_id = add(ask, agent, "About Rex.", facts=["The dog eats salmon", "The vet is Dr Wu"])
+    add(ask, agent, "The cat sleeps all day.")
+    found = ask.call("search_memory", agent, query="who is the vet Dr Wu", limit=1)
+    assert found["count"] == 1
+    assert found["memories"][0]["memory_id"] == memory_id
+    assert found["memories"][0]["facts"][0] == "The vet is Dr Wu"
+    assert found["evidence"] in {"strong", "weak"}
+
+
+def test_a_changed_text_is_split_anew_and_changed_tags_leave_the_facts(ask: Asking, agent):
+    memory_id = add(ask, agent, "Deploys run on Friday. Lena approves them.", tags=["ops"])
+    tagged = ask.call("update_memory", agent, memory_id=memory_id, add_tags=["release"], remove_tags=["OPS"])
+    assert (tagged["tags"], len(tagged["facts"])) == (["release"], 2)
+    changed = ask.call("update_memory", agent, memory_id=memory_id, text="Deploys run on Monday.")
+    assert changed["facts"] == ["Deploys run on Monday."]
+    assert changed["tags"] == ["release"]
+    assert "Friday" not in str(ask.call("search_memory", agent, query="When do deploys run?"))
+
+
+def test_an_update_of_nothing_says_what_could_be_changed(ask: Asking, agent):
+    memory_id = add(ask, agent, "Something.")
+    assert "add_tags" in ask.call("update_memory", agent, memory_id=memory_id)
+
+
+def test_a_list_is_paged_newest_first(ask: Asking, agent):
+    for number in range(5):
+        add(ask, agent, f"Entry number {number}.", tags=["odd" if number % 2 else "even"])
+    page = ask.call("list_memories", agent, limit=2, offset=1)
+    assert [one["memory"] for one in page["memories"]] == ["Entry number 3.", "Entry number 2."]
+    assert (page["total"], page["has_more"]) == (5, True)
+    assert page["memories"][0]["fact_count"] == 1
+    odd = ask.call("list_memories", agent, context_tags=["odd"])
+    assert (odd["total"], odd["has_more"]) == (2, False)
+
+
+def test_tags_are_counted_and_chosen_by_a_regex(ask: Asking, agent):
+    for tags in (["Work/api", "home"], ["work/API"], ["home"]):
+        add(ask, agent, f"A memory about {tags}.", tags=tags)
+    used = ask.call("get_context_tags", agent)
+    assert [(one["tag"], one["count"]) for one in used["tags"]] == [("home", 2), ("Work/api", 2)]
+    assert used["tags"][0]["first_used_at"] <= used["tags"][0]["last_used_at"]
+    assert [one["tag"] for one in ask.call("get_context_tags", agent, regex="^work/")["tags"]] == ["Work/api"]
+    assert "regex" in ask.call("get_context_tags", agent, regex="(")
+
+
+def test_long_texts_are_cut_among_others_and_whole_alone(ask: Asking, agent):
+    long = "Zebra notes: " + "stripes " * 5000
+    memory_id = add(ask, agent, long)
+    [found] = ask.call("search_memory", agent, query="zebra stripes")["memories"]
+    assert found["truncated"]
+    assert len(found["memory"]) == 2_000
+    assert ask.call("get_memory", agent, memory_id=memory_id)["memory"] == long
+    for number in range(49):
+        add(ask, agent, f"Zebra {number}: " + "stripes " * 400, facts=["Zebra"])
+    many = ask.call("list_memories", agent)["memories"]
+    assert sum(len(one["memory"]) for one in many) <= 40_000
+
+
+def test_a_deleted_memory_is_gone_and_its_id_is_said_not_to_exist(ask: Asking, agent):
+    memory_id = add(ask, agent, "To be forgotten.")
+    assert ask.call("delete_memory", agent, memory_id=memory_id)["deleted"]
+    for tool in ("get_memory", "delete_memory"):
+        assert "search_memory" in ask.call(tool, agent, memory_id=memory_id)
+    assert "There is no memory" in ask.call("update_memory", agent, memory_id=memory_id, text="Back.")
+
+
+@pytest.mark.parametrize("memory_id", ["", "12", "nothing!", "x" * 150, "\N{SNOWMAN}"])
+def test_what_is_no_id_is_a_sentence(ask: Asking, agent, memory_id):
+    assert "search_memory and list_memories" in ask.call("get_memory", agent, memory_id=memory_id)
+
+
+def test_a_pinned_memory_stays(ask: Asking, agent):
+    namespace = agent.removeprefix("/mcp/")
+    ask.http.post(
+        "/memory/add",
+        json={"text": "Pinned.", "source": "notes", "metadata": {"pinned": True}},
+        headers={"X-Namespace": namespace},
+    )
+    [pinned] = ask.call("list_memories", agent)["memories"]
+    assert "pinned" in ask.call("delete_memory", agent, memory_id=pinned["memory_id"])
+    add(ask, agent, "Not pinned.")
+    gone = ask.call("delete_all_memories", agent, confirm=True)
+    assert gone == {"deleted": 1, "kept_pinned": 1, "backed_up": True}
+
+
+def test_all_is_deleted_only_if_that_is_confirmed(ask: Asking, agent):
+    add(ask, agent, "One.")
+    assert "confirm" in ask.call("delete_all_memories", agent, confirm=False)
+    assert "confirm" in ask.call("delete_all_memories", agent)
+    assert ask.call("list_memories", agent)["total"] == 1
+    assert ask.call("delete_all_memories", agent, confirm=True)["deleted"] == 1
+    assert ask.call("delete_all_memories", agent, confirm=True)["deleted"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"text": "x", "importance": 3}, "add_memory has no argument importance; it takes text, context_tags, facts"),
+        ({}, "add_memory cannot be called so: it needs text"),
+        ({"text": ""}, "text: string should have at least 1 character"),
+        ({"text": "x", "context_tags": ["a" * 200]}, "context_tags.0"),
+        ({"text": "x\0"}, "NUL"),
+        ({"text": "x", "facts": [" "]}, "A fact takes 1 to"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_named(ask: Asking, agent, arguments, sentence):
+    said = ask.call("add_memory", agent, **arguments)
+    assert sentence in said
+    assert "\n" not in said
+
+
+def test_a_null_counts_as_not_given(ask: Asking, agent):
+    assert ask.call("search_memory", agent, query="anything", limit=None, context_tags=None)["count"] == 0
+
+
+def test_namespaces_know_nothing_of_each_other(ask: Asking, agent):
+    memory_id = add(ask, agent, "A secret of this agent.")
+    other = "/mcp/somebody-else"
+    assert ask.call("search_memory", other, query="secret of this agent")["count"] == 0
+    assert "There is no memory" in ask.call("get_memory", other, memory_id=memory_id)
+    by_header = ask.call("list_memories", headers={"X-Namespace": agent.removeprefix("/mcp/")})
+    assert by_header["total"] == 1
+
+
+def test_who_names_no_namespace_gets_that_of_the_settings(start: Start):
+    ask = start(mcp_namespace="ann")
+    add(ask, "/mcp", "Ann likes tea.")
+    assert ask.call("list_memories", "/mcp/ann")["total"] == 1
+    assert ask.call("list_memories", headers={"X-Namespace": "default"})["total"] == 0
