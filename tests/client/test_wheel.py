@@ -95,10 +95,10 @@ def copy_of(name: str, target: Path) -> None:
             shutil.copy2(str(file.locate()), target / file)
 
 
-def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(*command: str | Path, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     names = {"PATH": os.environ["PATH"], "HOME": str(Path(str(command[0])).parent), **environment}
     arguments = [str(part) for part in command]
-    return subprocess.run(arguments, check=False, capture_output=True, text=True, env=names, timeout=60)
+    return subprocess.run(arguments, check=False, capture_output=True, text=True, env=names, input=stdin, timeout=60)
 
 
 def test_httpx_is_all_that_the_client_requires(wheel: Path):
@@ -126,3 +126,6 @@ def test_the_command_works_with_its_extra(wheel: Path, tmp_path: Path, service: 
     found = run(command, "--json", "search", "what does Bob drink? coffee?", **address)
     answer: dict[str, Any] = json.loads(found.stdout)
     assert answer["results"][0]["text"] == "Bob prefers coffee."
+    ping = '{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}\n'
+    bridged = run(command, "mcp", stdin=ping, **address)
+    assert "search_memory" in str(json.loads(bridged.stdout)["result"]["tools"]), bridged.stderr
