@@ -37,9 +37,22 @@ def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
         if not 1 <= len(clean) <= MAX_TAG_CHARS or not clean.isprintable():
             raise InvalidRequest(f"A tag takes 1 to {MAX_TAG_CHARS} printable characters")
         found.setdefault(fold(clean), clean)
-    if len(found) > MAX_TAGS:
-        raise InvalidRequest(f"A memory takes at most {MAX_TAGS} tags, and these are {len(found)}")
-    return tuple(found.values())
+    return few(tuple(found.values()))
+
+
+def few(tags: tuple[str, ...]) -> tuple[str, ...]:
+    """The tags, which one memory shall have.
+
+    :raises InvalidRequest: If there are too many.
+    """
+    if len(tags) > MAX_TAGS:
+        raise InvalidRequest(f"A memory takes at most {MAX_TAGS} tags, and these are {len(tags)}; take some away")
+    return tags
+
+
+def inherited(tags: Sequence[str], olds: Iterable[str]) -> tuple[str, ...]:
+    """The tags of what takes the place of others: its own and theirs, as many as a memory takes."""
+    return joined(tags, olds)[:MAX_TAGS]
 
 
 def joined(tags: Sequence[str], more: Iterable[str], without: Iterable[str] = ()) -> tuple[str, ...]:

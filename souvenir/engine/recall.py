@@ -286,7 +286,7 @@ class Recall:
                 now_us=to_us(now),
                 top_k=query.top_k,
             )
-        return ranked if chosen is None else [replace(one, index=int(chosen[one.index])) for one in ranked]
+        return ranked if chosen is None else [_of_all(one, chosen) for one in ranked]
 
     def _judgement(self, found: Candidates, evidence: Evidence, probe: Probe) -> Judgement:
         spoken = Spoken(found.speakers, found.named, None if probe.words is None else found.known, found.rarest)
@@ -308,6 +308,12 @@ def _is_of(time: TimeIntent, query: SearchQuery, found: Candidates, best: Ranked
     if time.asked is not None and (query.filters.since, query.filters.until) != (None, None):
         return True
     return bool(time.within(found.occurred_us[[best.index]])[0])
+
+
+def _of_all(ranked: Ranked, chosen: NDArray[np.int64]) -> Ranked:
+    """One that was ranked among the chosen candidates, with its places among all of them."""
+    passages = tuple((int(chosen[index]), score) for index, score in ranked.passages)
+    return replace(ranked, index=int(chosen[ranked.index]), passages=passages)
 
 
 def _attempts(probe: Probe) -> Iterator[Probe]:

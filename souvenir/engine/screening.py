@@ -7,10 +7,10 @@ of users and ids are not, since others refer to them. What was found is noted in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from souvenir.notes import SENSITIVE_DATA, SENSITIVE_TOPICS
+from souvenir.notes import SENSITIVE_DATA, SENSITIVE_TOPICS, names
 from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.store import agents
@@ -133,12 +133,6 @@ def _at_most_redacted(action: Action) -> Action:
 def _noted(metadata: JsonObject | None, topics: Iterable[str], found: Iterable[str]) -> JsonObject | None:
     """The metadata with what was found beside what its caller says of the same."""
     notes = {SENSITIVE_TOPICS: topics, SENSITIVE_DATA: found}
-    noted = {name: sorted({*_names(metadata, name), *values}) for name, values in notes.items()}
-    kept = {name: names for name, names in noted.items() if names}
+    noted = {key: sorted({*names(metadata, key), *values}) for key, values in notes.items()}
+    kept = {key: held for key, held in noted.items() if held}
     return {**(metadata or {}), **kept} if kept else metadata
-
-
-def _names(metadata: Mapping[str, object] | None, name: str) -> list[str]:
-    """The names under a key, if a list of names stands there."""
-    held = (metadata or {}).get(name)
-    return [one for one in held if isinstance(one, str)] if isinstance(held, list) else []

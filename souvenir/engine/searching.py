@@ -102,7 +102,7 @@ class Searching:
             if namespace is None:
                 return SearchResult(query.text, ())
             owner_ids = reads.owners_matching(connection, namespace, query.filters)
-            named = tags.used(connection, namespace.id, {*map(fold, query.filters.tags), *named_in(query.text)})
+            named = reads.tags_used(connection, namespace, {*map(fold, query.filters.tags), *named_in(query.text)})
         tagged = partial(self._tagged, named) if named else None
         found = self._find(serving, scope, memories_of(namespace), query, owner_ids, tagged=tagged)
         with self._instruments.stage(Stage.SEARCH_READ), self._database.read() as connection:

@@ -61,7 +61,8 @@ class Deduplication:
     def sweep(self, scope: Scope, *, threshold: float, dry_run: bool, progress: Progress) -> JsonObject:
         """Find memories of one source that say the same, and unless it is a dry run delete all but the first of each.
 
-        Pinned and archived memories are never removed; a backup is made before the first one is.
+        The first has the tags of all then. Pinned and archived memories are never removed; a backup is made before the
+        first one is.
 
         :return: `found` pairs, the first `pairs` as (kept id, duplicate id, cosine), `removed` and `remaining`.
         """
@@ -106,6 +107,8 @@ class Deduplication:
             def work(tx: Transaction, first: int = first, before: _State = state) -> _State:
                 batch = pairs[first : first + DELETED_AT_ONCE]
                 standing = rows.unchanged(tx.connection, tx.namespace_id, [(kept, found) for kept, found, _ in batch])
+                heirs = {found.id: kept.id for kept, found, _ in batch}
+                tx.bequeath({memory_id: heirs[memory_id] for memory_id in standing})
                 tx.delete(standing)
                 after = before.with_pairs(batch, len(standing))
                 progress.save(tx.connection, done=after.compared, total=total, state=asdict(after))

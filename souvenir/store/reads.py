@@ -29,6 +29,7 @@ from souvenir.store.rows import (
     memory_of,
     passage_of,
     same_json,
+    to_json,
 )
 from souvenir.types import (
     Filters,
@@ -271,6 +272,17 @@ def owners_matching(connection: apsw.Connection, namespace: Namespace, filters: 
         return found
     having = memory_ids(connection, namespace, Listing(tags=filters.tags, all_tags=filters.all_tags))
     return having if found is None else sorted({*found} & {*having})
+
+
+def tags_used(connection: apsw.Connection, namespace: Namespace, folded: Iterable[str]) -> set[str]:
+    """Those of the folded tags that some visible memory has: what another one has must not show, not even by a zero."""
+    visible, parameters = visible_condition(namespace.sources, "m.source")
+    rows: Any = connection.execute(
+        "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM memory_tags t JOIN memories m "
+        f"ON m.id = t.memory_id WHERE t.namespace_id = ? AND t.folded = value AND {visible})",
+        (to_json(list(folded)), namespace.id, *parameters),
+    )
+    return {tag for (tag,) in rows}
 
 
 def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, wanted: JsonObject) -> list[int]:

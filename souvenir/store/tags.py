@@ -56,16 +56,6 @@ def condition(namespace_id: int, tags: Iterable[str], *, all_tags: bool) -> tupl
     )
 
 
-def used(connection: apsw.Connection, namespace_id: int, folded: Iterable[str]) -> set[str]:
-    """Those of the folded tags that some memory of the namespace has."""
-    rows: Any = connection.execute(
-        "SELECT value FROM json_each(?) WHERE EXISTS "
-        "(SELECT 1 FROM memory_tags WHERE namespace_id = ? AND folded = value)",
-        (to_json(list(folded)), namespace_id),
-    )
-    return {tag for (tag,) in rows}
-
-
 def tagged(connection: apsw.Connection, folded: Iterable[str], memory_ids: Iterable[int]) -> set[int]:
     """Those of the memories that have any of the folded tags."""
     rows: Any = connection.execute(

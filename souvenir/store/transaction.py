@@ -16,15 +16,15 @@ import apsw
 
 from souvenir.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryNotFound, MemoryPinned, SourceForbidden
 from souvenir.moments import from_us, to_us
-from souvenir.notes import notes_of, without_notes
 from souvenir.passages import IndexChange, PassageOwner, PreparedPassage
 from souvenir.sources import is_visible
 from souvenir.store import facts, learned, reads, tags
 from souvenir.store.passages import PassageWriter, VectorModels
+from souvenir.store.patching import metadata_after
 from souvenir.store.removal import Removal
 from souvenir.store.rows import history_state, ids_parameter, to_json
 from souvenir.store.transfers import insert_history, kept_id
-from souvenir.tags import joined
+from souvenir.tags import few, inherited, joined
 from souvenir.types import (
     AddAction,
     AddOutcome,
@@ -188,7 +188,7 @@ class Transaction:
             archived=draft.archived,
             origin_class=origin_class,
             valid_to=draft.valid_to,
-            tags=self._put_tags(int(memory_id), joined(draft.tags, (tag for old in replaces for tag in old.tags))),
+            tags=self._put_tags(int(memory_id), inherited(draft.tags, (tag for old in replaces for tag in old.tags))),
         )
         owner = owner_of(memory)
         self.passages.insert(owner, [one for one in passages if one.fact is None])
@@ -212,20 +212,21 @@ class Transaction:
 
         :raises SourceForbidden: If the scope may not write to the new source.
         :raises KeyTaken: If the memory would come to share its (source, key) with another living one.
+        :raises InvalidRequest: If it would have too many tags.
         """
         before = self._stored(memory_id)
         after = replace(
             before,
             text=before.text if patch.text is None else patch.text,
             source=before.source if patch.source is None else patch.source,
-            metadata=_metadata_after(before.metadata, patch),
+            metadata=metadata_after(before.metadata, patch),
             document_at=None if patch.remove_document_at else patch.document_at or before.document_at,
             pinned=before.pinned if patch.pinned is None else patch.pinned,
             archived=before.archived if patch.archived is None else patch.archived,
             created_at=patch.created_at or before.created_at,
             origin_class=least_trusted((before.origin_class, patch.origin_class or before.origin_class)),
             valid_to=None if patch.archived is False else before.valid_to,
-            tags=joined(before.tags if patch.tags is None else patch.tags, patch.add_tags, patch.remove_tags),
+            tags=few(joined(before.tags if patch.tags is None else patch.tags, patch.add_tags, patch.remove_tags)),
         )
         new = None if patch.facts is None else NewFacts(patch.facts, patch.facts_by, patch.split_later)
         return self._write(before, after, passages, action=action, new_facts=new)
@@ -304,6 +305,20 @@ class Transaction:
         """Give a memory these facts in the place of those that it has; what it says stays, and when it was said."""
         before = self._stored(memory_id)
         return self._write(before, before, passages, action=facts.SPLIT, updated_at=before.updated_at, new_facts=new)
+
+    def bequeath(self, heirs: Mapping[int, int]) -> None:
+        """Let memories have the tags of others, which go since these say the same; they count as unchanged.
+
+        :param heirs: Who gets them, by the id of who goes.
+        """
+        for gone in reads.as_stored(self.connection, self.namespace, heirs).values():
+            before = self._stored(heirs[gone.id])
+            inherits = inherited(before.tags, gone.tags)
+            if inherits != before.tags:
+                after = replace(before, tags=inherits)
+                self._write(before, after, (), action="inherit", updated_at=before.updated_at)
+            if gone.facts and not before.facts:
+                facts.wait(self.connection, self.namespace_id, before.id, self.now)
 
     def delete(self, memory_ids: Sequence[int], *, action: str = "delete", forget: bool = True) -> None:
         """Remove memories with their passages, vectors and links, and empty what history remembers of them.
@@ -467,19 +482,3 @@ def _kept(before: Memory, after: Memory, new: NewFacts | None) -> list[Fact]:
             wanted[fact.text] -= 1
             kept.append(fact)
     return kept
-
-
-def _metadata_after(metadata: Mapping[str, Any], patch: MemoryPatch) -> dict[str, Any]:
-    """A new text has notes of its own; new facts add to those of the text that stays."""
-    if patch.text is not None:
-        return _patched(without_notes(metadata), patch.metadata)
-    if patch.facts is None:
-        return _patched(metadata, patch.metadata)
-    notes = {key: sorted({*metadata.get(key, ()), *of}) for key, of in notes_of(patch.metadata or {}).items()}
-    return {**_patched(metadata, patch.metadata), **notes}
-
-
-def _patched(metadata: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Metadata with the patch's keys set, and those that it gives as None removed."""
-    merged = {**metadata, **(patch or {})}
-    return {key: value for key, value in merged.items() if value is not None or key not in (patch or {})}
