@@ -18,11 +18,16 @@ from souvenir.api.metadata import OF_THE_RECORD, Metadata, read_fields
 from souvenir.errors import InvalidRequest
 from souvenir.moments import from_us, to_us, utc_now
 from souvenir.store.reads import MERGED_FROM
+from souvenir.store.rows import fact_state
+from souvenir.tags import clean_tags
 from souvenir.transfer.lines import ImportLine, LineLink
-from souvenir.types import HistoryEntry, JsonObject, Memory, MemoryDraft, Origin, OriginClass
+from souvenir.types import FactsBy, HistoryEntry, JsonObject, Memory, MemoryDraft, Origin, OriginClass
 
-FORMAT_VERSION = "4.0.0"
+FORMAT_VERSION = "4.1.0"
 _MAJOR = int(FORMAT_VERSION.partition(".")[0])
+
+MAX_FACTS = 1_000
+"""Of one line; a memory seldom has more than a few."""
 
 STATE_TIMES = ("document_at", "valid_to", "created_at", "updated_at")
 """Of what a memory was before or after a change."""
@@ -30,8 +35,12 @@ STATE_TIMES = ("document_at", "valid_to", "created_at", "updated_at")
 LINE_EXAMPLE = (
     '{"text":"The billing service moves to Postgres 17 in May.","source":"claude-code/billing",'
     '"created_at":"2025-04-02T09:30:00.000000+00:00","updated_at":"2025-04-02T09:30:00.000000+00:00",'
-    '"custom_fields":{"category":"decision"}}\n'
+    '"custom_fields":{"category":"decision"},"tags":["billing"],"facts":[{"text":"Billing moves to Postgres 17",'
+    '"made_by":"model","created_at":"2025-04-02T09:30:00.000000+00:00"}]}\n'
 )
+
+TAGS, FACTS = "tags", "facts"
+"""Of a line, and of what a memory was."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), Clean]
 
@@ -80,7 +89,14 @@ def memory_said(memory: Memory) -> dict[str, Any]:
         "origin_class": memory.origin_class.value,
         "valid_to": optional_wire_time(memory.valid_to),
         "links": links,
+        "tags": list(memory.tags),
+        "facts": [_fact_said(fact_state(fact)) for fact in memory.facts],
     }
+
+
+def _fact_said(state: JsonObject) -> dict[str, Any]:
+    """A fact without its id, which no other store has."""
+    return {"text": state["text"], "made_by": state["made_by"], "created_at": wire_time(from_us(state["created_at"]))}
 
 
 def json_line(said: Mapping[str, Any]) -> bytes:
@@ -88,7 +104,7 @@ def json_line(said: Mapping[str, Any]) -> bytes:
 
 
 def _written(entry: HistoryEntry) -> dict[str, Any]:
-    before, after = (written_state(state) for state in (entry.before, entry.after))
+    before, after = (_state_said(state) for state in (entry.before, entry.after))
     return {
         "action": entry.action,
         "actor": entry.actor,
@@ -98,17 +114,37 @@ def _written(entry: HistoryEntry) -> dict[str, Any]:
     }
 
 
+def _state_said(state: JsonObject | None) -> dict[str, Any] | None:
+    written = written_state(state)
+    if state is None or written is None or FACTS not in state:
+        return written
+    return {**written, FACTS: [_fact_said(fact) for fact in state[FACTS]]}
+
+
 def written_state(state: JsonObject | None) -> dict[str, Any] | None:
+    """What a memory was, with its times as texts; tags and facts stand there if it had some."""
     if state is None:
         return None
     times = {name: state.get(name) for name in STATE_TIMES}
-    return {**state, **{name: None if at is None else wire_time(from_us(at)) for name, at in times.items()}}
+    written = {**state, **{name: None if at is None else wire_time(from_us(at)) for name, at in times.items()}}
+    if FACTS in state:
+        written[FACTS] = [{**fact, "created_at": wire_time(from_us(fact["created_at"]))} for fact in state[FACTS]]
+    return written
 
 
 class _Link(BaseModel):
     to_id: MemoryId
     type: Name
     created_at: Moment
+
+
+class _Fact(BaseModel):
+    text: Text
+    made_by: FactsBy = FactsBy.CALLER
+    created_at: Moment | None = None
+
+
+Facts = Annotated[list[_Fact], Field(max_length=MAX_FACTS)]
 
 
 class _HistoryState(BaseModel):
@@ -123,11 +159,24 @@ class _HistoryState(BaseModel):
     valid_to: Moment | None = None
     created_at: Moment | None = None
     updated_at: Moment | None = None
+    tags: list[str] = Field(default_factory=list)
+    facts: Facts = Field(default_factory=list)
 
-    def stored(self) -> JsonObject:
+    def stored(self, at: datetime) -> JsonObject:
+        """:param at: When it was so, which dates facts that say no time."""
         moments: dict[str, datetime | None] = {name: getattr(self, name) for name in STATE_TIMES}
         times = {name: None if at is None else to_us(at) for name, at in moments.items()}
-        return {**self.model_dump(mode="json"), **times, "metadata": _with_sources(self.metadata)}
+        plain = self.model_dump(mode="json", exclude={TAGS, FACTS})
+        return {**plain, **times, "metadata": _with_sources(self.metadata), **self._owned(at)}
+
+    def _owned(self, at: datetime) -> JsonObject:
+        """Tags and facts, if there are some, as `history_state` writes them."""
+        facts = [
+            {"text": one.text, "made_by": one.made_by.value, "created_at": to_us(one.created_at or at)}
+            for one in self.facts
+        ]
+        owned: dict[str, Any] = {TAGS: list(clean_tags(self.tags)), FACTS: facts}
+        return {name: held for name, held in owned.items() if held}
 
 
 class _HistoryEntry(BaseModel):
@@ -138,7 +187,7 @@ class _HistoryEntry(BaseModel):
     after: _HistoryState | None = None
 
     def entry(self) -> HistoryEntry:
-        before, after = (None if state is None else state.stored() for state in (self.before, self.after))
+        before, after = (None if state is None else state.stored(self.at) for state in (self.before, self.after))
         return HistoryEntry(self.action, self.actor, self.at, before, after)
 
 
@@ -157,8 +206,11 @@ class _Line(BaseModel):
     valid_to: Moment | None = None
     links: list[_Link] = Field(default_factory=list)
     history: list[_HistoryEntry] | None = None
+    tags: list[str] = Field(default_factory=list)
+    facts: Facts = Field(default_factory=list)
 
     def line(self) -> ImportLine:
+        """:raises InvalidRequest: If its tags cannot be used."""
         metadata = {name: value for name, value in (self.custom_fields or {}).items() if name not in OF_THE_RECORD}
         said = read_fields(metadata)
         for name in ("document_at", "pinned", "archived", "entity_key", "origin_class"):
@@ -174,9 +226,13 @@ class _Line(BaseModel):
             archived=bool(said.archived if self.archived is None else self.archived),
             origin_class=self.origin_class or said.origin_class or OriginClass.USER,
             valid_to=self.valid_to,
+            tags=clean_tags(self.tags),
+            facts=tuple(fact.text for fact in self.facts),
+            facts_by=self.facts[0].made_by if self.facts else FactsBy.CALLER,
         )
         history = None if self.history is None else tuple(entry.entry() for entry in self.history)
-        origin = Origin(created_at, self.updated_at or created_at, self.id, history)
+        split = {fact.text: (fact.made_by, fact.created_at or created_at) for fact in self.facts}
+        origin = Origin(created_at, self.updated_at or created_at, self.id, history, split)
         return ImportLine(draft, origin, tuple(LineLink(it.to_id, it.type, it.created_at) for it in self.links))
 
 

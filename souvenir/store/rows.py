@@ -81,8 +81,8 @@ def fact_state(fact: Fact) -> dict[str, Any]:
 
 
 def fact_of(state: Mapping[str, Any]) -> Fact:
-    """A fact as `fact_state` wrote it."""
-    return Fact(state["id"], state["text"], FactsBy(state["made_by"]), from_us(state["created_at"]))
+    """A fact as `fact_state` wrote it; one that an import brought along has no id of ours, and 0 here."""
+    return Fact(state.get("id", 0), state["text"], FactsBy(state["made_by"]), from_us(state["created_at"]))
 
 
 def history_state(memory: Memory) -> str:

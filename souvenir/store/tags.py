@@ -32,6 +32,16 @@ def put(
     return tuple(of_folded[folded] for folded in sorted(of_folded))
 
 
+def carry_times(connection: apsw.Connection, memory_ids: Iterable[int], heir_id: int) -> None:
+    """Let a memory have had its tags for as long as those whose place it takes."""
+    connection.execute(
+        "UPDATE memory_tags SET added_at = min(added_at, coalesce((SELECT min(o.added_at) FROM memory_tags o "
+        "WHERE o.folded = memory_tags.folded AND o.memory_id IN (SELECT value FROM json_each(?))), added_at)) "
+        "WHERE memory_id = ?",
+        (ids_parameter(memory_ids), heir_id),
+    )
+
+
 def with_tags(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
     """The memories with their tags, in the order of their names."""
     rows: list[Any] = connection.execute(

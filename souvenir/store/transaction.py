@@ -18,12 +18,12 @@ from souvenir.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryNotF
 from souvenir.moments import from_us, to_us
 from souvenir.passages import IndexChange, PassageOwner, PreparedPassage
 from souvenir.sources import is_visible
-from souvenir.store import facts, learned, reads, tags
+from souvenir.store import facts, learned, memories, reads, tags
 from souvenir.store.passages import PassageWriter, VectorModels
 from souvenir.store.patching import metadata_after
 from souvenir.store.removal import Removal
-from souvenir.store.rows import history_state, ids_parameter, to_json
-from souvenir.store.transfers import insert_history, kept_id
+from souvenir.store.rows import history_state, ids_parameter
+from souvenir.store.transfers import insert_history
 from souvenir.tags import few, inherited, joined
 from souvenir.types import (
     AddAction,
@@ -63,11 +63,15 @@ class FactsNotPrepared(Exception):
 
 
 class NewFacts(NamedTuple):
-    """`for_now`: the memory is to be split again."""
+    """`for_now`: the memory is to be split again.
+
+    :param split: Who made those of these texts, and when; the others are made by `made_by`, and now.
+    """
 
     texts: Sequence[str]
     made_by: FactsBy
     for_now: bool
+    split: Mapping[str, tuple[FactsBy, datetime]] = {}
 
 
 @dataclass(slots=True)
@@ -156,27 +160,9 @@ class Transaction:
             self._require_free_key(draft.source, draft.key, but=None)
         origin = origin or Origin(self.now, self.now)
         origin_class = least_trusted((draft.origin_class, *(old.origin_class for old in replaces)))
-        memory_id = self.connection.execute(
-            "INSERT INTO memories (id, namespace_id, text, source, key, metadata, document_at, created_at, updated_at, "
-            "pinned, archived, origin_class, valid_to) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-            (
-                kept_id(self.connection, origin.id),
-                self.namespace_id,
-                draft.text,
-                draft.source,
-                draft.key,
-                to_json(dict(draft.metadata)),
-                None if draft.document_at is None else to_us(draft.document_at),
-                to_us(origin.created_at),
-                to_us(origin.updated_at),
-                draft.pinned,
-                draft.archived,
-                origin_class.value,
-                None if draft.valid_to is None else to_us(draft.valid_to),
-            ),
-        ).get
+        memory_id = memories.insert(self.connection, self.namespace_id, draft, origin, origin_class)
         memory = Memory(
-            id=int(memory_id),
+            id=memory_id,
             text=draft.text,
             source=draft.source,
             created_at=origin.created_at,
@@ -188,11 +174,14 @@ class Transaction:
             archived=draft.archived,
             origin_class=origin_class,
             valid_to=draft.valid_to,
-            tags=self._put_tags(int(memory_id), inherited(draft.tags, (tag for old in replaces for tag in old.tags))),
+            tags=self._put_tags(
+                memory_id, inherited(draft.tags, (tag for old in replaces for tag in old.tags)), origin.created_at
+            ),
         )
         owner = owner_of(memory)
         self.passages.insert(owner, [one for one in passages if one.fact is None])
-        memory = replace(memory, facts=self._put_facts(memory, (), draft.facts, draft.facts_by, passages))
+        new = NewFacts(draft.facts, draft.facts_by, draft.split_later, origin.split)
+        memory = replace(memory, facts=self._put_facts(memory, (), new, passages))
         if draft.split_later or (not draft.facts and any(old.facts for old in replaces)):
             facts.wait(self.connection, self.namespace_id, memory.id, self.now)
         if origin.history is None:
@@ -203,6 +192,7 @@ class Transaction:
             self.link(memory.id, old.id, reads.SUPERSEDES)
         if replaces:
             learned.carry(self.connection, [old.id for old in replaces], memory.id)
+            tags.carry_times(self.connection, [old.id for old in replaces], memory.id)
         return memory
 
     def update(
@@ -317,6 +307,7 @@ class Transaction:
             if inherits != before.tags:
                 after = replace(before, tags=inherits)
                 self._write(before, after, (), action="inherit", updated_at=before.updated_at)
+            tags.carry_times(self.connection, [gone.id], before.id)
             if gone.facts and not before.facts:
                 facts.wait(self.connection, self.namespace_id, before.id, self.now)
 
@@ -358,25 +349,9 @@ class Transaction:
         if after.key is not None and not after.archived:
             self._require_free_key(after.source, after.key, but=after.id)
         after = replace(after, updated_at=updated_at or self.now)
-        self.connection.execute(
-            "UPDATE memories SET text = ?, source = ?, metadata = ?, document_at = ?, created_at = ?, updated_at = ?, "
-            "pinned = ?, archived = ?, origin_class = ?, valid_to = ? WHERE id = ?",
-            (
-                after.text,
-                after.source,
-                to_json(dict(after.metadata)),
-                None if after.document_at is None else to_us(after.document_at),
-                to_us(after.created_at),
-                to_us(after.updated_at),
-                after.pinned,
-                after.archived,
-                after.origin_class.value,
-                None if after.valid_to is None else to_us(after.valid_to),
-                after.id,
-            ),
-        )
+        memories.update(self.connection, after)
         if after.tags != before.tags:
-            after = replace(after, tags=self._put_tags(after.id, after.tags))
+            after = replace(after, tags=self._put_tags(after.id, after.tags, self.now))
         after = replace(after, facts=self._write_passages(before, after, passages, new_facts))
         self._record(action, after.id, before=before, after=after)
         return after
@@ -402,26 +377,26 @@ class Transaction:
         facts.wait_no_more(self.connection, [after.id])
         if new.for_now:
             facts.wait(self.connection, self.namespace_id, after.id, self.now)
-        return self._put_facts(after, kept, new.texts, new.made_by, passages)
+        return self._put_facts(after, kept, new, passages)
 
     def _put_facts(
         self,
         memory: Memory,
         kept: Sequence[Fact],
-        texts: Sequence[str],
-        made_by: FactsBy,
+        new: NewFacts,
         passages: Sequence[PreparedPassage],
     ) -> tuple[Fact, ...]:
-        """The facts of these texts, those that are there already among them; the others are stored.
+        """The facts of its texts, those that are there already among them; the others are stored.
 
         :raises FactsNotPrepared: If passages of one are missing; nothing may be kept of this transaction.
         """
         held = list(kept)
         found: list[Fact] = []
-        for ordinal, text in enumerate(texts):
+        for ordinal, text in enumerate(new.texts):
             fact = next((one for one in held if one.text == text), None)
             if fact is None:
-                fact = facts.insert(self.connection, self.namespace_id, memory.id, ordinal, text, made_by, self.now)
+                made_by, at = new.split.get(text, (new.made_by, self.now))
+                fact = facts.insert(self.connection, self.namespace_id, memory.id, ordinal, text, made_by, at)
                 of_fact = [one for one in passages if one.fact == text]
                 if text != memory.text:
                     if not of_fact:
@@ -433,8 +408,8 @@ class Transaction:
             found.append(fact)
         return tuple(found)
 
-    def _put_tags(self, memory_id: int, wanted: Sequence[str]) -> tuple[str, ...]:
-        return tags.put(self.connection, self.namespace_id, memory_id, wanted, self.now)
+    def _put_tags(self, memory_id: int, wanted: Sequence[str], at: datetime) -> tuple[str, ...]:
+        return tags.put(self.connection, self.namespace_id, memory_id, wanted, at)
 
     def _require_free_key(self, source: str, key: str, *, but: int | None) -> None:
         holder = reads.keyed_memory_id(self.connection, self.namespace_id, source, key)

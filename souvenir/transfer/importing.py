@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Self
 
 from memory_engine import MemoryEngine
+from souvenir.engine.drafts import prepared_drafts
 from souvenir.errors import Conflict, Forbidden, InvalidRequest, KeyTaken, PersonalDataRejected
 from souvenir.jobs.running import RunningJob
 from souvenir.passages import PreparedPassage
@@ -207,7 +208,8 @@ class _Run:
     def _prepared(self, batch: Sequence[_Entry]) -> list[_Entry]:
         """The batch screened, with the passages of every line, which are embedded together."""
         batch = [self._screened(entry) for entry in batch]
-        passages = iter(self._engine.prepare([entry.line.draft.text for entry in batch if entry.line is not None]))
+        drafts = [entry.line.draft for entry in batch if entry.line is not None]
+        passages = iter(prepared_drafts(self._engine.prepare, drafts))
         return [entry if entry.line is None else replace(entry, passages=next(passages)) for entry in batch]
 
     def _screened(self, entry: _Entry) -> _Entry:
@@ -217,10 +219,12 @@ class _Run:
         screening, scope, origin = self._engine.screening, self._job.scope, entry.line.origin
         try:
             draft = screening.draft(scope, entry.line.draft)
+            safe = screening.applied(scope)
+            split = {safe.text(text): made for text, made in origin.split.items()}
             history = None if origin.history is None else [screening.past(scope, one) for one in origin.history]
         except PersonalDataRejected as error:
             return replace(entry, line=None, error=error.message)
-        origin = replace(origin, history=None if history is None else tuple(history))
+        origin = replace(origin, history=None if history is None else tuple(history), split=split)
         return replace(entry, line=replace(entry.line, draft=draft, origin=origin))
 
     def _verdict(self, entry: _Entry) -> Verdict:
@@ -247,7 +251,7 @@ class _Run:
                 # The report outlives the memory, so it does not repeat the key.
                 state.add_error(entry.raw.number, f"Memory ID {error.memory_id} has the key already; change that one")
                 continue
-            except (Conflict, Forbidden) as error:
+            except (Conflict, Forbidden, InvalidRequest) as error:
                 # Raised before anything of the line was written.
                 state.add_error(entry.raw.number, error.message)
                 continue
@@ -283,6 +287,9 @@ class _Run:
                     remove_document_at=draft.document_at is None,
                     created_at=origin.created_at,
                     origin_class=draft.origin_class,
+                    add_tags=draft.tags,
+                    facts=draft.facts or None,
+                    facts_by=draft.facts_by,
                 )
                 tx.update(memory_id, patch, passages, action="import")
                 state.updated += 1

@@ -11,6 +11,7 @@ from souvenir.passages import PreparedPassage
 from souvenir.store import reads
 from souvenir.store.rows import same_json
 from souvenir.store.transaction import Transaction
+from souvenir.tags import joined
 from souvenir.transfer.lines import ImportLine
 from souvenir.types import Memory, Scope
 
@@ -67,6 +68,9 @@ def decide_in(tx: Transaction, line: ImportLine, found: Verdict) -> Verdict:
 def _says(memory: Memory, line: ImportLine) -> bool:
     """Whether an update with the line would change nothing."""
     draft = line.draft
+    facts = tuple(fact.text for fact in memory.facts)
+    if joined(memory.tags, draft.tags) != memory.tags or draft.facts not in ((), facts):
+        return False
     held = {name: value for name, value in memory.metadata.items() if name in draft.metadata}
     return (memory.text, memory.document_at) == (draft.text, draft.document_at) and same_json(
         held, dict(draft.metadata)

@@ -227,12 +227,14 @@ class Origin:
 
     :param id: Kept if this database never gave it out, nor one above it; else a new one is given.
     :param history: Stands in the place of a first entry of our own; None if it was not sent along.
+    :param split: Who made the facts of these texts, and when.
     """
 
     created_at: datetime
     updated_at: datetime
     id: int | None = None
     history: tuple[HistoryEntry, ...] | None = None
+    split: Mapping[str, tuple[FactsBy, datetime]] = field(default_factory=dict)
 
 
 class SourceMatch(StrEnum):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from souvenir.types import FactsBy, MemoryDraft, Scope
 from tests.api.conftest import Start
 from tests.api.learning import learned, takes_everything
 from tests.vendors.llm import LLMVendor
@@ -172,6 +173,34 @@ def test_a_rescan_applies_todays_policy_to_what_was_stored_before(client: TestCl
     assert [hit["id"] for hit in found] == [memory["id"]]
     assert client.post("/privacy/rescan", headers=AGENT).json()["changed"] == 0
     assert client.app.state.service.engine.check() == []  # type: ignore[attr-defined]
+
+
+def test_a_rescan_reaches_facts_and_leaves_them_no_word_that_their_text_loses(client: TestClient):
+    engine = client.app.state.service.engine  # type: ignore[attr-defined]
+    scope = Scope("my_agent", "somebody")
+    policy(client, pii="allow")
+    drafts = [
+        MemoryDraft(f"write to {MAIL} today", "notes", facts=(f"her mail is {MAIL}", "today"), facts_by=FactsBy.MODEL),
+        MemoryDraft("her mail is secret", "notes", facts=(f"it is {MAIL}", f"it  is {MAIL}"), tags=(MAIL,)),
+        MemoryDraft("nothing to see", "notes", facts=("nothing",)),
+    ]
+    ids = engine.add_batch(scope, drafts)
+    before = engine.get(scope, ids)
+    policy(client, pii="redact")
+    assert client.post("/privacy/rescan", headers=AGENT).json()["changed"] > 0
+    after = engine.get(scope, ids)
+    assert MAIL not in repr([(one.text, one.facts, one.metadata) for one in after.values()])
+    assert [len(after[id_].facts) for id_ in ids] == [2, 2, 1]
+    assert after[ids[0]].facts[0].made_by is FactsBy.MODEL
+    assert after[ids[0]].facts[1] == before[ids[0]].facts[1]
+    assert after[ids[1]].metadata["sensitive_data"] == ["email"]
+    assert after[ids[1]].tags == (MAIL,), "labels are not screened"
+    assert after[ids[2]] == before[ids[2]]
+    with engine.namespace(scope) as (connection, _):
+        rows = [connection.execute(f"SELECT * FROM {table}").fetchall() for table in ("facts", "passages", "history")]
+    assert MAIL not in repr(rows)
+    assert client.post("/privacy/rescan", headers=AGENT).json()["changed"] == 0
+    assert engine.check() == []
 
 
 def test_a_rescan_redacts_what_the_policy_would_refuse(start: Start):

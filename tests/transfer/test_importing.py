@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from souvenir.errors import Overloaded, PayloadTooLarge, Unavailable
+from souvenir.past.reading import Past
 from souvenir.store import transfers
 from souvenir.transfer.importing import ImportHandler, ImportOrder
 from souvenir.transfer.spool import Spools
-from souvenir.types import Link, Memory, MemoryDraft, Scope
+from souvenir.types import FactsBy, Link, Memory, MemoryDraft, Scope, SearchQuery
 from tests.engine.verbs import add, memory, stored, texts
 from tests.transfer.stores import DEFAULT, PATIENCE_S, Store, drain, in_pieces, lines_of, ndjson, open_store
 
@@ -377,3 +378,93 @@ def test_a_body_is_never_held_in_memory(store: Store):
     assert job.result is not None
     assert job.result["error_count"] == spool.line_count == size // len(piece) * 16
     assert peak < 12 * 1024 * 1024
+
+
+# --- tags and facts ------------------------------------------------------------------------------------------------
+
+FACT = {"text": "Ann owns a violin", "made_by": "model", "created_at": AT}
+
+
+def test_tags_and_facts_come_with_who_made_them_and_when(store: Store):
+    owned: dict[str, Any] = {"tags": ["Music", "music", "a b"], "facts": [FACT, {"text": "Ann plays"}]}
+    assert store.import_(ndjson(line("Ann plays the violin", **owned)))["errors"] == []
+    found = only(store)
+    assert found.tags == ("a b", "Music")
+    assert [(fact.text, fact.made_by, fact.created_at) for fact in found.facts] == [
+        ("Ann owns a violin", FactsBy.MODEL, MAY),
+        ("Ann plays", FactsBy.CALLER, MAY),
+    ]
+    [hit] = store.engine.search(DEFAULT, SearchQuery("who owns one")).hits
+    assert hit.facts[0].fact.text == "Ann owns a violin"
+    assert list(store.engine.check()) == []
+
+
+def test_a_line_of_an_export_without_tags_and_facts_has_none(store: Store):
+    store.import_(ndjson({**HEADER, "version": "4.0.0"}, line("Ann", custom_fields={"tags": ["x"], "facts": 7})))
+    found = only(store)
+    assert (found.tags, found.facts, found.metadata) == ((), (), {"tags": ["x"], "facts": 7})
+
+
+@pytest.mark.parametrize(
+    "owned",
+    [
+        {"tags": [" "]},
+        {"tags": "work"},
+        {"tags": [str(number) for number in range(51)]},
+        {"facts": ["plain"]},
+        {"facts": [{"text": ""}]},
+        {"facts": [{**FACT, "made_by": "nobody"}]},
+        {"facts": [FACT] * 1_001},
+        {"history": [{"action": "add", "actor": "a", "at": AT, "after": {"text": "x", "source": "s", "tags": [""]}}]},
+    ],
+)
+def test_tags_and_facts_that_cannot_be_used_are_an_error_of_their_line(store: Store, owned: dict[str, Any]):
+    report = store.import_(ndjson(line("before"), line("Ann", **owned), line("after")))
+    assert texts(store.engine) == ["before", "after"]
+    assert [error["line"] for error in report["errors"]] == [2]
+
+
+def test_facts_of_a_line_are_screened_like_its_text(store: Store):
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    past = {"text": "Ann", "source": "notes", "facts": [{"text": f"her token is {secret}"}]}
+    history = [{"action": "add", "actor": "a", "at": AT, "before": None, "after": past}]
+    store.import_(ndjson(line("Ann has a token", facts=[{**FACT, "text": f"it is {secret}"}], history=history)))
+    [fact] = only(store).facts
+    assert fact.text.startswith("it is [")
+    assert (fact.made_by, fact.created_at) == (FactsBy.MODEL, MAY)
+    assert only(store).metadata["sensitive_data"] == ["github_token"]
+    assert secret.encode() not in store.export(history=True)
+
+
+def test_the_past_of_a_line_shows_its_facts_and_tags_of_then(store: Store):
+    past = {"text": "Ann", "source": "notes", "tags": ["old"], "facts": [{"text": "Ann was here"}]}
+    history = [{"action": "add", "actor": "a", "at": AT, "before": None, "after": past}]
+    store.import_(ndjson(line("Ann", history=history, tags=["new"])))
+    then = Past(store.engine).get(DEFAULT, only(store).id, MAY)
+    assert (then.tags, [(fact.id, fact.text, fact.created_at) for fact in then.facts]) == (
+        ("old",),
+        [(0, "Ann was here", MAY)],
+    )
+
+
+def test_smart_joins_tags_and_takes_facts_with_their_text(store: Store):
+    kept = add(store.engine, "Ann plays the violin", key="k", tags=("a",), facts=("Ann plays",))
+    known = line("Ann plays the violin", key="k", tags=["B"])
+    assert store.smart(ndjson(known))["updated"] == 1
+    after = memory(store.engine, kept)
+    assert (after.tags, [fact.text for fact in after.facts]) == (("a", "B"), ["Ann plays"])
+    assert store.smart(ndjson(known))["skipped"] == 1
+    assert store.smart(ndjson(line("Ann sold the violin", key="k", facts=[FACT])))["updated"] == 1
+    after = memory(store.engine, kept)
+    assert (after.tags, [(fact.text, fact.made_by) for fact in after.facts]) == (
+        ("a", "B"),
+        [("Ann owns a violin", FactsBy.MODEL)],
+    )
+    assert list(store.engine.check()) == []
+
+
+def test_a_line_that_would_bring_too_many_tags_is_an_error_of_that_line(store: Store):
+    add(store.engine, "Ann", key="k", tags=tuple(f"tag {number}" for number in range(50)))
+    report = store.smart(ndjson(line("Ann sings", key="k", tags=["one more"]), line("another text")))
+    assert [error["line"] for error in report["errors"]] == [1]
+    assert texts(store.engine) == ["Ann", "another text"]
