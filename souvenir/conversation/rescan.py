@@ -16,7 +16,7 @@ from memory_engine import MemoryEngine
 from souvenir.engine.drafts import prepared_drafts
 from souvenir.jobs.running import RunningJob
 from souvenir.passages import PreparedPassage
-from souvenir.store import blocks, messages, reads, rescan, transfers
+from souvenir.store import blocks, messages, reads, rescan, transfers, unsplit
 from souvenir.store.messages import Message
 from souvenir.store.transaction import Transaction
 from souvenir.types import FactsBy, Filters, JsonObject, Memory, MemoryDraft, MemoryPatch, PassageKind
@@ -93,7 +93,8 @@ class _Run:
             if any(not _says_the_same(now.get(memory.id), memory) for memory in stale):
                 return None
             for memory, passages in zip(stale, prepared, strict=True):
-                tx.update(memory.id, safe[memory.id], passages, action="rescan")
+                waits = unsplit.is_waiting(tx.connection, memory.id)
+                tx.update(memory.id, replace(safe[memory.id], split_later=waits), passages, action="rescan")
             return len(stale)
 
         self._advance([memory.id for memory in found], write)

@@ -45,11 +45,11 @@ def test_an_export_has_the_header_and_the_fields_of_the_wire_in_a_fixed_order(cl
     add("Ann plays the violin", "talk/ann", category="hobby", document_at="2023-01-02", entity_key="k")
     [header, line] = exported(client, source="talk", since="2023-01-01", until="2023-01-02")
     assert list(header) == ["_header", "exported_at", "source_filter", "since", "until", "count", "version"]
-    assert (header["_header"], header["count"], header["version"]) == (True, 1, "4.0.0")
+    assert (header["_header"], header["count"], header["version"]) == (True, 1, "4.1.0")
     assert (header["source_filter"], header["since"]) == ("talk", "2023-01-01T00:00:00.000000+00:00")
     fields = ["text", "source", "created_at", "updated_at", "custom_fields"]
     own = ["id", "key", "document_at", "pinned", "archived", "origin_class", "valid_to"]
-    assert list(line) == [*fields, *own, "links"]
+    assert list(line) == [*fields, *own, "links", "tags", "facts"]
     record = client.get(f"/memory/{line['id']}").json()
     assert {name: line[name] for name in fields[:4]} == {name: record[name] for name in fields[:4]}
     assert (line["custom_fields"], line["key"]) == ({"category": "hobby"}, "k")

@@ -11,19 +11,25 @@ from datetime import datetime
 from typing import Any
 
 from souvenir.errors import KeyTaken, MemoryArchived, MemoryNotFound, MemoryPinned
-from souvenir.types import Link, Memory, MemoryDraft, MemoryPatch, SourceFilter
+from souvenir.types import Fact, FactsBy, Link, Memory, MemoryDraft, MemoryPatch, SourceFilter
 from tests.reference.search import selects
+from tests.reference.tags import folded
 
 
 @dataclass
 class Model:
-    """Memories by namespace and id; links from a memory to the one it replaced, with their time."""
+    """Memories by namespace and id; links from a memory to the one it replaced, with their time.
+
+    Facts have no ids. `waiting` are memories that are to be split again.
+    """
 
     memories: dict[str, dict[int, Memory]] = field(default_factory=dict)
     supersedes: dict[tuple[int, int], datetime] = field(default_factory=dict)
+    waiting: set[int] = field(default_factory=set)
 
     def copy(self) -> Model:
-        return Model({name: dict(held) for name, held in self.memories.items()}, dict(self.supersedes))
+        memories = {name: dict(held) for name, held in self.memories.items()}
+        return Model(memories, dict(self.supersedes), set(self.waiting))
 
     def held(self, namespace: str) -> dict[int, Memory]:
         return self.memories.setdefault(namespace, {})
@@ -63,7 +69,9 @@ class Model:
         if key is not None and holder is not None and holder.id != but:
             raise KeyTaken(source, key, holder.id)
 
-    def add(self, namespace: str, memory_id: int, draft: MemoryDraft, at: datetime) -> None:
+    def add(
+        self, namespace: str, memory_id: int, draft: MemoryDraft, at: datetime, *, replaces: Sequence[Memory] = ()
+    ) -> None:
         if not draft.archived:
             self._require_free_key(namespace, draft.source, draft.key, but=None)
         self.held(namespace)[memory_id] = Memory(
@@ -77,7 +85,11 @@ class Model:
             document_at=draft.document_at,
             pinned=draft.pinned,
             archived=draft.archived,
+            tags=tags_of(draft.tags, *(old.tags for old in replaces)),
+            facts=facts_of(draft.facts, draft.facts_by, at),
         )
+        if not draft.facts and any(old.facts for old in replaces):
+            self.waiting.add(memory_id)
 
     def update(self, namespace: str, memory_id: int, patch: MemoryPatch, at: datetime) -> None:
         before = self.memory(namespace, memory_id)
@@ -91,17 +103,41 @@ class Model:
             archived=chosen(patch.archived, before.archived),
             valid_to=None if patch.archived is False else before.valid_to,
             updated_at=at,
+            tags=tags_of(chosen(patch.tags, before.tags), patch.add_tags, without=patch.remove_tags),
         )
         if not after.archived:
             self._require_free_key(namespace, after.source, after.key, but=memory_id)
         self.held(namespace)[memory_id] = after
+        if patch.facts is not None:
+            self._split(namespace, before, patch.facts, patch.facts_by, at)
+        elif after.text != before.text:
+            self.held(namespace)[memory_id] = replace(after, facts=())
+            self.waiting |= {memory_id} if before.facts else set()
+
+    def split(self, namespace: str, memory_id: int, facts: Sequence[str], made_by: FactsBy, at: datetime) -> None:
+        self._split(namespace, self.memory(namespace, memory_id), facts, made_by, at)
+
+    def _split(self, namespace: str, before: Memory, facts: Sequence[str], made_by: FactsBy, at: datetime) -> None:
+        """A fact that stays is as old as it was, unless it comes to say just what its memory says, or did."""
+        after = self.held(namespace)[before.id]
+        known = {one.text: one for one in before.facts if (one.text == before.text) == (one.text == after.text)}
+        held = tuple(known.get(one.text, one) for one in facts_of(facts, made_by, at))
+        self.held(namespace)[before.id] = replace(after, facts=held)
+        self.waiting.discard(before.id)
 
     def upsert(self, namespace: str, memory_id: int, draft: MemoryDraft, at: datetime) -> None:
         held = None if draft.key is None else self.keyed(namespace, draft.source, draft.key)
         if held is None:
             self.add(namespace, memory_id, draft, at)
         else:
-            patch = MemoryPatch(text=draft.text, metadata=draft.metadata, document_at=draft.document_at)
+            patch = MemoryPatch(
+                text=draft.text,
+                metadata=draft.metadata,
+                document_at=draft.document_at,
+                add_tags=draft.tags,
+                facts=draft.facts or None,
+                facts_by=draft.facts_by,
+            )
             self.update(namespace, held.id, patch, at)
 
     def archive(self, namespace: str, memory_id: int, at: datetime) -> None:
@@ -122,13 +158,13 @@ class Model:
         self.archive(namespace, old_id, at)
         held = self.held(namespace)
         held[old_id] = replace(held[old_id], valid_to=draft.document_at or at)
-        self.add(namespace, new_id, draft, at)
+        self.add(namespace, new_id, draft, at, replaces=[old])
         self.supersedes[new_id, old_id] = at
 
     def merge(self, namespace: str, ids: Sequence[int], new_id: int, text: str, source: str, at: datetime) -> None:
-        for memory_id in sorted(set(ids)):
-            self.require_living(namespace, memory_id)
-        self.add(namespace, new_id, MemoryDraft(text, source, {"source_memory_ids": sorted(set(ids))}), at)
+        olds = [self.require_living(namespace, memory_id) for memory_id in sorted(set(ids))]
+        draft = MemoryDraft(text, source, {"source_memory_ids": sorted(set(ids))})
+        self.add(namespace, new_id, draft, at, replaces=olds)
         for memory_id in set(ids):
             self.archive(namespace, memory_id, at)
             self.supersedes[new_id, memory_id] = at
@@ -137,6 +173,7 @@ class Model:
         if self.memory(namespace, memory_id).pinned and not force:
             raise MemoryPinned(memory_id, "")
         del self.held(namespace)[memory_id]
+        self.waiting.discard(memory_id)
         self.supersedes = {pair: at for pair, at in self.supersedes.items() if memory_id not in pair}
 
     def unpinned_of(self, namespace: str, source: SourceFilter) -> list[int]:
@@ -145,6 +182,22 @@ class Model:
             for id_, memory in sorted(self.held(namespace).items())
             if selects(source, memory.source) and not memory.pinned
         ]
+
+
+def tags_of(*several: Sequence[str], without: Sequence[str] = ()) -> tuple[str, ...]:
+    """All of them in the order of their names, each once, as it is spelled first."""
+    found: dict[str, str] = {}
+    for tag in (tag for tags in several for tag in tags):
+        found.setdefault(folded(tag), tag)
+    return tuple(found[name] for name in sorted(found) if name not in set(map(folded, without)))
+
+
+def facts_of(texts: Sequence[str], made_by: FactsBy, at: datetime) -> tuple[Fact, ...]:
+    return tuple(Fact(0, text, made_by, at) for text in dict.fromkeys(texts))
+
+
+def without_fact_ids(memory: Memory) -> Memory:
+    return replace(memory, facts=tuple(replace(fact, id=0) for fact in memory.facts))
 
 
 def chosen(new: Any, old: Any) -> Any:

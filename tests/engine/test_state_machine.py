@@ -8,10 +8,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 from itertools import count
 from pathlib import Path
-from random import Random
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
@@ -22,129 +22,45 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from memory_engine import DUPLICATE_SIMILARITY, IDENTICAL_SIMILARITY, MemoryEngine
 from souvenir.errors import SouvenirError
+from souvenir.facts.splitting import Split
+from souvenir.facts.writing import write_facts
 from souvenir.index.analyser import Analyser
 from souvenir.settings import Settings
 from souvenir.types import (
     AddAction,
+    FactsBy,
     Filters,
+    Listing,
     Memory,
     MemoryDraft,
     MemoryPatch,
     OnDuplicate,
     Scope,
-    SearchQuery,
     SkipReason,
     SourceFilter,
-    SourceMatch,
-    Weights,
 )
-from tests.engine.model import Model
+from tests.engine.drawn import (
+    NOW,
+    QUERIES,
+    SCOPES,
+    drafts,
+    facts,
+    keyed_drafts,
+    makers,
+    metadata,
+    namespaces,
+    patches,
+    source_filters,
+    sources,
+    texts,
+)
+from tests.engine.model import Model, without_fact_ids
 from tests.fake_embedder import FakeEmbedder
 from tests.reference.agreement import TOLERANCE, assert_equals_reference
 from tests.reference.search import ReferenceSearch
+from tests.reference.tags import all_of, allowed
 
 T = TypeVar("T")
-
-WORDS = (
-    "garden bread violin harbour winter Berlin teacher engine mountain letter river kitchen pianist ticket "
-    "planted planting fly.io v2.1 2023-05-08 getUserName the of 東京都 café gardens"
-).split()
-RARE = "bamtago dulrilo figsumo kovtago nexrilo pyrsumo".split()
-"""So that what neighbours lend each other can be told apart."""
-SLIPS = ["gaden", "mountian", "kitchn", "violen", "zzzz", "???"]
-OPENINGS = ["", "", "", "", "", "in May 2023 ", "on May 9 ", "What was said yesterday of ", "the latest "]
-MAY = datetime(2023, 5, 8, 12, tzinfo=UTC)
-NOW = MAY + timedelta(days=2000)
-SOURCES = ["a", "a", "a", "a/b", "ab", "a/b/c", "chat"]
-SCOPES: list[tuple[str, ...] | None] = [None, None, ("a",), ("ab", "chat")]
-METADATA: list[dict[str, object]] = [
-    {},
-    {},
-    {"lang": "en"},
-    {"lang": "dé", "n": 1},
-    {"n": 1.0},
-    {"n": True, "lang": None},
-    {"tags": ["x", 1]},
-    {"tags": {"é": "ü", "a": 1}},
-]
-
-
-def make_texts(chance: Random) -> list[str]:
-    """Short ones, the same with a word more, and some of several passages."""
-    short = [" ".join(chance.choices(WORDS, k=chance.randint(1, 12))) for _ in range(18)]
-    short += [f"{text} {word}" for text, word in zip(short, RARE, strict=False)]
-    longer = [f"{text} {chance.choice(WORDS)}" for text in short[:12]]
-    long = [". ".join(" ".join(chance.choices(WORDS, k=9)) for _ in range(size)) for size in (7, 14, 30)]
-    return [*short, *longer, *long]
-
-
-def make_source_filter(chance: Random) -> SourceFilter:
-    return SourceFilter(chance.choice([*SOURCES, "b", "nowhere"]), chance.choice(list(SourceMatch)))
-
-
-def make_query(chance: Random) -> SearchQuery:
-    filters = chance.choice(
-        [
-            Filters(include_archived=True),
-            Filters(include_archived=chance.random() < 0.5, metadata=chance.choice(METADATA)),
-            Filters(sources=(make_source_filter(chance), make_source_filter(chance))),
-            Filters(
-                sources=(make_source_filter(chance),),
-                since=MAY + timedelta(days=chance.randint(0, 2)),
-                until=chance.choice([None, MAY + timedelta(days=chance.randint(1, 5))]),
-            ),
-        ]
-    )
-    return SearchQuery(
-        text=chance.choice(OPENINGS) + " ".join(chance.choices([*WORDS, *SLIPS, *RARE], k=chance.randint(1, 4))),
-        top_k=chance.choice([1, 3, 50]),
-        hybrid=chance.random() < 0.75,
-        filters=filters,
-        weights=Weights(
-            vector=chance.choice([0.7, 0.7, 0.0, 0.4, 1.0]),
-            recency=chance.choice([0.0, 0.0, 0.3]),
-            confidence=chance.choice([0.0, 0.0, 0.2]),
-        ),
-        # No cosine that two of these texts can have.
-        threshold=chance.choice([None, None, None, 0.1234]),
-        now=NOW,
-    )
-
-
-TEXTS = make_texts(Random(1))
-QUERIES = [make_query(Random(number)) for number in range(400)]
-
-# Few draws a step, so that a run has room for many steps.
-namespaces = st.sampled_from(["default"] * 4 + ["ann"])
-texts = st.sampled_from(TEXTS)
-sources = st.sampled_from(SOURCES)
-source_filters = st.builds(SourceFilter, st.sampled_from([*SOURCES, "b"]), st.sampled_from(list(SourceMatch)))
-metadata = st.sampled_from(METADATA)
-moments = st.sampled_from([MAY] * 4 + [MAY + timedelta(days=days) for days in range(5)])
-marks = st.sampled_from([(False, False)] * 8 + [(True, False), (False, True)])
-drafts = st.builds(
-    lambda text, source, metadata, key, document_at, marks: MemoryDraft(
-        text, source, metadata, key, document_at, *marks
-    ),
-    text=texts,
-    source=sources,
-    metadata=metadata,
-    key=st.sampled_from([None, None, None, "k1", "k2"]),
-    document_at=st.none() | moments,
-    marks=marks,
-)
-keyed_drafts = st.builds(
-    MemoryDraft, text=texts, source=sources, metadata=metadata, key=st.sampled_from(["k1", "k2"]), document_at=moments
-)
-removed_keys = st.sampled_from([{"lang": None}, {"n": None, "lang": "fr"}])
-patches = st.one_of(
-    st.builds(MemoryPatch, text=texts),
-    st.builds(MemoryPatch, text=texts, source=sources, archived=st.booleans()),
-    st.builds(MemoryPatch, source=sources, metadata=metadata | removed_keys, pinned=st.booleans()),
-    st.builds(MemoryPatch, archived=st.booleans()),
-    st.builds(MemoryPatch, document_at=moments),
-    st.builds(MemoryPatch, remove_document_at=st.just(True)),
-)
 
 
 class EngineMachine(RuleBasedStateMachine):
@@ -292,10 +208,7 @@ class EngineMachine(RuleBasedStateMachine):
     def supersede_in(model: Model, namespace: str, old_id: int, new_id: int, draft: MemoryDraft, at: datetime) -> None:
         """A draft without a key takes over that of the memory it replaces."""
         key = draft.key or model.memory(namespace, old_id).key
-        keyed = MemoryDraft(
-            draft.text, draft.source, draft.metadata, key, draft.document_at, draft.pinned, draft.archived
-        )
-        model.supersede(namespace, old_id, new_id, keyed, at)
+        model.supersede(namespace, old_id, new_id, replace(draft, key=key), at)
 
     @rule(target=ids, namespace=namespaces, drafts=st.lists(drafts, max_size=4), deduplicate=st.booleans())
     def add_batch(self, namespace: str, drafts: list[MemoryDraft], deduplicate: bool):
@@ -346,6 +259,18 @@ class EngineMachine(RuleBasedStateMachine):
         )
         if after is not None:
             self.model.update(namespace, memory_id, patch, after.updated_at)
+
+    @rule(namespace=namespaces, memory_id=ids, facts=facts, maker=makers)
+    def split(self, namespace: str, memory_id: int, facts: tuple[str, ...], maker: FactsBy) -> None:
+        memory = self.engine.get(Scope(namespace), [memory_id]).get(memory_id)
+        if memory is None:
+            assert memory_id not in self.model.held(namespace)
+            return
+        found = Split(tuple(dict.fromkeys(facts)), maker)
+        written = write_facts(self.engine, Scope(namespace), memory, found)
+        assert written is not None
+        new = [fact.created_at for fact in written.facts if fact not in memory.facts]
+        self.model.split(namespace, memory_id, facts, maker, new[0] if new else NOW)
 
     @rule(
         target=ids,
@@ -469,8 +394,19 @@ class EngineMachine(RuleBasedStateMachine):
     def what_is_stored_is_what_the_model_holds(self) -> None:
         for namespace in ("default", "ann"):
             page = self.engine.page(Scope(namespace), offset=0, limit=10_000)
-            assert list(page.memories) == self.model.listing(namespace)
+            assert list(map(without_fact_ids, page.memories)) == self.model.listing(namespace)
+            self.tagged_memories_are_listed(namespace)
             assert page.total == self.engine.count(Scope(namespace)) == len(self.model.held(namespace))
+
+        with self.engine.namespace(Scope()) as (connection, _):
+            waiting = {memory_id for (memory_id,) in connection.execute("SELECT memory_id FROM unsplit")}
+        assert waiting == self.model.waiting
+
+    def tagged_memories_are_listed(self, namespace: str) -> None:
+        wanted = Filters(tags=("garden", "PLANTED"))
+        page = self.engine.page(Scope(namespace), Listing(tags=wanted.tags), offset=0, limit=10_000)
+        held = self.model.listing(namespace)
+        assert [one.id for one in page.memories] == [one.id for one in held if allowed(all_of(one.tags), wanted)]
 
     @invariant()
     def searches_answer_as_the_slow_search(self) -> None:
@@ -484,8 +420,9 @@ class EngineMachine(RuleBasedStateMachine):
             assert_equals_reference(result, self.reference.rank(passages, query, NOW, paths=paths), query.top_k)
             by_id: dict[int, Memory] = {memory.id: memory for memory in memories}
             for hit in result.hits:
-                assert hit.memory == by_id[hit.memory.id] or paths is not None
+                assert without_fact_ids(hit.memory) == by_id[hit.memory.id] or paths is not None
                 assert hit.memory.text == by_id[hit.memory.id].text
+                assert {one.fact for one in hit.facts} <= set(hit.memory.facts)
 
 
 EngineMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)

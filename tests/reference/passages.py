@@ -15,6 +15,7 @@ from souvenir.search.passages import split_passages
 from souvenir.store.messages import Message
 from souvenir.types import Embedder, JsonObject, Memory, MessageRole, Profile
 from tests.reference.constants import FACT_BELOW_TOKENS, HEAD_TOKENS, TABLE, TALK_BELOW_TOKENS
+from tests.reference.tags import all_of
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -37,6 +38,7 @@ class SlowPassage:
     user_row: int | None = None
     role: MessageRole | None = None
     speaker: str | None = None
+    tags: frozenset[str] = frozenset()
 
 
 class Passages:
@@ -51,27 +53,36 @@ class Passages:
         self._vectors: dict[str, NDArray[np.float64]] = {}
 
     def of_memories(self, memories: Iterable[Memory]) -> list[SlowPassage]:
-        """In the order of their ids. Those of one source that were given the same date were said together."""
+        """In the order of their ids. Texts of one source that were given the same date were said together.
+
+        Facts are further passages of their memory, but for one that says just what the memory says.
+        """
         found: list[SlowPassage] = []
         for memory in sorted(memories, key=lambda one: one.id):
-            windows, tokens = self.windows(memory.text)
-            dated = memory.document_at is not None
-            found += [
-                SlowPassage(
-                    owner_id=memory.id,
-                    profile=Profile.FACT if tokens < FACT_BELOW_TOKENS else Profile.DOC,
-                    text=window,
-                    chunks=(self.terms(window),),
-                    vector=self.vector(window),
-                    occurred_at=memory.occurred_at,
-                    session=(memory.source, memory.document_at) if dated else None,
-                    source=memory.source,
-                    archived=memory.archived,
-                    metadata=memory.metadata,
-                )
-                for window in windows
-            ]
+            session = None if memory.document_at is None else (memory.source, memory.document_at)
+            found += self._of_text(memory, memory.text, session)
+            for fact in memory.facts:
+                found += [] if fact.text == memory.text else self._of_text(memory, fact.text, None)
         return found
+
+    def _of_text(self, memory: Memory, text: str, session: Hashable) -> list[SlowPassage]:
+        windows, tokens = self.windows(text)
+        return [
+            SlowPassage(
+                owner_id=memory.id,
+                profile=Profile.FACT if tokens < FACT_BELOW_TOKENS else Profile.DOC,
+                text=window,
+                chunks=(self.terms(window),),
+                vector=self.vector(window),
+                occurred_at=memory.occurred_at,
+                session=session,
+                source=memory.source,
+                archived=memory.archived,
+                metadata=memory.metadata,
+                tags=all_of(memory.tags),
+            )
+            for window in windows
+        ]
 
     def of_messages(self, messages: Iterable[Message]) -> list[SlowPassage]:
         """Session by session, in the order in which they came."""

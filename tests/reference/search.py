@@ -16,7 +16,7 @@ from souvenir.search.framing import asks_the_assistant, without_framing
 from souvenir.search.time_intent import TimeIntent, time_intent
 from souvenir.sources import is_visible
 from souvenir.types import Embedder, Filters, MessageRole, Profile, SearchQuery, SourceFilter, SourceMatch, TurnFilter
-from tests.reference import cues, times
+from tests.reference import cues, tags, times
 from tests.reference.constants import CONFIDENCE_HALF_LIFE_DAYS, MEAN_PRIOR_ROWS, TABLE, Constants
 from tests.reference.passages import Passages, SlowPassage
 from tests.reference.words import Words
@@ -54,6 +54,8 @@ class ReferenceSearch:
             if not allowed(passage, query.filters) or (query.threshold is not None and similarity < query.threshold):
                 continue
             parts = asked.parts(at) if query.hybrid else {"similarity": similarity}
+            if tags.named(passage.tags, query.text, query.filters):
+                parts["tags"] = tags.BOOST * max(sum(parts.values()), 0.0)
             hit = SlowHit(passage.owner_id, sum(parts.values()), parts)
             if passage.owner_id not in best or hit.score > best[passage.owner_id].score:
                 best[passage.owner_id] = hit
@@ -139,6 +141,7 @@ def allowed(passage: SlowPassage, filters: Filters) -> bool:
         and (filters.since is None or passage.occurred_at >= filters.since)
         and (filters.until is None or passage.occurred_at <= filters.until)
         and holds(passage.metadata, filters.metadata)
+        and tags.allowed(passage.tags, filters)
         and passage.owner_id not in filters.without
         and (filters.turn is None or of_turn(passage, filters.turn))
     )
