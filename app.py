@@ -40,6 +40,7 @@ from souvenir.api import (
     erasing,
     extraction,
     figures,
+    graph,
     health,
     history,
     jobs,
@@ -84,7 +85,7 @@ from souvenir.types import Embedder
 log = structlog.get_logger(__name__)
 
 ROUTES = (
-    *(health, search, writes, replacing, conflicts, reads, history, links, deletes, duplicates),
+    *(health, search, writes, replacing, conflicts, reads, history, links, graph, deletes, duplicates),
     *(agents, agent_search, users, agent_export, messages, sessions, removals),
     *(blocks, context, tiers, windows, privacy, erasing),
     *(extraction, ledger, profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),

@@ -29,6 +29,7 @@ TAGS = {
     "replace": "Replacing",
     "read": "Reading",
     "links": "Links",
+    "graph": "Knowledge graph",
     "delete": "Forgetting",
     "duplicates": "Duplicates",
     "conflicts": "Contradictions",

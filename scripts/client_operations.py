@@ -34,6 +34,8 @@ OPERATIONS: Mapping[str, str] = {
     "add_link": "links.add",
     "list_links": "links.list",
     "remove_link": "links.remove",
+    "read_graph": "graph.read",
+    "store_graph": "graph.store",
     "list_conflicts": "conflicts.list",
     "resolve_conflicts": "conflicts.resolve",
     "create_agent": "agents.create",
@@ -129,6 +131,7 @@ OPERATIONS: Mapping[str, str] = {
 
 REPEATABLE_POSTS = frozenset(
     {
+        "store_graph",
         "search", "explain_search", "search_batch", "get_batch", "is_novel", "search_agent", "search_messages",
         "explain_messages", "upsert_memory", "upsert_batch", "session_context", "build_context", "recall",
         "search_long_term",

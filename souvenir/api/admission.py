@@ -87,6 +87,8 @@ COSTS: Mapping[str, CostClass] = {
     "count_memories": _LIGHT,
     "add_link": _LIGHT,
     "list_links": _LIGHT,
+    "read_graph": _SEARCH,
+    "store_graph": _WRITE,
     "remove_link": _LIGHT,
     "delete_memory": _WRITE,
     "delete_batch": _WRITE,

@@ -39,6 +39,7 @@ from souvenir.erasure.erasing import Erasing
 from souvenir.erasure.removals import Removals
 from souvenir.facts.facts import Facts
 from souvenir.facts.tags import Tags
+from souvenir.graph.knowledge_graph import KnowledgeGraph
 from souvenir.jobs.deduplication import Deduplication
 from souvenir.jobs.running import JobHandler
 from souvenir.jobs.worker import Jobs
@@ -88,6 +89,7 @@ class Service:
     agent_search: AgentSearch
     blocks: Blocks
     links: Links
+    graph: KnowledgeGraph
     past: Past
     conversations: Conversations
     contexts: Contexts
@@ -124,8 +126,7 @@ class Service:
         instruments = Instruments(Tracing.to(settings.otel_exporter_otlp_endpoint, VERSION))
         make = make_embedder or partial(embedder_of, settings, instruments=instruments)
         serving, own, spec = _embedder_for(settings, make, embedder)
-        reranker = reranker_of(settings, instruments)
-        provider = provider_of(settings, instruments)
+        reranker, provider = reranker_of(settings, instruments), provider_of(settings, instruments)
         engine = MemoryEngine.open(settings, serving, instruments, model_spec=spec, reranker=reranker)
         model = ModelOwner(engine, make, ModelSpec.of(settings), own)
         deduplication = Deduplication(engine)
@@ -167,6 +168,7 @@ class Service:
             agent_search=AgentSearch(engine, conversations),
             blocks=Blocks(engine),
             links=Links(engine),
+            graph=KnowledgeGraph(engine),
             past=Past(engine),
             conversations=conversations,
             contexts=Contexts(engine, conversations, max_messages=settings.max_context_messages),

@@ -23,6 +23,22 @@ def prepared_drafts(prepare: Prepare, drafts: Sequence[MemoryDraft]) -> list[lis
     return [[*next(prepared), *_of_facts(facts, prepared)] for facts in new_facts]
 
 
+def prepared_patches(
+    prepare: Prepare, patches: Sequence[MemoryPatch], present: Sequence[Memory]
+) -> list[list[PreparedPassage]]:
+    """What each patch says anew of its memory as it is; for a write that makes sure that it still is so."""
+    # A fact that says just what the text says has no passages that could stay.
+    known = [{fact.text for fact in memory.facts if fact.text != memory.text} for memory in present]
+    new_facts = [_to_prepare(patch.facts or (), None, of_it) for patch, of_it in zip(patches, known, strict=True)]
+    new_texts = [() if patch.text is None else (patch.text,) for patch in patches]
+    texts = [text for of_each in zip(new_texts, new_facts, strict=True) for part in of_each for text in part]
+    prepared = iter(prepare(texts) if texts else ())
+    return [
+        [*(one for _ in of_text for one in next(prepared)), *_of_facts(facts, prepared)]
+        for of_text, facts in zip(new_texts, new_facts, strict=True)
+    ]
+
+
 def write_patch(
     prepare: Prepare,
     patch: MemoryPatch,

@@ -19,6 +19,7 @@
     |  +- MemoryNotFound             404  memory_not_found
     |  +- FactNotFound               404  fact_not_found
     |  +- TagNotFound                404  tag_not_found
+    |  +- EntityNotFound             404  entity_not_found    of the knowledge graph
     |  +- BackupNotFound             404  backup_not_found
     |  +- KeyNotFound                404  key_not_found
     |  +- JobNotFound                404  job_not_found
@@ -85,6 +86,7 @@ from souvenir.errors.missing import (
     AgentNotFound,
     BackupNotFound,
     BlockNotFound,
+    EntityNotFound,
     FactNotFound,
     JobNotFound,
     KeyNotFound,
@@ -141,6 +143,7 @@ __all__ = [
     "Conflict",
     "DeadlineExceeded",
     "EmbeddingUnavailable",
+    "EntityNotFound",
     "ExtractQueueFull",
     "ExtractionNotConfigured",
     "FactNotFound",

@@ -36,6 +36,14 @@ class TagNotFound(NotFound):
         self.tag = tag
 
 
+class EntityNotFound(NotFound):
+    code = "entity_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Entity with name {name} not found; make it with create_entities first")
+        self.name = name
+
+
 class BackupNotFound(NotFound):
     code = "backup_not_found"
 

@@ -24,6 +24,7 @@ WIRE = {
     "GET /usage",
     "GET /memory/{memory_id}/history",
     *("POST /memory/{memory_id}/link", "GET /memory/{memory_id}/links", "DELETE /memory/{memory_id}/link/{target_id}"),
+    *("GET /knowledge-graph", "POST /knowledge-graph"),
     *("POST /search", "POST /search/explain", "POST /search/batch"),
     *("POST /memory/add", "POST /memory/add-batch", "POST /memory/upsert", "POST /memory/upsert-batch"),
     *("PATCH /memory/{memory_id}", "GET /memory/{memory_id}", "POST /memory/get-batch"),

@@ -58,6 +58,7 @@ class AsyncSouvenir(AsyncShapes):
         self.extraction = groups.AsyncExtraction(transport)
         self.extraction_profiles = groups.AsyncExtractionProfiles(transport)
         self.figures = groups.AsyncFigures(transport)
+        self.graph = groups.AsyncGraph(transport)
         self.health = groups.AsyncHealth(transport)
         self.jobs = groups.AsyncJobs(transport)
         self.keys = groups.AsyncKeys(transport)

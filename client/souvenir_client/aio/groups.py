@@ -19,6 +19,7 @@ from souvenir_client.aio.api import (
     extraction,
     extraction_profiles,
     figures,
+    graph,
     health,
     jobs,
     keys,
@@ -98,6 +99,10 @@ class AsyncExtractionProfiles(extraction_profiles.AsyncExtractionProfiles):
 
 class AsyncFigures(figures.AsyncFigures):
     """What is stored and what is done."""
+
+
+class AsyncGraph(graph.AsyncGraph):
+    """The knowledge graph: entities with observations, and relations between them."""
 
 
 class AsyncHealth(health.AsyncHealth):

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         TotalSample,
         UsageResponse,
     )
+    from souvenir_client.records.graph import EntityRecord, GraphResponse, RelationRecord, StoreGraphResponse
     from souvenir_client.records.health import HealthResponse, ReadyResponse
     from souvenir_client.records.jobs import JobRecord, JobsResponse
     from souvenir_client.records.keys import (
@@ -188,6 +189,7 @@ __all__ = [
     "DiffResponse",
     "DroppedCounts",
     "DuplicatePairRecord",
+    "EntityRecord",
     "EraseResponse",
     "ExplainMessagesResponse",
     "ExplainResponse",
@@ -205,6 +207,7 @@ __all__ = [
     "ForgetResponse",
     "FoundMessage",
     "GetBatchResponse",
+    "GraphResponse",
     "GraphUse",
     "HealthResponse",
     "HistoryResponse",
@@ -251,6 +254,7 @@ __all__ = [
     "RecallResponse",
     "RecallSearchResponse",
     "ReembedResponse",
+    "RelationRecord",
     "ReloadResponse",
     "RememberResponse",
     "RemoveLinkResponse",
@@ -280,6 +284,7 @@ __all__ = [
     "SnapshotRestoreResponse",
     "SnapshotsResponse",
     "StatsResponse",
+    "StoreGraphResponse",
     "StoredTurns",
     "SupersedeResponse",
     "Term",
@@ -324,6 +329,7 @@ _RECORDS = {
         "ExtractFigures MemoryMetrics MemoryTrend MetricsResponse ProcessMemory RequestMetrics RouteMetrics "
         "StatsResponse TotalSample UsageResponse"
     ),
+    "graph": ("EntityRecord GraphResponse RelationRecord StoreGraphResponse"),
     "health": ("HealthResponse ReadyResponse"),
     "jobs": ("JobRecord JobsResponse"),
     "keys": ("KeyRecord KeysResponse NewKeyResponse OwnKeyResponse RevokeKeyResponse UpdateKeyResponse"),

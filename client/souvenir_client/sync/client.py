@@ -58,6 +58,7 @@ class Souvenir(Shapes):
         self.extraction = groups.Extraction(transport)
         self.extraction_profiles = groups.ExtractionProfiles(transport)
         self.figures = groups.Figures(transport)
+        self.graph = groups.Graph(transport)
         self.health = groups.Health(transport)
         self.jobs = groups.Jobs(transport)
         self.keys = groups.Keys(transport)

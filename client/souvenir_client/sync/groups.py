@@ -21,6 +21,7 @@ from souvenir_client.sync.api import (
     extraction,
     extraction_profiles,
     figures,
+    graph,
     health,
     jobs,
     keys,
@@ -98,6 +99,10 @@ class ExtractionProfiles(extraction_profiles.ExtractionProfiles):
 
 class Figures(figures.Figures):
     """What is stored and what is done."""
+
+
+class Graph(graph.Graph):
+    """The knowledge graph: entities with observations, and relations between them."""
 
 
 class Health(health.Health):
