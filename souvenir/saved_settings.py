@@ -19,7 +19,7 @@ from souvenir.errors import SavedSettingsUnusable
 
 DEFAULT_PATH = Path("~/.souvenir/config.json")
 
-OF_THE_CLIENT = frozenset({"souvenir_url", "souvenir_api_key", "souvenir_agent"})
+OF_THE_CLIENT = frozenset({"souvenir_url", "souvenir_api_key", "souvenir_agent", "souvenir_home"})
 """The client reads the same file."""
 
 MODELS_OF_OPENAI: Mapping[str, tuple[str, str]] = {

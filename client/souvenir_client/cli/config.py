@@ -30,8 +30,8 @@ name_argument = click.argument("name", metavar="NAME", callback=_named, help="Of
 def config() -> None:
     """Show and change the saved file: what neither the environment nor .env says is taken from it.
 
-    It is ~/.souvenir/config.json, or the file that CONFIG_FILE names. The client reads souvenir_url, souvenir_api_key
-    and souvenir_agent from it; a service of this machine reads its settings, by their names in any case.
+    It is ~/.souvenir/config.json, or the file that CONFIG_FILE names. The client reads souvenir_url, souvenir_api_key,
+    souvenir_agent and souvenir_home from it; a service of this machine reads its settings, by their names in any case.
     """
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -14,7 +13,7 @@ import click
 
 from souvenir_client.cli.failures import Unusable
 from souvenir_client.cli.options import DEFAULT_TIMEOUT_S, global_options
-from souvenir_client.cli.serving import HOME_VARIABLE, command_in, service_folder
+from souvenir_client.cli.serving import HOME_VARIABLE, command_in, named_folder, service_folder
 
 if TYPE_CHECKING:
     from souvenir_client.mcp.embedded import Program
@@ -30,7 +29,7 @@ DEFAULT_PORT = 8900
 @click.option(
     "--home",
     type=click.Path(path_type=Path),
-    help=f"Folder of the service's code, for one that has to be started: {HOME_VARIABLE} without it.",
+    help=f"Folder of the service's code, if one has to be started: {HOME_VARIABLE} without it, else the saved one.",
 )
 @click.option(
     "--port",
@@ -83,27 +82,26 @@ async def _serve(agent: str | None, home: Path | None, port: int) -> None:
     if url is None:
         from souvenir_client.mcp.embedded import Embedded
 
-        target = Embedded(address, port, state_dir(os.environ), _program(home), http)
+        target = Embedded(address, port, state_dir(os.environ), lambda: _program(home), http)
     path = "/mcp" if agent is None else f"/mcp/{quote(agent, safe='')}"
     await serve(http, Exchange(http, target, path))
 
 
-def _program(home: Path | None) -> Callable[[], Program]:
-    """What runs the service, looked for when it is needed: never in the folder that an editor happens to have open."""
+def _program(home: Path | None) -> Program:
+    """What runs the service: never anything in the folder that an editor happens to have open.
+
+    :raises NotStarted: If there is nothing.
+    """
     from souvenir_client.mcp.embedded import NotStarted, Program
 
-    named = home or os.environ.get(HOME_VARIABLE)
-
-    def find() -> Program:
-        if not named:
+    try:
+        named = named_folder(home)
+        if named is None:
             raise NotStarted(
                 f"No Souvenir runs on this machine: start it, name its address with SOUVENIR_URL, or the folder of its "
                 f"code with --home or {HOME_VARIABLE}, from which it is then started."
             )
-        try:
-            folder = service_folder(Path(named))
-            return Program(folder, command_in(folder))
-        except Unusable as error:
-            raise NotStarted(error.format_message()) from error
-
-    return find
+        folder = service_folder(named)
+        return Program(folder, command_in(folder))
+    except Unusable as error:
+        raise NotStarted(error.format_message()) from error

@@ -15,16 +15,17 @@ import click
 
 from souvenir_client.cli.failures import Unusable
 from souvenir_client.cli.options import global_options
-from souvenir_client.saved import expanded
+from souvenir_client.saved import expanded, saved
 
-HOME_VARIABLE = "SOUVENIR_HOME"
+HOME_VARIABLE, HOME_SAVED = "SOUVENIR_HOME", "souvenir_home"
 
 
 @click.command()
 @click.option(
     "--home",
     type=click.Path(path_type=Path),
-    help=f"Folder of the service's code: {HOME_VARIABLE} without it, else the current folder or one above it.",
+    help=f"Folder of the service's code: {HOME_VARIABLE} without it, else the saved one, else the current folder or "
+    "one above it.",
 )
 def serve(home: Path | None) -> None:
     """Run the service in the foreground until a signal ends it.
@@ -44,9 +45,8 @@ def service_folder(home: Path | None) -> Path:
 
     :raises Unusable: If there is none.
     """
-    said = home or os.environ.get(HOME_VARIABLE)
-    if said:
-        named = expanded(said)
+    named = named_folder(home)
+    if named is not None:
         if not _holds_service(named):
             raise Unusable(f"{named} does not hold the service: it has no app.py with the folder souvenir beside it.")
         return named.absolute()
@@ -58,6 +58,18 @@ def service_folder(home: Path | None) -> Path:
         f"The service's folder is not here: name it with --home or {HOME_VARIABLE}, or run its image with "
         "`docker compose up` in that folder."
     )
+
+
+def named_folder(home: Path | None) -> Path | None:
+    """The folder that the option names, or the environment, or the saved file.
+
+    :raises Unusable: If that file cannot be read.
+    """
+    try:
+        said = home or os.environ.get(HOME_VARIABLE) or saved(HOME_SAVED)
+    except ValueError as error:
+        raise Unusable(f"{error}.") from error
+    return expanded(said) if said else None
 
 
 def command_in(folder: Path) -> list[str]:

@@ -84,18 +84,30 @@ class Embedded:
         self._port, self._state, self._program, self._http = port, state, program, http
         self._changing = asyncio.Lock()
         self._is_found = False
+        self._failures = 0
+        self._failure: SouvenirError | None = None
         self._pipe: int | None = None
 
     async def ready(self) -> None:
-        """:raises NotOurs: If something else has the port.
+        """Those who waited for one attempt share its failure; the next request tries again.
 
+        :raises NotOurs: If something else has the port.
         :raises NotStarted: If it cannot be started, or is not ready in time.
         """
+        before = self._failures
         async with self._changing:
-            if not self._is_found:
+            if self._is_found:
+                return
+            if self._failure is not None and self._failures > before:
+                raise self._failure
+            try:
                 self._hold()
                 await self._find()
-                self._is_found = True
+            except SouvenirError as error:
+                self._failures += 1
+                self._failure = error
+                raise
+            self._is_found = True
 
     def lost(self) -> None:
         self._is_found = False

@@ -8,8 +8,10 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from click.testing import CliRunner
 
 from souvenir_client.cli.failures import ExitCode
+from souvenir_client.cli.root import souvenir
 from souvenir_client.mcp.exchange import MAX_AT_ONCE
 from souvenir_client.mcp.stdio import MAX_LINE_BYTES
 from tests.client.cli.entry import COMMAND, environment
@@ -287,7 +289,8 @@ def test_the_end_lets_what_runs_finish(service, how):
             bridge.process.stdin.close()
         service.go_on.set()
         assert bridge.process.wait(30) == 0
-        assert bridge.receive() == answer(1, done=True)
+        bridge.close()
+        assert answer(1, done=True) in bridge.rest()
     assert service.requests[0].path == "/mcp"
     assert service.requests[0].headers["x-namespace"].encode("latin-1").decode() == "ö"
 
@@ -304,13 +307,13 @@ def test_the_bridge_ends_when_nobody_reads_it(service):
         assert process.wait(30) == ExitCode.NOBODY_READS
 
 
-def test_agent_and_namespace_are_two_names_for_one_thing(service):
-    with BridgeProcess("--server", service.url, "--agent", "a", "--namespace", "b") as bridge:
-        assert bridge.process.wait(30) == 2
+def test_agent_and_namespace_are_two_names_for_one_thing():
+    done = CliRunner().invoke(souvenir, ["mcp", "--agent", "a", "--namespace", "b"])
+    assert (done.exit_code, "give one of them" in done.stderr) == (ExitCode.WRONG_USE, True)
 
 
 def test_the_agent_of_the_environment_is_meant_unless_a_namespace_is_named(service):
-    for arguments, path in (([], "/mcp/bo"), (["--agent", "ana"], "/mcp/ana"), (["--namespace", "n"], "/mcp")):
+    for arguments, path in (([], "/mcp/bo"), (["--namespace", "n"], "/mcp")):
         with BridgeProcess(*arguments, SOUVENIR_URL=service.url, SOUVENIR_AGENT="bo") as bridge:
             bridge.ask("ping", 1)
         assert service.requests[-1].path == path

@@ -16,8 +16,7 @@ import pytest
 
 from souvenir.mcp import memory_tools
 from souvenir.settings import Settings
-from souvenir_client.cli.mcp import mcp
-from souvenir_client.cli.options import with_global_options
+from souvenir_client.cli.root import souvenir
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "mcp-clients.md"
 OF_THE_PROGRAMS = {"SOUVENIR_HOME", "SOUVENIR_URL", "SOUVENIR_API_KEY"}
@@ -62,11 +61,12 @@ def test_there_is_an_entry_of_each_kind_for_each_program_that_takes_it():
 @pytest.mark.parametrize("entry", STDIO)
 def test_a_command_is_one_that_there_is(entry):
     assert Path(entry["command"]).name == "souvenir"
-    name, *arguments = entry["args"]
-    assert name == mcp.name
     assert set(entry["env"]) <= OF_THE_PROGRAMS
-    with with_global_options(click.Command("mcp", params=list(mcp.params))).make_context("mcp", arguments) as context:
-        assert context.params["agent"] == "helper"
+    name, *arguments = entry["args"]
+    with click.Context(souvenir) as root:
+        command = souvenir.get_command(root, name)
+        assert command is not None
+        assert command.make_context(name, arguments, root).params["agent"] == "helper"
 
 
 @pytest.mark.parametrize("entry", HTTP)
