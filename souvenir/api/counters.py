@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from threading import Lock
 
 from souvenir.moments import utc_now
@@ -25,6 +26,22 @@ LATENCY_BUCKETS_MS = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000,
 
 SAMPLES_KEPT = 60
 """Of totals, over all namespaces."""
+
+
+class Outcome(StrEnum):
+    """How the call of a tool ended."""
+
+    OK = "ok"
+    REFUSED = "refused"  # with a sentence that says what to do
+    FAILED = "failed"  # for a fault of ours, or since a part is missing now
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalls:
+    """`tool` is one of those that there are."""
+
+    tool: str
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +122,13 @@ class _Route:
 
 
 class RequestCounters:
-    """Counts requests by route, and errors by their code."""
+    """Counts requests by route, errors by their code, and calls over MCP by their tool."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._routes: dict[RouteName, _Route] = {}
         self._errors: Counter[str] = Counter()
+        self._tool_calls: Counter[ToolCalls] = Counter()
         self._samples: deque[Sample] = deque(maxlen=SAMPLES_KEPT)
         self._active = 0
         self._started = time.monotonic()
@@ -150,6 +168,15 @@ class RequestCounters:
         """Requests by the code of the error that they were answered with."""
         with self._lock:
             return dict(self._errors)
+
+    def tool_called(self, tool: str, outcome: Outcome) -> None:
+        """:param tool: One of those that there are."""
+        with self._lock:
+            self._tool_calls[ToolCalls(tool, outcome)] += 1
+
+    def tool_calls(self) -> dict[ToolCalls, int]:
+        with self._lock:
+            return dict(self._tool_calls)
 
     def sample(self, namespace: str, total: int) -> list[Sample]:
         """Note how many memories a namespace holds; returns its samples, oldest first, at least this one."""

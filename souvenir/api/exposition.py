@@ -1,7 +1,7 @@
 """The figures in the text format of Prometheus. docs/operations.md has a table of every series that comes from here.
 
-Labels are method and template of a route, class of a status, code of an error, name of a stage, arm or queue: closed
-sets, so that the number of series does not grow with what is stored or asked.
+Labels are method and template of a route, class of a status, code of an error, name of a stage, arm, queue or tool:
+closed sets, so that the number of series does not grow with what is stored or asked.
 """
 
 from __future__ import annotations
@@ -54,6 +54,12 @@ class RequestCollector(Collector):
         for code, count in self._counters.errors().items():
             errors.add_metric((code,), count)
         yield errors
+        calls = CounterMetricFamily(
+            "souvenir_mcp_tool_calls", "Calls of tools over MCP, by how they ended.", labels=("tool", "outcome")
+        )
+        for called, count in self._counters.tool_calls().items():
+            calls.add_metric((called.tool, called.outcome), count)
+        yield calls
 
 
 class StoreCollector(Collector):

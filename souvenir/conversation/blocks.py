@@ -6,7 +6,7 @@ read one version only the first is made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import apsw
@@ -112,18 +112,39 @@ class Blocks:
             change, value=self._screened(scope, change.value), description=self._screened(scope, change.description)
         )
 
-        def work(tx: Transaction) -> Block:
-            block = _found(tx.connection, known(tx.connection, scope).namespace_id, label)
+        def after(block: Block) -> BlockDraft:
             if expected is not None and block.version not in expected:
                 raise BlockChanged(label, block.version)
             if block.read_only and change.read_only is not False:
                 raise BlockReadOnly(label)
-            before = _draft_of(block)
-            after = _changed(before, change)
-            _require_room(after)
-            if after == before:
+            return _changed(_draft_of(block), change)
+
+        return self._write(scope, label, after)
+
+    @traced(MemoryOperation.UPDATE, records=lambda _: 1)
+    def edit(self, scope: Scope, label: str, text: str, edit: Callable[[str, str], str]) -> Block:
+        """Let a block have the value that `edit` makes of its present one and a text, whoever else changes it.
+
+        :raises BlockNotFound: If there is no such block. :raises BlockReadOnly: If it is.
+        :raises BlockTooLong: If the value would be over the limit.
+        """
+        screened = self._engine.screening.text(scope, text)
+
+        def after(block: Block) -> BlockDraft:
+            if block.read_only:
+                raise BlockReadOnly(label)
+            return replace(_draft_of(block), value=edit(block.value, screened))
+
+        return self._write(scope, label, after)
+
+    def _write(self, scope: Scope, label: str, after: Callable[[Block], BlockDraft]) -> Block:
+        def work(tx: Transaction) -> Block:
+            block = _found(tx.connection, known(tx.connection, scope).namespace_id, label)
+            draft = after(block)
+            _require_room(draft)
+            if draft == _draft_of(block):
                 return block
-            rows.update(tx, after)
+            rows.update(tx, draft)
             return _found(tx.connection, tx.namespace_id, label)
 
         return self._engine.write(scope, work)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from souvenir.api.admission import CostClass
@@ -34,9 +34,6 @@ from souvenir.types import Role
 
 MAX_BLOCKS = 100
 """In a list; far more than fit into a context."""
-
-TRIES = 5
-"""Of a change under which others change the block, before the caller is told."""
 
 
 def _context(call: Call, asked: GetContextArguments) -> ContextResult:
@@ -115,34 +112,26 @@ def _made(call: Call, asked: WriteBlockArguments) -> Block:
 
 
 def _append(call: Call, asked: AppendToBlockArguments) -> BlockShown:
-    return _edited(call, asked.label, lambda value: f"{value}\n{asked.text}" if value else asked.text)
+    with _of_block(asked.label):
+        return BlockShown.of(call.service.blocks.edit(call.scope, asked.label, asked.text, _with_line))
+
+
+def _with_line(value: str, line: str) -> str:
+    return f"{value}\n{line}" if value else line
 
 
 def _replace(call: Call, asked: ReplaceInBlockArguments) -> BlockShown:
-    def replaced(value: str) -> str:
+    def replaced(value: str, new_text: str) -> str:
         count = value.count(asked.old_text)
         if count != 1:
             raise InvalidRequest(
                 f"Block {asked.label!r} holds old_text {count} times and not once; read it with get_block and send "
                 "exactly the part that is to be replaced, long enough to be there once"
             )
-        return value.replace(asked.old_text, asked.new_text)
+        return value.replace(asked.old_text, new_text)
 
-    return _edited(call, asked.label, replaced)
-
-
-def _edited(call: Call, label: str, edit: Callable[[str], str]) -> BlockShown:
-    """A block after a change of its present value, made anew on what others made of it meanwhile."""
-    with _of_block(label):
-        for left in reversed(range(TRIES)):
-            block = call.service.blocks.get(call.scope, label)
-            change, expected = BlockChange(edit(block.value)), frozenset({block.version})
-            try:
-                return BlockShown.of(call.service.blocks.update(call.scope, label, change, expected=expected))
-            except BlockChanged:
-                if not left:
-                    raise
-    raise AssertionError("the last try returns or raises")
+    with _of_block(asked.label):
+        return BlockShown.of(call.service.blocks.edit(call.scope, asked.label, asked.new_text, replaced))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ error. Neither holds a stack trace or a text of the service's inside. Imported w
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial, wraps
 from typing import Any, TypeVar
@@ -24,24 +24,29 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.jsonrpc import jsonrpc_message_adapter
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive, Send
+from starlette.types import Scope as AsgiScope
 
 from souvenir.access.audit import Denial
 from souvenir.api import VERSION
 from souvenir.api.admission import CostClass
 from souvenir.api.caller import address_of, caller_of
+from souvenir.api.counters import Outcome
 from souvenir.api.observer import template_of
 from souvenir.api.service import Service
 from souvenir.errors import Forbidden, SouvenirError
+from souvenir.mcp.prompts import PROMPTS, Prompt
 from souvenir.mcp.registry import may_call, scope_for, tools_of
+from souvenir.mcp.resources import TEMPLATES, Resources
 from souvenir.mcp.tools import MAX_SHOWN_CHARS, Call, Tool
 from souvenir.mcp.words import INSTRUCTIONS
+from souvenir.types import Role, Scope
 
 Context = ServerRequestContext[Any, Request]
 P = TypeVar("P")
 R = TypeVar("R", bound=BaseModel)
 
-_CALL = "tools/call"
+TEXT = "text/plain"
 
 log = structlog.get_logger(__name__)
 
@@ -52,6 +57,8 @@ class McpServer:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._tools = tools_of(service.settings.mcp_tools)
+        self._prompts = {prompt.name: prompt for prompt in PROMPTS}
+        self._resources = Resources(service)
         self._server = self._made()
         max_bytes = service.settings.max_body_bytes
         self._whole, self._streamed = (
@@ -69,7 +76,7 @@ class McpServer:
             await stack.enter_async_context(self._streamed.run())
             yield
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send, *, streams: bool) -> None:
+    async def handle(self, scope: AsgiScope, receive: Receive, send: Send, *, streams: bool) -> None:
         """Answer a request, as JSON or as a stream of events."""
         await (self._streamed if streams else self._whole).handle_request(scope, receive, send)
 
@@ -85,21 +92,19 @@ class McpServer:
 
     def cost_of(self, message: Mapping[str, Any]) -> CostClass:
         """Of a message as it came."""
-        tool = self._tool_called(message)
-        return CostClass.LIGHT if tool is None else tool.cost
+        match message:
+            case {"method": "tools/call", "params": {"name": str(name)}} if name in self._tools:
+                return self._tools[name].cost
+            case {"method": "prompts/get", "params": {"name": str(name)}} if name in self._prompts:
+                return self._prompts[name].cost
+        return CostClass.LIGHT
 
     def wants_progress(self, message: Mapping[str, Any]) -> bool:
         """Whether it calls a tool and asks to be told how far that is."""
         match message:
-            case {"params": {"_meta": {"progressToken": str() | int()}}}:
-                return self._tool_called(message) is not None
+            case {"method": "tools/call", "params": {"_meta": {"progressToken": str() | int()}}}:
+                return True
         return False
-
-    def _tool_called(self, message: Mapping[str, Any]) -> Tool[Any] | None:
-        match message:
-            case {"method": "tools/call", "params": {"name": str(name)}}:
-                return self._tools.get(name)
-        return None
 
     def _made(self) -> Server[Any]:
         schemas = {name: tool.input_schema for name, tool in self._tools.items()}
@@ -111,6 +116,12 @@ class McpServer:
             get_tool_input_schema=schemas.get,
             on_list_tools=_guarded(self._list_tools),
             on_call_tool=_guarded(self._call_tool),
+            on_list_resources=_guarded(self._list_resources),
+            on_list_resource_templates=_guarded(self._list_templates),
+            on_read_resource=_guarded(self._read_resource),
+            on_list_prompts=_guarded(self._list_prompts),
+            on_get_prompt=_guarded(self._get_prompt),
+            on_completion=_guarded(self._complete),
         )
         # The SDK's own tracing notes names that clients send; requests are traced by ourselves.
         server.middleware.clear()
@@ -132,18 +143,72 @@ class McpServer:
             call = Call(self._service, scope, partial(_report, context.session))
             answer = await to_thread.run_sync(tool.answer, call, params.arguments or {})
         except SouvenirError as error:
-            self._note(request, error)
+            self._note(request, tool, error)
             return _tool_error(error.message)
         except Exception:  # the boundary of a tool, where what nobody expected is reported
             request.state.error_code = "internal"
             log.exception("tool_failed", tool=tool.name)
+            self._service.counters.tool_called(tool.name, Outcome.FAILED)
             return _tool_error(_internal(request))
+        self._service.counters.tool_called(tool.name, Outcome.OK)
         text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
         return wire.CallToolResult(content=[wire.TextContent(type="text", text=text)], structured_content=answer)
 
-    def _note(self, request: Request, error: SouvenirError) -> None:
+    async def _list_resources(
+        self, context: Context, params: wire.PaginatedRequestParams | None
+    ) -> wire.ListResourcesResult:
+        cursor = None if params is None else params.cursor
+        shown, behind = await to_thread.run_sync(self._resources.page, _reading(context), cursor)
+        resources = [
+            wire.Resource(uri=one.uri, name=one.name, title=one.title, description=one.description, mime_type=TEXT)
+            for one in shown
+        ]
+        return wire.ListResourcesResult(resources=resources, next_cursor=behind)
+
+    async def _list_templates(
+        self, _: Context, __: wire.PaginatedRequestParams | None
+    ) -> wire.ListResourceTemplatesResult:
+        templates = [
+            wire.ResourceTemplate(
+                uri_template=one.uri, name=one.name, title=one.title, description=one.description, mime_type=TEXT
+            )
+            for one in TEMPLATES
+        ]
+        return wire.ListResourceTemplatesResult(resource_templates=templates)
+
+    async def _read_resource(self, context: Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
+        text = await to_thread.run_sync(self._resources.read, _reading(context), params.uri)
+        return wire.ReadResourceResult(contents=[wire.TextResourceContents(uri=params.uri, mime_type=TEXT, text=text)])
+
+    async def _list_prompts(self, _: Context, __: wire.PaginatedRequestParams | None) -> wire.ListPromptsResult:
+        return wire.ListPromptsResult(prompts=[_prompt_described(prompt) for prompt in PROMPTS])
+
+    async def _get_prompt(self, context: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
+        prompt = self._prompts.get(params.name)
+        if prompt is None:
+            raise MCPError(
+                wire.INVALID_PARAMS, f"There is no prompt {params.name[:MAX_SHOWN_CHARS]!r}; see prompts/list"
+            )
+        call = Call(self._service, _reading(context))
+        text = await to_thread.run_sync(prompt.message, call, params.arguments or {})
+        message = wire.PromptMessage(role="user", content=wire.TextContent(type="text", text=text))
+        return wire.GetPromptResult(description=prompt.description, messages=[message])
+
+    async def _complete(self, context: Context, params: wire.CompleteRequestParams) -> wire.CompleteResult:
+        """Of the addresses of resources; the arguments of prompts are free."""
+        values: Sequence[str] = ()
+        if isinstance(params.ref, wire.ResourceTemplateReference):
+            scope, argument = _reading(context), params.argument
+            values = await to_thread.run_sync(
+                self._resources.completions, scope, params.ref.uri, argument.name, argument.value
+            )
+        return wire.CompleteResult(completion=wire.Completion(values=list(values), total=len(values), has_more=False))
+
+    def _note(self, request: Request, tool: Tool[Any], error: SouvenirError) -> None:
         """For the log, the counts and the audit, as if it were the answer of a route."""
         request.state.error_code = error.code
+        outcome = Outcome.REFUSED if error.status < 500 else Outcome.FAILED
+        self._service.counters.tool_called(tool.name, outcome)
         if isinstance(error, Forbidden):
             actor, namespace = caller_of(request).actor, request.state.namespace
             route, address = template_of(request.scope), address_of(request)
@@ -186,8 +251,22 @@ def _internal(request: Request) -> str:
     return f"Internal server error; the service's log has its cause under the request id {request.state.request_id}"
 
 
+def _reading(context: Context) -> Scope:
+    """What the caller sees of their namespace."""
+    request = _request(context)
+    return caller_of(request).scope(Role.READ_ONLY, request.state.namespace)
+
+
 def _tool_error(sentence: str) -> wire.CallToolResult:
     return wire.CallToolResult(content=[wire.TextContent(type="text", text=sentence)], is_error=True)
+
+
+def _prompt_described(prompt: Prompt) -> wire.Prompt:
+    wanted = prompt.argument
+    arguments = (
+        [] if wanted is None else [wire.PromptArgument(name=wanted.name, description=wanted.description, required=True)]
+    )
+    return wire.Prompt(name=prompt.name, title=prompt.title, description=prompt.description, arguments=arguments)
 
 
 def _described(tool: Tool[Any]) -> wire.Tool:
