@@ -24,6 +24,8 @@ COUNTS_EXAMPLE: JsonDict = {
     "sessions": 3,
     "messages": 120,
     "memories": 14,
+    "facts": 31,
+    "tags": 9,
     "blocks": 2,
     "block_versions": 5,
     "links": 1,
@@ -45,6 +47,8 @@ class RemovedCounts(BaseModel):
     sessions: int
     messages: int
     memories: int
+    facts: int = Field(default=0, description="Of memories.")
+    tags: int = Field(default=0, description="Of memories, each as often as one had it.")
     blocks: int
     block_versions: int = Field(description="What the blocks were and are.")
     links: int = Field(description="Of memories with each other.")

@@ -37,6 +37,9 @@ _RULES = {
         "SELECT t.memory_id FROM memory_tags t JOIN memories m ON m.id = t.memory_id "
         "WHERE t.namespace_id <> m.namespace_id"
     ),
+    "memory {} waits to be split in another namespace": (
+        "SELECT u.memory_id FROM unsplit u JOIN memories m ON m.id = u.memory_id WHERE u.namespace_id <> m.namespace_id"
+    ),
     "message {} that is indexed has no passage, or one that is not has some": (
         "SELECT id FROM messages m WHERE indexed <> EXISTS "
         "(SELECT 1 FROM passages p WHERE p.kind = 'message' AND p.owner_id = m.id)"

@@ -30,6 +30,8 @@ class Removed:
     sessions: int = 0
     messages: int = 0
     memories: int = 0
+    facts: int = 0
+    tags: int = 0
     blocks: int = 0
     block_versions: int = 0
     links: int = 0
@@ -62,7 +64,9 @@ class Removal:
         chosen = ids_parameter(ids)
         links = self._delete_where("links", f"from_id {_CHOSEN} OR to_id {_CHOSEN}", chosen, chosen)
         history = self._empty_history(chosen) if keep_history else self._delete("history", "memory_id", chosen)
-        self._add(memories=self._delete("memories", "id", chosen), links=links, history=history)
+        facts, tags = (self._count(f"{table} WHERE memory_id {_CHOSEN}", chosen) for table in ("facts", "memory_tags"))
+        # What it owns goes with its row, by the schema.
+        self._add(memories=self._delete("memories", "id", chosen), links=links, history=history, facts=facts, tags=tags)
         if forget:
             extractions.forget_memories(self.connection, ids)
 

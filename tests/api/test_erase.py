@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.types import Scope, SearchQuery
+from souvenir.types import MemoryPatch, Scope, SearchQuery
 from tests.api.conftest import KEY, Start
 from tests.api.test_agents import ENV, key_for
 from tests.api.test_removals import MINE, say, service_in
@@ -83,6 +83,8 @@ def test_the_receipt_counts_what_went_and_the_job_keeps_it(client: TestClient):
     engine = service_in(client).engine
     say(client, "the cat sleeps", session_id="s", user="mia")
     memory = client.post("/memory/add", json={"text": "red tea", "source": "n"}, headers={"X-Namespace": "mine"}).json()
+    owned = MemoryPatch(facts=("tea is red", "red tea"), tags=("hot", "drink"))
+    engine.patch(Scope("mine"), memory["id"], owned)
     receipt = erase(client).json()
     counts = {name: count for name, count in receipt["removed"].items() if count}
     assert counts == {
@@ -91,12 +93,14 @@ def test_the_receipt_counts_what_went_and_the_job_keeps_it(client: TestClient):
         "sessions": 1,
         "messages": 1,
         "memories": 1,
-        "history": 1,
-        "passages": 2,
-        "vectors": 2,
+        "facts": 2,
+        "tags": 2,
+        "history": 2,
+        "passages": 3,
+        "vectors": 3,
     }
-    # cat, sleep; red, tea
-    assert (receipt["postings"], receipt["tombstones"], receipt["files_cleared"]) == (4, 1, True)
+    # cat, sleep; red, tea; tea, red
+    assert (receipt["postings"], receipt["tombstones"], receipt["files_cleared"]) == (6, 1, True)
     [job] = client.get("/jobs?kind=erase").json()["jobs"]
     assert job["result"] == receipt
     assert client.get(f"/memory/{memory['id']}", headers={"X-Namespace": "mine"}).status_code == 404

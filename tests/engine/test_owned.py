@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -197,6 +198,21 @@ def test_facts_that_go_while_a_change_is_prepared_are_prepared_again(
     monkeypatch.setattr(engine, "prepare", meanwhile)
     after = engine.patch(DEFAULT, one, MemoryPatch(facts=(*FACTS, "Mila is new")))
     assert said(after) == [*FACTS, "Mila is new"]
+    assert list(engine.check()) == []
+
+
+def test_of_several_who_change_the_facts_of_one_memory_at_once_the_last_has_them_whole(engine: MemoryEngine):
+    one = add(engine, TEXT, facts=FACTS)
+    written = [
+        tuple(f"fact {number} of {who} in {turn}" for number in range(3)) for who in range(4) for turn in range(4)
+    ]
+    # Some of each stay, so that what is prepared of a change may not be what it finds.
+    written = [(FACTS[number % 3], *facts) for number, facts in enumerate(written)]
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda facts: engine.patch(DEFAULT, one, MemoryPatch(facts=facts)), written))
+    assert [said(after) for after in done] == [list(facts) for facts in written]
+    assert tuple(said(memory(engine, one))) in written
+    assert engine.stats(DEFAULT).passages == 5
     assert list(engine.check()) == []
 
 

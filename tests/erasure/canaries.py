@@ -9,12 +9,14 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from souvenir.api.service import Service
 from souvenir.conversation.blocks import BlockChange
 from souvenir.decisions import Category, DecidedBy, Decision, Fact, FactRow, FactStage, Phase, Verdict
+from souvenir.engine.drafts import prepared_drafts
 from souvenir.index.analyser import Analyser
 from souvenir.moments import to_us, utc_now
 from souvenir.store import extractions, jobs, learned
@@ -61,6 +63,10 @@ class Garden:
         padding = "some words that many texts have, " * self.random.choice([0, 1, 3, 10])
         return f"{padding}{self.word(part)} and {padding}{self.word(part)} {self.word(part)}"
 
+    def owned(self, part: str) -> dict[str, Any]:
+        """Facts and a tag that say what their memory does not."""
+        return {"facts": (self.text(part), self.word(part)), "tags": (f"{self.word(part)} of tags",)}
+
     def all(self) -> list[str]:
         return [word for words in self.planted.values() for word in words]
 
@@ -103,16 +109,21 @@ class Garden:
         engine, scope = self.service.engine, self.scope
         if not self.memory_ids:
             key, metadata = self.word("memory"), {"e": self.word("memory")}
-            first = engine.add(scope, MemoryDraft(self.text("memory"), "notes", metadata, key=key)).id
+            first = engine.add(
+                scope, MemoryDraft(self.text("memory"), "notes", metadata, key=key, **self.owned("memory"))
+            ).id
             assert first is not None
             self.memory_ids = [first]
         # The living one's history grows, and then another takes its place.
         engine.patch(scope, self.memory_ids[-1], MemoryPatch(text=self.text("memory")))
+        engine.patch(scope, self.memory_ids[-1], MemoryPatch(**self.owned("memory")))
         self.memory_ids.append(engine.supersede(scope, self.memory_ids[-1], text=self.text("memory")).new_id)
         below = f"diary/{next(self._keys)}"
-        merged = engine.add_batch(scope, [MemoryDraft(self.text("source"), below) for _ in range(2)])
+        merged = engine.add_batch(
+            scope, [MemoryDraft(self.text("source"), below, **self.owned("source")) for _ in range(2)]
+        )
         engine.merge(scope, merged, text=self.text("source"), source="diary")
-        gone = engine.add(scope, MemoryDraft(self.text("agent"), "diary-of-others")).id
+        gone = engine.add(scope, MemoryDraft(self.text("agent"), "diary-of-others", **self.owned("agent"))).id
         assert gone is not None
         engine.delete(scope, gone)
 
@@ -157,8 +168,10 @@ class Garden:
             ("session", {"session": [self.session]}),
             ("agent", {"user": ["tom"]}),
         ]
-        drafts = [(MemoryDraft(self.text(part), "extract"), learned_with) for part, learned_with in whom]
-        prepared = self.service.engine.prepare([memory.text for memory, _ in drafts])
+        drafts = [
+            (MemoryDraft(self.text(part), "extract", **self.owned(part)), learned_with) for part, learned_with in whom
+        ]
+        prepared = prepared_drafts(self.service.engine.prepare, [memory for memory, _ in drafts])
 
         def work(tx: Transaction) -> None:
             for (memory, learned_with), passages in zip(drafts, prepared, strict=True):

@@ -5,7 +5,15 @@ from __future__ import annotations
 from memory_engine import MemoryEngine
 from tests.extraction.ledgers import ANN
 
-TABLES = {"memories": "id", "links": "from_id, to_id, type", "passages": "id", "vectors": "passage_id"}
+TABLES = {
+    "memories": "id",
+    "links": "from_id, to_id, type",
+    "passages": "id",
+    "vectors": "passage_id",
+    "facts": "id",
+    "memory_tags": "memory_id, folded",
+    "unsplit": "memory_id",
+}
 
 Dump = dict[str, list[tuple[object, ...]]]
 

@@ -13,9 +13,11 @@ from memory_engine import MemoryEngine
 from souvenir.decisions import FactStage, Phase, Verdict
 from souvenir.errors import Conflict, JobNotFound, SourceForbidden, UndoBlocked
 from souvenir.extraction.undoing import undo
+from souvenir.facts.splitting import Split
+from souvenir.facts.writing import write_facts
 from souvenir.jobs.worker import Jobs
 from souvenir.store.jobs import Job
-from souvenir.types import MemoryPatch, Scope, SearchQuery
+from souvenir.types import FactsBy, MemoryPatch, Scope, SearchQuery
 from tests.engine.verbs import add, memory
 from tests.extraction.conftest import OpenLane, Remember
 from tests.extraction.dumps import dump, history
@@ -39,12 +41,13 @@ MAY = datetime(2023, 5, 8, 9, 30, tzinfo=UTC)
 
 @pytest.fixture
 def home(remember: Remember) -> int:
-    return remember("Ann lives in Oslo", key="home", metadata={"lang": "en"})
+    owned: dict[str, Any] = {"facts": ("Oslo is her home", "Ann lives"), "tags": ("Home", "norway")}
+    return remember("Ann lives in Oslo", key="home", metadata={"lang": "en"}, **owned)
 
 
 @pytest.fixture
 def car(remember: Remember) -> int:
-    return remember("Ann has a red car")
+    return remember("Ann has a red car", facts=("the car is red",), tags=("car",))
 
 
 @pytest.fixture
@@ -75,6 +78,23 @@ def test_undoing_a_job_leaves_every_byte_as_it_was(engine: MemoryEngine, jobs: J
     assert list(engine.check()) == []
     assert len(undone.removed) == 4
     assert undone.restored == (home, car)
+
+
+def test_what_was_split_since_is_undone_all_the_same_and_keeps_the_facts_that_it_got(
+    engine: MemoryEngine, jobs: Jobs, home: int
+):
+    job = applied(jobs, [decided("Ann lives in Bergen", Verdict.UPDATE, seen(engine, home))])
+    new = memory(engine, row_of(engine, job.id).memory_id or 0, ANN)
+    assert (new.tags, new.facts) == (("Home", "norway"), ())
+    for one, facts in ((new, ("Bergen is her home",)), (memory(engine, home, ANN), ("Oslo it is", "Ann lives"))):
+        assert write_facts(engine, ANN, one, Split(facts, FactsBy.MODEL)) is not None
+    undone = undo(engine, jobs, ANN, job.id)
+    assert (undone.removed, undone.restored) == ((new.id,), (home,))
+    back = memory(engine, home, ANN)
+    assert (back.tags, [fact.text for fact in back.facts]) == (("Home", "norway"), ["Oslo it is", "Ann lives"])
+    assert not back.archived
+    assert engine.search(ANN, SearchQuery("Oslo it is")).hits[0].facts[0].fact == back.facts[0]
+    assert list(engine.check()) == []
 
 
 def test_an_undone_job_keeps_its_texts_and_the_history_says_who_undid_it(

@@ -42,6 +42,8 @@ MEMORIES: st.SearchStrategy[list[dict[str, Any]]] = st.lists(
         metadata=st.sampled_from([{}, {"lang": "en"}, {"protected": True}]),
         pinned=st.booleans(),
         origin_class=ORIGINS,
+        tags=st.lists(st.sampled_from(["a", "A", "b c"]), max_size=2).map(tuple),
+        facts=st.lists(TEXTS, max_size=2).map(tuple),
     ),
     max_size=MAX_MEMORIES,
 )

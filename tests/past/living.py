@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
 from memory_engine import MemoryEngine
 from souvenir.errors import SouvenirError
+from souvenir.facts.splitting import Split
+from souvenir.facts.writing import write_facts
 from souvenir.moments import utc_now
 from souvenir.store.reads import SUPERSEDES
-from souvenir.types import Memory, MemoryDraft, MemoryPatch, OnDuplicate, OriginClass, Scope
+from souvenir.types import FactsBy, Memory, MemoryDraft, MemoryPatch, OnDuplicate, OriginClass, Scope
 from tests.engine.verbs import DEFAULT, stored
 
 WORDS = "garden bread violin harbour winter berlin teacher engine mountain letter river kitchen".split()
 SOURCES = ["a", "a/b", "ab", "chat"]
 MAY = datetime(2023, 5, 8, 12, tzinfo=UTC)
+
+
+Deed = Callable[[MemoryEngine, Random, list[int]], None]
 
 
 @dataclass(frozen=True)
@@ -27,15 +32,22 @@ class Moment:
     memories: tuple[Memory, ...]
 
 
-def live(engine: MemoryEngine, chance: Random, deeds: int, *, deletes: bool = True) -> list[Moment]:
-    """Do random things, and note after each what is stored."""
-    return list(_moments(engine, chance, deeds, deletes=deletes))
+def live(
+    engine: MemoryEngine, chance: Random, deeds: int, *, deletes: bool = True, owning: bool = False
+) -> list[Moment]:
+    """Do random things, and note after each what is stored.
+
+    :param owning: Memories also get facts and tags, by which a search of the present finds them, and one of the past
+        does not.
+    """
+    may = [one for one in DEEDS if deletes or one is not _delete]
+    return list(_moments(engine, chance, deeds, [*may, _own, _own, _own, _split] if owning else may))
 
 
-def _moments(engine: MemoryEngine, chance: Random, deeds: int, *, deletes: bool) -> Iterator[Moment]:
+def _moments(engine: MemoryEngine, chance: Random, deeds: int, may: Sequence[Deed]) -> Iterator[Moment]:
     yield Moment(utc_now(), ())
     for _ in range(deeds):
-        deed = chance.choice([one for one in DEEDS if deletes or one is not _delete])
+        deed = chance.choice(may)
         try:
             deed(engine, chance, [memory.id for memory in stored(engine)] or [1])
         except SouvenirError:
@@ -121,5 +133,22 @@ def _delete(engine: MemoryEngine, chance: Random, ids: list[int]) -> None:
     engine.delete(Scope(), chance.choice(ids), force=True)
 
 
-Deed = Callable[[MemoryEngine, Random, list[int]], None]
+def _own(engine: MemoryEngine, chance: Random, ids: list[int]) -> None:
+    tags = tuple(chance.sample(["Work", "work", "home", "b c"], k=2))
+    facts = tuple(said(chance) for _ in range(chance.randint(0, 3)))
+    patches = [
+        MemoryPatch(tags=tags),
+        MemoryPatch(add_tags=tags[:1], remove_tags=tags[1:]),
+        MemoryPatch(facts=facts),
+        MemoryPatch(text=said(chance), facts=facts, tags=tags),
+    ]
+    engine.patch(DEFAULT, chance.choice(ids), chance.choice(patches))
+
+
+def _split(engine: MemoryEngine, chance: Random, ids: list[int]) -> None:
+    found = engine.get(DEFAULT, [chance.choice(ids)])
+    for memory in found.values():
+        write_facts(engine, DEFAULT, memory, Split((said(chance), memory.text), FactsBy.SENTENCES))
+
+
 DEEDS: list[Deed] = [_add, _add, _replace, _upsert, _patch, _patch, _patch, _supersede, _merge, _archive, _delete]

@@ -19,10 +19,11 @@ from tests.past.living import live, without_forgotten
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_list_of_the_past_is_what_the_store_held_then(engine: MemoryEngine, seed: int):
-    moments = live(engine, Random(seed), 60)
+    moments = live(engine, Random(seed), 80, owning=True)
     past, held = Past(engine), {memory.id for memory in stored(engine)}
     ever = {memory.id for moment in moments for memory in moment.memories}
     assert ever - held, "nothing was forgotten"
+    assert any(one.facts and one.tags for moment in moments for one in moment.memories), "nothing was owned"
     for moment in moments:
         expected = without_forgotten(moment.memories, ever - held)
         assert list(past.page(DEFAULT, moment.at, offset=0, limit=1000).memories) == expected

@@ -94,7 +94,8 @@ def test_it_finds_what_a_store_finds_that_stood_still(tmp_path: Path, seed: int,
     shutil.copytree(data_dir, frozen_dir)
     at = utc_now()
     with closing(MemoryEngine.open(Settings(data_dir=data_dir), FakeEmbedder())) as engine:
-        live(engine, chance, 30, deletes=False)
+        # The facts of now are none of then, and a search of the past reads texts alone.
+        live(engine, chance, 40, deletes=False, owning=True)
         with closing(MemoryEngine.open(Settings(data_dir=frozen_dir), FakeEmbedder())) as frozen:
             moved_away = {one.id for one in frozen.page(scope, offset=0, limit=1000).memories}
             moved_away -= engine.get(scope, list(moved_away)).keys()

@@ -12,6 +12,7 @@ import pytest
 
 from memory_engine import MemoryEngine
 from souvenir.embedding.specs import ModelSpec
+from souvenir.engine.drafts import prepared_drafts
 from souvenir.errors import BackupDamaged, EmbeddingUnavailable, ServiceClosing
 from souvenir.jobs import worker
 from souvenir.jobs.worker import Jobs
@@ -149,13 +150,18 @@ def test_what_is_written_during_the_job_is_caught_up(engine: MemoryEngine, open_
 
 def test_a_write_that_was_prepared_with_the_old_model_is_embedded_again(engine: MemoryEngine, reembed: Reembed):
     fill(engine, 10)
+    engine.add(DEFAULT, MemoryDraft("yellow pear", "s", facts=("pears are yellow",)))
     text = "red apple prepared before the change"
-    [passages] = engine.prepare([text])
+    draft = MemoryDraft(text, "s", facts=("apples are sweet", text))
+    [passages] = prepared_drafts(engine.prepare, [draft])
     reembed(OTHER)
-    engine.write(DEFAULT, lambda tx: tx.insert(MemoryDraft(text, "s"), passages))
+    engine.write(DEFAULT, lambda tx: tx.insert(draft, passages))
     hit = engine.search(DEFAULT, SearchQuery(text, hybrid=False)).hits[0]
     assert (hit.memory.text, round(hit.parts.similarity, 5)) == (text, 1.0)
-    assert models_of_vectors(engine) == {"other@1": 11}
+    for fact in ("apples are sweet", "pears are yellow"):
+        hit = engine.search(DEFAULT, SearchQuery(fact, hybrid=False)).hits[0]
+        assert (hit.facts[0].fact.text, round(hit.parts.similarity, 5)) == (fact, 1.0)
+    assert models_of_vectors(engine) == {"other@1": 14}
     assert list(engine.check()) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,9 +14,12 @@ import pytest
 from memory_engine import MemoryEngine
 from souvenir.conversation.messages import Conversations, MessageQuery
 from souvenir.conversation.sessions import Sessions
+from souvenir.files import sha256_of
 from souvenir.index.analyser import Analyser
 from souvenir.settings import Settings
+from souvenir.store.backups import DATABASE_FILE, MANIFEST_FILE
 from souvenir.store.messages import MessageFilter
+from souvenir.store.restore import restore_offline
 from souvenir.store.schema import MIGRATIONS, SCHEMA_VERSION, migrate, schema_version
 from souvenir.store.sessions import SessionFilter
 from souvenir.types import Filters, MemoryDraft, PassageKind, Scope, SearchQuery
@@ -139,4 +143,34 @@ def test_conversations_of_an_earlier_version_go_on(version: int, tmp_path: Path)
         for text in ("I love blue", "it snows", "not indexed yet"):
             [hit] = conversations.search(agent, MessageQuery(text, limit=1)).hits
             assert hit.message.content == text
+        assert list(engine.check()) == []
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_backup_from_before_there_were_facts_is_restored_and_no_id_of_one_is_given_twice(
+    tmp_path: Path, offline: bool
+):
+    settings = Settings(data_dir=tmp_path)
+    draft = MemoryDraft("Ann sings", "talk", facts=("Ann has a voice", "she uses it"), tags=("music",))
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        name = engine.back_up(reason="manual").name
+        former = engine.add(Scope(), draft).id
+        assert former is not None
+        last = max(fact.id for fact in engine.get(Scope(), [former])[former].facts)
+        folder = settings.backup_dir / name
+        shutil.copyfile(DATABASES / "v5.db", folder / DATABASE_FILE)
+        manifest = json.loads((folder / MANIFEST_FILE).read_bytes())
+        manifest["sha256"] = sha256_of(folder / DATABASE_FILE)
+        (folder / MANIFEST_FILE).write_text(json.dumps(manifest))
+        if not offline:
+            engine.restore(name)
+    if offline:
+        restore_offline(settings, name)
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        assert all(not one.facts and not one.tags for one in engine.page(Scope(), offset=0, limit=100).memories)
+        again = engine.add(Scope(), draft).id
+        assert again is not None
+        memory = engine.get(Scope(), [again])[again]
+        assert min(fact.id for fact in memory.facts) > last
+        assert engine.search(Scope(), SearchQuery("who has a voice")).hits[0].facts[0].fact == memory.facts[0]
         assert list(engine.check()) == []

@@ -15,7 +15,7 @@ from souvenir.errors import InvalidRequest
 from souvenir.index.analyser import Analyser
 from souvenir.passages import OwnerChanged, PassageAdded, PassageRemoved, PreparedPassage
 from souvenir.search.profiles import PROFILES
-from souvenir.store import reads
+from souvenir.store import facts, reads
 from souvenir.store.database import Database
 from souvenir.store.transaction import IndexUpdate, Transaction
 from souvenir.types import AddAction, AddOutcome, Memory, MemoryDraft, MemoryPatch, PassageKind, Scope, SkipReason
@@ -155,6 +155,39 @@ def test_the_check_names_every_rule_that_is_broken(database: Database, statement
     assert problems(database) == []
     database.write(Scope(), NOW, lambda tx: tx.connection.execute(statement), nothing)
     assert any(SPOILED[statement] in problem for problem in problems(database))
+
+
+_ELSEWHERE = (
+    "INSERT INTO namespaces (name, created_at, changed_at) VALUES ('b', 0, 0); "
+    "UPDATE {} SET namespace_id = (SELECT max(id) FROM namespaces)"
+)
+SPOILED_FACTS = {
+    "UPDATE facts SET text = 'other'": "passage 2 is no part of a fact of its memory",
+    "DELETE FROM facts": "passage 2 is no part of a fact of its memory",
+    "UPDATE facts SET memory_id = 2": "passage 2 is no part of a fact of its memory",
+    "UPDATE passages SET fact_id = NULL WHERE fact_id = 1": "passage 2 is no part of its memory's text",
+    "UPDATE passages SET source = 'other' WHERE fact_id = 1": "passage 2 does not say what its memory says",
+    "DELETE FROM passages WHERE fact_id = 1": "fact 1 has no passage and says something else",
+    "UPDATE passages SET fact_id = 2 WHERE fact_id = 1": "fact 2 has no passage and says something else than its "
+    "memory, or has one and says the same",
+    "DELETE FROM passages WHERE fact_id IS NULL AND owner_id = 1": "memory 1 has no passage",
+    _ELSEWHERE.format("facts"): "fact 1 lies in another namespace",
+    _ELSEWHERE.format("memory_tags"): "a tag of memory 1 lies in another namespace",
+    _ELSEWHERE.format("unsplit"): "memory 1 waits to be split in another namespace",
+    "UPDATE sqlite_sequence SET seq = 0 WHERE name = 'facts'": "facts counts below its greatest id",
+}
+
+
+@pytest.mark.parametrize("statement", SPOILED_FACTS)
+def test_the_check_names_every_rule_of_facts_and_tags_that_is_broken(database: Database, statement: str):
+    draft = MemoryDraft("first", "notes", facts=("one fact", "first"), tags=("tag",))
+    of_fact = [replace(one, fact="one fact") for one in passages("one fact")]
+    first = write(database, lambda tx: tx.insert(draft, [*passages("first"), *of_fact]))
+    insert(database, "second")
+    write(database, lambda tx: facts.wait(tx.connection, tx.namespace_id, first.id, tx.now))
+    assert problems(database) == []
+    write(database, lambda tx: tx.connection.execute(statement).fetchall())
+    assert any(SPOILED_FACTS[statement] in problem for problem in problems(database)), problems(database)
 
 
 def test_a_memory_is_read_with_the_fields_that_it_was_written_with(database: Database):

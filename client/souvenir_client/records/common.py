@@ -134,6 +134,8 @@ class RemovedCounts:
     sessions: int
     messages: int
     memories: int
+    facts: int | None = None
+    tags: int | None = None
     blocks: int
     block_versions: int
     links: int
