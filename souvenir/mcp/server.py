@@ -7,6 +7,7 @@ error. Neither holds a stack trace or a text of the service's inside. Imported w
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -22,7 +23,7 @@ from mcp.server.session import ServerSession
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp.types.jsonrpc import jsonrpc_message_adapter
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
@@ -44,9 +45,12 @@ from souvenir.types import Role, Scope
 
 Context = ServerRequestContext[Any, Request]
 P = TypeVar("P")
-R = TypeVar("R", bound=BaseModel)
+R = TypeVar("R")
 
 TEXT = "text/plain"
+
+_WORK = "mcp_work"
+"""In the state of a request: whether its tool is through."""
 
 log = structlog.get_logger(__name__)
 
@@ -77,8 +81,13 @@ class McpServer:
             yield
 
     async def handle(self, scope: AsgiScope, receive: Receive, send: Send, *, streams: bool) -> None:
-        """Answer a request, as JSON or as a stream of events."""
-        await (self._streamed if streams else self._whole).handle_request(scope, receive, send)
+        """Answer a request, as JSON or as a stream of events; returns when its tool is through, whoever waits."""
+        try:
+            await (self._streamed if streams else self._whole).handle_request(scope, receive, send)
+        finally:
+            work: asyncio.Event | None = scope["state"].get(_WORK)
+            if work is not None:
+                await work.wait()
 
     @staticmethod
     def is_message(sent: Mapping[str, Any]) -> bool:
@@ -141,7 +150,7 @@ class McpServer:
         try:
             scope = scope_for(tool, caller_of(request), request.state.namespace)
             call = Call(self._service, scope, partial(_report, context.session))
-            answer = await to_thread.run_sync(tool.answer, call, params.arguments or {})
+            answer = await _in_thread(request, partial(tool.answer, call, params.arguments or {}))
         except SouvenirError as error:
             self._note(request, tool, error)
             return _tool_error(error.message)
@@ -158,7 +167,7 @@ class McpServer:
         self, context: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListResourcesResult:
         cursor = None if params is None else params.cursor
-        shown, behind = await to_thread.run_sync(self._resources.page, _reading(context), cursor)
+        shown, behind = await _in_thread(_request(context), partial(self._resources.page, _reading(context), cursor))
         resources = [
             wire.Resource(uri=one.uri, name=one.name, title=one.title, description=one.description, mime_type=TEXT)
             for one in shown
@@ -177,7 +186,7 @@ class McpServer:
         return wire.ListResourceTemplatesResult(resource_templates=templates)
 
     async def _read_resource(self, context: Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
-        text = await to_thread.run_sync(self._resources.read, _reading(context), params.uri)
+        text = await _in_thread(_request(context), partial(self._resources.read, _reading(context), params.uri))
         return wire.ReadResourceResult(contents=[wire.TextResourceContents(uri=params.uri, mime_type=TEXT, text=text)])
 
     async def _list_prompts(self, _: Context, __: wire.PaginatedRequestParams | None) -> wire.ListPromptsResult:
@@ -190,7 +199,7 @@ class McpServer:
                 wire.INVALID_PARAMS, f"There is no prompt {params.name[:MAX_SHOWN_CHARS]!r}; see prompts/list"
             )
         call = Call(self._service, _reading(context))
-        text = await to_thread.run_sync(prompt.message, call, params.arguments or {})
+        text = await _in_thread(_request(context), partial(prompt.message, call, params.arguments or {}))
         message = wire.PromptMessage(role="user", content=wire.TextContent(type="text", text=text))
         return wire.GetPromptResult(description=prompt.description, messages=[message])
 
@@ -198,10 +207,9 @@ class McpServer:
         """Of the addresses of resources; the arguments of prompts are free."""
         values: Sequence[str] = ()
         if isinstance(params.ref, wire.ResourceTemplateReference):
-            scope, argument = _reading(context), params.argument
-            values = await to_thread.run_sync(
-                self._resources.completions, scope, params.ref.uri, argument.name, argument.value
-            )
+            uri, argument = params.ref.uri, params.argument
+            complete = partial(self._resources.completions, _reading(context), uri, argument.name, argument.value)
+            values = await _in_thread(_request(context), complete)
         return wire.CompleteResult(completion=wire.Completion(values=list(values), total=len(values), has_more=False))
 
     def _note(self, request: Request, tool: Tool[Any], error: SouvenirError) -> None:
@@ -234,6 +242,15 @@ def _guarded(handle: Callable[[Context, P], Awaitable[R]]) -> Callable[[Context,
             raise MCPError(wire.INTERNAL_ERROR, _internal(_request(context))) from error
 
     return guarded
+
+
+async def _in_thread(request: Request, work: Callable[[], R]) -> R:
+    """Work that nobody can stop, known to its request until it is through."""
+    through = request.scope["state"][_WORK] = asyncio.Event()
+    try:
+        return await to_thread.run_sync(work)
+    finally:
+        through.set()
 
 
 def _report(session: ServerSession, done: float, total: float | None = None, message: str | None = None) -> None:

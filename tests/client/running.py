@@ -12,6 +12,7 @@ import uvicorn
 
 from app import create_app
 from souvenir.settings import Settings
+from souvenir.types import Embedder
 from tests.fake_embedder import FakeEmbedder, fake_of
 
 START_TIMEOUT_S = 60.0
@@ -31,8 +32,8 @@ class RunningService:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self) -> None:
-        app = create_app(Settings(**self._settings), FakeEmbedder(), fake_of)
+    def start(self, embedder: Embedder | None = None) -> None:
+        app = self.app = create_app(Settings(**self._settings), embedder or FakeEmbedder(), fake_of)
         config = uvicorn.Config(
             app, host="127.0.0.1", port=self.port, log_config=None, access_log=False, timeout_graceful_shutdown=1
         )

@@ -1,27 +1,107 @@
-"""The official client, in both eras of the protocol."""
+"""The official client, in both eras of the protocol: it holds every answer against the schema of its tool."""
 
 from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
 from mcp import Client
+from mcp.shared.exceptions import MCPError
 
 from tests.client.running import RunningService
-from tests.mcp.conftest import Asking
+from tests.mcp.test_access_table import ARGUMENTS, OF_A_MEMORY
+
+ERAS = ["legacy", "auto", "2026-07-28"]
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
-def test_the_official_client_lists_and_calls_tools(service: RunningService, ask: Asking, mode):
-    stored = ask.http.post("/memory/add", json={"text": f"Zoe lives in Oslo ({mode})", "source": "notes"})
-    assert stored.status_code == 200
+@pytest.fixture(params=ERAS)
+def connected(request: pytest.FixtureRequest, service: RunningService) -> Callable[[], Any]:
+    """A client of one era, for an agent of the test's own."""
+    agent = f"{request.node.originalname}-{request.param}"
+
+    @asynccontextmanager
+    async def client() -> AsyncIterator[Client]:
+        async with Client(f"{service.url}/mcp/{agent}", mode=request.param) as client:
+            yield client
+
+    return client
+
+
+def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    anyio.run(work)
+
+
+def test_every_tool_answers_as_its_schema_says(connected):
+    async def use() -> None:
+        async with connected() as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert set(tools) == set(ARGUMENTS)
+            for name, arguments in ARGUMENTS.items():
+                stored = await client.call_tool("add_memory", {"text": f"For {name}. Twice.", "tags": ["a"]})
+                if "write_block" in tools:
+                    await client.call_tool("write_block", {"label": "human", "value": "Ann"})
+                more = {"memory_id": stored.structured_content["memory_id"]} if name in OF_A_MEMORY else {}
+                answer = await client.call_tool(name, {**arguments, **more})
+                assert not answer.is_error, answer
+                assert answer.structured_content is not None
+
+    run(use)
+
+
+def test_annotations_say_what_a_tool_does(connected):
+    async def use() -> None:
+        async with connected() as client:
+            tools = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
+            assert tools["search_memory"].read_only_hint
+            assert not tools["search_memory"].destructive_hint
+            assert not tools["add_memory"].read_only_hint
+            assert not tools["add_memory"].destructive_hint
+            assert tools["delete_all_memories"].destructive_hint
+            assert all(one.title and one.open_world_hint is False for one in tools.values())
+
+    run(use)
+
+
+def test_progress_of_a_call_is_told(connected):
+    told: list[str | None] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        told.append(message)
 
     async def use() -> None:
-        async with Client(f"{service.url}/mcp", mode=mode) as client:
-            tools = (await client.list_tools()).tools
-            assert {"search_memory", "get_context"} <= {tool.name for tool in tools}
-            found = await client.call_tool("search_memory", {"query": f"Where does Zoe live? {mode}"})
-            assert f"Zoe lives in Oslo ({mode})" in [one["memory"] for one in found.structured_content["memories"]]
+        async with connected() as client:
+            answer = await client.call_tool("add_memory", {"text": "Slowly."}, progress_callback=progress)
+            assert not answer.is_error
+
+    run(use)
+    assert told == ["Splitting the text into facts"]
+
+
+def test_what_goes_wrong_is_a_result_or_an_error_of_the_protocol(connected):
+    async def use() -> None:
+        async with connected() as client:
             missing = await client.call_tool("get_memory", {"memory_id": "nothing!"})
             assert missing.is_error
+            assert "search_memory" in missing.content[0].text
+            with pytest.raises(MCPError, match="There is no tool"):
+                await client.call_tool("forget_it", {})
+            with pytest.raises(MCPError, match="There is no resource"):
+                await client.read_resource("souvenir://agents/x/memories/AAAAAAAA")
 
-    anyio.run(use)
+    run(use)
+
+
+def test_resources_and_prompts_are_there(connected):
+    async def use() -> None:
+        async with connected() as client:
+            await client.call_tool("add_memory", {"text": "Zoe lives in Oslo."})
+            [resource] = (await client.list_resources()).resources
+            [content] = (await client.read_resource(resource.uri)).contents
+            assert content.text == "Zoe lives in Oslo."
+            got = await client.get_prompt("recall", {"query": "Where does Zoe live?"})
+            assert "Zoe lives in Oslo." in got.messages[0].content.text
+
+    run(use)
