@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memory_engine import MemoryEngine
 from souvenir.errors import InvalidRequest
 from souvenir.jobs.deduplication import Deduplication
 from souvenir.jobs.running import AtOnce
+from souvenir.search.ranking import Evidence
 from souvenir.store import facts
 from souvenir.tags import MAX_TAGS
 from souvenir.types import (
@@ -70,6 +72,12 @@ def test_a_tag_of_what_one_does_not_see_changes_nothing_of_an_answer(engine: Mem
     assert after == before
     engine.patch(DEFAULT, hidden, MemoryPatch(source="mine"))
     assert "tags" in engine.search(part, query).hits[0].parts.parts
+
+
+def test_a_tag_takes_nothing_from_a_score_below_zero():
+    nothing, ids = np.zeros(2), np.array([1, 2])
+    found = Evidence(ids, ids, nothing, nothing, nothing, ids, ids, {}, tagged=np.array([True, True]))
+    assert found.boosted(np.array([-1.0, 1.0])).tolist() == pytest.approx([0.0, 0.2])
 
 
 # --- notes and limits ----------------------------------------------------------------------------------------------
@@ -169,7 +177,7 @@ def test_search_forgets_a_fact_with_its_last_word(engine: MemoryEngine):
 
 def test_of_two_duplicates_that_are_thinned_out_the_first_gets_the_tags_of_the_other(engine: MemoryEngine):
     first = add(engine, "green tea every morning", tags=("Tea",), facts=("tea is green",))
-    second = add(engine, "green tea every morning", tags=("tea", "habit"), facts=("mornings",))
+    second = add(engine, "green tea every morning", tags=("tea", "habit"), facts=("mornings", "tea"))
     before = memory(engine, first).updated_at
     report = Deduplication(engine).sweep(DEFAULT, threshold=0.99, dry_run=False, progress=AtOnce({}))
     assert report["removed"] == 1
