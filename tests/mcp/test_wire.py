@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from pydantic import ValidationError
 
+from souvenir.settings import Settings
 from tests.mcp.conftest import BOTH, Asking, Start, asking, calling
 
 LIST = asking("tools/list")
@@ -170,3 +172,16 @@ def test_calls_of_tools_are_counted_by_how_they_ended(ask: Asking):
     shown = ask.http.get("/metrics").text
     assert 'souvenir_mcp_tool_calls_total{outcome="ok",tool="list_blocks"} 1.0' in shown
     assert 'souvenir_mcp_tool_calls_total{outcome="refused",tool="get_block"} 1.0' in shown
+
+
+def test_the_settings_choose_the_tools_that_there_are(start: Start):
+    ask = start(mcp_tools="memory")
+    names = [tool["name"] for tool in ask.post(LIST).json()["result"]["tools"]]
+    assert names[:3] == ["add_memory", "update_memory", "search_memory"]
+    assert len(names) == 8
+    assert ask.post(calling("list_blocks", {})).json()["error"]["code"] == -32602
+
+
+def test_a_group_of_tools_that_there_is_not_is_refused_at_the_start():
+    with pytest.raises(ValidationError, match="memory"):
+        Settings(mcp_tools="memory,everything")  # type: ignore[arg-type]
