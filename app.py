@@ -39,6 +39,7 @@ from souvenir.api import (
     duplicates,
     erasing,
     extraction,
+    facts,
     figures,
     graph,
     health,
@@ -56,6 +57,7 @@ from souvenir.api import (
     replacing,
     search,
     sessions,
+    tags,
     tending,
     tiers,
     transfer,
@@ -85,7 +87,7 @@ from souvenir.types import Embedder
 log = structlog.get_logger(__name__)
 
 ROUTES = (
-    *(health, search, writes, replacing, conflicts, reads, history, links, graph, deletes, duplicates),
+    *(health, search, writes, replacing, conflicts, reads, facts, tags, history, links, graph, deletes, duplicates),
     *(agents, agent_search, users, agent_export, messages, sessions, removals),
     *(blocks, context, tiers, windows, privacy, erasing),
     *(extraction, ledger, profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),

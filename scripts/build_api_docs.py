@@ -28,6 +28,8 @@ TAGS = {
     "write": "Storing and changing",
     "replace": "Replacing",
     "read": "Reading",
+    "facts": "Facts",
+    "tags": "Tags",
     "links": "Links",
     "graph": "Knowledge graph",
     "delete": "Forgetting",

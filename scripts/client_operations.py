@@ -31,6 +31,13 @@ OPERATIONS: Mapping[str, str] = {
     "archive_batch": "memories.archive_batch",
     "is_novel": "memories.is_novel",
     "deduplicate": "memories.deduplicate",
+    "list_facts": "facts.list",
+    "set_facts": "facts.set",
+    "split_facts": "facts.split",
+    "list_tags": "tags.list",
+    "rename_tag": "tags.rename",
+    "merge_tags": "tags.merge",
+    "delete_tag": "tags.delete",
     "add_link": "links.add",
     "list_links": "links.list",
     "remove_link": "links.remove",
@@ -139,5 +146,5 @@ REPEATABLE_POSTS = frozenset(
 )  # fmt: skip
 """POSTs that may be sent again like a GET: they change nothing, or the second time nothing."""
 
-PATHS_WITHIN = frozenset({"get_profile", "set_profile", "delete_profile"})
+PATHS_WITHIN = frozenset({"get_profile", "set_profile", "delete_profile", "delete_tag"})
 """Operations whose path ends in a path of the caller's."""

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
+from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
+from souvenir.facts.splitting import MAX_GIVEN_FACT_CHARS, MAX_GIVEN_FACTS
 from souvenir.moments import utc_now
+from souvenir.tags import MAX_TAG_CHARS, MAX_TAGS
+
+
+class TagMatch(StrEnum):
+    """How many of the tags that are asked for a memory must have."""
+
+    ANY = "any"
+    ALL = "all"
+
 
 MAX_TEXT_CHARS = 50_000
 MAX_SOURCE_CHARS = 500
@@ -28,6 +39,10 @@ Source = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_CH
 OptionalSource = Annotated[str, StringConstraints(max_length=MAX_SOURCE_CHARS), Clean]
 Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_CHARS), Clean]
 MemoryId = Annotated[int, Field(ge=0, le=MAX_ID, description="The id of a memory.")]
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TAG_CHARS), Clean]
+TagList = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
+FactText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_GIVEN_FACT_CHARS), Clean]
+FactList = Annotated[list[FactText], Field(max_length=MAX_GIVEN_FACTS)]
 Ids = Annotated[list[MemoryId], Field(min_length=1, max_length=1000, description="Ids of memories.")]
 
 

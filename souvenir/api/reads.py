@@ -10,17 +10,23 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from souvenir.api.caller import Engine, Reader, RunningService
 from souvenir.api.errors import error_responses
-from souvenir.api.fields import AS_OF, MAX_ID, AsOf, Ids, MemoryId, OptionalSource
+from souvenir.api.fields import AS_OF, MAX_ID, AsOf, Ids, MemoryId, OptionalSource, Tag, TagMatch
 from souvenir.api.json_route import router
 from souvenir.api.records import RECORD_EXAMPLE, MemoryRecord
 from souvenir.api.search_models import source_filter
 from souvenir.moments import utc_now
+from souvenir.tags import MAX_TAGS
 from souvenir.types import Listing, SourceFilter
 
 routes = router("read")
 
 _Source = Annotated[OptionalSource | None, Query(description="Sources that begin with this.")]
 _Boundary = Annotated[bool, Query(description="Take `source` as a path: itself and what lies below it.")]
+
+_Tags = Annotated[
+    list[Tag] | None, Query(max_length=MAX_TAGS, description="A tag, in any case; may be given several times.")
+]
+_TagMatch = Annotated[TagMatch, Query(description="Whether a memory needs `any` or `all` of the tags.")]
 
 
 class GetBatchRequest(BaseModel):
@@ -64,7 +70,7 @@ def get_memory(
     as_of: Annotated[AsOf | None, Query(description=AS_OF)] = None,
 ) -> MemoryRecord:
     """Get one memory by its id, as it is or as it was at a moment."""
-    return MemoryRecord.of(service.past.get(scope, memory_id, as_of), as_of)
+    return MemoryRecord.of(service.past.get(scope, memory_id, as_of), as_of, facts=True)
 
 
 @routes.post("/memory/get-batch", summary="Get many memories", responses=error_responses())
@@ -86,11 +92,14 @@ def list_memories(
     source: _Source = None,
     source_boundary: _Boundary = False,
     pinned: Annotated[bool | None, Query(description="Only pinned ones, or only others.")] = None,
+    tag: _Tags = None,
+    tag_match: _TagMatch = TagMatch.ANY,
     as_of: Annotated[AsOf | None, Query(description=AS_OF)] = None,
 ) -> MemoryPage:
     """List memories page by page, as they are or as they were at a moment."""
     pages = service.engine.page if as_of is None else partial(service.past.page, at=as_of)
-    wanted = Listing(_filter(source, source_boundary), pinned)
+    tags, all_tags = tuple(tag or ()), tag_match is TagMatch.ALL
+    wanted = Listing(_filter(source, source_boundary), pinned, tags=tags, all_tags=all_tags)
     page = pages(scope, listing=wanted, offset=offset, limit=limit)
     now = as_of or utc_now()
     memories = [MemoryRecord.of(memory, now) for memory in page.memories]

@@ -12,7 +12,7 @@ from souvenir.api.fields import wire_time
 from souvenir.moments import to_us, utc_now
 from souvenir.search.ranking import CONFIDENCE_HALF_LIFE_DAYS, half_life
 from souvenir.store.reads import SUPERSEDES
-from souvenir.types import Memory, OriginClass
+from souvenir.types import Fact, FactsBy, Memory, OriginClass
 
 RECORD_EXAMPLE: dict[str, Any] = {
     "category": "decision",
@@ -35,6 +35,32 @@ class LinkRecord(BaseModel):
     to_id: int
     type: str
     created_at: str
+
+
+class FactRecord(BaseModel):
+    """One statement of a memory."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": 31,
+                    "text": "Billing runs on Postgres 17",
+                    "made_by": "model",
+                    "created_at": "2025-04-02T09:30:00.000000+00:00",
+                }
+            ]
+        }
+    )
+
+    id: int = Field(description="Never used twice.")
+    text: str
+    made_by: FactsBy = Field(description="`caller`, `model`, or `sentences`: who split the text.")
+    created_at: str
+
+    @classmethod
+    def of(cls, fact: Fact) -> FactRecord:
+        return cls(id=fact.id, text=fact.text, made_by=fact.made_by, created_at=wire_time(fact.created_at))
 
 
 class MemoryRecord(BaseModel):
@@ -69,9 +95,21 @@ class MemoryRecord(BaseModel):
         default=None, description="Whether nothing took its place, if it is part of such a chain."
     )
 
+    # Metadata could always have names like these, and keeps them where the memory has none of its own.
+    tags: Any = Field(default=None, description="Its tags; without any, what its metadata says under this name.")
+    facts: Any = Field(
+        default=None,
+        description="Of one memory, its facts, each with `id`, `text`, `made_by` and `created_at`; of a search, those "
+        "that were found, each with `id`, `text` and `score`; without any, what its metadata says under this name.",
+    )
+
     @classmethod
-    def of(cls, memory: Memory, now: datetime | None = None) -> MemoryRecord:
-        return cls.model_validate(record_fields(memory, now or utc_now()))
+    def of(cls, memory: Memory, now: datetime | None = None, *, facts: bool = False) -> MemoryRecord:
+        """:param facts: Whether its facts are shown."""
+        fields = record_fields(memory, now or utc_now())
+        if facts and memory.facts:
+            fields["facts"] = [FactRecord.of(fact) for fact in memory.facts]
+        return cls.model_validate(fields)
 
 
 def record_fields(memory: Memory, now: datetime) -> dict[str, Any]:
@@ -108,6 +146,7 @@ def _fields_that_apply(memory: Memory) -> dict[str, Any]:
         "previous_text": memory.previous_text,
         "superseded_by": memory.superseded_by,
         "conflicts_with": memory.conflicts_with,
+        "tags": list(memory.tags) or None,
         "is_latest": memory.superseded_by is None if superseded or memory.superseded_by is not None else None,
     }
     return {name: value for name, value in fields.items() if value is not None}

@@ -14,6 +14,8 @@ from souvenir.api.fields import (
     Moment,
     OptionalSource,
     SourcePath,
+    TagList,
+    TagMatch,
     source_path,
     without_trailing_slash,
 )
@@ -71,6 +73,10 @@ class SearchRequest(BaseModel):
     metadata: MetadataFilter | None = Field(
         default=None, description="Metadata keys and the exact values they must have."
     )
+    tags: TagList = Field(
+        default=[], description="Tags, in any case; a result has any of them, or with `tag_match` `all` all of them."
+    )
+    tag_match: TagMatch = Field(default=TagMatch.ANY, description="`any` or `all` of `tags`.")
     since: Moment | None = Field(
         default=None, description="Earliest `document_at`, or `created_at` where there is none."
     )
@@ -109,6 +115,8 @@ class SearchRequest(BaseModel):
                 since=self.since,
                 until=self.until,
                 metadata=self.metadata or {},
+                tags=tuple(self.tags),
+                all_tags=self.tag_match is TagMatch.ALL,
                 include_archived=self.include_archived,
             ),
         )
@@ -251,8 +259,12 @@ def hit_fields(request: SearchRequest, result: SearchResult) -> list[dict[str, A
 
 
 def _plain_fields(hit: Hit, now: datetime) -> dict[str, Any]:
-    """A record without metadata that looks like a score."""
-    return {name: value for name, value in record_fields(hit.memory, now).items() if name not in SCORE_FIELDS}
+    """A record without metadata that looks like a score, and with the facts that were found."""
+    fields = {name: value for name, value in record_fields(hit.memory, now).items() if name not in SCORE_FIELDS}
+    if hit.facts:
+        found = [{"id": one.fact.id, "text": one.fact.text, "score": round(one.score, 6)} for one in hit.facts]
+        fields["facts"] = found
+    return fields
 
 
 def _scores(request: SearchRequest, hit: Hit) -> dict[str, Any]:

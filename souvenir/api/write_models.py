@@ -7,11 +7,13 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api.fields import Key, Source, Text
+from souvenir.api.fields import FactList, Key, Source, TagList, Text
 from souvenir.api.metadata import Metadata, read_change, read_fields
+from souvenir.facts.facts import NONE_WANTED, Added, Stored, Wanted
 from souvenir.types import (
     AddAction,
     AddOutcome,
+    FactsBy,
     MemoryDraft,
     MemoryPatch,
     OnDuplicate,
@@ -44,6 +46,10 @@ class _TextToStore(BaseModel):
     text: Text = Field(description="What to remember.")
     source: Source = Field(description="A path-like label, such as `claude-code/billing`.")
     metadata: Metadata | None = None
+    tags: TagList = Field(default=[], description="Labels: their case is kept, and they are matched without it.")
+    facts: FactList | None = Field(
+        default=None, description="What the text says, one statement each; a search finds the memory by each of them."
+    )
 
     def draft(self) -> MemoryDraft:
         fields = read_fields(self.metadata)
@@ -56,7 +62,11 @@ class _TextToStore(BaseModel):
             pinned=bool(fields.pinned),
             archived=bool(fields.archived),
             origin_class=fields.origin_class or OriginClass.USER,
+            tags=tuple(self.tags),
         )
+
+    def wanted(self) -> Wanted:
+        return Wanted(self.facts)
 
 
 class AddMemoryRequest(_TextToStore):
@@ -68,6 +78,14 @@ class AddMemoryRequest(_TextToStore):
     on_duplicate: OnDuplicate | None = Field(
         default=None, description="What to do if nearly the same text is stored; goes before `deduplicate`."
     )
+    split: bool = Field(
+        default=False,
+        description="Split the text into facts if `facts` gives none: by the language model, or while there is none by "
+        "its sentences. In a batch the model is asked afterwards.",
+    )
+
+    def wanted(self) -> Wanted:
+        return Wanted(self.facts, self.split)
 
 
 class AddMemoryResponse(BaseModel):
@@ -88,10 +106,27 @@ class AddMemoryResponse(BaseModel):
     blocked_by: int | None = Field(default=None, description="The memory that it collided with.")
     blocked_similarity: float | None = Field(default=None, description="Cosine to that memory.")
     hint: str | None = Field(default=None, description="What to do about it.")
+    facts_created: int | None = Field(default=None, description="With `facts` or `split`: how many it has.")
+    facts_by: FactsBy | None = Field(default=None, description="Who split it, if it has any.")
+    split_pending: bool | None = Field(default=None, description="Whether the model is asked again afterwards.")
+    split_failure: str | None = Field(default=None, description="Why no model split it, though one was to.")
 
     @classmethod
-    def of(cls, request: AddMemoryRequest, outcome: AddOutcome) -> Self:
-        return cls(**(_legacy_fields(outcome) if request.on_duplicate is None else _action_fields(outcome)))
+    def of(cls, request: AddMemoryRequest, added: Added) -> Self:
+        of_outcome = _legacy_fields if request.on_duplicate is None else _action_fields
+        stored = None if request.wanted() == NONE_WANTED else added.stored
+        return cls(**of_outcome(added.outcome), **({} if stored is None else facts_fields(stored)))
+
+
+def facts_fields(stored: Stored) -> dict[str, Any]:
+    """What an answer says of a memory's facts."""
+    fields = {
+        "facts_created": len(stored.memory.facts),
+        "facts_by": stored.made_by,
+        "split_pending": stored.pending,
+        "split_failure": stored.failure,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _legacy_fields(outcome: AddOutcome) -> dict[str, Any]:
@@ -202,6 +237,14 @@ class PatchMemoryRequest(BaseModel):
     )
     pinned: bool | None = Field(default=None, description="Keep it from deletes and supersedes.")
     archived: bool | None = Field(default=None, description="Leave it out of searches.")
+    tags: TagList | None = Field(default=None, description="All the tags that it shall have.")
+    add_tags: TagList = Field(default=[], description="Tags that it gets beside those.")
+    remove_tags: TagList = Field(default=[], description="Tags that it loses, in any case.")
+    facts: FactList | None = Field(
+        default=None,
+        description="All the facts that it shall have. A new text without new ones takes the old ones away, and is "
+        "split afterwards if there were some.",
+    )
 
     def patch(self) -> MemoryPatch:
         fields = read_change(self.metadata_patch or {})
@@ -214,6 +257,9 @@ class PatchMemoryRequest(BaseModel):
             pinned=fields.pinned if self.pinned is None else self.pinned,
             archived=fields.archived if self.archived is None else self.archived,
             origin_class=fields.origin_class,
+            tags=None if self.tags is None else tuple(self.tags),
+            add_tags=tuple(self.add_tags),
+            remove_tags=tuple(self.remove_tags),
         )
 
 
@@ -221,15 +267,20 @@ class PatchMemoryResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"id": 12, "updated_fields": ["metadata", "pinned"]}]})
 
     id: int
-    updated_fields: list[str] = Field(description="Of `text`, `source`, `metadata`, `pinned`, `archived`.")
+    updated_fields: list[str] = Field(
+        description="Of `text`, `source`, `metadata`, `pinned`, `archived`, `tags`, `facts`."
+    )
 
     @classmethod
-    def of(cls, memory_id: int, patch: MemoryPatch) -> PatchMemoryResponse:
+    def of(cls, memory_id: int, request: PatchMemoryRequest) -> PatchMemoryResponse:
+        patch = request.patch()
         changed = {
             "text": patch.text is not None,
             "source": patch.source is not None,
             "metadata": bool(patch.metadata or patch.document_at or patch.remove_document_at or patch.origin_class),
             "pinned": patch.pinned is not None,
             "archived": patch.archived is not None,
+            "tags": bool(patch.tags is not None or patch.add_tags or patch.remove_tags),
+            "facts": request.facts is not None,
         }
         return cls(id=memory_id, updated_fields=[name for name, given in changed.items() if given])

@@ -52,6 +52,7 @@
        +- LLMError                   503  llm_failed          a language model gave nothing that can be used
        |  +- LLMUnavailable          503  llm_unavailable     may be tried later; carries retry_after_s
        |  +- LLMRejected             503  llm_rejected        the settings have to be corrected
+       |  |  +- LLMPromptTooLong     503  llm_prompt_too_long  other questions may be answered
        |  +- LLMRefused              503  llm_refused         the model declined
        |  +- LLMOutputUnusable       503  llm_output_unusable
        +- DeadlineExceeded           503  deadline_exceeded   carries retry_after_s
@@ -81,7 +82,7 @@ from souvenir.errors.conflicts import (
     UndoBlocked,
 )
 from souvenir.errors.limits import BodyTooSlow, ExtractQueueFull, Overloaded, PayloadTooLarge, TooManyAttempts
-from souvenir.errors.llm import LLMError, LLMOutputUnusable, LLMRefused, LLMRejected, LLMUnavailable
+from souvenir.errors.llm import LLMError, LLMOutputUnusable, LLMPromptTooLong, LLMRefused, LLMRejected, LLMUnavailable
 from souvenir.errors.missing import (
     AgentNotFound,
     BackupNotFound,
@@ -158,6 +159,7 @@ __all__ = [
     "KeyTaken",
     "LLMError",
     "LLMOutputUnusable",
+    "LLMPromptTooLong",
     "LLMRefused",
     "LLMRejected",
     "LLMUnavailable",

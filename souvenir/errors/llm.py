@@ -31,6 +31,12 @@ class LLMRejected(LLMError):
     code = "llm_rejected"
 
 
+class LLMPromptTooLong(LLMRejected):
+    """For this question: the model may well answer shorter ones."""
+
+    code = "llm_prompt_too_long"
+
+
 class LLMRefused(LLMError):
     code = "llm_refused"
 

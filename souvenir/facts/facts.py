@@ -9,9 +9,10 @@ in one transaction.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import BoundedSemaphore
+from typing import TypeVar
 
 from llm_provider import LLMProvider
 from memory_engine import MemoryEngine
@@ -22,11 +23,23 @@ from souvenir.facts.splitting import Split, by_sentences, given, needs_no_model,
 from souvenir.facts.writing import allowed, write_facts
 from souvenir.moments import utc_now
 from souvenir.settings import Settings
+from souvenir.store import fact_pages, unsplit
 from souvenir.store import facts as rows
-from souvenir.store import unsplit
 from souvenir.store.idempotency import Once, made_before
 from souvenir.store.transaction import Transaction, require_writable
-from souvenir.types import AddOutcome, FactsBy, Memory, MemoryDraft, MemoryPatch, OnDuplicate, Scope
+from souvenir.types import (
+    AddOutcome,
+    Fact,
+    FactsBy,
+    Memory,
+    MemoryDraft,
+    MemoryPatch,
+    OnDuplicate,
+    Scope,
+    UpsertOutcome,
+)
+
+T = TypeVar("T")
 
 SHARE_OF_TIME = 0.5
 """Of what is left of a request's time: the model may have so much, and the write the rest."""
@@ -71,10 +84,18 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """:param stored: None if nothing was."""
+    """:param stored: None if nothing was, or no facts were wanted."""
 
     outcome: AddOutcome
     stored: Stored | None
+
+
+@dataclass(frozen=True, slots=True)
+class FactPage:
+    """:param facts: Each with the id of its memory. :param total: How many there are on all pages."""
+
+    facts: Sequence[tuple[int, Fact]]
+    total: int
 
 
 class Facts:
@@ -109,6 +130,8 @@ class Facts:
 
         :raises InvalidRequest: If facts or tags cannot be used.
         """
+        if wanted == NONE_WANTED:
+            return Added(self._engine.add(scope, draft, on_duplicate=on_duplicate, once=once), None)
         failure = None
         if not self._is_repeated(scope, once):
             draft, failure = self._with_facts(scope, draft, wanted, wait=True)
@@ -117,12 +140,22 @@ class Facts:
             self.later.wake()
         return Added(outcome, None if outcome.id is None else self._stored(scope, outcome.id, failure))
 
-    def draft(self, scope: Scope, draft: MemoryDraft, wanted: Wanted) -> MemoryDraft:
-        """The draft with its facts, for a verb of the engine that takes many; a model is asked in the background.
+    def add_batch(
+        self,
+        scope: Scope,
+        drafts: Sequence[tuple[MemoryDraft, Wanted]],
+        *,
+        deduplicate: bool = False,
+        once: Once | None = None,
+    ) -> list[int]:
+        """As `add_batch` of the engine; the model is asked in the background."""
+        return self._all(
+            scope, drafts, lambda ready: self._engine.add_batch(scope, ready, deduplicate=deduplicate, once=once)
+        )
 
-        Call `later.wake` when it is stored.
-        """
-        return self._with_facts(scope, draft, wanted, wait=False)[0]
+    def upsert(self, scope: Scope, drafts: Sequence[tuple[MemoryDraft, Wanted]]) -> list[UpsertOutcome]:
+        """As `upsert` of the engine; the model is asked in the background."""
+        return self._all(scope, drafts, lambda ready: self._engine.upsert(scope, ready))
 
     def update(self, scope: Scope, memory_id: int, patch: MemoryPatch, wanted: Wanted = NONE_WANTED) -> Stored:
         """Change a memory. A new text without new facts takes the old facts away; with `split` it is split at once.
@@ -130,18 +163,20 @@ class Facts:
         :raises MemoryNotFound: If there is none of that id that the scope sees; then no model is asked.
         :raises NothingToDo: If nothing is to be changed.
         """
-        before = self._memory(scope, memory_id)
         failure = None
         if wanted.given is not None:
             patch = _with(patch, given(wanted.given))
         elif wanted.split and patch.text is not None:
+            before = self._memory(scope, memory_id)
             patch = self._engine.screening.patch(scope, patch)
             if patch.text is not None and not (patch.text == before.text and before.facts):
                 found = self._split(scope, patch.text)
                 patch, failure = _with(patch, found), found.failure
         after = self._engine.patch(scope, memory_id, patch)
-        self.later.wake()
-        return self._stored(scope, memory_id, failure) or Stored(after, pending=False)
+        pending = self._is_waiting(scope, memory_id)
+        if pending:
+            self.later.wake()
+        return Stored(after, pending, failure)
 
     def split_again(self, scope: Scope, memory_id: int) -> Stored:
         """Split what a memory says now. While the model cannot be asked, facts that it has stay until then.
@@ -162,16 +197,40 @@ class Facts:
                 return Stored(written, found.later, found.failure)
         raise Conflict(f"Memory ID {memory_id} was changed by others again and again; try again in a moment")
 
+    def page(self, scope: Scope, memory_id: int | None = None, *, offset: int, limit: int) -> FactPage:
+        """The facts of a memory, or of all that the scope sees, in the order of the memories.
+
+        :raises MemoryNotFound: If there is none of that id that the scope sees.
+        """
+        if memory_id is not None:
+            self._memory(scope, memory_id)
+        with self._engine.namespace(scope) as (connection, namespace):
+            if namespace is None:
+                return FactPage((), 0)
+            return FactPage(*fact_pages.page(connection, namespace, memory_id=memory_id, offset=offset, limit=limit))
+
     # --- inside ------------------------------------------------------------------------------------------------
+
+    def _all(
+        self,
+        scope: Scope,
+        drafts: Sequence[tuple[MemoryDraft, Wanted]],
+        store: Callable[[Sequence[MemoryDraft]], T],
+    ) -> T:
+        ready = [self._with_facts(scope, draft, wanted, wait=False)[0] for draft, wanted in drafts]
+        stored = store(ready)
+        if any(draft.split_later for draft in ready):
+            self.later.wake()
+        return stored
 
     def _with_facts(
         self, scope: Scope, draft: MemoryDraft, wanted: Wanted, *, wait: bool
     ) -> tuple[MemoryDraft, str | None]:
         """:return: The draft with its facts, and why no model split it."""
-        require_writable(scope, draft.source)
         if wanted.given is not None:
             found = given(wanted.given)
         elif wanted.split:
+            require_writable(scope, draft.source)
             draft = self._engine.screening.draft(scope, draft)
             found = self._split(scope, draft.text, wait=wait)
         else:
@@ -201,10 +260,13 @@ class Facts:
 
     def _stored(self, scope: Scope, memory_id: int, failure: str | None) -> Stored | None:
         """None if it was deleted meanwhile."""
-        with self._engine.namespace(scope) as (connection, _):
-            waits = unsplit.is_waiting(connection, memory_id)
+        pending = self._is_waiting(scope, memory_id)
         memory = self._engine.get(scope, [memory_id]).get(memory_id)
-        return None if memory is None else Stored(memory, waits, failure)
+        return None if memory is None else Stored(memory, pending, failure)
+
+    def _is_waiting(self, scope: Scope, memory_id: int) -> bool:
+        with self._engine.namespace(scope) as (connection, _):
+            return unsplit.is_waiting(connection, memory_id)
 
     def _is_repeated(self, scope: Scope, once: Once | None) -> bool:
         """Whether the same request was done before, so that no model need be asked again."""

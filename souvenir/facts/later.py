@@ -17,7 +17,7 @@ import structlog
 
 from llm_provider import LLMProvider
 from memory_engine import MemoryEngine
-from souvenir.errors import Overloaded, ServiceClosing
+from souvenir.errors import LLMUnavailable, Overloaded, ServiceClosing
 from souvenir.facts.splitting import Split, asked
 from souvenir.facts.writing import allowed, write_facts
 from souvenir.jobs.running import RunningJob
@@ -46,12 +46,17 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """`after_id`: the last memory that was looked at. `changed`: left alone, since they were changed meanwhile."""
+    """`after_id`: the last memory that was looked at. `changed`: left alone, since they were changed meanwhile.
+
+    `unanswered`: why some were passed over, since the model did not answer about them; `in_a_row`: the last one was.
+    """
 
     after_id: int = 0
     by_model: int = 0
     by_sentences: int = 0
     changed: int = 0
+    unanswered: str | None = None
+    in_a_row: bool = False
 
     @property
     def done(self) -> int:
@@ -59,11 +64,15 @@ class _State:
 
     def after(self, memory_id: int, found: Split | None) -> _State:
         """:param found: What was written; None: the memory was changed."""
+        now = replace(self, after_id=memory_id, in_a_row=False)
         if found is None:
-            return replace(self, after_id=memory_id, changed=self.changed + 1)
+            return replace(now, changed=self.changed + 1)
         if found.made_by is FactsBy.MODEL:
-            return replace(self, after_id=memory_id, by_model=self.by_model + 1)
-        return replace(self, after_id=memory_id, by_sentences=self.by_sentences + 1)
+            return replace(now, by_model=self.by_model + 1)
+        return replace(now, by_sentences=self.by_sentences + 1)
+
+    def passing_over(self, memory_id: int, reason: str) -> _State:
+        return replace(self, after_id=memory_id, unanswered=reason, in_a_row=True)
 
 
 class SplitLater:
@@ -122,14 +131,26 @@ class SplitLater:
     # --- the job -----------------------------------------------------------------------------------------------
 
     def run(self, job: RunningJob) -> JsonObject:
-        """:return: How many were split by the model and by sentences; `has_more`: there are others."""
+        """:return: How many were split by the model and by sentences; `has_more`: there are others.
+
+        :raises LLMUnavailable: If the model did not answer about some; the others are done.
+        """
         state = _State(**job.state) if job.state else _State()
         limit = job.parameters["limit"]
         while limit is None or state.done < limit:
             following = self._next(job, state)
             if following is None:
                 break
-            state = self._split(job, following, state)
+            try:
+                state = self._split(job, following, state)
+            except LLMUnavailable as error:
+                # If it answers about the next one, this one takes it too long, and must not keep the others waiting.
+                if not job.last_try or state.in_a_row:
+                    raise
+                state = state.passing_over(following.id, error.message)
+                job.checkpoint(done=state.done, total=None, state=asdict(state))
+        if state.unanswered is not None:
+            raise LLMUnavailable(state.unanswered)
         has_more = self._next(job, state) is not None
         counts = {"by_model": state.by_model, "by_sentences": state.by_sentences, "changed": state.changed}
         return {"split": state.by_model + state.by_sentences, **counts, "has_more": has_more}

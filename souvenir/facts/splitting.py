@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from llm_provider import LLMProvider
-from souvenir.errors import DeadlineExceeded, InvalidRequest, LLMError, LLMOutputUnusable, LLMRefused
+from souvenir.errors import DeadlineExceeded, InvalidRequest, LLMError, LLMOutputUnusable, LLMPromptTooLong, LLMRefused
 from souvenir.extraction.nearness import figures
 from souvenir.extraction.sentences import sentences
 from souvenir.fence import fenced
@@ -108,7 +108,7 @@ def asked(text: str, provider: LLMProvider | None, terms: Terms) -> Split:
         return by_sentences(text)
     try:
         said = provider.generate(_question(text), SplitText).value.facts
-    except (LLMRefused, LLMOutputUnusable) as error:
+    except (LLMRefused, LLMOutputUnusable, LLMPromptTooLong) as error:
         return replace(by_sentences(text), failure=error.message)
     believed = _believed(text, said, terms)
     return Split(believed, FactsBy.MODEL) if believed else by_sentences(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from math import ceil
 
-from souvenir.errors import LLMError, LLMRejected, LLMUnavailable
+from souvenir.errors import LLMError, LLMPromptTooLong, LLMRejected, LLMUnavailable
 from souvenir.llm.endpoint import Endpoint
 from souvenir.llm.wire import Failure
 from souvenir.vendors.retrying import asked_delay_s, is_passing
@@ -27,7 +27,7 @@ def error_of(failure: Failure, endpoint: Endpoint) -> LLMError:
     if status == HTTPStatus.PAYMENT_REQUIRED or _says(failure, _NO_CREDIT):
         return LLMRejected(f"{name} has no credit left for this key; top it up, or set another EXTRACT_API_KEY")
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or _says(failure, _TOO_LONG):
-        return LLMRejected(
+        return LLMPromptTooLong(
             f"{name} takes no request of this length; set an EXTRACT_MODEL that reads more, or less EXTRACT_MAX_TOKENS"
         )
     if is_passing(status):

@@ -25,6 +25,7 @@ PATH_VALUES = {
     "key": "tone",
     "job_id": "0d7f6a3c5b2e4f1a9c8d7e6f5a4b3c2d",
     "prefix": "wip/",
+    "tag": "proj/billing",
     "key_id": "0b6f3c52-5d0c-4c55-9a0e-3f6a3f0f6a51",
     "name": "manual_20250402_093000",
 }

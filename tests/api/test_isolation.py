@@ -61,7 +61,7 @@ def test_two_agents_with_keys_of_their_own_see_nothing_of_each_other(start: Star
     client = start(api_key=KEY, auth_rate_limit=10**6)
     made = [client.post("/api/keys", json=agent.key(), headers=ENV).json() for agent in AGENTS]
     players = players_of(client, [key["key"] for key in made], AGENTS)
-    take_turns(players, TURNS // 2)
+    take_turns(players, TURNS)
     client.__exit__(None, None, None)
     leaks = [leak for player in players for leak in player.findings.leaks]
     leaks += leaks_by_history(tmp_path / "data" / "souvenir.db", players, [key["id"] for key in made])

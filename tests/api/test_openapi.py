@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 WIRE = {
     *("GET /health", "GET /health/ready", "GET /stats", "GET /metrics", "GET /audit", "POST /audit/purge"),
     "GET /usage",
+    *("GET /facts", "PUT /memory/{memory_id}/facts", "POST /facts/split"),
+    *("GET /tags", "POST /tags/rename", "POST /tags/merge", "DELETE /tags/{tag}"),
     "GET /memory/{memory_id}/history",
     *("POST /memory/{memory_id}/link", "GET /memory/{memory_id}/links", "DELETE /memory/{memory_id}/link/{target_id}"),
     *("GET /knowledge-graph", "POST /knowledge-graph"),

@@ -33,7 +33,7 @@ from souvenir.types import (
     Scope,
     SearchQuery,
 )
-from tests.engine.verbs import DEFAULT, memory, stored
+from tests.engine.verbs import DEFAULT, add, memory, stored
 from tests.facts.conftest import OpenFacts, model, writes
 from tests.vendors.llm import LLMVendor, says
 
@@ -53,6 +53,11 @@ def kept(facts: Facts, text: str = TEXT, wanted: Wanted = SPLIT) -> Memory:
     added = facts.add(DEFAULT, MemoryDraft(text, "notes"), wanted)
     assert added.stored is not None
     return added.stored.memory
+
+
+def plain(engine: MemoryEngine) -> Memory:
+    """A memory that was stored without facts."""
+    return memory(engine, add(engine, TEXT))
 
 
 def waiting(engine: MemoryEngine) -> list[int]:
@@ -85,7 +90,9 @@ def test_the_facts_of_a_caller_need_no_model(engine: MemoryEngine, open_facts: O
 
 def test_nothing_is_split_that_nobody_wants_to_be(engine: MemoryEngine, open_facts: OpenFacts):
     asked = writes(*FACTS)
-    assert kept(open_facts(asked), TEXT, Wanted()).facts == ()
+    added = open_facts(asked).add(DEFAULT, MemoryDraft(TEXT, "notes"))
+    assert added.stored is None
+    assert stored(engine)[0].facts == ()
     assert (asked.asked, waiting(engine)) == ([], [])
 
 
@@ -200,7 +207,7 @@ def test_a_new_text_that_nobody_wants_split_waits_for_it(engine: MemoryEngine, o
 def test_tags_alone_need_no_model(engine: MemoryEngine, open_facts: OpenFacts):
     asked = writes(*FACTS)
     facts = open_facts(asked)
-    before = kept(facts, TEXT, Wanted())
+    before = plain(engine)
     after = facts.update(DEFAULT, before.id, MemoryPatch(tags=("a", "B")), SPLIT).memory
     assert (after.tags, after.facts, asked.asked, waiting(engine)) == (("a", "B"), (), [], [])
 
@@ -218,7 +225,7 @@ def test_the_facts_of_a_caller_take_the_place_of_others(engine: MemoryEngine, op
 def test_a_memory_that_there_is_none_of_costs_no_question(engine: MemoryEngine, open_facts: OpenFacts):
     asked = writes(*FACTS)
     facts = open_facts(asked)
-    hidden = kept(facts, TEXT, Wanted()).id
+    hidden = plain(engine).id
     change: Callable[[Scope, int], object]
     for change in (
         lambda scope, id_: facts.update(scope, id_, MemoryPatch(text=TEXT), SPLIT),
@@ -232,7 +239,7 @@ def test_a_memory_that_there_is_none_of_costs_no_question(engine: MemoryEngine, 
 
 
 def test_a_memory_is_split_again_as_it_is_now(engine: MemoryEngine, open_facts: OpenFacts):
-    found = kept(open_facts(), TEXT, Wanted())
+    found = plain(engine)
     again = open_facts(writes(*FACTS)).split_again(DEFAULT, found.id)
     assert (said(again.memory), again.pending) == (list(FACTS), False)
     assert again.memory.updated_at == found.updated_at
@@ -248,7 +255,7 @@ def test_facts_stay_while_the_model_cannot_be_asked_again(engine: MemoryEngine, 
 def test_a_memory_that_changes_while_the_model_is_asked_is_asked_about_again(
     engine: MemoryEngine, open_facts: OpenFacts
 ):
-    found = kept(open_facts(), TEXT, Wanted())
+    found = plain(engine)
     texts = iter(["Heron runs in strict mode. It uses ESLint, and it is deployed on AWS Lambda.", None])
 
     def answer(prompt: Prompt) -> JsonObject:
@@ -262,7 +269,7 @@ def test_a_memory_that_changes_while_the_model_is_asked_is_asked_about_again(
 
 
 def test_a_memory_that_changes_all_the_time_is_a_conflict(engine: MemoryEngine, open_facts: OpenFacts):
-    found = kept(open_facts(), TEXT, Wanted())
+    found = plain(engine)
     texts = iter(f"{TEXT} And it is version {number}." for number in range(9))
 
     def answer(prompt: Prompt) -> JsonObject:

@@ -8,7 +8,7 @@ import pytest
 
 from llm_provider import LLMProvider
 from memory_engine import MemoryEngine
-from souvenir.errors import LLMRefused, LLMRejected, LLMUnavailable
+from souvenir.errors import LLMPromptTooLong, LLMRefused, LLMRejected, LLMUnavailable
 from souvenir.facts import later
 from souvenir.facts.facts import Facts, Wanted
 from souvenir.jobs import worker
@@ -117,9 +117,12 @@ def test_settings_that_have_to_be_corrected_fail_the_job_at_once(engine: MemoryE
     assert (job.status, job.failure, len(waiting(engine))) == (JobStatus.FAILED, "Correct the key", 1)
 
 
-def test_a_text_that_the_model_declines_goes_by_sentences_for_good(engine: MemoryEngine, open_facts: OpenFacts):
+@pytest.mark.parametrize("error", [LLMRefused("It declined"), LLMPromptTooLong("It reads less")])
+def test_a_text_that_the_model_does_not_take_goes_by_sentences_for_good(
+    engine: MemoryEngine, open_facts: OpenFacts, error
+):
     before = left_waiting(open_facts(AWAY))
-    job = run(open_facts(model(lambda prompt: LLMRefused("It declined"))))
+    job = run(open_facts(model(lambda prompt: error)))
     assert job.result is not None
     assert (job.result["by_sentences"], waiting(engine)) == (1, [])
     assert memory(engine, before.id).facts == before.facts
@@ -133,6 +136,21 @@ def test_without_an_answer_what_waits_goes_by_sentences(
     engine.patch(DEFAULT, before.id, MemoryPatch(text=OTHER))
     run(open_facts(provider))
     assert (" ".join(said(memory(engine, before.id))), waiting(engine)) == (OTHER, [])
+
+
+def test_a_memory_that_takes_the_model_too_long_keeps_no_other_waiting(
+    engine: MemoryEngine, open_facts: OpenFacts, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(worker, "RETRY_PAUSES_S", (0.0,))
+    first, slow, last = (left_waiting(open_facts(AWAY), f"{TEXT} It is {word}.").id for word in ("one", "two", "three"))
+
+    def answer(prompt: Prompt) -> object:
+        return LLMUnavailable("It is late") if "is two" in prompt.user else every_sentence(prompt)
+
+    job = run(open_facts(model(answer)))
+    assert (job.status, job.failure, job.done) == (JobStatus.FAILED, "It is late", 2)
+    assert waiting(engine) == [slow]
+    assert [{fact.made_by for fact in memory(engine, id_).facts} for id_ in (first, last)] == [{FactsBy.MODEL}] * 2
 
 
 def test_a_memory_that_changes_meanwhile_is_left_for_the_next_job(engine: MemoryEngine, open_facts: OpenFacts):

@@ -95,6 +95,7 @@ def test_where_nothing_can_be_believed_the_sentences_are_the_facts(vendor: LLMVe
         ([fails(503, "down", retry_after="500")], "failed with status 503", True),
         ([fails(401, "no")], "correct EXTRACT_API_KEY", True),
         (["no JSON", "still none"], "cannot be used", False),
+        ([fails(413, "too large")], "takes no request of this length", False),
         ([says('{"facts": ["a', ending="length")] * 2, "it was cut", False),
     ],
 )

@@ -57,6 +57,7 @@ class AsyncSouvenir(AsyncShapes):
         self.context = groups.AsyncContext(transport)
         self.extraction = groups.AsyncExtraction(transport)
         self.extraction_profiles = groups.AsyncExtractionProfiles(transport)
+        self.facts = groups.AsyncFacts(transport)
         self.figures = groups.AsyncFigures(transport)
         self.graph = groups.AsyncGraph(transport)
         self.health = groups.AsyncHealth(transport)
@@ -71,6 +72,7 @@ class AsyncSouvenir(AsyncShapes):
         self.privacy = groups.AsyncPrivacy(transport)
         self.sessions = groups.AsyncSessions(transport)
         self.snapshots = groups.AsyncSnapshots(transport)
+        self.tags = groups.AsyncTags(transport)
         self.transfer = groups.AsyncTransfer(transport)
 
     @property

@@ -18,6 +18,7 @@ from souvenir_client.aio.api import (
     duplicates,
     extraction,
     extraction_profiles,
+    facts,
     figures,
     graph,
     health,
@@ -30,6 +31,7 @@ from souvenir_client.aio.api import (
     read,
     replace,
     search,
+    tags,
     tiers,
     transfer,
     write,
@@ -97,6 +99,10 @@ class AsyncExtractionProfiles(extraction_profiles.AsyncExtractionProfiles):
     """How sources below a prefix are learned from."""
 
 
+class AsyncFacts(facts.AsyncFacts):
+    """What memories say, one statement each."""
+
+
 class AsyncFigures(figures.AsyncFigures):
     """What is stored and what is done."""
 
@@ -161,6 +167,10 @@ class AsyncPrivacy(privacy.AsyncPrivacy):
 
 class AsyncSessions(messages.AsyncSessionsOfMessages, agents.AsyncSessionsOfAgents, tiers.AsyncSessionsOfTiers):
     """Conversations, and the window of the running one."""
+
+
+class AsyncTags(tags.AsyncTags):
+    """The tags of memories."""
 
 
 class AsyncTransfer(transfer.AsyncTransfer):

@@ -1,4 +1,4 @@
-"""`souvenir add`, `search`, `list`, `get` and `delete`: the memories of a namespace."""
+"""`souvenir add`, `search`, `list`, `tags`, `get` and `delete`: the memories of a namespace."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from souvenir_client.cli.parameters import (
     metadata_option,
     offset_option,
     source_option,
+    tag_option,
     text_of,
     yes_option,
 )
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         MemoryRecord,
         SearchHit,
         SearchResponse,
+        TagsResponse,
     )
 
 DEFAULT_SOURCE = "cli"
@@ -54,6 +56,11 @@ QUESTION_CHARS = 60
 @click.argument("text", help="What to remember; - reads it from stdin.")
 @click.option("--source", metavar="PATH", default=DEFAULT_SOURCE, show_default=True, help="Where it belongs.")
 @metadata_option("What else is to be known of it.")
+@tag_option("A label of it.")
+@click.option(
+    "--fact", "facts", metavar="TEXT", multiple=True, help="One thing that it says. May be given several times."
+)
+@click.option("--split", is_flag=True, help="Split it into facts: by the language model, else by its sentences.")
 @click.option(
     "--on-duplicate",
     type=click.Choice(["add", "skip", "supersede"]),
@@ -62,7 +69,16 @@ QUESTION_CHARS = 60
     help="What to do if nearly the same is stored.",
 )
 @agent_option
-def add(text: str, source: str, metadata: Mapping[str, Any], on_duplicate: str, agent: str | None) -> None:
+def add(
+    text: str,
+    source: str,
+    metadata: Mapping[str, Any],
+    tags: tuple[str, ...],
+    facts: tuple[str, ...],
+    split: bool,
+    on_duplicate: str,
+    agent: str | None,
+) -> None:
     """Store a memory; an agent that is named is made if it is new."""
     said = text_of(text)
     with client_of(agent) as client:
@@ -71,6 +87,9 @@ def add(text: str, source: str, metadata: Mapping[str, Any], on_duplicate: str, 
             text=said,
             source=source,
             metadata=metadata or None,
+            tags=tags,
+            facts=facts or None,
+            split=split,
             on_duplicate=on_duplicate,  # type: ignore[arg-type]  # click has checked the choice
         )
     answer(wire(stored), lambda: say(_stored(stored)))
@@ -80,7 +99,11 @@ def _stored(said: AddMemoryResponse) -> str:
     if said.id is None:
         return f"Nothing was stored: memory {said.blocked_by} says it. {said.hint or ''}".rstrip()
     instead = "" if said.superseded is None else f" in the place of memory {said.superseded}"
-    return f"Stored memory {said.id}{instead}."
+    stored = f"Stored memory {said.id}{instead}."
+    if said.facts_by is None:
+        return stored
+    later = " for now; the language model is asked later" if said.split_pending else ""
+    return f"{stored} It has {said.facts_created} facts (by {said.facts_by}){later}."
 
 
 @click.command()
@@ -90,6 +113,7 @@ def _stored(said: AddMemoryResponse) -> str:
 )
 @source_option("Only this source path and what lies below it.")
 @metadata_option("Only what has exactly this.")
+@tag_option("Only what has this tag, or any of several.")
 @click.option("--since", metavar="DATE", help="Only what is from then on, such as 2025-04-02.")
 @click.option("--until", metavar="DATE", help="Only what is until then.")
 @click.option("--archived", is_flag=True, help="Also what was archived or superseded.")
@@ -99,6 +123,7 @@ def search(
     k: int,
     source: str | None,
     metadata: Mapping[str, Any],
+    tags: tuple[str, ...],
     since: str | None,
     until: str | None,
     archived: bool,
@@ -114,14 +139,16 @@ def search(
                 source_prefix=source,
                 source_boundary=True,
                 metadata=metadata or None,
+                tags=tags,
                 since=since,
                 until=until,
                 include_archived=archived,
             )
         else:
-            if source is not None or metadata or archived:
+            if source is not None or metadata or tags or archived:
                 raise click.UsageError(
-                    "--source, --metadata and --archived are about memories only: name the agent with --namespace."
+                    "--source, --metadata, --tag and --archived are about memories only: "
+                    "name the agent with --namespace."
                 )
             found = client.agents.search(agent, query=query, limit=k, since=since, until=until)
     answer(wire(found), lambda: _draw_found(found))
@@ -154,12 +181,13 @@ def _draw_hit(hit: SearchHit | AgentSearchItem) -> None:
 
 @click.command("list")
 @source_option("Only this source path and what lies below it.")
+@tag_option("Only what has this tag, or any of several.")
 @limit_option(20, 5_000)
 @offset_option()
-def list_(source: str | None, limit: int, offset: int) -> None:
+def list_(source: str | None, tags: tuple[str, ...], limit: int, offset: int) -> None:
     """List memories, oldest first."""
     with client_of() as client:
-        page = client.memories.list(source=source, source_boundary=True, limit=limit, offset=offset)
+        page = client.memories.list(source=source, source_boundary=True, tag=tags or None, limit=limit, offset=offset)
     answer(wire(page), lambda: _draw_page(page))
 
 
@@ -167,6 +195,23 @@ def _draw_page(page: MemoryPage) -> None:
     columns = [Column("ID", right=True), Column("CREATED (UTC)"), Column("SOURCE", cut=True), Column("TEXT", cut=True)]
     draw_table(columns, ([str(one.id), moment(one.created_at), one.source, one.text] for one in page.memories))
     note_of_page(len(page.memories), page.offset, page.total)
+
+
+@click.command("tags")
+@click.option("--regex", metavar="PATTERN", help="Only tags that it matches, in any case; in the syntax of RE2.")
+@limit_option(100, 1_000)
+@offset_option()
+def tags_(regex: str | None, limit: int, offset: int) -> None:
+    """List the tags of memories, the most used first."""
+    with client_of() as client:
+        page = client.tags.list(regex=regex, limit=limit, offset=offset)
+    answer(wire(page), lambda: _draw_tags(page))
+
+
+def _draw_tags(page: TagsResponse) -> None:
+    columns = [Column("TAG", cut=True), Column("MEMORIES", right=True), Column("LAST USED (UTC)")]
+    draw_table(columns, ([one.tag, str(one.count), moment(one.last_used_at)] for one in page.tags))
+    note_of_page(len(page.tags), page.offset, page.total)
 
 
 @click.command()

@@ -42,6 +42,10 @@ def metadata_option(help_text: str) -> Decorator:
     )
 
 
+def tag_option(help_text: str) -> Decorator:
+    return click.option("--tag", "tags", metavar="TAG", multiple=True, help=f"{help_text} May be given several times.")
+
+
 def limit_option(default: int, most: int) -> Decorator:
     return click.option(
         "--limit",

@@ -26,6 +26,7 @@ PLACES: Mapping[str, str] = {
     "add": "memories:add",
     "search": "memories:search",
     "list": "memories:list_",
+    "tags": "memories:tags_",
     "get": "memories:get",
     "delete": "memories:delete",
     "extract": "extracting:extract",

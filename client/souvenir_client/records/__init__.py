@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         UndoResponse,
     )
     from souvenir_client.records.extraction_profiles import ProfileDeleted, ProfileRecord, RulesRecord
+    from souvenir_client.records.facts import FactRecord, FactsResponse, ListedFact, SetFactsResponse, SplitResponse
     from souvenir_client.records.figures import (
         ExtractFigures,
         MemoryMetrics,
@@ -132,6 +133,7 @@ if TYPE_CHECKING:
         SearchExplanation,
         SearchResponse,
     )
+    from souvenir_client.records.tags import ChangedTagResponse, TagsResponse, UsedTag
     from souvenir_client.records.tiers import (
         ClearedResponse,
         ForgetResponse,
@@ -173,6 +175,7 @@ __all__ = [
     "BlockVersionRecord",
     "BuildResponse",
     "Candidate",
+    "ChangedTagResponse",
     "ClearedResponse",
     "ClusterRecord",
     "CompactResponse",
@@ -202,6 +205,8 @@ __all__ = [
     "ExtractResult",
     "ExtractStatus",
     "FactPair",
+    "FactRecord",
+    "FactsResponse",
     "FileError",
     "FlagRecord",
     "ForgetResponse",
@@ -221,6 +226,7 @@ __all__ = [
     "LineError",
     "LinkRecord",
     "LinksResponse",
+    "ListedFact",
     "ListedLink",
     "LongTermHit",
     "MemoryBlock",
@@ -276,6 +282,7 @@ __all__ = [
     "SessionContextResponse",
     "SessionPage",
     "SessionRecord",
+    "SetFactsResponse",
     "SettledRecord",
     "SimilarMemory",
     "SkippedRecord",
@@ -283,10 +290,12 @@ __all__ = [
     "SnapshotResponse",
     "SnapshotRestoreResponse",
     "SnapshotsResponse",
+    "SplitResponse",
     "StatsResponse",
     "StoreGraphResponse",
     "StoredTurns",
     "SupersedeResponse",
+    "TagsResponse",
     "Term",
     "TimePeriod",
     "TimeReading",
@@ -296,6 +305,7 @@ __all__ = [
     "UpsertBatchResponse",
     "UpsertResponse",
     "UsageResponse",
+    "UsedTag",
     "UserPage",
     "UserRecord",
     "WindowRecord",
@@ -325,6 +335,7 @@ _RECORDS = {
         "DiffResponse ExtractAccepted ExtractJob ExtractResult ExtractStatus FactPair StoredTurns UndoResponse"
     ),
     "extraction_profiles": ("ProfileDeleted ProfileRecord RulesRecord"),
+    "facts": ("FactRecord FactsResponse ListedFact SetFactsResponse SplitResponse"),
     "figures": (
         "ExtractFigures MemoryMetrics MemoryTrend MetricsResponse ProcessMemory RequestMetrics RouteMetrics "
         "StatsResponse TotalSample UsageResponse"
@@ -346,6 +357,7 @@ _RECORDS = {
         "Candidate ExplainResponse ExplainedHit GraphUse ScoringWeights SearchBatchResponse SearchExplanation "
         "SearchResponse"
     ),
+    "tags": ("ChangedTagResponse TagsResponse UsedTag"),
     "tiers": (
         "ClearedResponse ForgetResponse LongTermHit PreferencePage PreferenceRecord RecallResponse "
         "RecallSearchResponse RememberResponse SessionContextResponse WindowRecord WindowResponse"

@@ -104,6 +104,8 @@ class MemoryRecord:
     superseded_by: int | None = None
     conflicts_with: int | None = None
     is_latest: bool | None = None
+    tags: Any | None = None
+    facts: Any | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What stands beside these fields, such as the metadata of a memory."""
 
@@ -169,6 +171,8 @@ class SearchHit:
     superseded_by: int | None = None
     conflicts_with: int | None = None
     is_latest: bool | None = None
+    tags: Any | None = None
+    facts: Any | None = None
     similarity: float | None = None
     score: float | None = None
     rrf_score: float | None = None

@@ -42,6 +42,8 @@ class ConflictRecord:
     superseded_by: int | None = None
     conflicts_with: int
     is_latest: bool | None = None
+    tags: Any | None = None
+    facts: Any | None = None
     conflicting_memory: MemoryRecord
     needs_review: bool | None = None
     review_reason: Review | None = None

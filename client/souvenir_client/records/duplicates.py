@@ -60,6 +60,8 @@ class SimilarMemory:
     superseded_by: int | None = None
     conflicts_with: int | None = None
     is_latest: bool | None = None
+    tags: Any | None = None
+    facts: Any | None = None
     similarity: float
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What stands beside these fields, such as the metadata of a memory."""

@@ -51,6 +51,8 @@ class ExplainedHit:
     superseded_by: int | None = None
     conflicts_with: int | None = None
     is_latest: bool | None = None
+    tags: Any | None = None
+    facts: Any | None = None
     similarity: float | None = None
     score: float | None = None
     rrf_score: float | None = None

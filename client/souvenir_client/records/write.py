@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from souvenir_client.records.enums import AddAction, SkipReason
+from souvenir_client.records.enums import AddAction, FactsBy, SkipReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,10 @@ class AddMemoryResponse:
     blocked_by: int | None = None
     blocked_similarity: float | None = None
     hint: str | None = None
+    facts_created: int | None = None
+    facts_by: FactsBy | None = None
+    split_pending: bool | None = None
+    split_failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,7 @@ class Souvenir(Shapes):
         self.context = groups.Context(transport)
         self.extraction = groups.Extraction(transport)
         self.extraction_profiles = groups.ExtractionProfiles(transport)
+        self.facts = groups.Facts(transport)
         self.figures = groups.Figures(transport)
         self.graph = groups.Graph(transport)
         self.health = groups.Health(transport)
@@ -71,6 +72,7 @@ class Souvenir(Shapes):
         self.privacy = groups.Privacy(transport)
         self.sessions = groups.Sessions(transport)
         self.snapshots = groups.Snapshots(transport)
+        self.tags = groups.Tags(transport)
         self.transfer = groups.Transfer(transport)
 
     @property

@@ -20,6 +20,7 @@ from souvenir_client.sync.api import (
     duplicates,
     extraction,
     extraction_profiles,
+    facts,
     figures,
     graph,
     health,
@@ -32,6 +33,7 @@ from souvenir_client.sync.api import (
     read,
     replace,
     search,
+    tags,
     tiers,
     transfer,
     write,
@@ -95,6 +97,10 @@ class Extraction(extraction.Extraction):
 
 class ExtractionProfiles(extraction_profiles.ExtractionProfiles):
     """How sources below a prefix are learned from."""
+
+
+class Facts(facts.Facts):
+    """What memories say, one statement each."""
 
 
 class Figures(figures.Figures):
@@ -161,6 +167,10 @@ class Privacy(privacy.Privacy):
 
 class Sessions(messages.SessionsOfMessages, agents.SessionsOfAgents, tiers.SessionsOfTiers):
     """Conversations, and the window of the running one."""
+
+
+class Tags(tags.Tags):
+    """The tags of memories."""
 
 
 class Transfer(transfer.Transfer):

@@ -141,3 +141,17 @@ def test_metadata_that_is_none_is_wrong_use(run, said):
     done = run("add", "Something.", "--metadata", said)
     assert done.exit_code == 2
     assert "--metadata" in done.stderr
+
+
+def test_tags_and_facts_are_stored_filtered_by_and_listed(run, answer):
+    here = ("--namespace", "tagged")
+    added = run("add", "Heron is fast. It runs on Lambda.", "--tag", "Heron", "--tag", "x", "--split", *here)
+    assert added.stdout.endswith(" It has 2 facts (by sentences).\n")
+    run("add", "Heron has an owner.", "--tag", "heron", "--fact", "Ana owns Heron", *here)
+    run("add", "Heron is a bird.", *here)
+    assert len(answer("search", "Heron", "--tag", "HERON", *here)["results"]) == 2
+    assert answer("list", "--tag", "x", *here)["total"] == 1
+    [first, second] = answer("tags", *here)["tags"]
+    assert [(one["tag"], one["count"]) for one in (first, second)] == [("Heron", 2), ("x", 1)]
+    assert run("tags", "--regex", "^x$", *here).stdout.splitlines()[1].split()[:2] == ["x", "1"]
+    assert run("search", "Heron", "--tag", "x", "--agent", "tagged").exit_code == 2

@@ -80,6 +80,7 @@ ANSWERS = {
     "add": "add Something.",
     "search": "search tea",
     "list": "list",
+    "tags": "tags",
     "get": "get MEMORY",
     "agents list": "agents list",
     "agents create": "agents create new",

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
 from souvenir_client.records.common import CountResponse, MemoryRecord
+from souvenir_client.records.enums import TagMatch
 from souvenir_client.records.read import GetBatchResponse, HistoryResponse, MemoryPage
 from souvenir_client.sync.transport import Transport
 
@@ -37,6 +38,8 @@ class MemoriesOfRead:
         source: str | NotSent | None = NOT_SENT,
         source_boundary: bool | NotSent = NOT_SENT,
         pinned: bool | NotSent | None = NOT_SENT,
+        tag: Sequence[str] | NotSent | None = NOT_SENT,
+        tag_match: TagMatch | NotSent = NOT_SENT,
         as_of: str | datetime | NotSent | None = NOT_SENT,
     ) -> MemoryPage:
         """List memories page by page, as they are or as they were at a moment. `GET /memories`."""
@@ -51,6 +54,8 @@ class MemoriesOfRead:
                     "source": source,
                     "source_boundary": source_boundary,
                     "pinned": pinned,
+                    "tag": tag,
+                    "tag_match": tag_match,
                     "as_of": as_of,
                 },
                 repeat=Repeat.SAFE,

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat
+from souvenir_client.records.enums import TagMatch
 from souvenir_client.records.search import ExplainResponse, SearchBatchResponse, SearchResponse
 from souvenir_client.sync.transport import Transport
 
@@ -35,6 +36,8 @@ class MemoriesOfSearch:
         source_boundary: bool | NotSent = NOT_SENT,
         source_prefixes: Sequence[str] | NotSent | None = NOT_SENT,
         metadata: Mapping[str, Any] | NotSent | None = NOT_SENT,
+        tags: Sequence[str] | NotSent = NOT_SENT,
+        tag_match: TagMatch | NotSent = NOT_SENT,
         since: str | datetime | NotSent | None = NOT_SENT,
         until: str | datetime | NotSent | None = NOT_SENT,
         reference_date: str | datetime | NotSent | None = NOT_SENT,
@@ -67,6 +70,8 @@ class MemoriesOfSearch:
                     "source_boundary": source_boundary,
                     "source_prefixes": source_prefixes,
                     "metadata": metadata,
+                    "tags": tags,
+                    "tag_match": tag_match,
                     "since": since,
                     "until": until,
                     "reference_date": reference_date,
@@ -96,6 +101,8 @@ class MemoriesOfSearch:
         source_boundary: bool | NotSent = NOT_SENT,
         source_prefixes: Sequence[str] | NotSent | None = NOT_SENT,
         metadata: Mapping[str, Any] | NotSent | None = NOT_SENT,
+        tags: Sequence[str] | NotSent = NOT_SENT,
+        tag_match: TagMatch | NotSent = NOT_SENT,
         since: str | datetime | NotSent | None = NOT_SENT,
         until: str | datetime | NotSent | None = NOT_SENT,
         reference_date: str | datetime | NotSent | None = NOT_SENT,
@@ -128,6 +135,8 @@ class MemoriesOfSearch:
                     "source_boundary": source_boundary,
                     "source_prefixes": source_prefixes,
                     "metadata": metadata,
+                    "tags": tags,
+                    "tag_match": tag_match,
                     "since": since,
                     "until": until,
                     "reference_date": reference_date,

@@ -28,8 +28,11 @@ class MemoriesOfWrite:
         source: str,
         idempotency_key: str | NotSent = NOT_SENT,
         metadata: Mapping[str, Any] | NotSent | None = NOT_SENT,
+        tags: Sequence[str] | NotSent = NOT_SENT,
+        facts: Sequence[str] | NotSent | None = NOT_SENT,
         deduplicate: bool | NotSent = NOT_SENT,
         on_duplicate: OnDuplicate | NotSent | None = NOT_SENT,
+        split: bool | NotSent = NOT_SENT,
     ) -> AddMemoryResponse:
         """Store one memory; once it is answered it can be found, now and after a power cut. `POST /memory/add`."""
         return self._transport.send(
@@ -42,8 +45,11 @@ class MemoriesOfWrite:
                     "text": text,
                     "source": source,
                     "metadata": metadata,
+                    "tags": tags,
+                    "facts": facts,
                     "deduplicate": deduplicate,
                     "on_duplicate": on_duplicate,
+                    "split": split,
                 },
                 repeat=Repeat.KEYED,
             )
@@ -72,7 +78,14 @@ class MemoriesOfWrite:
         )
 
     def upsert(
-        self, *, text: str, source: str, key: str, metadata: Mapping[str, Any] | NotSent | None = NOT_SENT
+        self,
+        *,
+        text: str,
+        source: str,
+        key: str,
+        metadata: Mapping[str, Any] | NotSent | None = NOT_SENT,
+        tags: Sequence[str] | NotSent = NOT_SENT,
+        facts: Sequence[str] | NotSent | None = NOT_SENT,
     ) -> UpsertResponse:
         """Change the memory that has this source and key, or store a new one. `POST /memory/upsert`."""
         return self._transport.send(
@@ -80,7 +93,7 @@ class MemoriesOfWrite:
                 "POST",
                 "/memory/upsert",
                 {200: UpsertResponse},
-                body={"text": text, "source": source, "metadata": metadata, "key": key},
+                body={"text": text, "source": source, "metadata": metadata, "tags": tags, "facts": facts, "key": key},
                 repeat=Repeat.SAFE,
             )
         )
@@ -106,6 +119,10 @@ class MemoriesOfWrite:
         metadata_patch: Mapping[str, Any] | NotSent | None = NOT_SENT,
         pinned: bool | NotSent | None = NOT_SENT,
         archived: bool | NotSent | None = NOT_SENT,
+        tags: Sequence[str] | NotSent | None = NOT_SENT,
+        add_tags: Sequence[str] | NotSent = NOT_SENT,
+        remove_tags: Sequence[str] | NotSent = NOT_SENT,
+        facts: Sequence[str] | NotSent | None = NOT_SENT,
     ) -> PatchMemoryResponse:
         """Change the fields that are given and leave the others as they are. `PATCH /memory/{memory_id}`."""
         return self._transport.send(
@@ -119,6 +136,10 @@ class MemoriesOfWrite:
                     "metadata_patch": metadata_patch,
                     "pinned": pinned,
                     "archived": archived,
+                    "tags": tags,
+                    "add_tags": add_tags,
+                    "remove_tags": remove_tags,
+                    "facts": facts,
                 },
             )
         )
