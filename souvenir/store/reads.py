@@ -241,8 +241,11 @@ def count_passages(connection: apsw.Connection, namespace: Namespace) -> int:
 
 
 def memory_ids(connection: apsw.Connection, namespace: Namespace, listing: Listing = ALL) -> list[int]:
+    """In ascending order."""
     where, parameters = _where(namespace, listing)
-    return [row[0] for row in connection.execute(f"SELECT id FROM memories WHERE {where} ORDER BY id", parameters)]
+    # As one array, since a row each takes several times as long where many match, and a search waits for it.
+    found = connection.execute(f"SELECT json_group_array(id) FROM memories WHERE {where}", parameters).get
+    return sorted(json.loads(found))
 
 
 def keyed_memory_id(connection: apsw.Connection, namespace_id: int, source: str, key: str) -> int | None:

@@ -58,11 +58,11 @@ def with_tags(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int
 def condition(namespace_id: int, tags: Iterable[str], *, all_tags: bool) -> tuple[str, list[Any]]:
     """SQL that is true of the `id` of a namespace's memory that has any of the tags, or all, and its parameters."""
     folded = sorted({fold(tag) for tag in tags})
-    count = len(folded) if all_tags else 1
+    having = "GROUP BY memory_id HAVING count(*) = ?" if all_tags else ""
     return (
         "id IN (SELECT memory_id FROM memory_tags WHERE namespace_id = ? AND folded IN "
-        "(SELECT value FROM json_each(?)) GROUP BY memory_id HAVING count(*) >= ?)",
-        [namespace_id, to_json(folded), count],
+        f"(SELECT value FROM json_each(?)) {having})",
+        [namespace_id, to_json(folded), *([len(folded)] if all_tags else [])],
     )
 
 
