@@ -17,6 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT_S = 60.0
+_MCP_HEADERS = {"Accept": "application/json, text/event-stream"}
 
 
 class ServiceFailed(Exception):
@@ -123,6 +124,19 @@ class Client:
         """
         headers = {} if namespace is None else {"X-Namespace": namespace}
         return self._send(method, path, None if body is None else json.dumps(body), "application/json", headers)
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any], path: str = "/mcp") -> Any:
+        """What a tool of MCP answers.
+
+        :raises ServiceFailed: If the answer is an error.
+        :raises OSError: As `call`.
+        """
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+        status, answer = self._send("POST", path, json.dumps(message), "application/json", _MCP_HEADERS)
+        result = answer.get("result", {"isError": True})
+        if result["isError"]:
+            raise ServiceFailed(f"{name} was answered {status}: {answer}")
+        return result["structuredContent"]
 
     def send_lines(self, path: str, lines: str) -> tuple[int, Any]:
         """Post NDJSON; as `call`."""
