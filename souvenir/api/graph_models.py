@@ -79,10 +79,15 @@ class StoreGraphRequest(BaseModel):
 
 class StoreGraphResponse(BaseModel):
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"entities_created": 1, "observations_added": 2, "relations_created": 1}]}
+        json_schema_extra={
+            "examples": [
+                {"entities_created": 1, "entities_updated": 0, "observations_added": 2, "relations_created": 1}
+            ]
+        }
     )
 
     entities_created: int
+    entities_updated: int = Field(description="That were there and got observations.")
     observations_added: int = Field(description="To new entities and to those that were there.")
     relations_created: int
 
@@ -90,6 +95,7 @@ class StoreGraphResponse(BaseModel):
     def of(cls, stored: Stored) -> Self:
         return cls(
             entities_created=stored.entities,
+            entities_updated=stored.updated,
             observations_added=stored.observations,
             relations_created=stored.relations,
         )

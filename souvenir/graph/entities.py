@@ -60,9 +60,13 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a write made that was not there."""
+    """What a write made that was not there.
+
+    :param updated: Entities that were there and got observations.
+    """
 
     entities: int
+    updated: int
     observations: int
     relations: int
 

@@ -71,14 +71,16 @@ class KnowledgeGraph:
     def store(self, scope: Scope, entities: Sequence[Entity], relations: Sequence[Relation]) -> Stored:
         """Store what is not there yet of a graph: an entity that is there gets the observations that it lacks."""
 
-        def plan(sketch: Sketch) -> tuple[int, int]:
-            created = added = 0
+        def plan(sketch: Sketch) -> tuple[int, int, int]:
+            created, updated, added = set(), set(), 0
             for one in entities:
                 if sketch.entity(one.name) is None:
-                    created, added = created + 1, added + len(sketch.create(one).observations)
-                else:
-                    added += len(sketch.add(Observations(one.name, one.observations)).contents)
-            return created, added
+                    created.add(one.name)
+                    added += len(sketch.create(one).observations)
+                elif new := sketch.add(Observations(one.name, one.observations)).contents:
+                    updated.add(one.name)
+                    added += len(new)
+            return len(created), len(updated - created), added
 
         counted, related = self._writer.change(scope, [one.name for one in entities], plan, relations)
         return Stored(*counted, len(related))

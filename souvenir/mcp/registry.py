@@ -8,13 +8,13 @@ from typing import Any
 
 from souvenir.access.door import Caller
 from souvenir.errors import Forbidden
-from souvenir.mcp import agent_tools, memory_tools
+from souvenir.mcp import agent_tools, graph_tools, memory_tools
 from souvenir.mcp.tools import Tool
 from souvenir.settings import McpTier
 from souvenir.types import Scope
 
 TIERS: Mapping[McpTier, tuple[Tool[Any], ...]] = MappingProxyType(
-    {McpTier.MEMORY: memory_tools.TOOLS, McpTier.AGENT: agent_tools.TOOLS, McpTier.GRAPH: ()}
+    {McpTier.MEMORY: memory_tools.TOOLS, McpTier.AGENT: agent_tools.TOOLS, McpTier.GRAPH: graph_tools.TOOLS}
 )
 
 

@@ -40,7 +40,8 @@ from souvenir.mcp.prompts import PROMPTS, Prompt
 from souvenir.mcp.registry import may_call, scope_for, tools_of
 from souvenir.mcp.resources import TEMPLATES, Resources
 from souvenir.mcp.tools import MAX_SHOWN_CHARS, Call, Tool
-from souvenir.mcp.words import INSTRUCTIONS
+from souvenir.mcp.words import GRAPH_INSTRUCTIONS, INSTRUCTIONS
+from souvenir.settings import McpTier
 from souvenir.types import Role, Scope
 
 Context = ServerRequestContext[Any, Request]
@@ -121,7 +122,7 @@ class McpServer:
             "souvenir",
             title="Souvenir",
             version=VERSION,
-            instructions=INSTRUCTIONS,
+            instructions=INSTRUCTIONS if {*self._service.settings.mcp_tools} - {McpTier.GRAPH} else GRAPH_INSTRUCTIONS,
             get_tool_input_schema=schemas.get,
             on_list_tools=_guarded(self._list_tools),
             on_call_tool=_guarded(self._call_tool),

@@ -39,6 +39,15 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "write_block": {"label": "human", "value": "Ann"},
     "append_to_block": {"label": "human", "text": "likes tea"},
     "replace_in_block": {"label": "human", "old_text": "Ann", "new_text": "Ann B."},
+    "create_entities": {"entities": [{"name": "Kept", "entityType": "person", "observations": ["Runs"]}]},
+    "create_relations": {"relations": [{"from": "Ann", "to": "Acme", "relationType": "works_at"}]},
+    "add_observations": {"observations": [{"entityName": "Kept", "contents": ["Swims"]}]},
+    "delete_entities": {"entityNames": ["Ann"]},
+    "delete_observations": {"deletions": [{"entityName": "Kept", "observations": ["Swims"]}]},
+    "delete_relations": {"relations": [{"from": "Ann", "to": "Acme", "relationType": "works_at"}]},
+    "read_graph": {},
+    "search_nodes": {"query": "Kept"},
+    "open_nodes": {"names": ["Kept"]},
 }
 OF_A_MEMORY = {"update_memory", "get_memory", "delete_memory"}
 
@@ -69,6 +78,9 @@ def arguments_of(ask: Asking, tool: str, source: str = INSIDE) -> dict[str, Any]
     arguments = dict(ARGUMENTS[tool])
     stored = ask.call("add_memory", PATH, ENV, text=f"zebraquartz for {tool}", source=source)
     ask.call("write_block", PATH, ENV, label="human", value="Ann")
+    for graph in ("entities", "team/entities"):
+        kept = {"text": "Kept", "source": graph, "key": "Kept"}
+        assert ask.http.post("/memory/upsert", json=kept, headers={**ENV, "X-Namespace": AGENT}).status_code == 200
     if tool in OF_A_MEMORY:
         arguments["memory_id"] = stored["memory_id"]
     return arguments

@@ -10,17 +10,20 @@ from typing import IO
 
 from souvenir_client.errors import NotImportable
 from souvenir_client.importing.exported import Exported
+from souvenir_client.importing.graphs import Graphs
 from souvenir_client.importing.kinds import CONVERSATIONS, Kind, detect, read
 from souvenir_client.importing.memories import Memories
 from souvenir_client.importing.records import (
     Altered,
     BlockRecord,
     Conversation,
+    EntityRecord,
     ExportedLine,
     MemoryRecord,
     Missing,
     Reading,
     Record,
+    RelationRecord,
     Skipped,
 )
 from souvenir_client.importing.report import ImportReport, Progress, Tally
@@ -28,6 +31,7 @@ from souvenir_client.importing.sessions import Blocks, Sessions
 from souvenir_client.sync.client import Souvenir
 
 NAME_AN_AGENT = "conversations belong to an agent; name it (agent, --agent)"
+NO_GRAPH_SOURCE = "a knowledge graph has one source; leave it out (source, --source)"
 NO_SOURCE = "conversations have no source; leave it out (source, --source)"
 
 
@@ -64,6 +68,8 @@ def import_file(
     named = agent or namespace or reading.agent
     if found in CONVERSATIONS and source is not None:
         raise NotImportable(str(path), NO_SOURCE)
+    if found is Kind.MCP_MEMORY and source is not None:
+        raise NotImportable(str(path), NO_GRAPH_SOURCE)
     if found in CONVERSATIONS and named is None:
         raise NotImportable(str(path), NAME_AN_AGENT)
     with tempfile.TemporaryFile() as spool:
@@ -109,6 +115,8 @@ class _Import:
         match record:
             case MemoryRecord():
                 self._memories.add(record)
+            case EntityRecord() | RelationRecord():
+                self._graphs.add(record)
             case Conversation():
                 self._sessions.add(record)
             case BlockRecord():
@@ -135,6 +143,12 @@ class _Import:
         memories = Memories(self._client, self.tally, self._reading.below)
         self._finishing.append(memories.finish)
         return memories
+
+    @cached_property
+    def _graphs(self) -> Graphs:
+        graphs = Graphs(self._client, self.tally)
+        self._finishing.append(graphs.finish)
+        return graphs
 
     @cached_property
     def _exported(self) -> Exported:

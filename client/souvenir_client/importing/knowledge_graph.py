@@ -1,8 +1,7 @@
 """What the MCP server `server-memory` keeps: entities with observations, and relations between them.
 
 Its file has one JSON object a line, with `type` entity or relation; its tool `read_graph` answers one object with
-`entities` and `relations`. An observation becomes a memory that begins with the entity's name, since it seldom says by
-itself whom it is about; a relation becomes a sentence; an entity without observations says what it is.
+`entities` and `relations`. They become entities and relations of the service's knowledge graph, word for word.
 """
 
 from __future__ import annotations
@@ -14,83 +13,86 @@ from typing import Any
 from souvenir_client.errors import NotImportable
 from souvenir_client.importing import jsonl, storable
 from souvenir_client.importing.reading import Document, count_lines
-from souvenir_client.importing.records import Reading, Record, Skipped
+from souvenir_client.importing.records import Altered, EntityRecord, Reading, Record, RelationRecord, Skipped
 
-DEFAULT_SOURCE = "mcp-memory"
+MAX_OBSERVATIONS = 100
+"""Of one record; an entity with more has several."""
+
+MAX_RELATION_TYPE_CHARS = 180
 NO_PART_OF_A_GRAPH = "it is neither an entity nor a relation"
+NO_NAME = f"a name is not of 1 to {storable.MAX_SOURCE_CHARS} characters"
+NO_TYPE = f"its type is not of 1 to {MAX_RELATION_TYPE_CHARS} characters"
+LONG_TYPE = f"its type is longer than {storable.MAX_NAME_CHARS} characters and was cut"
+NO_TIMES = "observations of an entity have no times of their own, and those in the file were left out"
 
 
-def read(path: Path, source: str | None) -> Reading:
-    prefix = source or DEFAULT_SOURCE
+def read(path: Path, source: str | None = None) -> Reading:
+    """:param source: Not used: where the graph lies is the service's matter."""
     _, first = next(jsonl.objects(path), (0, None))
     if isinstance(first, dict) and "type" in first:
-        found = (tuple(_line(said, f"line {number}", prefix)) for number, said in jsonl.objects(path))
-        return Reading(count_lines(path), found, prefix)
+        found = (tuple(_line(said, f"line {number}")) for number, said in jsonl.objects(path))
+        return Reading(count_lines(path), found)
     content = Document(path).load()
     if not isinstance(content, dict):
         raise NotImportable(str(path), "it has neither entities nor relations")
     parts = [(part, named) for named in ("entities", "relations") for part in _listed(content.get(named))]
-    found = (tuple(_part(part, named, f"{named} {number}", prefix)) for number, (part, named) in enumerate(parts, 1))
-    return Reading(len(parts), found, prefix)
+    found = (tuple(_part(part, named, f"{named} {number}")) for number, (part, named) in enumerate(parts, 1))
+    return Reading(len(parts), found)
 
 
-def _line(said: Mapping[str, Any] | Skipped, place: str, prefix: str) -> Iterator[Record]:
+def _line(said: Mapping[str, Any] | Skipped, place: str) -> Iterator[Record]:
     if isinstance(said, Skipped):
         yield said
     else:
         named = {"entity": "entities", "relation": "relations"}.get(str(said.get("type")), "")
-        yield from _part(said, named, place, prefix)
+        yield from _part(said, named, place)
 
 
-def _part(said: object, named: str, place: str, prefix: str) -> Iterator[Record]:
+def _part(said: object, named: str, place: str) -> Iterator[Record]:
     match named, said:
         case "entities", {"name": str(name), **rest} if name.strip():
-            yield from _entity(rest, name, place, prefix)
+            yield from _entity(rest, storable.text_of(name), place)
         case "relations", {"from": str(one), "relationType": str(relation), "to": str(other)}:
-            yield from _memory(
-                f"{_shown(one)} {_shown(relation)} {_shown(other)}",
-                f"{prefix}/{storable.name_of(one) or 'relations'}",
-                storable.digest("relation", one, relation, other),
-                place,
-                {"from": one, "relation": relation, "to": other},
-            )
+            ends = storable.text_of(one), storable.text_of(other)
+            if not all(map(_is_name, ends)):
+                yield Skipped(place, NO_NAME)
+            elif not 1 <= len(storable.text_of(relation)) <= MAX_RELATION_TYPE_CHARS:
+                yield Skipped(place, NO_TYPE)
+            else:
+                yield RelationRecord(*ends, storable.text_of(relation), place)
         case _:
             yield Skipped(place, NO_PART_OF_A_GRAPH)
 
 
-def _entity(said: Mapping[Any, Any], name: str, place: str, prefix: str) -> Iterator[Record]:
-    kind = storable.line_of(said.get("entityType"), storable.MAX_NAME_CHARS)
-    held = said.get("observations")
-    observations = held if isinstance(held, list) else []
-    about = {"entity": name, **({"entity_type": kind} if kind else {})}
-    source = f"{prefix}/{storable.name_of(name)}"
-    if not observations:
-        text = f"{_shown(name)} ({kind})" if kind else _shown(name)
-        yield from _memory(text, source, storable.digest("entity", name), place, about)
-    for number, observation in enumerate(observations, 1):
+def _entity(said: Mapping[Any, Any], name: str, place: str) -> Iterator[Record]:
+    if not _is_name(name):
+        yield Skipped(place, NO_NAME)
+        return
+    kind = storable.text_of(said.get("entityType"))
+    if len(kind) > storable.MAX_NAME_CHARS:
+        kind = kind[: storable.MAX_NAME_CHARS]
+        yield Altered(place, LONG_TYPE)
+    kept, timed = [], False
+    for number, observation in enumerate(_listed(said.get("observations")), 1):
         # Forks of the server keep objects with the text and a time.
         of_fork = observation if isinstance(observation, dict) else {"content": observation}
-        text, at = storable.text_of(of_fork.get("content")).strip(), of_fork.get("timestamp")
-        where = f"{place}, observation {number}"
-        if not text:
+        text, where = storable.text_of(of_fork.get("content")), f"{place}, observation {number}"
+        timed = timed or bool(of_fork.get("timestamp"))
+        if not text.strip():
             yield Skipped(where, storable.NO_TEXT)
-            continue
-        key = storable.digest("observation", name, text)
-        yield from _memory(f"{_shown(name)}: {text}", source, key, where, about, at)
+        elif len(text) > storable.MAX_TEXT_CHARS:
+            yield Skipped(where, storable.TOO_LONG)
+        else:
+            kept.append(text)
+    if timed:
+        yield Altered(place, NO_TIMES)
+    for first in range(0, max(1, len(kept)), MAX_OBSERVATIONS):
+        yield EntityRecord(name, kind, kept[first : first + MAX_OBSERVATIONS], place)
+
+
+def _is_name(name: str) -> bool:
+    return bool(name.strip()) and len(name) <= storable.MAX_SOURCE_CHARS
 
 
 def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _memory(
-    text: str, source: str, key: str, place: str, metadata: Mapping[str, Any], created_at: object = None
-) -> Iterator[Record]:
-    # The model that uses the server wrote it down.
-    said = {**storable.foreign_metadata(metadata, "mcp"), "origin_class": "assistant"}
-    yield from storable.memory(text, source=source, key=key, place=place, created_at=created_at, metadata=said)
-
-
-def _shown(name: str) -> str:
-    """Names are often written as identifiers, in which no word is found."""
-    return " ".join(storable.text_of(name).replace("_", " ").split())

@@ -28,6 +28,26 @@ class MemoryRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class EntityRecord:
+    """One entity of a knowledge graph, or a part of its observations."""
+
+    name: str
+    entity_type: str
+    observations: Sequence[str]
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RelationRecord:
+    """What one entity is to another, each by its name."""
+
+    from_entity: str
+    to_entity: str
+    relation_type: str
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One message; `key` names it within its conversation. `role` is user, assistant or system."""
 
@@ -102,7 +122,17 @@ class Missing:
     held: int
 
 
-Record = MemoryRecord | Conversation | BlockRecord | ExportedLine | Skipped | Altered | Missing
+Record = (
+    MemoryRecord
+    | EntityRecord
+    | RelationRecord
+    | Conversation
+    | BlockRecord
+    | ExportedLine
+    | Skipped
+    | Altered
+    | Missing
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,5 +31,6 @@ class RelationRecord:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreGraphResponse:
     entities_created: int
+    entities_updated: int
     observations_added: int
     relations_created: int

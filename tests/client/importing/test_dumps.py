@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from souvenir_client.errors import NotImportable
 from souvenir_client.importing import Kind, jsonl, knowledge_graph
+from souvenir_client.importing.records import EntityRecord, RelationRecord
 from tests.client.importing.files import altered, json_file, json_lines, records, skipped, usable
 
 
@@ -106,44 +108,50 @@ ANN = {"type": "entity", "name": "Ann_Lee", "entityType": "person", "observation
 WORKS = {"type": "relation", "from": "Ann_Lee", "to": "Acme", "relationType": "works_at"}
 
 
-def test_observations_and_relations_of_the_memory_server_become_memories_that_name_whom_they_are_about(tmp_path):
-    acme = {"type": "entity", "name": "Acme", "entityType": "company", "observations": []}
-    found = usable(records(Kind.MCP_MEMORY, json_lines(tmp_path / "memory.jsonl", [ANN, acme, WORKS])))
-    assert [(one.text, one.source) for one in found] == [
-        ("Ann Lee: Speaks Basque", "mcp-memory/Ann_Lee"),
-        ("Ann Lee: Runs", "mcp-memory/Ann_Lee"),
-        ("Acme (company)", "mcp-memory/Acme"),
-        ("Ann Lee works at Acme", "mcp-memory/Ann_Lee"),
+def test_entities_and_relations_of_the_memory_server_are_read_word_for_word(tmp_path):
+    acme = {"type": "entity", "name": "Acme", "entityType": "", "observations": []}
+    odd = {**ANN, "name": "x/y\nz ", "observations": [" spaces stay ", "two\nlines"]}
+    found = usable(records(Kind.MCP_MEMORY, json_lines(tmp_path / "memory.jsonl", [ANN, acme, odd, WORKS])))
+    assert found == [
+        EntityRecord("Ann_Lee", "person", ["Speaks Basque", "Runs"], "line 1"),
+        EntityRecord("Acme", "", [], "line 2"),
+        EntityRecord("x/y\nz ", "person", [" spaces stay ", "two\nlines"], "line 3"),
+        RelationRecord("Ann_Lee", "Acme", "works_at", "line 4"),
     ]
-    assert found[0].metadata == {"entity": "Ann_Lee", "entity_type": "person", "origin_class": "assistant"}
-    assert found[3].metadata == {
-        "from": "Ann_Lee",
-        "relation": "works_at",
-        "to": "Acme",
-        "origin_class": "assistant",
-    }
-    assert len({one.key for one in found}) == 4
+
+
+def test_an_entity_of_many_observations_comes_in_parts(tmp_path):
+    said = [f"Said {number}" for number in range(250)]
+    path = json_lines(tmp_path / "memory.jsonl", [{**ANN, "observations": said}])
+    found = usable(records(Kind.MCP_MEMORY, path))
+    assert {one.name for one in found} == {"Ann_Lee"}
+    assert [text for one in found for text in one.observations] == said
+    assert max(len(one.observations) for one in found) == knowledge_graph.MAX_OBSERVATIONS
 
 
 def test_the_answer_of_read_graph_says_the_same_as_the_file(tmp_path):
     graph = {"entities": [{**ANN, "type": None}], "relations": [{**WORKS, "type": None}]}
     lines = usable(records(Kind.MCP_MEMORY, json_lines(tmp_path / "memory.jsonl", [ANN, WORKS])))
     whole = usable(records(Kind.MCP_MEMORY, json_file(tmp_path / "graph.json", graph)))
-    assert [(one.text, one.source, one.key) for one in whole] == [(one.text, one.source, one.key) for one in lines]
+    assert [replace(one, place="") for one in whole] == [replace(one, place="") for one in lines]
 
 
 def test_what_a_graph_should_not_hold_is_counted(tmp_path):
     observations = [" ", {"content": "Dances", "timestamp": "2025-06-26T18:45:00.000Z"}, 7]
+    long = {**WORKS, "relationType": "x" * 181}
     lines = [{**ANN, "observations": observations}, {"type": "entity"}, {"type": "event", "name": "x"}, WORKS, 3]
+    lines += [long, {**WORKS, "to": ""}, {**ANN, "name": "n" * 501}, {**ANN, "entityType": "t" * 201}]
     found = records(Kind.MCP_MEMORY, json_lines(tmp_path / "memory.jsonl", lines))
-    assert [(one.text, one.created_at) for one in usable(found)] == [
-        ("Ann Lee: Dances", "2025-06-26T18:45:00.000000+00:00"),
-        ("Ann Lee works at Acme", None),
-    ]
+    ann, works, cut = usable(found)
+    assert (ann.observations, works.relation_type, len(cut.entity_type)) == (["Dances"], "works_at", 200)
     assert skipped(found) == [
         ("line 1, observation 1", "it has no text"),
         ("line 1, observation 3", "it has no text"),
         ("line 2", knowledge_graph.NO_PART_OF_A_GRAPH),
         ("line 3", knowledge_graph.NO_PART_OF_A_GRAPH),
         ("line 5", jsonl.NO_OBJECT),
+        ("line 6", knowledge_graph.NO_TYPE),
+        ("line 7", knowledge_graph.NO_NAME),
+        ("line 8", knowledge_graph.NO_NAME),
     ]
+    assert altered(found) == [("line 1", knowledge_graph.NO_TIMES), ("line 9", knowledge_graph.LONG_TYPE)]
