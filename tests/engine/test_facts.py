@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 
 import pytest
 
@@ -26,6 +27,7 @@ from souvenir.types import (
 from tests.fake_embedder import FakeEmbedder
 
 DEFAULT = Scope()
+DOCUMENT_AT = datetime(2023, 5, 8, tzinfo=UTC)
 TEXT = "Mila prefers TypeScript with strict mode. She deploys on Lambda."
 FACTS = ("Mila prefers TypeScript", "Mila uses strict mode", "Mila deploys on Lambda")
 
@@ -220,3 +222,20 @@ def test_indexes_loaded_from_a_snapshot_know_facts(settings: Settings, embedder:
     with closing(MemoryEngine.open(settings, embedder)) as again:
         assert again.search(DEFAULT, SearchQuery("deploys Lambda")).hits[0].facts[0].fact.id == memory.facts[2].id
         assert list(again.check()) == []
+
+
+def test_facts_do_not_stand_between_memories_that_lend_each_other_words(engine: MemoryEngine):
+    drafts = [
+        MemoryDraft("The dragon arrived", "talk", document_at=DOCUMENT_AT),
+        MemoryDraft("Rain and wind all day", "talk", document_at=DOCUMENT_AT),
+        MemoryDraft("It was green", "talk", document_at=DOCUMENT_AT),
+    ]
+    _, between, behind = engine.add_batch(DEFAULT, drafts)
+
+    def lent() -> float:
+        hits = engine.search(DEFAULT, SearchQuery("dragon", 9)).hits
+        return next(hit.parts.lexical for hit in hits if hit.memory.id == behind)
+
+    assert lent() > 0
+    engine.patch(DEFAULT, between, MemoryPatch(facts=("Rain all day", "Wind all day", "A day of both")))
+    assert lent() > 0
