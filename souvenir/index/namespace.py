@@ -240,7 +240,7 @@ class NamespaceIndex:
             visible = self.attributes.visible(probe.filters.visible)
             if probe.moment is not None:
                 return self._found_at(probe.moment, probe, visible)
-            corpus = self.words.corpus(visible)
+            corpus = self._corpus(visible)
             part = _Searched(visible, corpus, self._mean(probe.filters.visible, visible), self._asked(probe, corpus))
             return self._found(probe, part)
 
@@ -274,7 +274,7 @@ class NamespaceIndex:
         matched = evidence.scores > 0 if probe.vector is None else None
         found = [_top(evidence.scores, fields, [one for one in (allowed, matched) if one is not None], count)]
         found += [self.vectors.search(one - centre, count, allowed) for one in self._dense_queries(probe)]
-        rows = _union(found, len(self))
+        rows = self._with_siblings(_union(found, len(self)), allowed)
         dense, similarity = self._cosines(rows, probe, centre)
         reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
         seen = len(self) if visible is None else int(np.count_nonzero(visible))
@@ -298,6 +298,22 @@ class NamespaceIndex:
             complete=all(len(part) < count for part in found) or len(rows) == reachable,
             excluded=seen - reachable,
         )
+
+    def _corpus(self, visible: NDArray[np.bool_] | None) -> Corpus:
+        """What somebody sees. The average length is that of texts alone: beside facts every text would be long."""
+        corpus, texts = self.words.corpus(visible), self.attributes.texts()
+        if texts is None:
+            return corpus
+        lengths = self.words.lengths[texts if visible is None else texts & visible]
+        return replace(corpus, average_length=float(lengths.mean()) if len(lengths) else 0.0)
+
+    def _with_siblings(self, rows: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+        """Where owners have facts, with all passages of these rows' owners, since they count together."""
+        if self.attributes.texts() is None:
+            return rows
+        owners = self.attributes.owners
+        found = np.isin(owners, owners[rows])
+        return np.flatnonzero(found if allowed is None else found & allowed)
 
     def _asked(self, probe: Probe, corpus: Corpus) -> _Asked:
         """The terms to look for, and the one speaker whom they name."""

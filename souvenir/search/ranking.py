@@ -16,6 +16,10 @@ from souvenir.types import Fusion, Profile, Weights
 TAG_BOOST = 1.2
 """What the score of a memory is multiplied by that has a tag which the search names."""
 
+FACTS_SHARE = 0.25
+"""Of a memory whose text and a fact were found: it scores the better one, and so much of the other one. Measured with
+LoCoMo's observations and with sentences (benchmarks/facts); .5 finds less of what short memories say."""
+
 PASSAGES_KEPT = 32
 """Of an owner, in the order of their scores: what says which facts of a memory were found."""
 
@@ -37,7 +41,7 @@ class Evidence:
     `lexical` is L(j) in [0, k1 + 1], `dense` the centred cosine, `similarity` the plain one; a passage that an arm
     did not match has 0 there, and `dense` is 0 throughout where it does not count. `profiles` holds `Profile` values,
     `occurred_us` microseconds. `fields` are the terms of the sum beside the two arms', by name. `tagged` says whose
-    owner has a tag that the search names; None: none has.
+    owner has a tag that the search names; None: none has. `of_fact` says which passages are a fact's; None: none is.
     """
 
     rows: NDArray[np.int64]
@@ -50,6 +54,7 @@ class Evidence:
     fields: FieldScores
     dense_counts: bool = True
     tagged: NDArray[np.bool_] | None = None
+    of_fact: NDArray[np.bool_] | None = None
 
     def of(self, chosen: NDArray[np.int64]) -> Evidence:
         """Of some of the candidates."""
@@ -64,6 +69,7 @@ class Evidence:
             fields={name: values[chosen] for name, values in self.fields.items()},
             dense_counts=self.dense_counts,
             tagged=None if self.tagged is None else self.tagged[chosen],
+            of_fact=None if self.of_fact is None else self.of_fact[chosen],
         )
 
     def boosted(self, scores: Floats) -> Floats:
@@ -149,6 +155,15 @@ class _Owners:
         return np.asarray(np.maximum.reduceat(scores[self.order], self.starts), dtype=np.float64)
 
 
+def _gained(owners: _Owners, evidence: Evidence, scores: Floats) -> Floats:
+    """What each owner gains by being found by its text and by a fact, shape (m,)."""
+    if evidence.of_fact is None:
+        return np.zeros(len(owners.ids))
+    texts = owners.greatest(np.where(evidence.of_fact, -np.inf, scores))
+    facts = owners.greatest(np.where(evidence.of_fact, scores, -np.inf))
+    return np.asarray(FACTS_SHARE * np.maximum(np.minimum(texts, facts), 0.0), dtype=np.float64)
+
+
 def ranks(scores: Floats) -> NDArray[np.int64]:
     """1-based rank of every score, the greatest first; equal ones in their order."""
     found = np.empty(len(scores), dtype=np.int64)
@@ -170,7 +185,7 @@ def reciprocal_rank_scores(
 def rank_owners(
     evidence: Evidence, *, weights: Weights, profiles: Profiles, fusion: Fusion, now_us: int, top_k: int
 ) -> list[Ranked]:
-    """The best `top_k` owners, each by its best passage, best first; equal scores keep owner order."""
+    """The best `top_k` owners by their best passages and what facts add to them, best first; equal scores by owner."""
     parts = score_parts(evidence, weights, profiles, now_us)
     if evidence.tagged is not None:
         parts["tags"] = evidence.boosted(reduce(np.add, parts.values()))
@@ -179,15 +194,17 @@ def rank_owners(
     lexical = owners.greatest(evidence.lexical)
     lexical_ranks = ranks(lexical) * (lexical > 0)
     vector_ranks = ranks(owners.greatest(evidence.dense)) * evidence.dense_counts
+    gained = _gained(owners, evidence, total)
     rrf = _rrf(owners, evidence, lexical_ranks, vector_ranks, weights, now_us)
-    score = rrf + evidence.of(owners.best).boosted(rrf) if fusion is Fusion.RRF else total[owners.best]
+    score = rrf + evidence.of(owners.best).boosted(rrf) if fusion is Fusion.RRF else total[owners.best] + gained
     return [
         Ranked(
             index=(index := int(owners.best[owner])),
             owner_id=int(owners.ids[owner]),
             score=float(score[owner]),
             rrf_score=float(rrf[owner]),
-            parts={name: float(values[index]) for name, values in parts.items()},
+            parts={name: float(values[index]) for name, values in parts.items()}
+            | ({} if evidence.of_fact is None else {"facts": float(gained[owner])}),
             lexical_rank=int(lexical_ranks[owner]) or None,
             vector_rank=int(vector_ranks[owner]) or None,
             passages=owners.passages(owner, total),

@@ -79,7 +79,8 @@ def test_a_memory_is_found_by_its_facts_once_and_says_which_were_found(engine: M
     assert [hit.memory.id for hit in found.hits].count(memory.id) == 1
     assert found.hits[0].memory.id == memory.id
     assert found.hits[0].facts[0].fact.text == "Mila deploys on Lambda"
-    assert found.hits[0].facts[0].score == pytest.approx(found.hits[0].score)
+    score = found.hits[0].facts[0].score + found.hits[0].parts.parts["facts"]
+    assert score == pytest.approx(found.hits[0].score)
 
 
 def test_a_fact_that_says_just_what_its_memory_says_is_not_embedded_twice(engine: MemoryEngine):

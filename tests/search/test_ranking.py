@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -59,6 +60,15 @@ def test_the_sum_is_lexical_evidence_and_weighted_cosine_of_the_best_passage():
     assert [one.score for one in ranked] == pytest.approx([1.5 + 1.3 * 0.2, 0.6 + 1.3 * 0.8, 1.3 * 0.9])
     assert ranked[0].parts == pytest.approx({"lexical": 1.5, "dense": 0.26})
     assert [(one.lexical_rank, one.vector_rank) for one in ranked] == [(1, 3), (2, 2), (None, 1)]
+
+
+def test_a_memory_found_by_its_text_and_by_a_fact_gains_a_share_of_the_lesser_one():
+    rows = [(1, 1.0, 0.0, DOC, 0.0), (1, 1.6, 0.0, FACT, 0.0), (1, 1.5, 0.0, FACT, 0.0), (2, 1.7, 0.0, DOC, 0.0)]
+    found = replace(evidence(rows), of_fact=np.array([False, True, True, False]))
+    ranked = rank_owners(found, weights=Weights(), profiles=PROFILES, fusion=Fusion.SUM, now_us=NOW_US, top_k=10)
+    assert [(one.owner_id, one.index) for one in ranked] == [(1, 1), (2, 3)]
+    assert [one.score for one in ranked] == pytest.approx([1.6 + 0.25 * 1.0, 1.7])
+    assert [one.parts["facts"] for one in ranked] == pytest.approx([0.25, 0.0])
 
 
 @pytest.mark.parametrize(
