@@ -39,6 +39,7 @@ class SlowPassage:
     role: MessageRole | None = None
     speaker: str | None = None
     tags: frozenset[str] = frozenset()
+    of_fact: bool = False
 
 
 class Passages:
@@ -62,10 +63,10 @@ class Passages:
             session = None if memory.document_at is None else (memory.source, memory.document_at)
             found += self._of_text(memory, memory.text, session)
             for fact in memory.facts:
-                found += [] if fact.text == memory.text else self._of_text(memory, fact.text, None)
+                found += [] if fact.text == memory.text else self._of_text(memory, fact.text, None, of_fact=True)
         return found
 
-    def _of_text(self, memory: Memory, text: str, session: Hashable) -> list[SlowPassage]:
+    def _of_text(self, memory: Memory, text: str, session: Hashable, *, of_fact: bool = False) -> list[SlowPassage]:
         windows, tokens = self.windows(text)
         return [
             SlowPassage(
@@ -80,6 +81,7 @@ class Passages:
                 archived=memory.archived,
                 metadata=memory.metadata,
                 tags=all_of(memory.tags),
+                of_fact=of_fact,
             )
             for window in windows
         ]

@@ -17,7 +17,7 @@ from souvenir.search.time_intent import TimeIntent, time_intent
 from souvenir.sources import is_visible
 from souvenir.types import Embedder, Filters, MessageRole, Profile, SearchQuery, SourceFilter, SourceMatch, TurnFilter
 from tests.reference import cues, tags, times
-from tests.reference.constants import CONFIDENCE_HALF_LIFE_DAYS, MEAN_PRIOR_ROWS, TABLE, Constants
+from tests.reference.constants import CONFIDENCE_HALF_LIFE_DAYS, FACTS_SHARE, MEAN_PRIOR_ROWS, TABLE, Constants
 from tests.reference.passages import Passages, SlowPassage
 from tests.reference.words import Words
 
@@ -49,6 +49,7 @@ class ReferenceSearch:
             query = times.limited(query, intent)
         asked = Asked(seen, query, self._embedder, self._analyser, now, intent)
         best: dict[int, SlowHit] = {}
+        best_of: dict[tuple[int, bool], float] = {}
         for at, passage in enumerate(seen):
             similarity = cosine(passage.vector, asked.vector)
             if not allowed(passage, query.filters) or (query.threshold is not None and similarity < query.threshold):
@@ -59,7 +60,18 @@ class ReferenceSearch:
             hit = SlowHit(passage.owner_id, sum(parts.values()), parts)
             if passage.owner_id not in best or hit.score > best[passage.owner_id].score:
                 best[passage.owner_id] = hit
-        return sorted(best.values(), key=lambda hit: (-hit.score, hit.owner_id))
+            which = passage.owner_id, passage.of_fact
+            best_of[which] = max(hit.score, best_of.get(which, hit.score))
+        found = [together(hit, best_of) if query.hybrid else hit for hit in best.values()]
+        return sorted(found, key=lambda hit: (-hit.score, hit.owner_id))
+
+
+def together(hit: SlowHit, best_of: Mapping[tuple[int, bool], float]) -> SlowHit:
+    """What is found by its text and by a fact gains a share of the lesser of the two."""
+    kinds = [best_of.get((hit.owner_id, of_fact)) for of_fact in (False, True)]
+    lesser = min((score for score in kinds if score is not None), default=0.0) if None not in kinds else 0.0
+    gain = FACTS_SHARE * max(lesser, 0.0)
+    return SlowHit(hit.owner_id, hit.score + gain, {**hit.parts, "facts": gain})
 
 
 class Asked:

@@ -23,7 +23,8 @@ class Words:
             if passage.session is not None:
                 self._together[passage.session].append(at)
         self._count = len(chunks)
-        self._average_length = sum(map(len, chunks)) / len(chunks)
+        of_texts = [chunk for passage in passages if not passage.of_fact for chunk in passage.chunks]
+        self._average_length = sum(map(len, of_texts)) / len(of_texts)
         self._df = Counter(term for chunk in chunks for term in set(chunk))
 
     def evidence(self, at: int, terms: Iterable[str]) -> float:
