@@ -59,8 +59,8 @@ def configure_logging(level: LogLevel, log_format: LogFormat) -> None:
     root = logging.getLogger()
     root.handlers = [other for other in root.handlers if not isinstance(other, StandardErrorHandler)] + [handler]
     root.setLevel(level.value)
-    for name in ("httpx", "httpx2"):
-        # They log every address that they ask.
+    for name in ("httpx", "httpx2", "mcp"):
+        # They log every address that they ask, or a line for every request.
         logging.getLogger(name).setLevel(logging.WARNING)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         # Its access log shows query strings; requests are logged by ourselves.

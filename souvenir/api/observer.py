@@ -50,7 +50,8 @@ class RequestObserver:
         async def observed_send(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
+                # The SDK of MCP sends a name of it, which a log would show as such.
+                status = int(message["status"])
                 MutableHeaders(scope=message)[REQUEST_ID_HEADER] = state["request_id"]
             await send(message)
 

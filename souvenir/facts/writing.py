@@ -41,7 +41,9 @@ def write_facts(
     job_id: str | None = None,
     beside: Beside = _nothing,
 ) -> Memory | None:
-    """Let a memory have these facts if it still says what was split; else None. It does not count as changed by it.
+    """Let a memory have these facts if it is what was split, with the facts that it had; else None.
+
+    Facts that somebody gave meanwhile stay. It does not count as changed by it.
 
     :param found: Facts that are `allowed`.
     """
@@ -54,7 +56,7 @@ def write_facts(
         tx.job_id = job_id
         now = reads.memories(tx.connection, tx.namespace, [memory.id]).get(memory.id)
         written = None
-        if now is not None and now.text == memory.text:
+        if now is not None and (now.text, now.facts) == (memory.text, memory.facts):
             written = tx.split(memory.id, new, passages)
         beside(tx, written)
         return written

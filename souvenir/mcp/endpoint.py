@@ -233,7 +233,7 @@ async def _message(request: JsonRequest) -> dict[str, Any]:
     try:
         message = await request.json()
     except json.JSONDecodeError as error:
-        raise _NotJson(400, "The body is no JSON") from error
+        raise _NotJson(400, f"The body is no JSON ({error.msg.removeprefix('Invalid JSON: ')})") from error
     if not isinstance(message, dict):
         raise HTTPException(400, "The body has to be one JSON-RPC message, and no batch of them")
     return message

@@ -71,6 +71,13 @@ def test_a_request_is_one_line_with_its_template_status_time_and_id(logged: Log,
     }
 
 
+def test_a_request_of_mcp_is_one_line_with_its_status_as_a_number(logged: Log, start: Start):
+    client = start(log_format="text")
+    asked_id = client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"}).headers["X-Request-ID"]
+    [line] = [line for line in logged.text.splitlines() if asked_id in line]
+    assert "route=/mcp status=200" in line
+
+
 def test_a_fault_is_logged_with_its_place_and_without_its_message(logged: Log, start: Start):
     client = start(with_a_fault, log_format="json")
     request_id = client.get("/fault").headers["X-Request-ID"]

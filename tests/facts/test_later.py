@@ -166,6 +166,19 @@ def test_a_memory_that_changes_meanwhile_is_left_for_the_next_job(engine: Memory
     assert (memory(engine, before.id).facts, waiting(engine)) == ((), [before.id])
 
 
+def test_facts_that_a_caller_gives_meanwhile_stay(engine: MemoryEngine, open_facts: OpenFacts):
+    before = left_waiting(open_facts(AWAY))
+
+    def answer(prompt: Prompt) -> JsonObject:
+        engine.patch(DEFAULT, before.id, MemoryPatch(facts=("mine",)))
+        return {"facts": list(FACTS)}
+
+    job = run(open_facts(model(answer)))
+    assert job.result is not None
+    assert (job.result["split"], job.result["changed"]) == (0, 1)
+    assert (said(memory(engine, before.id)), waiting(engine)) == (["mine"], [])
+
+
 def test_memories_without_facts_are_split_by_a_job_that_is_asked_for(engine: MemoryEngine, open_facts: OpenFacts):
     facts = open_facts(model(every_sentence))
     left_waiting(open_facts(AWAY))

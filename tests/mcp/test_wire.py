@@ -65,6 +65,12 @@ def test_a_body_that_is_no_json_is_a_parse_error(ask: Asking, body):
     assert (answer.status_code, error_of(answer)["code"]) == (400, -32700)
 
 
+def test_a_body_that_is_no_json_is_told_where_it_goes_wrong(ask: Asking):
+    half_of_a_character = '{"jsonrpc": "2.0", "id": 1, "method": "\\ud83d"}'
+    sentence = error_of(ask.post(half_of_a_character))["message"]
+    assert sentence == "The body is no JSON (unexpected end of hex escape at line 1 column 46)"
+
+
 @pytest.mark.parametrize("body", [[], [LIST], {}, {"id": 1, "method": "ping"}, 1, {**LIST, "id": {}}])
 def test_what_is_no_single_message_is_an_invalid_request_in_one_sentence(ask: Asking, body):
     answer = ask.post(body)
