@@ -3,6 +3,7 @@
     SouvenirError
     ├── ConnectionFailed            nobody answers at the address
     │   └── TimedOut                the answer did not come in time
+    ├── AnswerLost                  a tool of MCP was called, and what became of it is not known
     ├── NotImportable               a file is none that can be imported
     ├── UnreadableAnswer            what answers is not this service, or speaks another version
     └── ApiError                    the service says no; has status, code, detail, request_id
@@ -55,6 +56,16 @@ class TimedOut(ConnectionFailed):
     def __init__(self, url: str, timeout_s: float) -> None:
         super().__init__(url, f"no answer within {timeout_s:g} s", "ask again, or give it more time")
         self.timeout_s = timeout_s
+
+
+class AnswerLost(SouvenirError):
+    """A tool was called over MCP, and it is not known what became of it."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(
+            f"The answer of {without_password(url)} was lost ({reason}): the tool may have done its work, so look "
+            "before you call it again."
+        )
 
 
 class UnreadableAnswer(SouvenirError):

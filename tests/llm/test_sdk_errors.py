@@ -13,7 +13,7 @@ import openai
 import pytest
 from pydantic import SecretStr
 
-from souvenir.errors import LLMError, LLMRejected, LLMUnavailable
+from souvenir.errors import LLMError, LLMPromptTooLong, LLMRejected, LLMUnavailable
 from souvenir.llm.anthropic_wire import AnthropicWire
 from souvenir.llm.connections import Connections
 from souvenir.llm.endpoint import Endpoint
@@ -34,13 +34,14 @@ OF_ANTHROPIC: dict[type[LLMError], str] = {
     """,
     LLMRejected: """
         APIStatusError AuthenticationError BadRequestError CMEKKeyDisabledError CMEKKeyNetworkBlockedError
-        ClaudeCodeKeyCreatorNotMemberError ClaudeCodeVersionTooOldError ClientClosedRequestError ContentTooLargeError
+        ClaudeCodeKeyCreatorNotMemberError ClaudeCodeVersionTooOldError ClientClosedRequestError
         ContractSpendLimitReachedError EnforcedSpendLimitReachedError LinkedOrganizationBillingUnavailableError
         LinkedOrganizationSpendLimitReachedError NotFoundError OrganizationOnHoldError OrganizationTypeNotSupportedError
         ParentOrganizationRequiredError PaymentRequiredError PermissionDeniedError PreconditionFailedError
-        RequestBodyEncodingInvalidError RequestBodyEncodingUnsupportedError RequestBodyTooLargeAfterDecodingError
-        RequestHeaderFieldsTooLargeError RequestTooLargeError SandboxEgressRestrictedError UnprocessableEntityError
+        RequestBodyEncodingInvalidError RequestBodyEncodingUnsupportedError RequestHeaderFieldsTooLargeError
+        SandboxEgressRestrictedError UnprocessableEntityError
     """,
+    LLMPromptTooLong: "ContentTooLargeError RequestBodyTooLargeAfterDecodingError RequestTooLargeError",
 }
 OF_OPENAI: dict[type[LLMError], str] = {
     LLMUnavailable: """

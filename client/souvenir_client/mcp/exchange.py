@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import httpx
 
 from souvenir_client.calls import Address, Call, Repeat, failure_of, pause_before_repeat, raise_for
-from souvenir_client.errors import ApiError, SouvenirError, UnreadableAnswer, without_password
+from souvenir_client.errors import AnswerLost, ApiError, SouvenirError, UnreadableAnswer
 from souvenir_client.mcp.events import events
 from souvenir_client.mcp.messages import LISTEN, NOT_DONE, Answer, Message, error_line, read_answer
 
@@ -51,16 +51,6 @@ class Target(Protocol):
     def lost(self) -> None:
         """Nobody answered: what is known of it may be wrong by now."""
         ...
-
-
-class AnswerLost(SouvenirError):
-    """A tool was called, and it is not known what became of it."""
-
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(
-            f"The answer of {without_password(url)} was lost ({reason}): the tool may have done its work, so look "
-            "before you call it again."
-        )
 
 
 @dataclass(slots=True)
