@@ -97,6 +97,7 @@ class McpEndpoint:
             server, message = await self._loaded(service), await _message(request)
             if not server.is_message(message):
                 raise HTTPException(400, "The body has to be a request or a notification of JSON-RPC 2.0")
+            request.state.message_id = message.get("id")
             streams = EVENTS in accepted and (JSON not in accepted or server.wants_progress(message))
             lane = _lane(service, server.cost_of(message))
         except BaseException:
@@ -263,9 +264,10 @@ def _refusal(
     headers: Mapping[str, str] | None,
     rpc_code: int | None = None,
 ) -> JSONResponse:
-    """An error of JSON-RPC, which clients show to whoever asked."""
+    """An error of JSON-RPC, which clients show to whoever asked; it names the request once that was read."""
     request.state.error_code = code
     rpc_code = rpc_code or (INTERNAL_ERROR if status >= 500 else INVALID_REQUEST)
     data = {"code": code, "request_id": request.state.request_id}
     error = {"code": rpc_code, "message": sentence, "data": data}
-    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status_code=status, headers=headers)
+    answer = {"jsonrpc": "2.0", "id": getattr(request.state, "message_id", None), "error": error}
+    return JSONResponse(answer, status_code=status, headers=headers)

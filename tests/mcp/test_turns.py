@@ -59,6 +59,7 @@ def test_a_call_for_which_there_is_no_room_is_429_and_others_are_answered(busy):
         refused = service.ask.post(SEARCH)
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
         assert refused.json()["error"]["data"]["code"] == "overloaded"
+        assert refused.json()["id"] == SEARCH["id"]
         assert service.ask.call("list_memories")["total"] == 1
         service.embedder.go.set()
         assert first.result(PATIENCE_S).status_code == 200
