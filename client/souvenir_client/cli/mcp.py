@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -25,7 +26,11 @@ DEFAULT_PORT = 8900
 
 
 @click.command()
-@click.option("--agent", metavar="NAME", help="Whose memory is meant: SOUVENIR_AGENT without it, else the saved one.")
+@click.option(
+    "--agent",
+    metavar="NAME",
+    help="Whose memory is meant: SOUVENIR_AGENT without it, else MCP_NAMESPACE or USER_ID, else the saved one.",
+)
 @click.option(
     "--home",
     type=click.Path(path_type=Path),
@@ -66,9 +71,15 @@ async def _serve(agent: str | None, home: Path | None, port: int) -> None:
     timeout_s = ANSWER_S if said.timeout_s == DEFAULT_TIMEOUT_S else said.timeout_s
     try:
         url = said.server or named_url()
-        if said.namespace is None:
-            agent = agent or os.environ.get(AGENT_VARIABLE, "").strip() or saved(AGENT_SAVED)
-        address = Address.of(url or f"http://127.0.0.1:{port}", said.api_key, said.namespace, timeout_s, 0)
+        namespace = said.namespace
+        if namespace is None:
+            agent = agent or os.environ.get(AGENT_VARIABLE, "").strip()
+            namespace = None if agent else _namespace_in(os.environ)
+        if namespace is None:
+            agent = agent or saved(AGENT_SAVED)
+        if agent and "/" in agent:
+            raise click.UsageError(f"The agent {agent!r} cannot be one: give a name without a slash.")
+        address = Address.of(url or f"http://127.0.0.1:{port}", said.api_key, namespace, timeout_s, 0)
     except ValueError as error:
         raise click.UsageError(f"{error}.") from error
     http = httpx.AsyncClient(
@@ -81,10 +92,19 @@ async def _serve(agent: str | None, home: Path | None, port: int) -> None:
     target: Target = Named(address)
     if url is None:
         from souvenir_client.mcp.embedded import Embedded
+        from souvenir_client.mcp.keeper import named_database
 
-        target = Embedded(address, port, state_dir(os.environ), lambda: _program(home), http)
-    path = "/mcp" if agent is None else f"/mcp/{quote(agent, safe='')}"
+        database = named_database(os.environ)
+        target = Embedded(address, port, state_dir(os.environ), lambda: _program(home), http, database)
+    path = "/mcp" if not agent else f"/mcp/{quote(agent, safe='')}"
     await serve(http, Exchange(http, target, path))
+
+
+def _namespace_in(variables: Mapping[str, str]) -> str | None:
+    """What this program's environment says as memory servers read it."""
+    from souvenir_client.mcp.keeper import NAMESPACE_VARIABLES
+
+    return next((said for name in NAMESPACE_VARIABLES if (said := variables.get(name, "").strip())), None)
 
 
 def _program(home: Path | None) -> Program:

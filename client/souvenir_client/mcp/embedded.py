@@ -4,12 +4,14 @@ Every bridge holds a pipe with a name for as long as it runs. A keeper (`souveni
 own, runs the service for as long as anybody holds that pipe: an editor that is closed or killed takes the memory of no
 other away, and the last one ends it. The keeper's lock lets there be one service a port.
 
-Invariants: nothing is sent to what did not say first that it is a Souvenir; every wait is bounded.
+Invariants: nothing is sent to what did not say first that it is a Souvenir, nor to a service that was started for
+another database than the one that is named here; every wait is bounded.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import subprocess
 import sys
@@ -55,6 +57,17 @@ class NotOurs(SouvenirError):
         )
 
 
+class OtherDatabase(SouvenirError):
+    """The service that is shared has another database than this program names."""
+
+    def __init__(self, url: str, named: str, used: str) -> None:
+        own = used or "the database of its own settings"
+        super().__init__(
+            f"The service at {url} was started for {own}, and this program names {named}: give it a port "
+            "of its own with --port, or name the same database in every program."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """What runs the service: a command and the folder that it is run in."""
@@ -75,13 +88,21 @@ class Embedded:
     :param state: Folder of the pipe, the lock and the log.
     :param program: What to run where nobody answers; may raise NotStarted.
     :param http: Is closed by whoever made it.
+    :param database: The only one that will do; any without it.
     """
 
     def __init__(
-        self, address: Address, port: int, state: Path, program: Callable[[], Program], http: httpx.AsyncClient
+        self,
+        address: Address,
+        port: int,
+        state: Path,
+        program: Callable[[], Program],
+        http: httpx.AsyncClient,
+        database: str | None = None,
     ) -> None:
         self.address = address
         self._port, self._state, self._program, self._http = port, state, program, http
+        self._database = database
         self._changing = asyncio.Lock()
         self._is_found = False
         self._failures = 0
@@ -93,6 +114,7 @@ class Embedded:
 
         :raises NotOurs: If something else has the port.
         :raises NotStarted: If it cannot be started, or is not ready in time.
+        :raises OtherDatabase: If it was started for another one.
         """
         before = self._failures
         async with self._changing:
@@ -103,6 +125,7 @@ class Embedded:
             try:
                 self._hold()
                 await self._find()
+                self._check_database()
             except SouvenirError as error:
                 self._failures += 1
                 self._failure = error
@@ -147,6 +170,18 @@ class Embedded:
                 pause_s = POLL_S if keeper is None else TAKEN_POLL_S
                 keeper = self._start(self._program())
             await asyncio.sleep(pause_s)
+
+    def _check_database(self) -> None:
+        """A service that no keeper runs was set up by somebody, who says there which database it has."""
+        if self._database is None or not self._file("lock").exists():
+            return
+        with self._file("lock").open(encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:  # a keeper runs it
+                used = lock.read()
+                if used != self._database:
+                    raise OtherDatabase(self.address.url, self._database, used) from None
 
     async def _look(self) -> _Seen:
         """:raises NotOurs: If what answers is no Souvenir."""

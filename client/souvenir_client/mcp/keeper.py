@@ -3,7 +3,8 @@
     python -m souvenir_client.mcp.keeper PIPE LOCK PORT FOLDER COMMAND...
 
 It ends with the service's status, or with `TAKEN` if another keeper has the lock. Invariants: the service is told to
-end, and not killed while it finishes what it acknowledged; a keeper that is told to end tells the service.
+end, and not killed while it finishes what it acknowledged; a keeper that is told to end tells the service; the lock
+says which database was named to the service, and whose memory is meant is never named to it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 TAKEN = 75
@@ -27,16 +28,26 @@ LINGER_S = 1.0
 STOP_S = 60.0
 """Longer than the service takes to end at most."""
 
+DATABASE_VARIABLES = ("DB_PATH", "MEMORY_SERVER_DB_PATH", "SQLITE_PATH")
+"""The first that is set counts; DATA_DIR below them."""
+
+NAMESPACE_VARIABLES = ("MCP_NAMESPACE", "USER_ID")
+"""Each bridge says its own, so the first one's is not the service's."""
+
 
 def main(arguments: Sequence[str]) -> int:
     pipe, lock, port, folder, *command = arguments
-    with Path(lock).open("ab") as held:
+    with Path(lock).open("a", encoding="utf-8") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return TAKEN
+        held.truncate(0)
+        held.write(named_database(os.environ) or "")
+        held.flush()
         holders = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-        environment = {**os.environ, "HOST": "127.0.0.1", "PORT": port}
+        shared = {name: value for name, value in os.environ.items() if name.upper() not in NAMESPACE_VARIABLES}
+        environment = {**shared, "HOST": "127.0.0.1", "PORT": port}
         with subprocess.Popen(  # noqa: S603 - the folder's own program, which the bridge was told to run
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL
         ) as service:
@@ -44,6 +55,15 @@ def main(arguments: Sequence[str]) -> int:
             threading.Thread(target=_end_when_nobody_holds, args=(holders, service), daemon=True).start()
             status = service.wait()
         return status if status >= 0 else 1
+
+
+def named_database(variables: Mapping[str, str]) -> str | None:
+    """The database's file that an environment names to the service; None if it leaves that to the service."""
+    for name in DATABASE_VARIABLES:
+        if path := variables.get(name, "").strip():
+            return os.path.normpath(Path(path).expanduser())
+    folder = variables.get("DATA_DIR", "").strip()
+    return os.path.normpath(Path(folder).expanduser() / "souvenir.db") if folder else None
 
 
 def _end_when_nobody_holds(holders: int, service: subprocess.Popen[bytes]) -> None:

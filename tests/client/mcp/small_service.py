@@ -34,7 +34,11 @@ class Handler(BaseHTTPRequestHandler):
         tell(f"asked {asked['id']} {self.headers.get('X-API-Key')}")
         while asked["method"] == "wait" and not (FOLDER / "go on").exists():
             threading.Event().wait(0.01)
-        self._answer({"jsonrpc": "2.0", "id": asked["id"], "result": {"pid": os.getpid()}})
+        self._answer({"jsonrpc": "2.0", "id": asked["id"], "result": self._state()})
+
+    def _state(self) -> dict[str, Any]:
+        namespace = self.headers.get("X-Namespace")
+        return {"pid": os.getpid(), "namespace": namespace, "path": self.path, "own": os.environ.get("USER_ID")}
 
     def _answer(self, body: dict[str, Any]) -> None:
         content = json.dumps(body).encode()

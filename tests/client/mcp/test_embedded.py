@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.client.cli.entry import souvenir
 from tests.client.mcp.bridges import BridgeProcess
 from tests.client.mcp.scripted import ScriptedMcp
 from tests.client.running import free_port
@@ -35,9 +36,9 @@ class Machine:
         (self.home / "souvenir").mkdir()
         (self.home / "app.py").touch()
 
-    def bridge(self, home: str | None = None, api_key: str = "") -> BridgeProcess:
+    def bridge(self, home: str | None = None, api_key: str = "", **variables: str) -> BridgeProcess:
         """:param home: As SOUVENIR_HOME says it; the folder of the service's code unless given."""
-        named = {"SOUVENIR_HOME": str(self.home) if home is None else home, "SOUVENIR_API_KEY": api_key}
+        named = {"SOUVENIR_HOME": str(self.home) if home is None else home, "SOUVENIR_API_KEY": api_key, **variables}
         started = BridgeProcess("--port", str(self.port), cwd=self.home, XDG_STATE_HOME=str(self.state), **named)
         return self.bridges.enter_context(started)
 
@@ -86,6 +87,28 @@ def test_bridges_that_start_at_once_share_one_service_until_the_last_is_gone(mac
     machine.wait_for("ended", 1)
     assert machine.events("started") == machine.events("ended")
     assert {line.split()[2] for line in machine.told if line.startswith("asked")} == {"k1"}
+
+
+def test_programs_that_share_a_service_each_mean_the_user_that_they_name(machine):
+    named = [{"USER_ID": "mira"}, {"USER_ID": "bob"}, {"USER_ID": "bob", "MCP_NAMESPACE": "team"}, {}]
+    states = [machine.bridge(**variables).ask("tools/list", 1)["result"] for variables in named]
+    assert len({state["pid"] for state in states}) == 1
+    assert [state["namespace"] for state in states] == ["mira", "bob", "team", None]
+    # Nor does the first of them say for the service who is meant.
+    assert {state["own"] for state in states} == {None}
+    agent = machine.bridge(USER_ID="bob", SOUVENIR_AGENT="helper").ask("tools/list", 1)["result"]
+    assert (agent["path"], agent["namespace"]) == ("/mcp/helper", None)
+
+
+def test_a_program_that_names_another_database_than_the_shared_one_is_refused(machine, tmp_path):
+    first = machine.bridge(SQLITE_PATH=str(tmp_path / "one.db"))
+    assert "result" in first.ask("tools/list", 1)
+    other = machine.bridge(DATA_DIR=str(tmp_path / "data")).ask("tools/list", 1)["error"]["message"]
+    assert str(tmp_path / "one.db") in other
+    assert "--port" in other
+    assert "result" in machine.bridge(DB_PATH=str(tmp_path / "x" / ".." / "one.db")).ask("tools/list", 1)
+    assert "result" in machine.bridge().ask("tools/list", 1)
+    assert len(machine.events("asked")) == 3
 
 
 def test_a_service_that_was_killed_is_started_again_and_asked_again(machine):
@@ -167,3 +190,9 @@ def test_a_service_that_does_not_start_says_why_and_the_next_request_tries_again
     assert log.read_text(encoding="utf-8").count("it is odd") < 5
     (machine.home / "refuse").unlink()
     assert "result" in bridge.ask("initialize", 9)
+
+
+def test_an_agent_with_a_slash_is_refused_with_what_to_do(machine):
+    refused = souvenir("mcp", "--agent", "a/b", "--port", str(machine.port))
+    assert refused.returncode == 2
+    assert "'a/b' cannot be one: give a name without a slash" in refused.stderr
