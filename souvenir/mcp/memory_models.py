@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field, StrictBool, StringConstraints
 
 from souvenir.api.fields import Clean, Source, Text, wire_time
 from souvenir.facts.facts import Stored
@@ -125,7 +125,7 @@ class GetContextTagsArguments(Arguments):
 
 
 class DeleteAllArguments(Arguments):
-    confirm: bool = Field(description="True only if the user asked to forget everything.")
+    confirm: StrictBool = Field(description="True only if the user asked to forget everything.")
 
 
 class MemoryShown(Result):
@@ -172,14 +172,15 @@ class SearchMemoryResult(Result):
     memories: list[MemoryFound] = Field(description="Best first.")
     count: int
     evidence: EvidenceLevel = Field(
-        description="Whether they answer the query: with `none`, nothing that is stored seems to."
+        description="Whether they answer the query: with `none` and no `note`, nothing that is stored seems to."
     )
+    note: str | None = Field(default=None, description="Why this may not be all that there is.")
 
     @classmethod
-    def of(cls, found: SearchResult) -> Self:
+    def of(cls, found: SearchResult, note: str | None) -> Self:
         max_chars = shown_chars(len(found.hits))
         memories = [MemoryFound.of(hit, max_chars) for hit in found.hits]
-        return cls(memories=memories, count=len(memories), evidence=found.evidence)
+        return cls(memories=memories, count=len(memories), evidence=found.evidence, note=note)
 
 
 class ListMemoriesResult(Result):
@@ -188,9 +189,10 @@ class ListMemoriesResult(Result):
     limit: int
     offset: int
     has_more: bool
+    note: str | None = Field(default=None, description="Why there is nothing.")
 
     @classmethod
-    def of(cls, page: Page, asked: ListMemoriesArguments) -> Self:
+    def of(cls, page: Page, asked: ListMemoriesArguments, note: str | None) -> Self:
         max_chars = shown_chars(len(page.memories))
         return cls(
             memories=[MemoryListed.of(memory, max_chars) for memory in page.memories],
@@ -198,6 +200,7 @@ class ListMemoriesResult(Result):
             limit=asked.limit,
             offset=asked.offset,
             has_more=asked.offset + len(page.memories) < page.total,
+            note=note,
         )
 
 
@@ -234,18 +237,20 @@ class WholeMemory(Result):
 
 
 class StoredMemory(WholeMemory):
-    facts_created: int
+    facts_created: int = Field(description="How many of its facts are new.")
     note: str | None = Field(default=None, description="Why it was split by sentences for now.")
 
     @classmethod
-    def of_stored(cls, stored: Stored) -> Self:
-        note = None
+    def of_stored(cls, stored: Stored, before: Memory | None = None) -> Self:
+        """:param before: What it was, if it was changed; a fact that stays keeps its id."""
+        known = {fact.id for fact in before.facts} if before else set()
+        created, note = sum(fact.id not in known for fact in stored.memory.facts), None
         if stored.pending:
             reason = f" ({stored.failure})" if stored.failure else ""
             note = f"It can be found now, and is split more finely in the background{reason}"
         elif stored.failure:
             note = f"It was split by its sentences: {stored.failure}"
-        return cls(**cls.fields_of(stored.memory), facts_created=len(stored.memory.facts), note=note)
+        return cls(**cls.fields_of(stored.memory), facts_created=created, note=note)
 
 
 class TagShown(Result):

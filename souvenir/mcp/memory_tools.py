@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from souvenir.api.admission import CostClass
+from souvenir.engine.recall import LEXICAL, VECTOR
 from souvenir.errors import InvalidRequest, MemoryNotFound, MemoryPinned
 from souvenir.facts.facts import Wanted
 from souvenir.mcp.memory_models import (
@@ -24,13 +25,24 @@ from souvenir.mcp.memory_models import (
     WholeMemory,
 )
 from souvenir.mcp.tools import Call, Tool
+from souvenir.search.reranking import RERANK
 from souvenir.tags import clean_tags
-from souvenir.types import Filters, Listing, Memory, MemoryDraft, MemoryPatch, Role, SearchQuery, SourceFilter
+from souvenir.types import Filters, Listing, Memory, MemoryDraft, MemoryPatch, Page, Role, SearchQuery, SourceFilter
 
 MCP_SOURCE = "mcp"
 """Of what is added without a source, by a key that may write anywhere."""
 
+MAX_TAGS_NAMED = 3
+"""In a sentence."""
+
 _EVERYTHING = SourceFilter("")
+
+_LEFT_OUT = {
+    VECTOR: "The search by meaning could not run, so this is by words only; try again later",
+    LEXICAL: "The search by words could not run, so this is by meaning only; try again later",
+    RERANK: "The results could not be reranked, so their order is rougher; try again later",
+}
+"""What is said of a search that could not run in full, the gravest first."""
 
 
 def _add(call: Call, asked: AddMemoryArguments) -> StoredMemory:
@@ -44,7 +56,7 @@ def _add(call: Call, asked: AddMemoryArguments) -> StoredMemory:
 
 
 def _update(call: Call, asked: UpdateMemoryArguments) -> StoredMemory:
-    number = found(call, asked).id
+    before = found(call, asked)
     tags = None if asked.context_tags is None else clean_tags(asked.context_tags)
     add, remove = clean_tags(asked.add_tags), clean_tags(asked.remove_tags)
     patch = MemoryPatch(asked.text, tags=tags, add_tags=add, remove_tags=remove)
@@ -52,23 +64,35 @@ def _update(call: Call, asked: UpdateMemoryArguments) -> StoredMemory:
         raise InvalidRequest("Nothing to change; give text, facts, context_tags, add_tags or remove_tags")
     call.progress(0, 1, "Splitting the text into facts" if asked.text else "Changing the memory")
     try:
-        return StoredMemory.of_stored(
-            call.service.facts.update(call.scope, number, patch, Wanted(asked.facts, split=True))
-        )
+        stored = call.service.facts.update(call.scope, before.id, patch, Wanted(asked.facts, split=True))
     except MemoryNotFound as error:
         raise no_such_memory(asked.memory_id) from error
+    return StoredMemory.of_stored(stored, before)
 
 
 def _search(call: Call, asked: SearchMemoryArguments) -> SearchMemoryResult:
-    filters = Filters(tags=clean_tags(asked.context_tags))
-    query = SearchQuery(asked.query, asked.limit, filters=filters)
-    return SearchMemoryResult.of(call.service.engine.search(call.scope, query))
+    tags = clean_tags(asked.context_tags)
+    result = call.service.engine.search(call.scope, SearchQuery(asked.query, asked.limit, filters=Filters(tags=tags)))
+    note = next((sentence for arm, sentence in _LEFT_OUT.items() if arm in result.degraded), None)
+    if tags and not result.hits and not _page(call, tags, 0, 1).total:
+        note = _nothing_has(tags)
+    return SearchMemoryResult.of(result, note)
 
 
 def _list(call: Call, asked: ListMemoriesArguments) -> ListMemoriesResult:
-    listing = Listing(archived=False, tags=clean_tags(asked.context_tags), newest_first=True)
-    page = call.service.engine.page(call.scope, listing, offset=asked.offset, limit=asked.limit)
-    return ListMemoriesResult.of(page, asked)
+    tags = clean_tags(asked.context_tags)
+    page = _page(call, tags, asked.offset, asked.limit)
+    return ListMemoriesResult.of(page, asked, _nothing_has(tags) if tags and not page.total else None)
+
+
+def _page(call: Call, tags: tuple[str, ...], offset: int, limit: int) -> Page:
+    listing = Listing(archived=False, tags=tags, newest_first=True)
+    return call.service.engine.page(call.scope, listing, offset=offset, limit=limit)
+
+
+def _nothing_has(tags: tuple[str, ...]) -> str:
+    named = f"the tag {' or '.join(map(repr, tags))}" if len(tags) <= MAX_TAGS_NAMED else "any of these tags"
+    return f"No memory has {named}; get_context_tags lists those in use"
 
 
 def _tags(call: Call, asked: GetContextTagsArguments) -> ContextTags:
@@ -149,8 +173,9 @@ TOOLS = (
         "search_memory",
         "Search memories",
         "Find what is stored that bears on a question, by meaning and by words, best first. Use it before answering "
-        "anything that may depend on what the user said, prefers or decided earlier. Ask in plain words; if `evidence` "
-        "is `none`, say that you do not know instead of guessing from weak results.",
+        "anything that may depend on what the user said, prefers or decided earlier. Ask in plain words; if there is a "
+        "`note`, do what it says; if not and `evidence` is `none`, say that you do not know instead of guessing from "
+        "weak results.",
         SearchMemoryArguments,
         SearchMemoryResult,
         _search,

@@ -155,6 +155,11 @@ def test_a_key_for_some_sources_sees_and_touches_only_these(ask: Asking):
     assert [one["memory_id"] for one in found["memories"]] == [seen["memory_id"]]
     assert ask.call("list_memories", agent, inside)["total"] == 1
     assert [one["tag"] for one in ask.call("get_context_tags", agent, inside)["tags"]] == ["told"]
+    for tag in ("hush", "never used"):
+        assert "No memory has" in ask.call("list_memories", agent, inside, context_tags=[tag])["note"]
+        assert (
+            "No memory has" in ask.call("search_memory", agent, inside, query="zebraquartz", context_tags=[tag])["note"]
+        )
     for tool in ("get_memory", "delete_memory", "update_memory"):
         more = {"text": "Changed."} if tool == "update_memory" else {}
         assert "There is no memory" in ask.call(tool, agent, inside, memory_id=hidden["memory_id"], **more)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import httpx
 import pytest
 
-from tests.mcp.conftest import Asking, Start
+from tests.client.running import RunningService
+from tests.engine.conftest import BreakableEmbedder
+from tests.mcp.conftest import TIMEOUT_S, Asking, Start
 
 
 @pytest.fixture
@@ -34,6 +39,37 @@ def test_either_spelling_of_an_argument_is_taken(ask: Asking, agent):
     assert ask.call("search_memory", agent, query="printer", context_tags=["home"])["count"] == 0
 
 
+def test_a_tag_that_nothing_has_is_told_apart_from_an_empty_memory(ask: Asking, agent):
+    add(ask, agent, "The boat is in the harbour.", context_tags=["Herne"])
+    sentence = "No memory has the tag 'herno'; get_context_tags lists those in use"
+    assert ask.call("search_memory", agent, query="boat", context_tags=["herno"])["note"] == sentence
+    assert ask.call("list_memories", agent, context_tags="herno")["note"] == sentence
+    assert "'a' or 'b';" in ask.call("list_memories", agent, context_tags=["a", "b"])["note"]
+    assert "any of these tags" in ask.call("list_memories", agent, context_tags=["a", "b", "c", "d"])["note"]
+    assert "note" not in ask.call("search_memory", agent, query="boat", context_tags=["herne", "herno"])
+    assert "note" not in ask.call("list_memories", agent, context_tags=["herne"], offset=5)
+    assert "note" not in ask.call("list_memories", f"{agent}-too")
+
+
+def test_a_search_that_could_not_go_by_meaning_says_so(tmp_path: Path):
+    embedder = BreakableEmbedder()
+    service = RunningService(tmp_path / "data")
+    service.start(embedder)
+    try:
+        with httpx.Client(base_url=service.url, timeout=TIMEOUT_S, trust_env=False) as http:
+            ask = Asking(http)
+            add(ask, "/mcp", "The boat is in the harbour.")
+            assert "note" not in ask.call("search_memory", query="boat")
+            embedder.broken = True
+            found = ask.call("search_memory", query="where do ships lie")
+            assert (found["count"], found["note"]) == (
+                0,
+                "The search by meaning could not run, so this is by words only; try again later",
+            )
+    finally:
+        service.stop()
+
+
 def test_one_text_stands_for_a_list_of_one(ask: Asking, agent):
     stored = ask.call("add_memory", agent, text="Tea, not coffee.", context_tags="taste", facts="Likes tea")
     assert (stored["tags"], stored["facts"], stored["split_by"]) == (["taste"], ["Likes tea"], "caller")
@@ -53,7 +89,9 @@ def test_a_changed_text_is_split_anew_and_changed_tags_leave_the_facts(ask: Aski
     memory_id = add(ask, agent, "Deploys run on Friday. Lena approves them.", tags=["ops"])
     tagged = ask.call("update_memory", agent, memory_id=memory_id, add_tags=["release"], remove_tags=["OPS"])
     assert (tagged["tags"], len(tagged["facts"])) == (["release"], 2)
+    assert tagged["facts_created"] == 0
     changed = ask.call("update_memory", agent, memory_id=memory_id, text="Deploys run on Monday.")
+    assert changed["facts_created"] == 1
     assert changed["facts"] == ["Deploys run on Monday."]
     assert changed["tags"] == ["release"]
     assert "Friday" not in str(ask.call("search_memory", agent, query="When do deploys run?"))
@@ -124,6 +162,13 @@ def test_a_pinned_memory_stays(ask: Asking, agent):
     add(ask, agent, "Not pinned.")
     gone = ask.call("delete_all_memories", agent, confirm=True)
     assert gone == {"deleted": 1, "kept_pinned": 1, "backed_up": True}
+
+
+@pytest.mark.parametrize("confirm", ["yes", "on", 1, "true"])
+def test_nothing_but_true_confirms_that_all_is_deleted(ask: Asking, agent, confirm):
+    add(ask, agent, "One.")
+    assert "confirm: input should be a valid boolean" in ask.call("delete_all_memories", agent, confirm=confirm)
+    assert ask.call("list_memories", agent)["total"] == 1
 
 
 def test_all_is_deleted_only_if_that_is_confirmed(ask: Asking, agent):
