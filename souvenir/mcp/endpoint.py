@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from contextvars import Context
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -28,7 +29,7 @@ from souvenir.api.intake import HeldRequest, hold_body, in_turn
 from souvenir.api.json_route import JsonRequest
 from souvenir.api.service import Service
 from souvenir.deadlines import deadline
-from souvenir.errors import InvalidRequest, SouvenirError
+from souvenir.errors import Forbidden, InvalidRequest, SouvenirError, Unauthorized
 from souvenir.mcp.origins import OriginCheck
 from souvenir.settings import Settings
 from souvenir.types import Role
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
 """Codes of JSON-RPC."""
+
+SEND_KEY = "send one as X-API-Key or as Authorization: Bearer KEY (`souvenir mcp` takes it from SOUVENIR_API_KEY)"
 
 EVENTS, JSON = "text/event-stream", "application/json"
 
@@ -71,6 +74,8 @@ class McpEndpoint:
         request = JsonRequest(scope, receive)
         try:
             response = await self._answer(request)
+        except Unauthorized as error:
+            response = _refusal(request, error.status, error.code, f"{error.message}; {SEND_KEY}", headers_of(error))
         except SouvenirError as error:
             response = _refusal(request, error.status, error.code, error.message, headers_of(error))
         except HTTPException as error:
@@ -120,7 +125,11 @@ class McpEndpoint:
                 named = namespace_name(agent)
             except ValueError as error:
                 raise InvalidRequest(f"The agent that the path names cannot be one: {error}") from error
-            request.state.namespace = caller.scope(Role.READ_ONLY, named).namespace
+            own = caller.scope(Role.READ_ONLY, None).namespace
+            try:
+                request.state.namespace = caller.scope(Role.READ_ONLY, named).namespace
+            except Forbidden as error:
+                raise Forbidden(f"This key is for the namespace {own!r}; use {PATH}/{quote(own, safe='')}") from error
         elif (header := request.headers.get("X-Namespace")) is not None:
             scope_of(request, caller, Role.READ_ONLY, header)
         elif caller.key is None or caller.role is Role.ADMIN:

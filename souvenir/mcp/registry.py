@@ -9,7 +9,7 @@ from typing import Any
 from souvenir.access.door import Caller
 from souvenir.errors import Forbidden
 from souvenir.mcp import agent_tools, graph_tools, memory_tools
-from souvenir.mcp.tools import Tool
+from souvenir.mcp.tools import MAX_SHOWN_CHARS, Tool
 from souvenir.settings import McpTier
 from souvenir.types import Scope
 
@@ -21,6 +21,14 @@ TIERS: Mapping[McpTier, tuple[Tool[Any], ...]] = MappingProxyType(
 def tools_of(tiers: Sequence[McpTier]) -> Mapping[str, Tool[Any]]:
     """The tools of some tiers by name, in the order in which models see them."""
     return {tool.name: tool for tier in McpTier if tier in tiers for tool in TIERS[tier]}
+
+
+def no_such_tool(name: str) -> str:
+    """What is said of a tool that is not offered."""
+    for tier, tools in TIERS.items():
+        if any(tool.name == name for tool in tools):
+            return f"There is no tool {name!r} here; it is of the group `{tier}`, which the setting MCP_TOOLS turns on"
+    return f"There is no tool {name[:MAX_SHOWN_CHARS]!r}; see tools/list"
 
 
 def scope_for(tool: Tool[Any], caller: Caller, namespace: str) -> Scope:

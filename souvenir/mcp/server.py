@@ -37,7 +37,7 @@ from souvenir.api.observer import template_of
 from souvenir.api.service import Service
 from souvenir.errors import Forbidden, SouvenirError
 from souvenir.mcp.prompts import PROMPTS, Prompt
-from souvenir.mcp.registry import may_call, scope_for, tools_of
+from souvenir.mcp.registry import may_call, no_such_tool, scope_for, tools_of
 from souvenir.mcp.resources import TEMPLATES, Resources
 from souvenir.mcp.tools import MAX_SHOWN_CHARS, Call, Tool
 from souvenir.mcp.words import GRAPH_INSTRUCTIONS, INSTRUCTIONS
@@ -146,7 +146,7 @@ class McpServer:
     async def _call_tool(self, context: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
         tool = self._tools.get(params.name)
         if tool is None:
-            raise MCPError(wire.INVALID_PARAMS, f"There is no tool {params.name[:MAX_SHOWN_CHARS]!r}; see tools/list")
+            raise MCPError(wire.INVALID_PARAMS, no_such_tool(params.name))
         request = _request(context)
         try:
             scope = scope_for(tool, caller_of(request), request.state.namespace)

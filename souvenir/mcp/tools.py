@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError, model_validator
 
 from souvenir.api.admission import CostClass
 from souvenir.api.service import Service
@@ -27,6 +27,16 @@ class Arguments(BaseModel):
     """What a tool takes. Its fields' descriptions are for the model that fills them."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_spelling(cls, given: Any) -> Any:
+        """:raises ValueError: If an argument is given in both of its spellings."""
+        for field in cls.model_fields.values() if isinstance(given, Mapping) else ():
+            names = field.validation_alias.choices if isinstance(field.validation_alias, AliasChoices) else []
+            if sum(given.get(str(name)) is not None for name in names) > 1:
+                raise ValueError(f"give one of {' and '.join(map(str, names))}")
+        return given
 
 
 class Result(BaseModel):

@@ -138,6 +138,7 @@ def test_without_a_key_of_the_namespace_no_tool_says_anything(ask: Asking):
         "of another namespace": (PATH, elsewhere, 403),
         "of another namespace, by header": ("/mcp", {**elsewhere, "X-Namespace": AGENT}, 403),
     }
+    assert "use /mcp/bob" in ask.post(asking("tools/list"), PATH, elsewhere).json()["error"]["message"]
     for tool in TOOLS:
         call = calling(tool, arguments_of(ask, tool))
         for kind, (path, headers, status) in callers.items():

@@ -185,6 +185,7 @@ def test_all_is_deleted_only_if_that_is_confirmed(ask: Asking, agent):
     [
         ({"text": "x", "importance": 3}, "add_memory has no argument importance; it takes text, context_tags, facts"),
         ({}, "add_memory cannot be called so: it needs text"),
+        ({"text": "x", "data": "y"}, "give one of text and data"),
         ({"text": ""}, "text: string should have at least 1 character"),
         ({"text": "x", "context_tags": ["a" * 200]}, "context_tags.0"),
         ({"text": "x\0"}, "NUL"),

@@ -151,6 +151,7 @@ def test_without_the_right_key_nothing_is_answered(start: Start):
         answer = ask.post("{", headers=headers)
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
         assert error_of(answer)["data"]["code"] == "unauthorized"
+        assert all(way in error_of(answer)["message"] for way in ("X-API-Key", "Bearer", "SOUVENIR_API_KEY"))
     for headers in ({"X-API-Key": KEY}, {"Authorization": f"Bearer {KEY}"}):
         assert ask.post(LIST, headers=headers).status_code == 200
 
@@ -185,7 +186,9 @@ def test_the_settings_choose_the_tools_that_there_are(start: Start):
     names = [tool["name"] for tool in ask.post(LIST).json()["result"]["tools"]]
     assert names[:3] == ["add_memory", "update_memory", "search_memory"]
     assert len(names) == 8
-    assert ask.post(calling("list_blocks", {})).json()["error"]["code"] == -32602
+    error = ask.post(calling("read_graph", {})).json()["error"]
+    assert error["code"] == -32602
+    assert "`graph`, which the setting MCP_TOOLS turns on" in error["message"]
 
 
 def test_a_group_of_tools_that_there_is_not_is_refused_at_the_start():
