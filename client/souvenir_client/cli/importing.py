@@ -63,6 +63,8 @@ def _sentence(report: ImportReport) -> str:
         ("block", "blocks"): report.blocks,
     }
     stored = [counted(counts.imported, *noun) for noun, counts in nouns.items() if counts.imported]
+    if report.links and report.kind == "mcp-memory":
+        stored.append(counted(report.links, "relation", "relations"))
     said = f"Imported {', '.join(stored) or 'nothing new'} ({report.kind})"
     if report.updated:
         said += f"; {counted(report.updated, 'was', 'were')} brought up to date"

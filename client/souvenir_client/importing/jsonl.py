@@ -1,4 +1,4 @@
-"""Lines of JSON: memories as anyone can write them, `{"text": ..., "source"?, "metadata"?, "created_at"?, "key"?}`.
+"""Lines of JSON: memories as anyone can write them, `{"text": ..., "source"?, "metadata"?, "tags"?, "facts"?, ...}`.
 
 A file that begins with the header of one of our own exports is read by `exports`. Lines of an export without that
 header are read here, so a part of an export can be imported too; what only the whole says (ids, links, times of
@@ -61,5 +61,7 @@ def _records(said: Mapping[str, Any] | Skipped, number: int, source: str | None)
             place=f"line {number}",
             created_at=said.get("created_at"),
             metadata=metadata,
+            tags=said.get("tags"),
+            facts=said.get("facts"),
         )
     )

@@ -49,7 +49,7 @@ class Memories:
         if any((waiting.source, waiting.key) == named for waiting, _ in self._waiting):
             self._flush()
         self._waiting.append((record, body))
-        self._chars += len(record.text)
+        self._chars += len(record.text) + sum(map(len, record.facts))
         if len(self._waiting) >= MAX_RECORDS or self._chars >= MAX_CHARS:
             self._flush()
 
@@ -92,8 +92,10 @@ def _body(record: MemoryRecord) -> dict[str, Any]:
     metadata = dict(record.metadata)
     if record.created_at is not None:
         metadata.setdefault("document_at", record.created_at)
-    said = storable.digest(record.text, metadata)
+    owned = {name: list(held) for name, held in (("tags", record.tags), ("facts", record.facts)) if held}
+    said = storable.digest(record.text, metadata, *([owned] if owned else []))
     return {
+        **owned,
         "text": record.text,
         "source": record.source,
         "key": record.key,

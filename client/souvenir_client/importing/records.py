@@ -25,6 +25,8 @@ class MemoryRecord:
     created_at: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     place: str = ""
+    tags: Sequence[str] = ()
+    facts: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

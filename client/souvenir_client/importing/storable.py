@@ -15,6 +15,8 @@ from souvenir_client.importing.records import Altered, MemoryRecord, Record, Ski
 MAX_TEXT_CHARS = 50_000
 MAX_SOURCE_CHARS = 500
 MAX_NAME_CHARS = 200
+MAX_TAG_CHARS, MAX_TAGS = 100, 50
+MAX_FACT_CHARS, MAX_FACTS = 2_000, 50
 MAX_SPEAKER_CHARS = 100
 MAX_TITLE_CHARS = 500
 MAX_METADATA_BYTES = 60 * 1024
@@ -40,6 +42,8 @@ _FIRST_MILLISECOND_COUNT = 1e11
 
 UNREADABLE_TIME = "its time cannot be read, so it has that of the import"
 LARGE_METADATA = "its metadata is too large and was left out"
+UNUSABLE_TAGS = "tags that the service does not take were left out"
+UNUSABLE_FACTS = "facts that the service does not take were left out"
 NO_TEXT = "it has no text"
 TOO_LONG = f"its text is longer than {MAX_TEXT_CHARS} characters; split it"
 
@@ -138,8 +142,13 @@ def memory(
     place: str,
     created_at: object = None,
     metadata: Mapping[str, Any] | None = None,
+    tags: object = None,
+    facts: object = None,
 ) -> Iterator[Record]:
-    """The memory, with what was altered; or why there is none."""
+    """The memory, with what was altered; or why there is none.
+
+    :param tags: A list of texts, as `facts`; what the service would not take of them is left out.
+    """
     said = text_of(text).strip()
     kept = metadata or {}
     if not said:
@@ -157,7 +166,24 @@ def memory(
     at = moment_of(created_at)
     if at is None and created_at not in (None, ""):
         yield Altered(place, UNREADABLE_TIME)
-    yield MemoryRecord(said, source, short_key(key), at, kept, place)
+    own_tags = _texts(tags, MAX_TAG_CHARS, MAX_TAGS)
+    own_facts = _texts(facts, MAX_FACT_CHARS, MAX_FACTS)
+    if len(own_tags) != _count(tags) or any(not tag.isprintable() for tag in own_tags):
+        own_tags = [tag for tag in own_tags if tag.isprintable()]
+        yield Altered(place, UNUSABLE_TAGS)
+    if len(own_facts) != _count(facts):
+        yield Altered(place, UNUSABLE_FACTS)
+    yield MemoryRecord(said, source, short_key(key), at, kept, place, own_tags, own_facts)
+
+
+def _texts(value: object, max_chars: int, max_count: int) -> list[str]:
+    """The texts of a list that can be stored; one of an object is its `text`, as our exports have facts."""
+    said = [one.get("text") if isinstance(one, dict) else one for one in value] if isinstance(value, list) else []
+    return [text for one in said if 1 <= len(text := text_of(one).strip()) <= max_chars][:max_count]
+
+
+def _count(value: object) -> int:
+    return len(value) if isinstance(value, list) else int(value is not None)
 
 
 def short_key(key: str) -> str:

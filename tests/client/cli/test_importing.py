@@ -107,3 +107,13 @@ def test_conversations_without_an_agent_are_wrong_use(run, tmp_path):
     done = run("import", str(path))
     assert done.exit_code == 2
     assert "--agent" in done.stderr
+
+
+def test_an_import_of_a_graph_says_its_relations_too(run, tmp_path):
+    pet = {"type": "entity", "entityType": "pet"}
+    entities = [{**pet, "name": name} for name in ("Polly", "Rex")]
+    relation = {"type": "relation", "from": "Polly", "to": "Rex", "relationType": "likes"}
+    path = tmp_path / "memory.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in [*entities, relation]), encoding="utf-8")
+    told = run("import", str(path), "--namespace", "graph").stdout
+    assert told == "Imported 2 memories, 1 relation (mcp-memory).\n"

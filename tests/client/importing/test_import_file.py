@@ -65,6 +65,31 @@ def write_graph(folder):
     return json_lines(folder / "memory.jsonl", lines)
 
 
+def test_lines_bring_their_tags_and_facts_and_leave_metadata_of_those_names_as_it_is(client, agent, tmp_path):
+    facts = ["Polly is a parrot", {"text": "Polly lives in Oslo"}]
+    metadata = {"tags": ["inner"]}
+    line = {"text": "We have a pet.", "tags": ["Pets", "home"], "facts": facts, "metadata": metadata}
+    path = json_lines(tmp_path / "plain.jsonl", [line, {"text": "The bike is red.", "tags": "red", "facts": [7]}])
+    first = import_file(client, path, agent=agent)
+    assert [(one.count, list(one.places)) for one in first.altered] == [(1, ["line 2"]), (1, ["line 2"])]
+    there = client.in_namespace(agent)
+    [pet] = there.memories.list(tag=["pets"]).memories
+    assert sorted(pet.tags) == ["Pets", "home"]
+    [exported_tags] = [
+        one["custom_fields"]["tags"] for one in there.transfer.export_memories() if one.get("id") == pet.id
+    ]
+    assert exported_tags == ["inner"]
+    assert [fact.text for fact in there.facts.list(memory_id=pet.id).facts] == [
+        "Polly is a parrot",
+        "Polly lives in Oslo",
+    ]
+    again = import_file(client, path, agent=agent)
+    assert (again.imported, again.updated, again.unchanged) == (0, 0, 2)
+    line["facts"] = ["Polly is a macaw"]
+    assert import_file(client, json_lines(path, [line]), agent=agent).updated == 1
+    assert [fact.text for fact in there.facts.list(memory_id=pet.id).facts] == ["Polly is a macaw"]
+
+
 @pytest.mark.parametrize("write", [write_markdown, write_jsonl, write_mem0])
 def test_memories_are_found_with_their_dates_and_the_same_import_again_changes_nothing(client, agent, tmp_path, write):
     path = write(tmp_path)
