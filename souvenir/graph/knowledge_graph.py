@@ -36,6 +36,9 @@ MAX_ENTITIES = 1_000
 MAX_RELATIONS = 10_000
 """In one answer."""
 
+NEAR_SHARE = 0.5
+"""Of the best score: what is less like the query was not looked for."""
+
 FOUND_BY_MEANING = 5
 """Entities, at most, where none contains what is searched for."""
 
@@ -185,7 +188,9 @@ class KnowledgeGraph:
         result = self._engine.search(scope, SearchQuery(query, FOUND_BY_MEANING, filters=filters))
         if result.evidence is EvidenceLevel.NONE:
             return []
-        return [hit.memory.id for hit in result.hits if hit.memory.source == source and hit.memory.key is not None]
+        least = NEAR_SHARE * max((hit.score for hit in result.hits), default=0.0)
+        near = [hit.memory for hit in result.hits if hit.score >= least]
+        return [memory.id for memory in near if memory.source == source and memory.key is not None]
 
     def _part(
         self,
