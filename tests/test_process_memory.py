@@ -35,12 +35,13 @@ def trimmed(trim: MemoryTrim, times: int) -> None:
 
 
 def test_resident_memory_is_what_the_kernel_says_and_never_more_than_its_peak():
-    held = bytearray(b"x" * 32 * 1024 * 1024)
+    # More than malloc ever keeps in its heap, however much the tests before took: it goes back as soon as it is freed.
+    held = bytearray(b"x" * 64 * 1024 * 1024)
     before_kb = resident_kb()
-    assert before_kb > 32 * 1024
+    assert before_kb > 64 * 1024
     assert peak_kb() >= before_kb - 1024
     del held
-    assert resident_kb() < before_kb - 16 * 1024
+    assert resident_kb() < before_kb - 32 * 1024
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be asked for it")
