@@ -10,6 +10,8 @@ import copy
 import json
 from collections.abc import Iterator
 from functools import cache
+from http import HTTPStatus
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -40,6 +42,8 @@ SCHEMA = schemathesis.openapi.from_dict(copy.deepcopy(DOCUMENT))
 WITH_MODEL = schemathesis.openapi.from_dict(copy.deepcopy(DOCUMENT))
 """Of a service that has a language model; that of `SCHEMA` has none."""
 
+READY_WITHIN_S = 30.0
+
 EXAMPLES = {Role.ADMIN: 10, Role.READ_WRITE: 5, Role.READ_ONLY: 5}
 KEYS: dict[Role, str] = {Role.ADMIN: KEY}
 
@@ -64,9 +68,18 @@ def _application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         )
     for role in (Role.READ_ONLY, Role.READ_WRITE):
         KEYS[role] = made_key(role)
+    for schema in (SCHEMA, WITH_MODEL):
+        until_ready(schema)
     yield
     shutdown_lifespans()
     vendor.stop()
+
+
+def until_ready(schema: Any) -> None:
+    """A service that has not loaded its model yet says 503, as it should."""
+    deadline = monotonic() + READY_WITHIN_S
+    while schema["/health/ready"]["GET"].Case().call().status_code != HTTPStatus.OK:
+        assert monotonic() < deadline, "the service does not get ready"
 
 
 def made_key(role: Role) -> str:
