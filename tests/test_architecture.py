@@ -48,7 +48,7 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset({"souvenir.store", "souvenir.index", "souvenir.search", "souvenir.privacy", "souvenir.vendors"}),
-    frozenset({"souvenir.engine", "souvenir.embedding", "souvenir.llm"}),
+    frozenset({"souvenir.engine", "souvenir.embedding", "souvenir.llm", "souvenir.concepts"}),
     frozenset({"onnx_embedder", "llm_provider", "memory_engine", "souvenir.reranking"}),
     frozenset({"souvenir.access", "souvenir.jobs", "souvenir.links", "souvenir.past", "souvenir.embedding.factory"}),
     frozenset(

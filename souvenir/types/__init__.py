@@ -5,6 +5,7 @@ Times are aware datetimes in UTC. `similarity` is a cosine; every `score` is hig
 
 from __future__ import annotations
 
+from souvenir.types.concepts import ConceptKind, Mentioned
 from souvenir.types.models import Embedder, FloatVector, LoadableEmbedder, Reranker
 from souvenir.types.outcomes import (
     AddAction,
@@ -64,6 +65,7 @@ __all__ = [
     "AddAction",
     "AddOutcome",
     "ArmCandidate",
+    "ConceptKind",
     "DeleteOutcome",
     "Embedder",
     "EvidenceLevel",
@@ -83,6 +85,7 @@ __all__ = [
     "Memory",
     "MemoryDraft",
     "MemoryPatch",
+    "Mentioned",
     "MergeOutcome",
     "MessageRole",
     "OnDuplicate",

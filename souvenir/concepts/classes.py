@@ -1,0 +1,121 @@
+"""What an English word may be in a sentence, from its spelling alone."""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+
+from souvenir.concepts import vocabulary as v
+
+_CACHED_WORDS = 16_384
+
+
+class WordClass(Enum):
+    """Classes as far as the rules for phrases tell them apart."""
+
+    DETERMINER = "determiner"
+    PREPOSITION = "preposition"
+    TO = "to"
+    SUBJECT = "subject"
+    """A pronoun that a verb follows."""
+    MODAL = "modal"
+    """What a verb in its base form follows: will, can't, don't."""
+    FUNCTION = "function"
+    VERB = "verb"
+    ADJECTIVE = "adjective"
+    RELATIONAL = "relational"
+    """An adjective that says of what sort a thing is, part of the phrase if a noun follows: mental, electric."""
+    GERUND = "gerund"
+    NOUN_OR_VERB = "noun or verb"
+    NOUNS_OR_VERBS = "nouns or verb with s"
+    NOUN = "noun"
+
+
+_ADJECTIVE_ENDINGS = ("ful", "less", "ous", "ive", "able", "ible", "ish", "esque")
+_COMPOUND_ENDINGS = (
+    *("based", "driven", "oriented", "focused", "related", "specific", "friendly", "free", "like", "some", "old"),
+    *("made", "proof", "worthy", "new", "long", "wide", "high", "time", "level", "quality"),
+)
+"""What makes an adjective behind a hyphen."""
+_VOWELS = frozenset("aeiou")
+
+
+def _inflected(verb: str) -> list[str]:
+    """A verb's regular forms in -s, -ed and -ing; those that it does not have do no harm."""
+    if verb.endswith("e"):
+        return [verb + "s", verb + "d", verb[:-1] + "ing"]
+    if verb.endswith("y") and verb[-2:-1] not in _VOWELS:
+        return [verb[:-1] + "ies", verb[:-1] + "ied", verb + "ing"]
+    third = verb + ("es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else "s")
+    return [third, verb + "ed", verb + "ing", verb + verb[-1] + "ed", verb + verb[-1] + "ing"]
+
+
+_VERBS_ALONE = v.VERBS | v.VERB_FORMS
+_VERB_FORMS = frozenset(form for verb in v.VERBS | v.NOUNS_OR_VERBS for form in _inflected(verb))
+_THIRD_PERSONS = frozenset(_inflected(verb)[0] for verb in v.VERBS)
+_THIRD_OR_PLURAL = frozenset(_inflected(verb)[0] for verb in v.NOUNS_OR_VERBS)
+
+
+@lru_cache(_CACHED_WORDS)
+def class_of(word: str) -> WordClass:  # noqa: C901 - a list of cases, in the order in which they hold
+    """The class of a word in lower case; a noun if nothing says otherwise."""
+    if word == "to":
+        return WordClass.TO
+    if word in v.MODALS:
+        return WordClass.MODAL
+    if word in v.SUBJECTS:
+        return WordClass.SUBJECT
+    if word in v.DETERMINERS:
+        return WordClass.DETERMINER
+    if word in v.AUXILIARIES or len(word) == 1:
+        return WordClass.FUNCTION
+    if word in v.PREPOSITIONS:
+        return WordClass.PREPOSITION
+    if word in v.FUNCTION_WORDS:
+        return WordClass.FUNCTION
+    if word in v.NOUNS_OR_VERBS and word not in v.VERB_FORMS:
+        return WordClass.NOUN_OR_VERB
+    if word in v.ADJECTIVES or _is_comparative(word):
+        return WordClass.ADJECTIVE
+    if word in v.GENERIC:
+        return WordClass.NOUN
+    if word in _VERBS_ALONE or word in _THIRD_PERSONS:
+        return WordClass.VERB
+    if word in _THIRD_OR_PLURAL:
+        return WordClass.NOUNS_OR_VERBS
+    return _class_by_ending(word)
+
+
+def _is_comparative(word: str) -> bool:
+    """`faster`, `easiest`."""
+    for ending in ("est", "er"):
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) > 2:
+            return not v.ADJECTIVES.isdisjoint((stem, stem + "e", stem[:-1] + "y" if stem.endswith("i") else stem))
+    return False
+
+
+def _class_by_ending(word: str) -> WordClass:
+    if word.endswith("ing") and len(word) > 4 and word not in v.NOUNS_IN_ING:
+        return WordClass.GERUND
+    if word.endswith("ed") and len(word) > 3 and word not in v.NOUNS_IN_ED:
+        return WordClass.ADJECTIVE
+    if word.endswith("ly") and len(word) > 3 and word not in v.NOUNS_IN_LY:
+        return WordClass.FUNCTION
+    if word in v.NOUNS_LIKE_ADJECTIVES or word.removesuffix("s") in v.NOUNS_LIKE_ADJECTIVES:
+        return WordClass.NOUN
+    if word.startswith("un") and (word[2:] in v.ADJECTIVES):
+        return WordClass.ADJECTIVE
+    head, _, tail = word.rpartition("-")
+    if head and tail in _COMPOUND_ENDINGS:
+        return WordClass.ADJECTIVE
+    if len(word) > 5 and word.endswith(_ADJECTIVE_ENDINGS):
+        return WordClass.ADJECTIVE
+    if len(word) > 4 and word.endswith(("al", "ic")):
+        return WordClass.RELATIONAL
+    return WordClass.NOUN
+
+
+def is_known(word: str) -> bool:
+    """Whether a list holds the word, so that a capital at the start of a sentence makes no name of it."""
+    return class_of(word) is not WordClass.NOUN or word in v.GENERIC or word in v.NOUNS_IN_ING or word in _VERB_FORMS
