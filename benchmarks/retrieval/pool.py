@@ -34,7 +34,7 @@ from souvenir.conversation.messages import Conversations, MessageHit
 from souvenir.embedding.factory import embedder_of
 from souvenir.search.one_ranking import in_turns
 from souvenir.settings import Settings
-from souvenir.types import Hit, PassageKind, Scope
+from souvenir.types import Hit, RecordKind, Scope
 
 TURNS, FACTS = "locomo_turns", "locomo_facts"
 STRANGERS = ((TURNS, FACTS), (TURNS, "cranfield"), ("beam_chat", FACTS), (FACTS, "cranfield"), (TURNS, "beam_chat"))
@@ -45,8 +45,8 @@ POOL_METRICS = (*METRICS, "evidence@5", "evidence@10")
 PARITY = 0.01
 """Evidence that one ranking may cover less than turns alone: a fact says again what a turn said."""
 
-EVERY_KIND = frozenset(PassageKind)
-MESSAGES_THEN_MEMORIES = (PassageKind.MESSAGE, PassageKind.MEMORY)
+EVERY_KIND = frozenset(RecordKind)
+MESSAGES_THEN_MEMORIES = (RecordKind.MESSAGE, RecordKind.MEMORY)
 
 Hits = Sequence[MessageHit | Hit]
 """Best first."""
@@ -68,15 +68,15 @@ class Shared:
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
         self._search = AgentSearch(engine, Conversations(engine))
-        self._names: defaultdict[PassageKind, dict[int, str]] = defaultdict(dict)
+        self._names: defaultdict[RecordKind, dict[int, str]] = defaultdict(dict)
 
     def put(self, data_set: DataSet, documents: Mapping[str, Sequence[Document]]) -> None:
         """:param documents: Some of the set's, by the agent that gets them."""
         for agent in documents:
             Agents(self._engine).create(Scope(agent))
-        self._names[data_set.kind].update(store(replace(data_set, documents=documents), self._engine))
+        self._names[RecordKind(data_set.kind)].update(store(replace(data_set, documents=documents), self._engine))
 
-    def finds(self, agent: str, text: str, kinds: frozenset[PassageKind] = EVERY_KIND) -> Hits:
+    def finds(self, agent: str, text: str, kinds: frozenset[RecordKind] = EVERY_KIND) -> Hits:
         found = self._search.search(Scope(agent), AgentQuery(text, TOP_K, kinds=kinds))
         if found.degraded:
             raise RuntimeError(f"{agent}: an arm did not run: {found.degraded}")
@@ -89,9 +89,9 @@ class Shared:
 
     def names(self, hits: Hits) -> list[str]:
         return [
-            self._names[PassageKind.MESSAGE][hit.message.id]
+            self._names[RecordKind.MESSAGE][hit.message.id]
             if isinstance(hit, MessageHit)
-            else self._names[PassageKind.MEMORY][hit.memory.id]
+            else self._names[RecordKind.MEMORY][hit.memory.id]
             for hit in hits
         ]
 

@@ -21,7 +21,7 @@ from souvenir.conversation.agent_search import AgentFinds, AgentQuery
 from souvenir.conversation.messages import MessageHit
 from souvenir.engine.recall import VECTOR
 from souvenir.moments import utc_now
-from souvenir.types import Hit, MessageRole, PassageKind
+from souvenir.types import Hit, MessageRole, RecordKind
 
 routes = router("agents")
 
@@ -46,8 +46,8 @@ class AgentSearchRequest(BaseModel):
         int | None, Field(ge=1, description="Results wanted: DEFAULT_SEARCH_LIMIT (5), at most MAX_SEARCH_LIMIT (20).")
     ] = None
     kinds: Annotated[
-        list[PassageKind], Field(min_length=1, max_length=len(PassageKind), description="Kinds to search.")
-    ] = list(PassageKind)
+        list[RecordKind], Field(min_length=1, max_length=len(RecordKind), description="Kinds to search.")
+    ] = list(RecordKind)
     since: Annotated[
         Moment | None,
         Field(description="Earliest `created_at` of messages, `document_at` or `created_at` of memories."),
@@ -82,7 +82,7 @@ class AgentSearchItem(BaseModel):
     """A message or a memory: the field that its kind names holds it, and the other one is null."""
 
     rank: int = Field(description="1 is the best.")
-    kind: PassageKind
+    kind: RecordKind
     score: float = Field(description="Comparable within a kind; between kinds, `rank` says more.")
     message: FoundMessage | None
     memory: SearchHit | None
@@ -124,7 +124,7 @@ def _item(rank: int, hit: MessageHit | Hit, *, embedded: bool) -> AgentSearchIte
     is_message = isinstance(hit, MessageHit)
     return AgentSearchItem(
         rank=rank,
-        kind=PassageKind.MESSAGE if is_message else PassageKind.MEMORY,
+        kind=RecordKind.MESSAGE if is_message else RecordKind.MEMORY,
         score=round(hit.score, 6),
         message=FoundMessage.of_hit(hit) if isinstance(hit, MessageHit) else None,
         memory=SearchHit.of_hit(hit, utc_now(), embedded=embedded) if isinstance(hit, Hit) else None,

@@ -45,14 +45,14 @@ def read_graph(
     if q is not None and names is not None:
         raise InvalidRequest("Send q or names, not both")
     if q is not None:
-        return GraphResponse.of(service.graph.search(scope, q, offset=offset, limit=limit))
+        return GraphResponse.of(service.graph.knowledge.search(scope, q, offset=offset, limit=limit))
     if names is not None:
-        return GraphResponse.of(service.graph.open(scope, names, offset=offset, limit=limit))
-    return GraphResponse.of(service.graph.read(scope, offset=offset, limit=limit))
+        return GraphResponse.of(service.graph.knowledge.open(scope, names, offset=offset, limit=limit))
+    return GraphResponse.of(service.graph.knowledge.read(scope, offset=offset, limit=limit))
 
 
 @routes.post("/knowledge-graph", summary="Store a knowledge graph", responses=error_responses())
 def store_graph(body: StoreGraphRequest, scope: Writer, service: RunningService) -> StoreGraphResponse:
     """Store what is not there yet of a graph, in one transaction; sending it again changes nothing."""
     entities, relations = [one.entity() for one in body.entities], [one.relation() for one in body.relations]
-    return StoreGraphResponse.of(service.graph.store(scope, entities, relations))
+    return StoreGraphResponse.of(service.graph.knowledge.store(scope, entities, relations))

@@ -32,6 +32,8 @@ COUNTS_EXAMPLE: JsonDict = {
     "history": 20,
     "passages": 131,
     "vectors": 131,
+    "mentions": 0,
+    "concepts": 0,
     "idempotency_keys": 4,
     "jobs": 1,
 }
@@ -55,6 +57,8 @@ class RemovedCounts(BaseModel):
     history: int = Field(description="Changes of memories that no longer say what they were.")
     passages: int = Field(description="Pieces of text that were searched.")
     vectors: int
+    mentions: int = Field(default=0, description="Of concepts, in messages and memories.")
+    concepts: int = Field(default=0, description="Those that nothing mentions any more.")
     idempotency_keys: int = Field(description="Requests that would have been answered again with what is gone.")
     jobs: int = Field(description="Of the agent, finished ones included.")
 

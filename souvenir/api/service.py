@@ -39,7 +39,7 @@ from souvenir.erasure.erasing import Erasing
 from souvenir.erasure.removals import Removals
 from souvenir.facts.facts import Facts
 from souvenir.facts.tags import Tags
-from souvenir.graph.knowledge_graph import KnowledgeGraph
+from souvenir.graph.parts import GraphParts
 from souvenir.jobs.deduplication import Deduplication
 from souvenir.jobs.running import JobHandler
 from souvenir.jobs.worker import Jobs
@@ -89,7 +89,7 @@ class Service:
     agent_search: AgentSearch
     blocks: Blocks
     links: Links
-    graph: KnowledgeGraph
+    graph: GraphParts
     past: Past
     conversations: Conversations
     contexts: Contexts
@@ -168,7 +168,7 @@ class Service:
             agent_search=AgentSearch(engine, conversations),
             blocks=Blocks(engine),
             links=Links(engine),
-            graph=KnowledgeGraph(engine),
+            graph=GraphParts.open(engine),
             past=Past(engine),
             conversations=conversations,
             contexts=Contexts(engine, conversations, max_messages=settings.max_context_messages),
@@ -205,6 +205,7 @@ class Service:
         self.extraction.close()
         self.tending.consolidation.jobs.close()
         self.facts.close()
+        self.graph.close()
         self.jobs.close()
         self.memory.close()
         if self.loading is not None:
@@ -231,6 +232,7 @@ class Service:
         self.extraction.start()
         self.tending.consolidation.jobs.start()
         self.facts.start()
+        self.graph.start()
         try:
             index_all_pending(self.engine, stop=self.closing.is_set)
         except Exception:  # the boundary of a thread; tried again at the next start, of the service or of a session

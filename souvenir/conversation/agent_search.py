@@ -14,7 +14,7 @@ from souvenir.conversation.agents import known
 from souvenir.conversation.messages import Conversations, MessageHit, MessageQuery, MessageSearch
 from souvenir.search.one_ranking import in_turns
 from souvenir.search.relevance import evidence_of
-from souvenir.types import EvidenceLevel, Filters, Hit, MessageRole, PassageKind, Scope, SearchQuery, SearchResult
+from souvenir.types import EvidenceLevel, Filters, Hit, MessageRole, RecordKind, Scope, SearchQuery, SearchResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class AgentQuery:
 
     text: str
     limit: int = 5
-    kinds: frozenset[PassageKind] = frozenset(PassageKind)
+    kinds: frozenset[RecordKind] = frozenset(RecordKind)
     since: datetime | None = None
     until: datetime | None = None
     session_id: str | None = None
@@ -87,9 +87,9 @@ class AgentSearch:
         with self._engine.namespace(scope) as (connection, _):
             known(connection, scope)
         messages, memories = MessageSearch(()), SearchResult(query.text, ())
-        if PassageKind.MESSAGE in query.kinds:
+        if RecordKind.MESSAGE in query.kinds:
             messages = self._conversations.search(scope, query.of_messages())
-        if PassageKind.MEMORY in query.kinds:
+        if RecordKind.MEMORY in query.kinds:
             memories = self._engine.search(scope, query.of_memories())
         return merged(messages, memories, query.limit)
 

@@ -24,8 +24,8 @@ from souvenir.notes import notes_of, without_notes
 from souvenir.observation.tracing import MemoryOperation, Tracing, traced
 from souvenir.passages import PreparedPassage
 from souvenir.search.relevance import NOTHING_FOUND
+from souvenir.store import mentions, sessions
 from souvenir.store import messages as rows
-from souvenir.store import sessions
 from souvenir.store.agents import Agent
 from souvenir.store.flags import flagged
 from souvenir.store.idempotency import Once, do_once, made_before
@@ -38,6 +38,7 @@ from souvenir.types import (
     JsonObject,
     MessageRole,
     PassageKind,
+    RecordKind,
     Scope,
     ScoreParts,
     SearchQuery,
@@ -223,6 +224,7 @@ class Conversations:
             if content is not None:
                 tx.passages.delete(PassageKind.MESSAGE, [message.id])
                 tx.passages.insert(message.owner, passages)
+                mentions.reread(tx.passages, RecordKind.MESSAGE, message.id)
             [changed] = _present(tx.connection, agent, [uid])
             return changed
 

@@ -16,10 +16,10 @@ from memory_engine import MemoryEngine
 from souvenir.engine.drafts import prepared_drafts
 from souvenir.jobs.running import RunningJob
 from souvenir.passages import PreparedPassage
-from souvenir.store import blocks, messages, reads, rescan, transfers, unsplit
+from souvenir.store import blocks, mentions, messages, reads, rescan, transfers, unsplit
 from souvenir.store.messages import Message
 from souvenir.store.transaction import Transaction
-from souvenir.types import FactsBy, Filters, JsonObject, Memory, MemoryDraft, MemoryPatch, PassageKind
+from souvenir.types import FactsBy, Filters, JsonObject, Memory, MemoryDraft, MemoryPatch, PassageKind, RecordKind
 
 BATCH_SIZE = 64
 SPEAKER = rescan.Column("messages", "speaker")
@@ -210,6 +210,7 @@ def _replace_message(tx: Transaction, message: Message, passages: Sequence[Prepa
         rescan.put(tx.connection, SPEAKER, message.id, message.speaker)
     tx.passages.delete(PassageKind.MESSAGE, [message.id])
     tx.passages.insert(message.owner, passages)
+    mentions.reread(tx.passages, RecordKind.MESSAGE, message.id)
 
 
 def _said(memory: Memory) -> MemoryPatch:

@@ -71,6 +71,7 @@ class Models:
         self._on_load = on_load
         self._changing = Lock()
         self._next: Serving | None = None
+        self.also_checked: list[Callable[[apsw.Connection], Sequence[str]]] = []
         self.serving = self._serving(embedder)
 
     def using(self, work: Callable[[Serving], T]) -> T:
@@ -147,9 +148,14 @@ class Models:
             self.serving = self._serving(self.serving.embedder)
 
     def disagreements(self, connection: apsw.Connection) -> Sequence[str]:
-        """Of the database with itself, and of the loaded indexes with it. Nothing may be written meanwhile."""
+        """Of the database with itself, and of the loaded indexes with it. Nothing may be written meanwhile.
+
+        Rooms that derive something else from it add their comparisons to `also_checked`.
+        """
         serving = self.serving
-        return disagreements(connection, serving.embedder.model_id, serving.registry.loaded(), self._analyser.chunks)
+        loaded, chunks = serving.registry.loaded(), self._analyser.chunks
+        found = disagreements(connection, serving.embedder.model_id, loaded, chunks)
+        return [*found, *(one for compare in self.also_checked for one in compare(connection))]
 
     def tidy_indexes(self) -> None:
         """Drop indexes that are over the memory budget, and write those that changed much."""

@@ -397,6 +397,19 @@ class NamespaceIndex:
             winner = int(np.argmax(similarity))
             return int(owners[winner]), float(similarity[winner])
 
+    def near(self, owner_ids: Sequence[int], count: int) -> dict[int, list[tuple[int, float]]]:
+        """Of each of these owners, the others whose passages are nearest to its one passage, with the cosines."""
+        with self.lock.read():
+            found: dict[int, list[tuple[int, float]]] = {}
+            for row in np.flatnonzero(np.isin(self.attributes.owners, owner_ids)).tolist():
+                vector = self.vectors.rows(np.array([row]))[0]
+                rows = self.vectors.search(vector, count + 1, None)
+                rows = rows[rows != row]
+                cosines = (self.vectors.rows(rows) @ vector).tolist()
+                others = self.attributes.owners[rows].tolist()
+                found[int(self.attributes.owners[row])] = list(zip(others, cosines, strict=True))
+            return found
+
     def problems(self, truth: Iterable[tuple[Passage, FloatVector]], analyse: Callable[[Passage], Chunks]) -> list[str]:
         """Every way in which this index is not what the passages of the database say."""
         found: list[str] = []

@@ -27,24 +27,26 @@ from souvenir.types import Role
 
 
 def _create_entities(call: Call, asked: CreateEntitiesArguments) -> CreatedEntities:
-    made = call.service.graph.create_entities(call.scope, [one.entity() for one in asked.entities])
+    made = call.service.graph.knowledge.create_entities(call.scope, [one.entity() for one in asked.entities])
     return CreatedEntities(entities=[ShownEntity.of(one) for one in made])
 
 
 def _create_relations(call: Call, asked: RelationsArguments) -> CreatedRelations:
-    made = call.service.graph.create_relations(call.scope, [one.relation() for one in asked.relations])
+    made = call.service.graph.knowledge.create_relations(call.scope, [one.relation() for one in asked.relations])
     return CreatedRelations(relations=[ShownRelation.of(one) for one in made])
 
 
 def _add_observations(call: Call, asked: AddObservationsArguments) -> AddedObservations:
-    added = call.service.graph.add_observations(call.scope, [one.observations() for one in asked.observations])
+    added = call.service.graph.knowledge.add_observations(
+        call.scope, [one.observations() for one in asked.observations]
+    )
     results = [AddedToEntity(entity_name=one.entity_name, added_observations=list(one.contents)) for one in added]
     return AddedObservations(results=results)
 
 
 def _delete_entities(call: Call, asked: DeleteEntitiesArguments) -> Deleted:
     try:
-        call.service.graph.delete_entities(call.scope, asked.entity_names)
+        call.service.graph.knowledge.delete_entities(call.scope, asked.entity_names)
     except MemoryPinned as error:
         raise InvalidRequest(
             "One of these entities is pinned, so nothing was deleted; the user can unpin it over HTTP"
@@ -53,25 +55,25 @@ def _delete_entities(call: Call, asked: DeleteEntitiesArguments) -> Deleted:
 
 
 def _delete_observations(call: Call, asked: DeleteObservationsArguments) -> Deleted:
-    call.service.graph.delete_observations(call.scope, [one.observations() for one in asked.deletions])
+    call.service.graph.knowledge.delete_observations(call.scope, [one.observations() for one in asked.deletions])
     return Deleted(success=True, message="Observations deleted successfully")
 
 
 def _delete_relations(call: Call, asked: RelationsArguments) -> Deleted:
-    call.service.graph.delete_relations(call.scope, [one.relation() for one in asked.relations])
+    call.service.graph.knowledge.delete_relations(call.scope, [one.relation() for one in asked.relations])
     return Deleted(success=True, message="Relations deleted successfully")
 
 
 def _read_graph(call: Call, asked: ReadGraphArguments) -> GraphShown:
-    return GraphShown.of(call.service.graph.read(call.scope, **asked.part))
+    return GraphShown.of(call.service.graph.knowledge.read(call.scope, **asked.part))
 
 
 def _search_nodes(call: Call, asked: SearchNodesArguments) -> GraphShown:
-    return GraphShown.of(call.service.graph.search(call.scope, asked.query, **asked.part))
+    return GraphShown.of(call.service.graph.knowledge.search(call.scope, asked.query, **asked.part))
 
 
 def _open_nodes(call: Call, asked: OpenNodesArguments) -> GraphShown:
-    return GraphShown.of(call.service.graph.open(call.scope, asked.names, **asked.part))
+    return GraphShown.of(call.service.graph.knowledge.open(call.scope, asked.names, **asked.part))
 
 
 TOOLS = (

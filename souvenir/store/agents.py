@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 
 from souvenir.moments import from_us, to_us
+from souvenir.store import unread
 from souvenir.store.rows import to_json
 from souvenir.types import JsonObject
 
@@ -64,13 +65,24 @@ def page(connection: apsw.Connection, *, only: str | None, offset: int, limit: i
 
 
 def ensure(connection: apsw.Connection, namespace_id: int, now: datetime, metadata: JsonObject | None) -> None:
-    """Make the namespace an agent, unless it is one; metadata that is given to one that has none stays with it."""
+    """Make the namespace an agent, unless it is one; metadata that is given to one that has none stays with it.
+
+    The memories that a new one has are read for its graph.
+    """
     stored = None if metadata is None else to_json(dict(metadata))
+    known = connection.execute("SELECT 1 FROM agents WHERE namespace_id = ?", (namespace_id,)).fetchone()
     connection.execute(
         "INSERT INTO agents (namespace_id, uid, metadata, policy, created_at) VALUES (?, ?, ?, '{}', ?) "
         "ON CONFLICT (namespace_id) DO UPDATE SET metadata = coalesce(metadata, excluded.metadata)",
         (namespace_id, str(uuid.uuid4()), stored, to_us(now)),
     )
+    if known is None:
+        unread.put_all(connection, namespace_id)
+
+
+def namespace_ids(connection: apsw.Connection) -> list[int]:
+    rows: Any = connection.execute("SELECT namespace_id FROM agents ORDER BY namespace_id")
+    return [id_ for (id_,) in rows]
 
 
 def counts(connection: apsw.Connection, namespace_id: int) -> AgentCounts:

@@ -4,6 +4,17 @@ from __future__ import annotations
 
 import apsw
 
+_OF_GRAPHS = ("concepts", "topics", "claims", "unread")
+_SECONDS = "(a.at - (a.at % 1000000 + 1000000) % 1000000) / 1000000"
+_MONTH = f"12 * strftime('%Y', {_SECONDS}, 'unixepoch') + strftime('%m', {_SECONDS}, 'unixepoch') - 1"
+
+
+def _unequal(one: str, other: str) -> str:
+    """A query for the concepts of rows that only one of two queries has."""
+    both = (f"SELECT concept_id FROM (SELECT {a} EXCEPT SELECT {b})" for a, b in ((one, other), (other, one)))
+    return " UNION ".join(both)
+
+
 _RULES = {
     "memory {} has no passage": (
         "SELECT id FROM memories m WHERE NOT EXISTS "
@@ -67,6 +78,48 @@ _RULES = {
     "block {} has another history than its version says": (
         "SELECT id FROM blocks b WHERE version <> (SELECT max(version) FROM block_history h WHERE h.block_id = b.id)"
     ),
+    "passage {} belongs to no concept, or says something else": (
+        "SELECT p.id FROM passages p WHERE kind = 'concept' AND NOT EXISTS (SELECT 1 FROM concepts c "
+        "WHERE c.id = p.owner_id AND c.namespace_id = p.namespace_id AND c.key = p.text)"
+    ),
+    "concept {} has no passage": (
+        "SELECT id FROM concepts c WHERE NOT EXISTS "
+        "(SELECT 1 FROM passages p WHERE p.kind = 'concept' AND p.owner_id = c.id)"
+    ),
+    "concept {} is not mentioned as often as it counts, or nowhere": (
+        "SELECT id FROM concepts c WHERE owners = 0 OR owners <> "
+        "(SELECT count(*) FROM mentions m WHERE m.concept_id = c.id)"
+    ),
+    "concept {} has other forms than its mentions": _unequal(
+        "concept_id, form, kind, owners FROM concept_forms",
+        "concept_id, form, concept_kind, count(*) FROM mentions GROUP BY concept_id, form, concept_kind",
+    ),
+    "concept {} has other neighbours than its mentions": _unequal(
+        "concept_id, other_id, month, owners FROM neighbours",
+        f"a.concept_id AS concept_id, b.concept_id AS other_id, {_MONTH} AS month, count(*) "
+        "FROM mentions a JOIN mentions b "
+        "ON b.kind = a.kind AND b.owner_id = a.owner_id AND b.concept_id <> a.concept_id GROUP BY 1, 2, 3",
+    ),
+    "the graph of namespace {} counts other owners than there are": (
+        "SELECT namespace_id FROM graphs g WHERE owners <> (SELECT count(*) FROM (SELECT DISTINCT m.kind, m.owner_id "
+        "FROM mentions m JOIN concepts c ON c.id = m.concept_id WHERE c.namespace_id = g.namespace_id))"
+    ),
+    "a mention of concept {} is of nothing in its namespace, or of something that waits to be read": (
+        "SELECT concept_id FROM mentions m JOIN concepts c ON c.id = m.concept_id LEFT JOIN messages s "
+        "ON m.kind = 'message' AND s.id = m.owner_id LEFT JOIN memories y ON m.kind = 'memory' AND y.id = m.owner_id "
+        "WHERE coalesce(s.namespace_id, iif(y.archived, NULL, y.namespace_id), 0) <> c.namespace_id "
+        "OR coalesce(s.created_at, y.document_at, y.created_at) <> m.at "
+        "OR EXISTS (SELECT 1 FROM unread u WHERE u.kind = m.kind AND u.owner_id = m.owner_id)"
+    ),
+    "{} waits to be read and is not there": (
+        "SELECT u.kind || ' ' || u.owner_id FROM unread u LEFT JOIN messages s ON u.kind = 'message' "
+        "AND s.id = u.owner_id LEFT JOIN memories y ON u.kind = 'memory' AND y.id = u.owner_id "
+        "WHERE coalesce(s.namespace_id, iif(y.archived, NULL, y.namespace_id), 0) <> u.namespace_id"
+    ),
+    "a claim about concept {} lies in another namespace": (
+        "SELECT concept_id FROM claims l WHERE EXISTS (SELECT 1 FROM concepts c "
+        "WHERE c.id IN (l.concept_id, l.other_id) AND c.namespace_id <> l.namespace_id)"
+    ),
     "passage {} has no vector": (
         "SELECT id FROM passages p WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage_id = p.id "
         "AND v.model_id = (SELECT value FROM meta WHERE key = 'model_id'))"
@@ -87,7 +140,7 @@ _RULES = {
     "{} counts below its greatest id": " UNION ALL ".join(
         f"SELECT '{table}' WHERE (SELECT max(id) FROM {table}) > "
         f"(SELECT seq FROM sqlite_sequence WHERE name = '{table}')"
-        for table in ("memories", "facts", "passages", "users", "sessions", "messages", "blocks")
+        for table in ("memories", "facts", "passages", "users", "sessions", "messages", "blocks", *_OF_GRAPHS)
     ),
 }
 

@@ -237,7 +237,7 @@ def _advance_namespace(connection: apsw.Connection, target: Target, now: datetim
     removal = Removal(connection)
     parts: Mapping[str, Callable[[Sequence[int]], None]] = {
         "messages": partial(removal.messages, namespace_id=namespace_id),
-        "memories": partial(removal.memories, keep_history=False),
+        "memories": partial(removal.memories, namespace_id=namespace_id, keep_history=False),
         "history": removal.history,
         "blocks": partial(removal.blocks, namespace_id=namespace_id),
         "sessions": partial(removal.sessions, namespace_id=namespace_id),
@@ -292,7 +292,7 @@ def _advance_rows(connection: apsw.Connection, kind: Removable, work: str, now: 
         case Removable.MESSAGE:
             removal.messages(ids, namespace_id)
         case Removable.MEMORY:
-            removal.memories(ids)
+            removal.memories(ids, namespace_id)
         case _:
             removal.blocks(ids, namespace_id)
     return _step(removal, namespace_id, now)

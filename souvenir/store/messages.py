@@ -17,9 +17,10 @@ import apsw
 
 from souvenir.moments import from_us, to_us
 from souvenir.passages import PassageOwner, SpokenBy, Turn
+from souvenir.store import unread
 from souvenir.store.rows import ids_parameter, to_json
 from souvenir.store.sessions import Place
-from souvenir.types import JsonObject, MessageRole, PassageKind
+from souvenir.types import JsonObject, MessageRole, PassageKind, RecordKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +129,10 @@ def insert(
             indexed,
         ),
     )
+    message_id = connection.last_insert_rowid()
+    unread.put(connection, namespace_id, RecordKind.MESSAGE, [message_id])
     return Message(
-        id=connection.last_insert_rowid(),
+        id=message_id,
         uid=uid,
         agent_uid=agent_uid,
         session_id=place.session_id,

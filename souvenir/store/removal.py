@@ -13,10 +13,10 @@ from typing import Any
 import apsw
 
 from souvenir.passages import PassageRemoved
-from souvenir.store import extractions, jobs
+from souvenir.store import extractions, jobs, mentions
 from souvenir.store.passages import remove_passages
 from souvenir.store.rows import ids_parameter, to_json
-from souvenir.types import PassageKind
+from souvenir.types import PassageKind, RecordKind
 
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
 
@@ -38,6 +38,8 @@ class Removed:
     history: int = 0
     passages: int = 0
     vectors: int = 0
+    mentions: int = 0
+    concepts: int = 0
     idempotency_keys: int = 0
     jobs: int = 0
 
@@ -55,11 +57,14 @@ class Removal:
     changes: list[PassageRemoved] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
 
-    def memories(self, ids: Sequence[int], *, keep_history: bool = True, forget: bool = True) -> None:
+    def memories(
+        self, ids: Sequence[int], namespace_id: int, *, keep_history: bool = True, forget: bool = True
+    ) -> None:
         """:param keep_history: That there was something stays, and who changed it when; not what it was.
 
         :param forget: False: the ledgers of extractions keep what they say of it.
         """
+        self._forget_mentions(RecordKind.MEMORY, ids, namespace_id)
         self.passages(PassageKind.MEMORY, ids)
         chosen = ids_parameter(ids)
         links = self._delete_where("links", f"from_id {_CHOSEN} OR to_id {_CHOSEN}", chosen, chosen)
@@ -71,6 +76,7 @@ class Removal:
             extractions.forget_memories(self.connection, ids)
 
     def messages(self, ids: Sequence[int], namespace_id: int) -> None:
+        self._forget_mentions(RecordKind.MESSAGE, ids, namespace_id)
         self.passages(PassageKind.MESSAGE, ids)
         chosen = ids_parameter(ids)
         rows: Any = self.connection.execute(f"DELETE FROM messages WHERE id {_CHOSEN} RETURNING uid", (chosen,))
@@ -121,6 +127,13 @@ class Removal:
         """That it is an agent, and what was to be done or was done for it."""
         agents = self._delete_where("agents", "namespace_id = ?", namespace_id)
         self._add(agents=agents, jobs=jobs.delete_of(self.connection, name))
+
+    def _forget_mentions(self, kind: RecordKind, ids: Sequence[int], namespace_id: int) -> None:
+        """While what mentions is there; concepts that nothing mentions then go too."""
+        forgotten = mentions.forget(self.connection, namespace_id, kind, ids)
+        self.changes += forgotten.changes
+        gone = len(forgotten.changes)
+        self._add(mentions=forgotten.mentions, concepts=forgotten.concepts, passages=gone, vectors=gone)
 
     def _forget_requests(self, namespace_id: int, made: Iterable[str]) -> None:
         """Requests that are known to have made one of these: whoever repeats one asks for something new."""

@@ -18,7 +18,7 @@ from souvenir.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryNotF
 from souvenir.moments import from_us, to_us
 from souvenir.passages import IndexChange, PassageOwner, PreparedPassage
 from souvenir.sources import is_visible
-from souvenir.store import facts, learned, memories, reads, tags
+from souvenir.store import facts, learned, memories, mentions, reads, tags, unread
 from souvenir.store.passages import PassageWriter, VectorModels
 from souvenir.store.patching import metadata_after
 from souvenir.store.removal import Removal
@@ -35,6 +35,7 @@ from souvenir.types import (
     MemoryPatch,
     Origin,
     PassageKind,
+    RecordKind,
     Scope,
     SkipReason,
     UpsertOutcome,
@@ -161,6 +162,8 @@ class Transaction:
         origin = origin or Origin(self.now, self.now)
         origin_class = least_trusted((draft.origin_class, *(old.origin_class for old in replaces)))
         memory_id = memories.insert(self.connection, self.namespace_id, draft, origin, origin_class)
+        if not draft.archived:
+            unread.put(self.connection, self.namespace_id, RecordKind.MEMORY, [memory_id])
         memory = Memory(
             id=memory_id,
             text=draft.text,
@@ -320,7 +323,7 @@ class Transaction:
         """
         found = sorted(reads.visible_ids(self.connection, self.namespace, memory_ids))
         removal = Removal(self.connection)
-        removal.memories(found, forget=forget)
+        removal.memories(found, self.namespace_id, forget=forget)
         self.passages.tell(removal.changes)
         self.connection.execute(
             "INSERT INTO history (namespace_id, memory_id, action, actor, job_id, at) "
@@ -353,6 +356,8 @@ class Transaction:
         if after.tags != before.tags:
             after = replace(after, tags=self._put_tags(after.id, after.tags, self.now))
         after = replace(after, facts=self._write_passages(before, after, passages, new_facts))
+        if (after.text, after.archived, after.occurred_at) != (before.text, before.archived, before.occurred_at):
+            mentions.reread(self.passages, RecordKind.MEMORY, after.id, stays=not after.archived)
         self._record(action, after.id, before=before, after=after)
         return after
 

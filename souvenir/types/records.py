@@ -27,6 +27,14 @@ class PassageKind(StrEnum):
 
     MEMORY = "memory"
     MESSAGE = "message"
+    CONCEPT = "concept"
+
+
+class RecordKind(StrEnum):
+    """What holds an agent's texts: what was said, and what is remembered. Both are searched, and mention concepts."""
+
+    MESSAGE = "message"
+    MEMORY = "memory"
 
 
 class FactsBy(StrEnum):

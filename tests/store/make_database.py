@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from memory_engine import MemoryEngine
 from souvenir.conversation.messages import Conversations
 from souvenir.conversation.sessions import Sessions
+from souvenir.graph.parts import GraphParts
 from souvenir.settings import Settings
 from souvenir.store.idempotency import Once
 from souvenir.store.messages import MessageDraft
@@ -42,6 +43,9 @@ def fill(engine: MemoryEngine) -> None:
     engine.patch(ann, other.id, MemoryPatch(archived=True))
     talk(engine, ann)
     split(engine, ann)
+    GraphParts.open(engine).filling.catch_up()
+    # One is still to be read.
+    engine.add(ann, MemoryDraft("Ann met Dora in Lisbon", "talk"))
 
 
 def split(engine: MemoryEngine, agent: Scope) -> None:

@@ -15,6 +15,7 @@ from memory_engine import MemoryEngine
 from souvenir.conversation.messages import Conversations, MessageQuery
 from souvenir.conversation.sessions import Sessions
 from souvenir.files import sha256_of
+from souvenir.graph.parts import GraphParts
 from souvenir.index.analyser import Analyser
 from souvenir.settings import Settings
 from souvenir.store.backups import DATABASE_FILE, MANIFEST_FILE
@@ -100,6 +101,20 @@ def test_facts_and_tags_of_an_earlier_version_are_all_there(version: int, tmp_pa
         assert hit.memory.tags == ("Taste", "tea")
         assert [fact.text for fact in hit.memory.facts] == ["Ann likes tea", "Ben likes it black"]
         assert hit.facts[0].fact.text == "Ben likes it black"
+
+
+@pytest.mark.parametrize("version", WITH_CONVERSATIONS)
+def test_what_an_agent_of_an_earlier_version_said_is_read_for_its_graph(version: int, tmp_path: Path):
+    settings = Settings(data_dir=tmp_path)
+    shutil.copyfile(DATABASES / f"v{version}.db", settings.database_path)
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        GraphParts.open(engine).filling.catch_up()
+        with engine.namespace(Scope("ann")) as (connection, namespace):
+            assert namespace is not None
+            assert connection.execute("SELECT count(*) FROM unread").get == 0
+            messages = connection.execute("SELECT count(*) FROM mentions WHERE kind = 'message'").get
+        assert messages > 0
+        assert list(engine.check()) == []
 
 
 @pytest.mark.parametrize("version", WITH_CONVERSATIONS)

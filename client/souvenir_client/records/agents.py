@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from souvenir_client.records.common import FoundMessage, RemovedCounts, SearchHit
-from souvenir_client.records.enums import EvidenceLevel, PassageKind
+from souvenir_client.records.enums import EvidenceLevel, RecordKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class AgentSearchItem:
     """A message or a memory: the field that its kind names holds it, and the other one is null."""
 
     rank: int
-    kind: PassageKind
+    kind: RecordKind
     score: float
     message: FoundMessage | None
     memory: SearchHit | None

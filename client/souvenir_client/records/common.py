@@ -144,6 +144,8 @@ class RemovedCounts:
     history: int
     passages: int
     vectors: int
+    mentions: int | None = None
+    concepts: int | None = None
     idempotency_keys: int
     jobs: int
 

@@ -16,7 +16,7 @@ from souvenir_client.records.agents import (
     RemovedResponse,
     UserPage,
 )
-from souvenir_client.records.enums import MessageRole, PassageKind
+from souvenir_client.records.enums import MessageRole, RecordKind
 
 
 class AsyncAgents:
@@ -67,7 +67,7 @@ class AsyncAgents:
         *,
         query: str,
         limit: int | NotSent | None = NOT_SENT,
-        kinds: Sequence[PassageKind] | NotSent = NOT_SENT,
+        kinds: Sequence[RecordKind] | NotSent = NOT_SENT,
         since: str | datetime | NotSent | None = NOT_SENT,
         until: str | datetime | NotSent | None = NOT_SENT,
         session_id: str | NotSent | None = NOT_SENT,

@@ -15,7 +15,7 @@ from souvenir_client.records.agents import (
     RemovedResponse,
     UserPage,
 )
-from souvenir_client.records.enums import MessageRole, PassageKind
+from souvenir_client.records.enums import MessageRole, RecordKind
 from souvenir_client.sync.transport import Transport
 
 
@@ -67,7 +67,7 @@ class Agents:
         *,
         query: str,
         limit: int | NotSent | None = NOT_SENT,
-        kinds: Sequence[PassageKind] | NotSent = NOT_SENT,
+        kinds: Sequence[RecordKind] | NotSent = NOT_SENT,
         since: str | datetime | NotSent | None = NOT_SENT,
         until: str | datetime | NotSent | None = NOT_SENT,
         session_id: str | NotSent | None = NOT_SENT,

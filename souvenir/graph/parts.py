@@ -1,0 +1,30 @@
+"""What an agent knows: the graph that fills itself, and the one that is written by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memory_engine import MemoryEngine
+from souvenir.graph.checking import disagreements
+from souvenir.graph.filling import Filling
+from souvenir.graph.knowledge_graph import KnowledgeGraph
+
+
+@dataclass(frozen=True, slots=True)
+class GraphParts:
+    """:param knowledge: Entities and relations as memories, as somebody wrote them."""
+
+    filling: Filling
+    knowledge: KnowledgeGraph
+
+    @classmethod
+    def open(cls, engine: MemoryEngine) -> GraphParts:
+        """From now on a check of the engine looks at the graph too."""
+        engine.models.also_checked.append(disagreements)
+        return cls(Filling(engine), KnowledgeGraph(engine))
+
+    def start(self) -> None:
+        self.filling.start()
+
+    def close(self) -> None:
+        self.filling.close()

@@ -1,0 +1,257 @@
+"""Every statement about what messages and memories mention, and about all that is counted of it.
+
+Concepts, their forms and their neighbours follow from the mentions alone: each write here keeps them in step, whatever
+the order in which mentions come and go, so that reading everything anew gives the same. A concept that nothing mentions
+is gone, with its passage and with what was claimed of it. Each function takes a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import groupby, permutations
+from typing import Any
+
+import apsw
+
+from souvenir.moments import from_us, to_us
+from souvenir.passages import PassageOwner, PassageRemoved, PreparedPassage
+from souvenir.store import unread
+from souvenir.store.passages import PassageWriter, remove_passages
+from souvenir.store.rows import ids_parameter, to_json
+from souvenir.types import Mentioned, PassageKind, RecordKind
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was found in something that waited under this place in the queue; each concept once."""
+
+    unread_id: int
+    kind: RecordKind
+    owner_id: int
+    at: datetime
+    mentions: Sequence[Mentioned]
+
+
+class NotPrepared(Exception):
+    """A concept that was expected to be there is not, and its passage was not prepared; nothing may be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """:param changes: What the index of concepts must be told."""
+
+    mentions: int = 0
+    concepts: int = 0
+    changes: tuple[PassageRemoved, ...] = ()
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What some mentions count for."""
+
+    owners: Counter[int] = field(default_factory=Counter)
+    forms: Counter[tuple[int, str, str]] = field(default_factory=Counter)
+    neighbours: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+
+    def add(self, mentions: Iterable[tuple[int, str, str]], month: int) -> None:
+        """Those of one owner: concept, form, kind."""
+        found = list(mentions)
+        self.owners.update(concept_id for concept_id, _, _ in found)
+        self.forms.update(found)
+        self.neighbours.update((*pair, month) for pair in permutations((one for one, _, _ in found), 2))
+
+
+def month_of(at: datetime) -> int:
+    """Months since the year 0, in UTC."""
+    utc = at.astimezone(UTC)
+    return 12 * utc.year + utc.month - 1
+
+
+def key_hash(key: str) -> str:
+    """By which a deleted concept is known."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def known_keys(connection: apsw.Connection, namespace_id: int, keys: Iterable[str]) -> dict[str, int]:
+    """The ids of the concepts that there are, by their keys."""
+    rows: Any = connection.execute(
+        "SELECT key, id FROM concepts WHERE namespace_id = ? AND key IN (SELECT value FROM json_each(?))",
+        (namespace_id, to_json(list(keys))),
+    )
+    return dict(rows)
+
+
+def hidden_keys(connection: apsw.Connection, namespace_id: int, keys: Iterable[str]) -> set[str]:
+    """Those of the keys whose concepts somebody deleted."""
+    by_hash = {key_hash(key): key for key in keys}
+    rows: Any = connection.execute(
+        "SELECT key_hash FROM hidden_concepts WHERE namespace_id = ? AND key_hash IN (SELECT value FROM json_each(?))",
+        (namespace_id, to_json(list(by_hash))),
+    )
+    return {by_hash[one] for (one,) in rows}
+
+
+def write(
+    passages: PassageWriter,
+    readings: Sequence[Reading],
+    prepared: Mapping[str, Sequence[PreparedPassage]],
+    now: datetime,
+) -> int:
+    """Store what was found in what still waits, which then waits no more; how many owners that were.
+
+    :param prepared: The passages of concepts that may be new, by their keys.
+    :raises NotPrepared: If one is missing there; nothing may be written.
+    """
+    connection, namespace_id = passages.connection, passages.namespace_id
+    taken = [one for one in readings if unread.take(connection, one.unread_id)]
+    keys = {mention.key for one in taken for mention in one.mentions}
+    ids = known_keys(connection, namespace_id, keys)
+    hidden = hidden_keys(connection, namespace_id, keys - ids.keys())
+    for key in sorted(keys - ids.keys() - hidden):
+        if key not in prepared:
+            raise NotPrepared(key)
+        ids[key] = _insert(passages, key, prepared[key], now)
+    counts, rows, mentioning = _Counts(), list[tuple[Any, ...]](), 0
+    for one in taken:
+        found = [(ids[said.key], said.form, said.kind.value) for said in one.mentions if said.key in ids]
+        counts.add(found, month_of(one.at))
+        mentioning += bool(found)
+        rows += [(one.kind.value, one.owner_id, *mention, to_us(one.at)) for mention in found]
+    connection.executemany(
+        "INSERT INTO mentions (kind, owner_id, concept_id, form, concept_kind, at) VALUES (?, ?, ?, ?, ?, ?)", rows
+    )
+    _count(connection, namespace_id, counts, mentioning)
+    unsort(connection, (one.owner_id for one in taken if one.kind is RecordKind.MESSAGE))
+    return len(taken)
+
+
+def forget(connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> Forgotten:
+    """Take away what these mention, while they are still there; they wait for nobody any more."""
+    unread.forget(connection, kind, owner_ids)
+    if kind is RecordKind.MESSAGE:
+        _forget_claims(connection, owner_ids)
+        unsort(connection, owner_ids)
+    rows: list[Any] = connection.execute(
+        "DELETE FROM mentions WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) "
+        "RETURNING owner_id, at, concept_id, form, concept_kind",
+        (kind.value, ids_parameter(owner_ids)),
+    ).fetchall()
+    if not rows:
+        return Forgotten()
+    counts, owners = _Counts(), 0
+    for (_, at), of_owner in groupby(sorted(rows), key=lambda row: row[:2]):
+        counts.add((row[2:] for row in of_owner), month_of(from_us(at)))
+        owners += 1
+    _count(connection, namespace_id, counts, owners, sign=-1)
+    gone = [id_ for (id_,) in _rows(connection, "SELECT id FROM concepts WHERE owners = 0 AND id", counts.owners)]
+    return Forgotten(len(rows), len(gone), tuple(remove_concepts(connection, gone)))
+
+
+def reread(passages: PassageWriter, kind: RecordKind, owner_id: int, *, stays: bool = True) -> None:
+    """Forget what this mentioned, as it says something else now, and let it be read again if it stays."""
+    passages.tell(forget(passages.connection, passages.namespace_id, kind, [owner_id]).changes)
+    if stays:
+        unread.put(passages.connection, passages.namespace_id, kind, [owner_id])
+
+
+def hide(connection: apsw.Connection, namespace_id: int, concept_id: int, key: str) -> Forgotten:
+    """Delete a concept with its mentions; its key is not read as one any more."""
+    connection.execute(
+        "INSERT OR IGNORE INTO hidden_concepts (namespace_id, key_hash) VALUES (?, ?)", (namespace_id, key_hash(key))
+    )
+    owners: list[Any] = connection.execute(
+        "DELETE FROM mentions WHERE concept_id = ? RETURNING kind, owner_id", (concept_id,)
+    ).fetchall()
+    by_kind = {kind: [id_ for of_kind, id_ in owners if of_kind == kind.value] for kind in RecordKind}
+    silent = sum(
+        len(ids) - len({owner for (owner,) in _rows(connection, _STILL_MENTIONING.format(kind.value), ids)})
+        for kind, ids in by_kind.items()
+    )
+    connection.execute("UPDATE graphs SET owners = owners - ? WHERE namespace_id = ?", (silent, namespace_id))
+    connection.execute(
+        "DELETE FROM neighbours WHERE other_id = ?1 AND concept_id IN "
+        "(SELECT other_id FROM neighbours WHERE concept_id = ?1)",
+        (concept_id,),
+    )
+    unsort(connection, by_kind[RecordKind.MESSAGE])
+    return Forgotten(len(owners), 1, tuple(remove_concepts(connection, [concept_id])))
+
+
+_STILL_MENTIONING = "SELECT DISTINCT owner_id FROM mentions WHERE kind = '{}' AND owner_id"
+
+
+def remove_concepts(connection: apsw.Connection, ids: Sequence[int]) -> list[PassageRemoved]:
+    """Remove concepts that nothing mentions; those that were near to one are matched again."""
+    near = _rows(connection, "SELECT DISTINCT other_id FROM near_concepts WHERE concept_id", ids)
+    same = _rows(connection, "SELECT id FROM concepts WHERE same_as", ids)
+    unmatch(connection, {id_ for (id_,) in (*near, *same)} - {*ids})
+    gone = remove_passages(connection, PassageKind.CONCEPT, ids)
+    # What is said of it goes with its row, by the schema.
+    _rows(connection, "DELETE FROM concepts WHERE id", ids)
+    return [PassageRemoved(passage_id, PassageKind.CONCEPT) for passage_id, _ in gone]
+
+
+def unmatch(connection: apsw.Connection, concept_ids: Iterable[int]) -> None:
+    """Let it be found again which concepts these are another spelling of."""
+    connection.execute(
+        "INSERT OR IGNORE INTO unmatched (concept_id, namespace_id) "
+        "SELECT id, namespace_id FROM concepts WHERE id IN (SELECT value FROM json_each(?))",
+        (ids_parameter(concept_ids),),
+    )
+
+
+def unsort(connection: apsw.Connection, message_ids: Iterable[int]) -> None:
+    """Let the topics of the sessions of these messages be found again."""
+    connection.execute(
+        "INSERT OR IGNORE INTO unsorted (session_id, namespace_id) "
+        "SELECT DISTINCT session_id, namespace_id FROM messages WHERE id IN (SELECT value FROM json_each(?))",
+        (ids_parameter(message_ids),),
+    )
+
+
+def _insert(passages: PassageWriter, key: str, prepared: Sequence[PreparedPassage], now: datetime) -> int:
+    row = passages.connection.execute(
+        "INSERT INTO concepts (namespace_id, key, owners) VALUES (?, ?, 0) RETURNING id", (passages.namespace_id, key)
+    ).get
+    concept_id = int(row)
+    passages.insert(PassageOwner(PassageKind.CONCEPT, concept_id, "", now, archived=False), prepared)
+    unmatch(passages.connection, [concept_id])
+    return concept_id
+
+
+def _count(connection: apsw.Connection, namespace_id: int, counts: _Counts, owners: int, *, sign: int = 1) -> None:
+    connection.execute(
+        "INSERT INTO graphs (namespace_id, owners) VALUES (?, ?) "
+        "ON CONFLICT DO UPDATE SET owners = owners + excluded.owners",
+        (namespace_id, sign * owners),
+    )
+    connection.executemany(
+        "UPDATE concepts SET owners = owners + ? WHERE id = ?", [(sign * n, id_) for id_, n in counts.owners.items()]
+    )
+    for table, columns, counted in (
+        ("concept_forms", "concept_id, form, kind", counts.forms),
+        ("neighbours", "concept_id, other_id, month", counts.neighbours),
+    ):
+        connection.executemany(
+            f"INSERT INTO {table} ({columns}, owners) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET owners = owners + excluded.owners",
+            [(*key, sign * n) for key, n in counted.items()],
+        )
+        if sign < 0:
+            connection.executemany(f"DELETE FROM {table} WHERE ({columns}) = (?, ?, ?) AND owners = 0", list(counted))
+
+
+def _forget_claims(connection: apsw.Connection, message_ids: Sequence[int]) -> None:
+    """What a model claimed because of these messages; what was called another name because of it is matched again."""
+    rows = _rows(connection, "SELECT concept_id FROM claims WHERE message_id", message_ids)
+    unmatch(connection, {id_ for (id_,) in rows})
+    _rows(connection, "DELETE FROM claims WHERE message_id", message_ids)
+
+
+def _rows(connection: apsw.Connection, before_ids: str, ids: Iterable[int]) -> list[Any]:
+    """Run a statement that ends with a column, for those whose column is among the ids."""
+    return connection.execute(f"{before_ids} IN (SELECT value FROM json_each(?))", (ids_parameter(ids),)).fetchall()
