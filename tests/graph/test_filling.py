@@ -188,7 +188,7 @@ def test_a_concept_goes_with_the_last_that_mentions_it(engine: MemoryEngine, gra
 
 
 def test_memories_of_what_is_no_agent_are_not_read_until_it_is_one(engine: MemoryEngine, graph: GraphParts) -> None:
-    engine.add(ANN, MemoryDraft("Boris moved to Lisbon", "talk"))
+    engine.add(ANN, MemoryDraft("We met Boris in Lisbon", "talk"))
     graph.filling.catch_up()
     assert keys_of(engine) == set()
     say(engine, "hello")
