@@ -246,10 +246,11 @@ def _count(connection: apsw.Connection, namespace_id: int, counts: _Counts, owne
 
 
 def _forget_claims(connection: apsw.Connection, message_ids: Sequence[int]) -> None:
-    """What a model claimed because of these messages; what was called another name because of it is matched again."""
+    """What a model claimed because of these messages, and that it read them; what lost a name is matched again."""
     rows = _rows(connection, "SELECT concept_id FROM claims WHERE message_id", message_ids)
     unmatch(connection, {id_ for (id_,) in rows})
     _rows(connection, "DELETE FROM claims WHERE message_id", message_ids)
+    _rows(connection, "DELETE FROM described WHERE message_id", message_ids)
 
 
 def _rows(connection: apsw.Connection, before_ids: str, ids: Iterable[int]) -> list[Any]:

@@ -5,7 +5,7 @@ Times are aware datetimes in UTC. `similarity` is a cosine; every `score` is hig
 
 from __future__ import annotations
 
-from souvenir.types.concepts import ConceptKind, Mentioned
+from souvenir.types.concepts import ClaimedBy, ClaimKind, ConceptKind, Mentioned
 from souvenir.types.models import Embedder, FloatVector, LoadableEmbedder, Reranker
 from souvenir.types.outcomes import (
     AddAction,
@@ -66,6 +66,8 @@ __all__ = [
     "AddAction",
     "AddOutcome",
     "ArmCandidate",
+    "ClaimKind",
+    "ClaimedBy",
     "ConceptKind",
     "DeleteOutcome",
     "Embedder",

@@ -1,4 +1,4 @@
-"""What a text mentions."""
+"""What a text mentions, and what is claimed of it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,23 @@ class ConceptKind(StrEnum):
     QUANTITY = "quantity"
     HASHTAG = "hashtag"
     CODE = "code"
+
+
+class ClaimKind(StrEnum):
+    """What a claim says of a concept. `alias`: it is another name of the other concept, or is called so too."""
+
+    NAME = "name"
+    DESCRIPTION = "description"
+    ALIAS = "alias"
+    KIND = "kind"
+    RELATION = "relation"
+
+
+class ClaimedBy(StrEnum):
+    """Who claims something: a caller, or a language model because of a message."""
+
+    CALLER = "caller"
+    MODEL = "model"
 
 
 @dataclass(frozen=True, slots=True)

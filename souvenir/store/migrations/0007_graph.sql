@@ -91,6 +91,15 @@ CREATE INDEX claims_by_message ON claims (message_id) WHERE message_id IS NOT NU
 CREATE INDEX claims_by_job ON claims (job_id) WHERE job_id IS NOT NULL;
 CREATE INDEX claims_by_namespace ON claims (namespace_id);
 
+-- Messages that a model has read for what it may claim, each as it is now.
+CREATE TABLE described (
+    message_id   INTEGER PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE,
+    namespace_id INTEGER NOT NULL REFERENCES namespaces (id) ON DELETE CASCADE,
+    job_id       TEXT NOT NULL
+) STRICT;
+CREATE INDEX described_by_job ON described (job_id);
+CREATE INDEX described_by_namespace ON described (namespace_id);
+
 -- Concepts that somebody deleted, by the SHA-256 of their keys: they do not come back.
 CREATE TABLE hidden_concepts (
     namespace_id INTEGER NOT NULL REFERENCES namespaces (id) ON DELETE CASCADE,
