@@ -18,7 +18,7 @@ export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-retrieval bench-evidence bench-conversation \
-	bench-talk bench-facts bench-facts-speed bench-extraction bench-learning bench-client bench-privacy isolation durability model lock clean FORCE
+	bench-talk bench-facts bench-facts-speed bench-concepts bench-extraction bench-learning bench-client bench-privacy isolation durability model lock clean FORCE
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -94,6 +94,10 @@ bench-facts: $(STAMP) ## Measure what memories are found by, text or facts, on t
 
 bench-facts-speed: $(STAMP) ## Measure searches of 100,000 facts and adds, over HTTP and MCP; ARGS goes to benchmarks.facts.speed
 	@$(PY) -m benchmarks.facts.speed $(ARGS)
+
+bench-concepts: $(STAMP) ## Measure what concepts find in conversations, on the sets in DATA=folder
+	@$(if $(DATA),,echo "Say where the sets are: make bench-concepts DATA=folder" >&2; exit 1)
+	@$(PY) -m benchmarks.concepts --data '$(DATA)' $(ARGS)
 
 bench-evidence: $(STAMP) ## Measure how right relevance and evidence are, and fit them, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Say where the sets are: make bench-evidence DATA=folder" >&2; exit 1)

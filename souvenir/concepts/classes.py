@@ -18,6 +18,8 @@ class WordClass(Enum):
     TO = "to"
     SUBJECT = "subject"
     """A pronoun that a verb follows."""
+    BE = "be"
+    """A form of "to be": a word in -ing after it is a verb."""
     MODAL = "modal"
     """What a verb in its base form follows: will, can't, don't."""
     FUNCTION = "function"
@@ -26,6 +28,8 @@ class WordClass(Enum):
     RELATIONAL = "relational"
     """An adjective that says of what sort a thing is, part of the phrase if a noun follows: mental, electric."""
     GERUND = "gerund"
+    ACTIVITY = "activity"
+    """A word in -ing that is a noun of its own too: camping, painting."""
     NOUN_OR_VERB = "noun or verb"
     NOUNS_OR_VERBS = "nouns or verb with s"
     NOUN = "noun"
@@ -37,6 +41,12 @@ _COMPOUND_ENDINGS = (
     *("made", "proof", "worthy", "new", "long", "wide", "high", "time", "level", "quality"),
 )
 """What makes an adjective behind a hyphen."""
+_BE = frozenset(
+    "am is are was were be been being i'm you're he's she's it's we're they're that's "
+    "isn't aren't wasn't weren't".split()
+)
+_CONTRACTED = ("'re", "'ve", "'d", "'ll", "'m", "n't")
+_VERB_ENDINGS = ("ize", "izes", "ify", "ifies")
 _VOWELS = frozenset("aeiou")
 
 
@@ -67,7 +77,9 @@ def class_of(word: str) -> WordClass:  # noqa: C901 - a list of cases, in the or
         return WordClass.SUBJECT
     if word in v.DETERMINERS:
         return WordClass.DETERMINER
-    if word in v.AUXILIARIES or len(word) == 1:
+    if word in _BE:
+        return WordClass.BE
+    if word in v.AUXILIARIES or len(word) == 1 or word.endswith(_CONTRACTED):
         return WordClass.FUNCTION
     if word in v.PREPOSITIONS:
         return WordClass.PREPOSITION
@@ -77,9 +89,11 @@ def class_of(word: str) -> WordClass:  # noqa: C901 - a list of cases, in the or
         return WordClass.NOUN_OR_VERB
     if word in v.ADJECTIVES or _is_comparative(word):
         return WordClass.ADJECTIVE
+    if word in _VERBS_ALONE:
+        return WordClass.VERB
     if word in v.GENERIC:
         return WordClass.NOUN
-    if word in _VERBS_ALONE or word in _THIRD_PERSONS:
+    if word in _THIRD_PERSONS:
         return WordClass.VERB
     if word in _THIRD_OR_PLURAL:
         return WordClass.NOUNS_OR_VERBS
@@ -96,8 +110,8 @@ def _is_comparative(word: str) -> bool:
 
 
 def _class_by_ending(word: str) -> WordClass:
-    if word.endswith("ing") and len(word) > 4 and word not in v.NOUNS_IN_ING:
-        return WordClass.GERUND
+    if word.endswith("ing") and len(word) > 4:
+        return WordClass.ACTIVITY if word in v.NOUNS_IN_ING else WordClass.GERUND
     if word.endswith("ed") and len(word) > 3 and word not in v.NOUNS_IN_ED:
         return WordClass.ADJECTIVE
     if word.endswith("ly") and len(word) > 3 and word not in v.NOUNS_IN_LY:
@@ -111,6 +125,8 @@ def _class_by_ending(word: str) -> WordClass:
         return WordClass.ADJECTIVE
     if len(word) > 5 and word.endswith(_ADJECTIVE_ENDINGS):
         return WordClass.ADJECTIVE
+    if len(word) > 5 and word.endswith(_VERB_ENDINGS):
+        return WordClass.VERB
     if len(word) > 4 and word.endswith(("al", "ic")):
         return WordClass.RELATIONAL
     return WordClass.NOUN
@@ -118,4 +134,4 @@ def _class_by_ending(word: str) -> WordClass:
 
 def is_known(word: str) -> bool:
     """Whether a list holds the word, so that a capital at the start of a sentence makes no name of it."""
-    return class_of(word) is not WordClass.NOUN or word in v.GENERIC or word in v.NOUNS_IN_ING or word in _VERB_FORMS
+    return class_of(word) is not WordClass.NOUN or word in v.GENERIC or word in _VERB_FORMS

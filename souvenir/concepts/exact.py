@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from souvenir.concepts.spelling import MAX_KEY_CHARS
+from souvenir.concepts.spelling import MAX_KEY_CHARS, key_of
 from souvenir.concepts.vocabulary import AUXILIARIES
 from souvenir.types import ConceptKind, Mentioned
 
@@ -120,6 +120,8 @@ _START = r"(?<![A-Za-z0-9_])"
 _MONTH_AGAIN = r"(?!\w)(?!\.? (?:the )?\d)"
 _TITLED_MONTH = "(?:" + "|".join(name.title() for name in MONTHS) + ")"
 
+_SMALL_WORDS = "(?:of|the|and|a|an|in|to|for|on|with|at|by|is|from|or)"
+
 _ALTERNATIVES: tuple[tuple[str, str], ...] = (
     # What most of a text is comes first, for speed: blanks, and words in small letters that begin no date.
     ("blank", r"\s(?=\w)"),
@@ -127,6 +129,8 @@ _ALTERNATIVES: tuple[tuple[str, str], ...] = (
     ("url", r"https?://(?P<host>[A-Za-z0-9.-]{1,253})[^\s<>\"')\]]{0,2000}"),
     ("email", _START + r"[A-Za-z0-9.+_-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}"),
     ("placeholder", r"\[[A-Z][A-Z_ ]{1,40}\d{0,4}\]|<[A-Z][A-Z_ ]{1,40}\d{0,4}>|</?[A-Za-z][^<>\n]{0,80}>"),
+    ("titled", rf"[\"“](?P<title>[A-Z][\w'-]{{0,30}}(?: (?:[A-Z][\w'-]{{0,30}}|{_SMALL_WORDS})){{1,6}})[.,!?]?[\"”]"),
+    ("command", r"\\[A-Za-z]{1,40}"),
     ("ticked", r"`(?P<code>[A-Za-z_@][\w.@/:-]{1,60})(?:\(\))?`"),
     ("hashtag", r"(?<![\w&/#])#(?P<tag>[^\W\d_]\w{1,49})"),
     ("handle", r"(?<![\w@.])@(?P<account>[A-Za-z]\w{1,30})(?![\w@])"),
@@ -243,6 +247,11 @@ def _domain(match: re.Match[str]) -> _Found:
 def _file(match: re.Match[str]) -> _Found:
     """A path is called by its last part, so that `src/app.py` and `app.py` are one."""
     return _mention(match["base"], match[0], ConceptKind.CODE)
+
+
+def _title(match: re.Match[str]) -> _Found:
+    """A title in quotes, every word of which has a capital."""
+    return _mention(key_of(match["title"]), match["title"], ConceptKind.NAME)
 
 
 def _initials(match: re.Match[str]) -> _Found:
@@ -369,4 +378,5 @@ _READ: dict[str, Callable[[re.Match[str]], _Found]] = {
     "camel": _code("camel"),
     "sharp": _code("sharp"),
     "initials": _initials,
+    "titled": _title,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from souvenir.concepts.exact import Sort, Token, tokens
 from souvenir.concepts.names import has_capital, is_heading, names
@@ -38,6 +39,9 @@ MAX_CHARS_READ = 20_000
 _FENCE = re.compile("^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 _ENGLISH = DETERMINERS | PREPOSITIONS | FUNCTION_WORDS | AUXILIARIES | MODALS | SUBJECTS
+
+_MARKUP = frozenset("#*|>_=")
+_BULLETS = frozenset("-*•–—")
 
 _WEIGHTS = {
     ConceptKind.NAME: 3.0,
@@ -88,44 +92,57 @@ def _pieces(text: str) -> Iterator[tuple[int, str, bool]]:
 def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
     """Names and phrases, which need sentences."""
     sentences = list(_sentences(cut))
+    headings = [is_heading([word for word in sentence.words if word], sentence.marked) for sentence in sentences]
     seen = {
         token.word
-        for sentence in sentences
-        if not is_heading([word for word in sentence if word])
-        for token in sentence[1:]
+        for sentence, heading in zip(sentences, headings, strict=True)
+        if not heading
+        for token in sentence.words[1:]
         if token and has_capital(token)
     }
-    english = _is_english(cut)
-    for sentence in sentences:
-        words: list[Token | None] = sentence
-        if not is_heading([word for word in sentence if word]):
-            words = list(sentence)
-            for name in names(sentence, seen):
-                token = sentence[name.first]
-                if token:
-                    yield token.start, name.mention
-                words[name.first : name.end] = [None] * (name.end - name.first)
+    english, alone = _is_english(cut), len(sentences) == 1
+    for sentence, heading in zip(sentences, headings, strict=True):
+        words = list(sentence.words)
+        for name in () if heading else names(sentence.words, seen):
+            yield name.start, name.mention
+            words[name.first : name.end] = [None] * (name.end - name.first)
         if english:
-            yield from phrases(words)
+            yield from phrases(words, alone=alone)
 
 
-def _sentences(cut: Sequence[Token]) -> Iterator[list[Token | None]]:
-    """The words of each sentence, with None for marks, quotes and what is found already. Quotes start a new one."""
-    sentence: list[Token | None] = []
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """Words with None for marks and for what is found already.
+
+    :param marked: Whether it stands behind a mark of headings or lists, or before a colon.
+    """
+
+    words: Sequence[Token | None]
+    marked: bool
+
+
+def _sentences(cut: Sequence[Token]) -> Iterator[_Sentence]:
+    """Quotes start a new one too."""
+    words: list[Token | None] = []
+    marked, number = False, False
     for token in cut:
         if token.sort is Sort.WORD:
-            sentence.append(token)
+            words.append(token)
         elif token.sort in (Sort.END, Sort.QUOTE):
-            if any(sentence):
-                yield sentence
-            sentence = []
-        elif sentence:
-            sentence.append(None)
-    if any(sentence):
-        yield sentence
+            if words:
+                yield _Sentence(words, marked or token.text[0] == ":")
+            marked = (not words and number) or (token.text.strip() in _BULLETS)
+            words = []
+        elif words:
+            words.append(None)
+        else:
+            marked = marked or token.text in _MARKUP
+        number = token.sort is Sort.VOID
+    if words:
+        yield _Sentence(words, marked)
 
 
 def _is_english(cut: Sequence[Token]) -> bool:
     """Whether no other language's small words are more than English ones; so a text without any counts as English."""
-    words = [token.text.casefold() for token in cut if token.sort is Sort.WORD]
+    words = [token.word for token in cut if token.sort is Sort.WORD]
     return sum(word in FOREIGN for word in words) <= sum(word in _ENGLISH for word in words)

@@ -20,16 +20,17 @@ _INSIDE = frozenset("of the de la le van von der den del da di du bin al &".spli
 _HEADING_WORDS = 3
 """From so many words on, capitals on all of them are a heading's."""
 
-_NO_NAME = (WordClass.FUNCTION, WordClass.SUBJECT, WordClass.MODAL, WordClass.TO, WordClass.DETERMINER,
+_NO_NAME = (WordClass.FUNCTION, WordClass.BE, WordClass.SUBJECT, WordClass.MODAL, WordClass.TO, WordClass.DETERMINER,
             WordClass.PREPOSITION, WordClass.VERB)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name from word `first` up to, and without, word `end` of a sentence."""
+    """A name from word `first` up to, and without, word `end` of a sentence; `start` is its place in the text."""
 
     first: int
     end: int
+    start: int
     mention: Mentioned
 
 
@@ -37,14 +38,16 @@ def has_capital(token: Token) -> bool:
     return token.sort is Sort.WORD and token.text[0].isupper()
 
 
-def is_heading(words: Sequence[Token]) -> bool:
-    """Whether capitals say nothing here: all, or all but the small words, have one."""
-    if len(words) < _HEADING_WORDS:
-        return False
-    if all(word.text.isupper() for word in words):
+def is_heading(words: Sequence[Token], marked: bool) -> bool:
+    """Whether capitals say nothing here, since all words have one, or all but the small ones.
+
+    :param marked: Whether something beside the capitals says that it is a heading; else it takes a few words.
+    """
+    enough = len(words) >= _HEADING_WORDS
+    if enough and all(word.text.isupper() for word in words):
         return True
     telling = [word for word in words if class_of(word.word) not in _NO_NAME]
-    return len(telling) >= _HEADING_WORDS and all(map(has_capital, telling))
+    return (marked or len(telling) >= _HEADING_WORDS) and all(map(has_capital, telling))
 
 
 def names(words: Sequence[Token | None], seen: Collection[str]) -> list[Name]:
@@ -58,9 +61,10 @@ def names(words: Sequence[Token | None], seen: Collection[str]) -> list[Name]:
     while place < len(words):
         end = _end_of_name(words, place, seen)
         if end > place:
-            mention = _mention([word for word in words[place:end] if word is not None])
+            run = [word for word in words[place:end] if word is not None]
+            mention = _mention(run)
             if mention:
-                found.append(Name(place, end, mention))
+                found.append(Name(place, end, run[0].start, mention))
         place = max(end, place + 1)
     return found
 

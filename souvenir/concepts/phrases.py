@@ -19,21 +19,41 @@ MAX_WORDS = 3
 """Of a phrase; of more nouns in a row the last ones, which carry the meaning."""
 
 _NOUN_FOLLOWS = (WordClass.DETERMINER, WordClass.PREPOSITION, WordClass.ADJECTIVE, WordClass.RELATIONAL)
-_ALONE = (WordClass.NOUN, WordClass.RELATIONAL, WordClass.NOUN_OR_VERB, WordClass.NOUNS_OR_VERBS, WordClass.GERUND)
+_ALONE = (
+    WordClass.NOUN,
+    WordClass.RELATIONAL,
+    WordClass.NOUN_OR_VERB,
+    WordClass.NOUNS_OR_VERBS,
+    WordClass.GERUND,
+    WordClass.ACTIVITY,
+)
 """A text of a few of these and nothing else is a phrase, such as the key of one."""
 _BE = frozenset("is are was were isn't aren't wasn't weren't has helps makes can will".split())
 _OBJECT_STARTS = (WordClass.DETERMINER, WordClass.SUBJECT)
+_OBJECTS_OF_GERUNDS = (*_OBJECT_STARTS, WordClass.TO, WordClass.ADJECTIVE, WordClass.NOUN)
+_PARTICLES = frozenset("up out off over down away through into onto about back together".split())
+_AFTER_NOUNS = frozenset("of for in with at from and or as but".split())
+_PLURALS = frozenset(("people", "children", "men", "women", "folks"))
+
+
+def _takes_object(ahead: Token | None) -> bool:
+    """Whether what follows makes a verb of a word that may be one."""
+    return ahead is not None and (
+        ahead.word in _PARTICLES or class_of(ahead.word) in (*_OBJECT_STARTS, WordClass.ADJECTIVE)
+    )
 
 
 class _Reader:
     """Reads one sentence; `phrases` are the runs of tokens that make a phrase."""
 
-    def __init__(self, words: Sequence[Token | None]) -> None:
+    def __init__(self, words: Sequence[Token | None], *, alone: bool) -> None:
         self.words = words
         self.phrases: list[list[Token]] = []
         self._run: list[tuple[Token, WordClass]] = []
         self._before: WordClass | None = None
-        self._alone = len(words) <= MAX_WORDS and all(word and class_of(word.word) in _ALONE for word in words)
+        self._alone = (
+            alone and len(words) <= MAX_WORDS and all(word and class_of(word.word) in _ALONE for word in words)
+        )
 
     def read(self) -> list[list[Token]]:
         for place, token in enumerate(self.words):
@@ -68,9 +88,11 @@ class _Reader:
             case WordClass.NOUN_OR_VERB:
                 return self._alone or self._stands_for_a_noun(ahead)
             case WordClass.NOUNS_OR_VERBS:
-                return self._stands_for_nouns(ahead)
+                return self._alone or self._stand_for_nouns(ahead)
             case WordClass.GERUND:
                 return self._alone or self._gerund_is_a_noun(ahead)
+            case WordClass.ACTIVITY:
+                return self._alone or self._activity_is_a_noun(ahead)
         return False
 
     def _extend(self, token: Token, of: WordClass) -> None:
@@ -84,16 +106,19 @@ class _Reader:
         return self._before is WordClass.TO and ahead is not None and class_of(ahead.word) in _OBJECT_STARTS
 
     def _stands_for_a_noun(self, ahead: Token | None) -> bool:
+        if _takes_object(ahead):
+            return False
         if self._run:
-            last = self._run[-1][0].word
-            return self._run[-1][1] is WordClass.RELATIONAL or singular(last) == last
-        if self._before in _NOUN_FOLLOWS:
-            return not (ahead is not None and class_of(ahead.word) in _OBJECT_STARTS)
-        return ahead is not None and ahead.word in _BE and self._before is None
+            last, of = self._run[-1]
+            return of is WordClass.RELATIONAL or (singular(last.word) == last.word and last.word not in _PLURALS)
+        return self._before in _NOUN_FOLLOWS or (ahead is not None and ahead.word in _BE and self._before is None)
 
-    def _stands_for_nouns(self, ahead: Token | None) -> bool:
-        takes_object = ahead is not None and class_of(ahead.word) in _OBJECT_STARTS
-        return not takes_object and (bool(self._run) or self._before in (*_NOUN_FOLLOWS, WordClass.VERB, None))
+    def _stand_for_nouns(self, ahead: Token | None) -> bool:
+        if self._run:
+            return (
+                ahead is None or ahead.word in _AFTER_NOUNS or class_of(ahead.word) in (WordClass.BE, WordClass.MODAL)
+            )
+        return not _takes_object(ahead) and self._before in (*_NOUN_FOLLOWS, WordClass.VERB, None)
 
     def _gerund_is_a_noun(self, ahead: Token | None) -> bool:
         if ahead is not None and class_of(ahead.word) in (*_OBJECT_STARTS, WordClass.PREPOSITION, WordClass.TO):
@@ -101,6 +126,13 @@ class _Reader:
         return self._before in (WordClass.DETERMINER, WordClass.RELATIONAL) or (
             self._before is WordClass.PREPOSITION and ahead is None
         )
+
+    def _activity_is_a_noun(self, ahead: Token | None) -> bool:
+        if self._before in (WordClass.DETERMINER, WordClass.RELATIONAL) or self._run:
+            return True
+        if ahead is not None and (ahead.word in _PARTICLES or class_of(ahead.word) in _OBJECTS_OF_GERUNDS):
+            return False
+        return self._before not in (WordClass.BE, WordClass.SUBJECT, WordClass.MODAL)
 
     def _close(self) -> None:
         run, self._run = self._run, []
@@ -110,12 +142,13 @@ class _Reader:
             self.phrases.append([token for token, _ in run][-MAX_WORDS:])
 
 
-def phrases(words: Sequence[Token | None]) -> Iterator[tuple[int, Mentioned]]:
+def phrases(words: Sequence[Token | None], *, alone: bool) -> Iterator[tuple[int, Mentioned]]:
     """Where each phrase starts, and what it is.
 
     :param words: A sentence; None stands where a phrase cannot go on (a mark, a name, a number).
+    :param alone: Whether the text is nothing but this sentence.
     """
-    for run in _Reader(words).read():
+    for run in _Reader(words, alone=alone).read():
         found = _mention(run)
         if found:
             yield run[0].start, found
