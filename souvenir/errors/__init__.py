@@ -27,6 +27,7 @@
     |  +- UserNotFound               404  user_not_found
     |  +- SessionNotFound            404  session_not_found
     |  +- MessageNotFound            404  message_not_found
+    |  +- ConceptNotFound            404  concept_not_found
     |  +- BlockNotFound              404  block_not_found
     |  +- PreferenceNotFound         404  preference_not_found
     +- Conflict                      409
@@ -87,6 +88,7 @@ from souvenir.errors.missing import (
     AgentNotFound,
     BackupNotFound,
     BlockNotFound,
+    ConceptNotFound,
     EntityNotFound,
     FactNotFound,
     JobNotFound,
@@ -141,6 +143,7 @@ __all__ = [
     "BlockReadOnly",
     "BlockTooLong",
     "BodyTooSlow",
+    "ConceptNotFound",
     "Conflict",
     "DeadlineExceeded",
     "EmbeddingUnavailable",

@@ -100,6 +100,16 @@ class MessageNotFound(NotFound):
         self.uid = uid
 
 
+class ConceptNotFound(NotFound):
+    """:param concept: Its id, or the name that the caller wrote."""
+
+    code = "concept_not_found"
+
+    def __init__(self, concept: int | str) -> None:
+        super().__init__(f"Concept {concept!r} not found; GET /agents/NAME/concepts lists those that exist")
+        self.concept = concept
+
+
 class BlockNotFound(NotFound):
     code = "block_not_found"
 

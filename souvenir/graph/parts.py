@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from memory_engine import MemoryEngine
 from souvenir.graph.checking import disagreements
+from souvenir.graph.concepts import Concepts
 from souvenir.graph.filling import Filling
 from souvenir.graph.knowledge_graph import KnowledgeGraph
 
@@ -15,13 +16,14 @@ class GraphParts:
     """:param knowledge: Entities and relations as memories, as somebody wrote them."""
 
     filling: Filling
+    concepts: Concepts
     knowledge: KnowledgeGraph
 
     @classmethod
     def open(cls, engine: MemoryEngine) -> GraphParts:
         """From now on a check of the engine looks at the graph too."""
         engine.models.also_checked.append(disagreements)
-        return cls(Filling(engine), KnowledgeGraph(engine))
+        return cls(Filling(engine), Concepts(engine), KnowledgeGraph(engine))
 
     def start(self) -> None:
         self.filling.start()

@@ -1,0 +1,175 @@
+"""The concepts of an agent, as callers see and change them. The scope's namespace is the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from memory_engine import MemoryEngine
+from souvenir.concepts.weights import rarity
+from souvenir.errors import AgentNotFound, ConceptNotFound
+from souvenir.graph.describing import Mentioning, plainest
+from souvenir.graph.reading import named, top
+from souvenir.graph.related import Related, related
+from souvenir.moments import utc_now
+from souvenir.observation.tracing import MemoryOperation, Tracing, traced
+from souvenir.store import agents, mentions, messages, near, reads
+from souvenir.store import concepts as rows
+from souvenir.store.concepts import Concept, Mention
+from souvenir.store.messages import Message
+from souvenir.store.transaction import Transaction
+from souvenir.types import Memory, RecordKind, Scope
+
+LATEST = 10
+"""Messages and memories, each, that are shown with a concept."""
+
+LOOKED_AT = 32
+"""Messages and memories, of the first and of the latest each, in which it may be said what a concept is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptDetails:
+    """A concept with where it is mentioned.
+
+    :param rarity: How rare it is in what the agent was told, in [0, 1].
+    :param description: What was stated, else the sentence that says most plainly what it is.
+    :param described_by: `caller`, `model`, or `texts` for such a sentence.
+    :param messages: The latest that mention it, newest first; likewise `memories`.
+    """
+
+    concept: Concept
+    rarity: float
+    description: str | None
+    described_by: str | None
+    messages: Sequence[Message]
+    memories: Sequence[Memory]
+
+
+class Concepts:
+    """Safe to call from any thread. What is still to be read has no concepts yet.
+
+    :raises AgentNotFound: Every verb, if the namespace is no agent.
+    """
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+
+    @property
+    def tracing(self) -> Tracing:
+        return self._engine.tracing
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def page(self, scope: Scope, *, offset: int = 0, limit: int = 100) -> tuple[Sequence[Concept], int]:
+        """Those that tell most of the agent first, and how many there are."""
+        with self._engine.namespace(scope) as (connection, _):
+            namespace_id = _agent(connection, scope)
+            found = top(connection, namespace_id, limit=limit, offset=offset)
+            return found, rows.count(connection, namespace_id)
+
+    def details(self, scope: Scope, name_or_id: str | int) -> ConceptDetails:
+        """:param name_or_id: Its id, that of a spelling of it, or a name, however it is written.
+
+        :raises ConceptNotFound: If there is none.
+        """
+        with self._engine.namespace(scope) as (connection, namespace):
+            namespace_id = _agent(connection, scope)
+            concept = _present(connection, namespace_id, name_or_id)
+            members = rows.members(connection, concept.id)
+            latest = {
+                kind: [one.owner_id for one in rows.mentions_of(connection, members, kind, limit=LATEST)]
+                for kind in RecordKind
+            }
+            said = messages.by_id(connection, namespace_id, latest[RecordKind.MESSAGE])
+            kept = {} if namespace is None else reads.memories(connection, namespace, latest[RecordKind.MEMORY])
+            description, by = concept.description, rows.described_by(connection, members)
+            if description is None:
+                description = plainest(_mentioning(connection, namespace, namespace_id, members))
+                by = None if description is None else "texts"
+            return ConceptDetails(
+                concept,
+                rarity(concept.owners, rows.owners_read(connection, namespace_id)),
+                description,
+                by,
+                [said[id_] for id_ in latest[RecordKind.MESSAGE] if id_ in said],
+                [kept[id_] for id_ in latest[RecordKind.MEMORY] if id_ in kept],
+            )
+
+    def related(
+        self, scope: Scope, name_or_id: str | int, *, depth: int = 2, limit: int = 50
+    ) -> tuple[Concept, Sequence[Related]]:
+        """A concept, and what belongs to it over at most `depth` steps, strongest first.
+
+        :raises ConceptNotFound: If there is none.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            namespace_id = _agent(connection, scope)
+            concept = _present(connection, namespace_id, name_or_id)
+            found = related(connection, namespace_id, concept.id, depth=depth, limit=limit, now=utc_now())
+            return concept, found
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    @traced(MemoryOperation.DELETE)
+    def hide(self, scope: Scope, concept_id: int) -> Concept:
+        """Forget a concept under all of its spellings; they are not read as concepts any more.
+
+        :raises ConceptNotFound: If there is none.
+        """
+
+        def work(tx: Transaction) -> Concept:
+            concept = _present(tx.connection, tx.namespace_id, concept_id)
+            keys = near.keys(tx.connection, rows.members(tx.connection, concept.id))
+            for id_, key in keys.items():
+                tx.passages.tell(mentions.hide(tx.connection, tx.namespace_id, id_, key).changes)
+            return concept
+
+        self._require(scope, concept_id)
+        return self._engine.write(scope, work)
+
+    def _require(self, scope: Scope, concept_id: int) -> None:
+        """So that a write that changes nothing makes no namespace."""
+        with self._engine.namespace(scope) as (connection, _):
+            _present(connection, _agent(connection, scope), concept_id)
+
+
+def _agent(connection: apsw.Connection, scope: Scope) -> int:
+    found = agents.find(connection, scope.namespace)
+    if found is None:
+        raise AgentNotFound(scope.namespace)
+    return found.namespace_id
+
+
+def _present(connection: apsw.Connection, namespace_id: int, name_or_id: str | int) -> Concept:
+    """:raises ConceptNotFound: If there is none."""
+    id_ = named(connection, namespace_id, name_or_id) if isinstance(name_or_id, str) else name_or_id
+    found = {} if id_ is None else rows.by_ids(connection, namespace_id, [id_])
+    if id_ is None or id_ not in found:
+        raise ConceptNotFound(name_or_id)
+    return found[id_]
+
+
+def _mentioning(
+    connection: apsw.Connection, namespace: reads.Namespace | None, namespace_id: int, members: Sequence[int]
+) -> list[Mentioning]:
+    """The first and the latest texts that mention a concept."""
+    found: dict[tuple[RecordKind, int], Mention] = {}
+    for kind in RecordKind:
+        for oldest_first in (True, False):
+            some = rows.mentions_of(connection, members, kind, limit=LOOKED_AT, oldest_first=oldest_first)
+            found |= {(kind, one.owner_id): one for one in some}
+    ids = {kind: [id_ for of_kind, id_ in found if of_kind is kind] for kind in RecordKind}
+    said = messages.by_id(connection, namespace_id, ids[RecordKind.MESSAGE])
+    kept = {} if namespace is None else reads.memories(connection, namespace, ids[RecordKind.MEMORY])
+    texts = [
+        Mentioning(one.form, said[id_].content, said[id_].role, one.at)
+        for (kind, id_), one in found.items()
+        if kind is RecordKind.MESSAGE and id_ in said
+    ]
+    return texts + [
+        Mentioning(one.form, kept[id_].text, None, one.at)
+        for (kind, id_), one in found.items()
+        if kind is RecordKind.MEMORY and id_ in kept
+    ]

@@ -1,0 +1,61 @@
+"""What a concept is, in the words of a message: the sentence that says it most plainly.
+
+A rule of ours, and a function of the texts alone: what is said to be ("Miso is a cat"), to be called ("a cat called
+Miso"), to be whose ("my sister Ann") goes before what is said in passing. Questions say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from souvenir.extraction.sentences import sentences
+from souvenir.graph.said import said
+from souvenir.types import MessageRole
+
+MAX_SENTENCE_CHARS = 300
+"""Of a longer one nobody would say that it is plain."""
+
+_SOMEBODYS = r"(?:my|our|your|his|her|their|its|[^\W\d_]+['’]s)"
+_A = rf"(?:an?|the|one|{_SOMEBODYS})"
+_IS = r"(?:is|are|was|were|means|stands for|refers to)"
+_PATTERNS = (
+    (5, rf"(?:^|\W){{form}}(?: \([^)]*\))?,? {_IS} {_A}\b"),
+    (4, rf"(?:^|\W){{form}}, (?:an?|the|{_SOMEBODYS}) "),
+    (3, rf"\b{_SOMEBODYS} (?:\w+ ){{{{1,3}}}}(?:{_IS} |{_IS} called |called |named |, )?{{form}}(?!\w)"),
+    (3, r"\b(?:called|named|known as) {form}(?!\w)"),
+    (2, rf"(?:^|\W){{form}} {_IS} "),
+    (1, r"^\W*(?:the |an? )?{form}(?!\w)"),
+)
+"""How plainly each says what something is."""
+
+
+class Mentioning(NamedTuple):
+    """A text that mentions a concept in this form. :param role: Who says it, if it is a message."""
+
+    form: str
+    text: str
+    role: MessageRole | None
+    at: datetime
+
+
+def plainest(texts: Iterable[Mentioning]) -> str | None:
+    """The sentence that says most plainly what these texts mention; of equal ones the first that was said."""
+    found: list[tuple[int, datetime, str]] = []
+    for one in texts:
+        text = said(one.text, one.role)
+        for start, end in sentences(text):
+            sentence = " ".join(text[start:end].split())
+            if one.form.casefold() in sentence.casefold() and len(sentence) <= MAX_SENTENCE_CHARS:
+                found.append((-_plainness(sentence, one.form), one.at, sentence))
+    return min(found)[2] if found else None
+
+
+def _plainness(sentence: str, form: str) -> int:
+    asked = -3 if sentence.endswith("?") else 0
+    short = -1 if len(sentence.split()) <= len(form.split()) else 0
+    quoted = re.escape(form)
+    found = (weight for weight, way in _PATTERNS if re.search(way.format(form=quoted), sentence, re.IGNORECASE))
+    return max(found, default=0) + asked + short
