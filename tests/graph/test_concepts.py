@@ -50,7 +50,9 @@ def tell(engine: MemoryEngine, graph: GraphParts, *texts: str, agent: Scope = AN
     graph.filling.catch_up()
 
 
-def state(engine: MemoryEngine, key: str, kind: str, text: str, *, other: str | None = None, by: str = "caller") -> None:
+def state(
+    engine: MemoryEngine, key: str, kind: str, text: str, *, other: str | None = None, by: str = "caller"
+) -> None:
     """Claim something of the concept of a key."""
 
     def work(tx: Transaction) -> None:
@@ -175,9 +177,7 @@ def test_strongest_paths_are_those_of_an_exhaustive_search(engine: MemoryEngine,
     with engine.namespace(ANN) as (connection, namespace):
         assert namespace is not None
         ids = {one.id: one.name for one in reading.top(connection, namespace.id, limit=50)}
-        steps = {
-            id_: reading.neighbours(connection, namespace.id, id_, limit=50, now=datetime.now(UTC)) for id_ in ids
-        }
+        steps = {id_: reading.neighbours(connection, namespace.id, id_, limit=50, now=datetime.now(UTC)) for id_ in ids}
     for depth in (1, 2, 3):
         best: dict[str, float] = {}
         reached = {next(id_ for id_, name in ids.items() if name == "Ann"): 1.0}
