@@ -26,6 +26,7 @@ from starlette.middleware.cors import CORSMiddleware
 from memory_engine import MemoryEngine
 from souvenir.api import (
     VERSION,
+    agent_access,
     agent_export,
     agent_search,
     agents,
@@ -88,7 +89,7 @@ log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, conflicts, reads, facts, tags, history, links, graph, deletes, duplicates),
-    *(agents, agent_search, users, agent_export, messages, sessions, removals),
+    *(agents, agent_access, agent_search, users, agent_export, messages, sessions, removals),
     *(blocks, context, tiers, windows, privacy, erasing),
     *(extraction, ledger, profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),
 )

@@ -54,6 +54,8 @@ OPERATIONS: Mapping[str, str] = {
     "delete_user": "agents.delete_user",
     "agent_stats": "agents.stats",
     "export_agent": "agents.export",
+    "get_access": "agents.access",
+    "set_access": "agents.set_access",
     "get_policy": "agents.policy",
     "set_policy": "agents.set_policy",
     "add_message": "messages.add",

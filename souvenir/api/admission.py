@@ -111,6 +111,8 @@ COSTS: Mapping[str, CostClass] = {
     "delete_session": _LONG,
     "delete_message": _WRITE,
     "build_context": _SEARCH,
+    "get_access": _LIGHT,
+    "set_access": _LIGHT,
     "get_policy": _LIGHT,
     "set_policy": _LIGHT,
     "rescan": _LONG,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import Request
@@ -54,7 +55,7 @@ class TypedLines:
         return _line("header", said)
 
     def agent(self, agent: Agent) -> bytes:
-        return _line("agent", AgentRecord.of(agent).model_dump())
+        return _line("agent", {**AgentRecord.of(agent).model_dump(), "access": asdict(agent.access)})
 
     def user(self, user: User) -> bytes:
         return _line("user", UserRecord.of(user).model_dump())

@@ -8,7 +8,7 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from souvenir.api.agents import AgentName
-from souvenir.api.caller import Reader, RunningService, agent_scope
+from souvenir.api.caller import Reader, RunningService, agent_scope, result_limit
 from souvenir.api.conversation_fields import SessionId, UserName
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import EndMoment, Moment, Text
@@ -116,7 +116,7 @@ def search_agent(
     agent_name: AgentName, body: AgentSearchRequest, _: Reader, service: RunningService, request: Request
 ) -> AgentSearchResponse:
     """Find what answers a query best among an agent's messages and memories, in one ranking."""
-    query = body.query_of(search_limit(service.settings, body.limit))
+    query = body.query_of(result_limit(request, search_limit(service.settings, body.limit)))
     return AgentSearchResponse.of(body.query, service.agent_search.search(agent_scope(request, agent_name), query))
 
 

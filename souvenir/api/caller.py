@@ -1,6 +1,11 @@
 """Who asks, and of which namespace: every route declares `Reader`, `Writer` or `Admin`, unless its path is open.
 
 Each of them is a `Scope`, which the engine enforces. Whoever is refused is refused before the body is read.
+
+What an agent's access levels (`souvenir.api.levels`) take away, they take from every key that is no admin's, in
+whichever way it asks: such a key has one namespace, so its levels are settled once a request, when it is its turn. A
+route below `/api/locrits/` names its agent with `locrit_scope` in the place of `agent_scope`: there the levels hold for
+everybody. How many results a search may give says `result_limit`; what each route needs is entered in `LEVELS`.
 """
 
 from __future__ import annotations
@@ -9,14 +14,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Annotated
 
+from anyio import to_thread
 from fastapi import Depends, Header, Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
 from memory_engine import MemoryEngine
 from souvenir.access.door import Caller
+from souvenir.api.levels import Needs, most_results, needed_by, require_levels
 from souvenir.api.service import Service
 from souvenir.errors import Forbidden, InvalidRequest
-from souvenir.types import DEFAULT_NAMESPACE, Role, Scope
+from souvenir.types import DEFAULT_NAMESPACE, UNLIMITED, AccessLevels, Role, Scope
 
 OPEN_PATHS = frozenset(
     {
@@ -162,6 +169,48 @@ def agent_scope(request: Request, agent_name: str) -> Scope:
         raise Forbidden("Conversations need a key of the agent's whole namespace, and yours is for some sources only")
     request.state.namespace = scope.namespace
     return scope
+
+
+def locrit_scope(request: Request, name: str) -> Scope:
+    """The same of a route below `/api/locrits/`, whose level the agent must give to whoever asks, admins too.
+
+    :raises Forbidden: As `agent_scope` does. :raises AccessLimited: If the agent does not give it.
+    """
+    scope = agent_scope(request, name)
+    if caller_of(request).role is Role.ADMIN:
+        request.state.access = service_of(request).agents.access(scope)
+        require_access(request, needed_by(request.scope["route"].name))
+    return scope
+
+
+async def settle_access(request: Request) -> None:
+    """Look up what the request's caller may read; an admin may read everything."""
+    caller, levels = caller_of(request), UNLIMITED
+    if caller.role is not Role.ADMIN:
+        own = caller.scope(Role.READ_ONLY, None)
+        levels = await to_thread.run_sync(service_of(request).agents.access, own)
+    request.state.access = levels
+
+
+def access_of(request: Request) -> AccessLevels:
+    """What may be read with the request, once that was settled."""
+    levels: AccessLevels = request.state.access
+    return levels
+
+
+def require_access(request: Request, needed: Needs) -> None:
+    """:raises AccessLimited: If the request may not read so much."""
+    require_levels(access_of(request), needed, request.state.namespace)
+
+
+def result_limit(request: Request, wanted: int) -> int:
+    """How many results a search gives that is asked for so many."""
+    return min(wanted, most_found(request) or wanted)
+
+
+def most_found(request: Request) -> int | None:
+    """How many results a search may give; None: as many as are asked for."""
+    return most_results(access_of(request))
 
 
 _reader, _writer, _admin = (_require(role) for role in Role)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastapi import Request
 
 from souvenir.api.agents import AgentName
-from souvenir.api.caller import Reader, RunningService, agent_scope
+from souvenir.api.caller import Reader, RunningService, agent_scope, most_found
 from souvenir.api.context_models import ContextRequest, ContextResponse
 from souvenir.api.errors import error_responses
 from souvenir.api.json_route import router
@@ -18,4 +20,5 @@ def build_context(
     agent_name: AgentName, body: ContextRequest, _: Reader, service: RunningService, request: Request
 ) -> ContextResponse:
     """Get an agent's blocks and what was said before that bears on a query, as records and as text for a prompt."""
-    return ContextResponse.of(service.contexts.build(agent_scope(request, agent_name), body.to_query()))
+    query = replace(body.to_query(), max_results=most_found(request))
+    return ContextResponse.of(service.contexts.build(agent_scope(request, agent_name), query))

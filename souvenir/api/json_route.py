@@ -14,8 +14,19 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 
 from souvenir.api.admission import cost_of
-from souvenir.api.caller import GUARDS, admit, look_again, scope_of, sent_key, service_of
+from souvenir.api.caller import (
+    GUARDS,
+    admit,
+    look_again,
+    require_access,
+    scope_of,
+    sent_key,
+    service_of,
+    settle_access,
+)
 from souvenir.api.intake import HeldRequest, answer
+from souvenir.api.levels import NOTHING, needed_by
+from souvenir.types import Role
 
 _ANY = TypeAdapter[Any](Any)
 
@@ -43,6 +54,7 @@ class JsonRoute(APIRoute):
         handle = super().get_route_handler()
         cost, holds_body = cost_of(self.name), self.body_field is not None
         needed = next((GUARDS[one.call] for one in self.dependant.dependencies if one.call in GUARDS), None)
+        levels = needed_by(self.name) if needed is Role.READ_ONLY else NOTHING
 
         async def handle_json(request: Request) -> Response:
             if needed is not None:
@@ -55,6 +67,8 @@ class JsonRoute(APIRoute):
             if needed is not None:
                 # Body and turn may have taken long, and keys are revoked at once.
                 await look_again(request)
+                await settle_access(request)
+                require_access(request, levels)
             return await handle(request)
 
         async def in_turn(request: JsonRequest) -> Response:

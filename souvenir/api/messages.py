@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from souvenir.api.agents import AgentName
-from souvenir.api.caller import Admin, Reader, RunningService, Writer, agent_scope
+from souvenir.api.caller import Admin, Reader, RunningService, Writer, agent_scope, result_limit
 from souvenir.api.conversation_fields import MessageId, SessionId, UserName
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import EndMoment, Moment
@@ -71,7 +71,7 @@ def search_messages(
     body: SearchMessagesRequest, _: Reader, service: RunningService, request: Request, response: Response
 ) -> FoundMessages:
     """Find the messages that answer a query best, by meaning and by words, among all that the agent has."""
-    query = body.query_of(search_limit(service.settings, body.limit))
+    query = body.query_of(result_limit(request, search_limit(service.settings, body.limit)))
     found = service.conversations.search(agent_scope(request, body.agent_name), query)
     set_relevance(response, found.relevance, found.evidence)
     if found.degraded:

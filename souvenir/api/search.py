@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from souvenir.api.caller import Admin, Reader, RunningService
+from dataclasses import replace
+
+from fastapi import Request
+
+from souvenir.api.caller import Admin, Reader, RunningService, result_limit
 from souvenir.api.errors import error_responses
 from souvenir.api.explain_models import ExplainResponse
 from souvenir.api.json_route import router
 from souvenir.api.search_models import SearchBatchRequest, SearchBatchResponse, SearchRequest, SearchResponse
+from souvenir.types import Scope, SearchQuery
 
 routes = router("search")
 
 
 @routes.post("/search", summary="Search memories", responses=error_responses())
-def search(body: SearchRequest, scope: Reader, service: RunningService) -> SearchResponse:
+def search(body: SearchRequest, scope: Reader, service: RunningService, request: Request) -> SearchResponse:
     """Find the memories that answer a query best, by meaning and by words; all filters come before the choice."""
-    return SearchResponse.of(body, service.past.search(scope, body.to_query(scope), body.as_of))
+    return SearchResponse.of(body, service.past.search(scope, _query(body, scope, request), body.as_of))
 
 
 @routes.post("/search/explain", summary="Search, and explain every score", responses=error_responses())
@@ -27,8 +32,15 @@ def explain_search(body: SearchRequest, scope: Admin, service: RunningService) -
 
 
 @routes.post("/search/batch", summary="Run many searches", responses=error_responses())
-def search_batch(body: SearchBatchRequest, scope: Reader, service: RunningService) -> SearchBatchResponse:
+def search_batch(
+    body: SearchBatchRequest, scope: Reader, service: RunningService, request: Request
+) -> SearchBatchResponse:
     """Run up to 200 searches in one request."""
-    asked = [(query, query.to_query(scope)) for query in body.queries]
+    asked = [(query, _query(query, scope, request)) for query in body.queries]
     results = [SearchResponse.of(one, service.past.search(scope, query, one.as_of)) for one, query in asked]
     return SearchBatchResponse(results=results, count=len(results))
+
+
+def _query(body: SearchRequest, scope: Scope, request: Request) -> SearchQuery:
+    query = body.to_query(scope)
+    return replace(query, top_k=result_limit(request, query.top_k))

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Path, Query, Request
 
 from souvenir.api.agents import AgentName
-from souvenir.api.caller import Reader, RunningService, Writer, agent_scope
+from souvenir.api.caller import Reader, RunningService, Writer, agent_scope, result_limit
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import MAX_ID, Clean
 from souvenir.api.json_route import router
@@ -53,17 +53,15 @@ def forget(body: ForgetRequest, _: Writer, service: RunningService, request: Req
 @routes.post("/recall", summary="Recall what is remembered", responses=error_responses())
 def recall(body: RecallRequest, _: Reader, service: RunningService, request: Request) -> RecallResponse:
     """Find what is remembered that answers a query best, as texts."""
-    scope = agent_scope(request, body.agent_name)
-    return RecallResponse.of(
-        service.tiers.long_term.search(scope, body.query, categories=body.categories, limit=body.limit)
-    )
+    scope, limit = agent_scope(request, body.agent_name), result_limit(request, body.limit)
+    return RecallResponse.of(service.tiers.long_term.search(scope, body.query, categories=body.categories, limit=limit))
 
 
 @routes.post("/recall/search", summary="Search what is remembered", responses=error_responses())
 def search_long_term(body: RecallRequest, _: Reader, service: RunningService, request: Request) -> RecallSearchResponse:
     """Find the same as `/recall`, with keys, categories and scores."""
-    scope = agent_scope(request, body.agent_name)
-    found = service.tiers.long_term.search(scope, body.query, categories=body.categories, limit=body.limit)
+    scope, limit = agent_scope(request, body.agent_name), result_limit(request, body.limit)
+    found = service.tiers.long_term.search(scope, body.query, categories=body.categories, limit=limit)
     return RecallSearchResponse.of(found)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import apsw
 
@@ -14,7 +14,7 @@ from souvenir.store import agents as rows
 from souvenir.store.agents import Agent, AgentCounts
 from souvenir.store.idempotency import Once, do_once
 from souvenir.store.transaction import Transaction
-from souvenir.types import JsonObject, Scope
+from souvenir.types import AccessLevels, JsonObject, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,26 @@ class Agents:
 
         self.get(scope)
         self._engine.write(scope, work)
+
+    def access(self, scope: Scope) -> AccessLevels:
+        """What of the namespace may be read; one that is no agent has no limits."""
+        with self._engine.namespace(scope) as (connection, _):
+            return rows.access(connection, scope.namespace)
+
+    def set_access(self, scope: Scope, changes: Mapping[str, bool]) -> AccessLevels:
+        """Give or take some of the agent's levels, by their names; the others stay.
+
+        :raises AgentNotFound: If the namespace is no agent.
+        """
+
+        def work(tx: Transaction) -> AccessLevels:
+            agent = known(tx.connection, scope)
+            levels = replace(agent.access, **changes)
+            rows.set_access(tx.connection, agent.namespace_id, levels)
+            return levels
+
+        self.get(scope)
+        return self._engine.write(scope, work)
 
     def get(self, scope: Scope) -> Agent:
         """:raises AgentNotFound: If the namespace is no agent."""

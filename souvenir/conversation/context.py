@@ -56,6 +56,7 @@ class ContextQuery:
     :param user: Only what was said with this user.
     :param max_tokens: Of the text, by the embedding model's tokenizer.
     :param exclude_topics: Sensitive topics that stay out, beside those that the agent's policy hides.
+    :param max_results: Of messages and memories together, and then without the turns around them; None: all there are.
     :param agent_may_be_new: Whether a namespace that is no agent yet has an empty context, but for its memories.
     """
 
@@ -65,6 +66,7 @@ class ContextQuery:
     max_tokens: int = DEFAULT_MAX_TOKENS
     deadline_s: float = DEFAULT_DEADLINE_S
     exclude_topics: tuple[str, ...] = ()
+    max_results: int | None = None
     agent_may_be_new: bool = False
 
 
@@ -206,12 +208,15 @@ class Contexts:
         missing: Sequence[str],
     ) -> Context:
         prefix = stable_prefix(blocks)
-        together = merged(talks.found, memories)
+        together = merged(talks.found, memories, query.max_results)
         found = together.hits
+        messages_found = tuple(hit for hit in found if isinstance(hit, MessageHit))
+        memories_found = tuple(hit for hit in found if isinstance(hit, Hit))
+        around = talks.around if query.max_results is None else _only(messages_found, talks.around)
 
         def best(kept: int) -> tuple[list[Memory], list[Excerpt]]:
             messages = [hit.message for hit in found[:kept] if isinstance(hit, MessageHit)]
-            return [hit.memory for hit in found[:kept] if isinstance(hit, Hit)], excerpts(messages, talks.around)
+            return [hit.memory for hit in found[:kept] if isinstance(hit, Hit)], excerpts(messages, around)
 
         terms_of = self._engine.analyser.terms
         shorten = cache(partial(part_shown, asked=frozenset(terms_of(query.text)), terms_of=terms_of))
@@ -223,15 +228,15 @@ class Contexts:
         over = [BLOCKS_OVER_BUDGET] if done.tokens > query.max_tokens else []
         return Context(
             blocks=blocks,
-            messages=talks.found.hits,
-            memories=memories.hits,
+            messages=messages_found,
+            memories=memories_found,
             stable_prefix=prefix,
             volatile_tail=done.tail,
             tokens=done.tokens,
             relevance=together.relevance,
             evidence=together.evidence,
             degraded=tuple(dict.fromkeys([*together.degraded, *missing, *over])),
-            dropped=_dropped(talks.found.hits, memories.hits, *best(done.kept)),
+            dropped=_dropped(messages_found, memories_found, *best(done.kept)),
         )
 
     def _tokens(self, text: str) -> int:
@@ -250,6 +255,12 @@ def _awaited(name: str, part: Future[T], until: Deadline, missing: list[str]) ->
     except Exception:  # noqa: BLE001 - a part's boundary: `InTime` logged it, and the blocks are of use without it
         missing.append(name)
     return None
+
+
+def _only(found: Sequence[MessageHit], turns: Sequence[Message]) -> Sequence[Message]:
+    """Those of the turns that were found themselves."""
+    ids = {hit.message.id for hit in found}
+    return [turn for turn in turns if turn.id in ids]
 
 
 def _dropped(

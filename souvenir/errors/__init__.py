@@ -12,6 +12,7 @@
     +- Unauthorized                  401  unauthorized
     +- Forbidden                     403  forbidden           the key may not do this
     |  +- SourceForbidden            403  source_forbidden    the key may not read or write this source
+    |  +- AccessLimited              403  access_limited      the agent's access does not include this
     |  +- OutsideWorkspace           403  outside_workspace   a file that does not lie in WORKSPACE_DIR
     |  +- OriginNotAllowed           403  origin_not_allowed  a browser's page that may not call /mcp
     +- HostNotAllowed                421  host_not_allowed    the request is for a name that is not ours
@@ -102,6 +103,7 @@ from souvenir.errors.missing import (
     UserNotFound,
 )
 from souvenir.errors.requests import (
+    AccessLimited,
     BlockTooLong,
     Forbidden,
     HostNotAllowed,
@@ -134,6 +136,7 @@ from souvenir.errors.unavailable import (
 )
 
 __all__ = [
+    "AccessLimited",
     "AgentNotFound",
     "BackupDamaged",
     "BackupNotFound",

@@ -84,6 +84,20 @@ class SourceForbidden(Forbidden):
         self.source = source
 
 
+class AccessLimited(Forbidden):
+    """What is asked for is of a level that the agent's access does not include."""
+
+    code = "access_limited"
+
+    def __init__(self, agent: str, missing: Sequence[str]) -> None:
+        super().__init__(
+            f"The access of the agent {agent!r} does not include {' and '.join(missing)}; "
+            "an admin can give it with PUT /agents/NAME/access"
+        )
+        self.agent = agent
+        self.missing = tuple(missing)
+
+
 class OutsideWorkspace(Forbidden):
     code = "outside_workspace"
 

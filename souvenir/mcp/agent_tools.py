@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from souvenir.api.admission import CostClass
 from souvenir.api.extraction_models import ExtractRequest
 from souvenir.api.extraction_requests import take
+from souvenir.api.levels import REMEMBERED, SEARCHING
 from souvenir.conversation.blocks import DEFAULT_MAX_CHARS, BlockChange
 from souvenir.conversation.context import ContextQuery
 from souvenir.errors import AgentNotFound, BlockChanged, BlockExists, BlockNotFound, BlockReadOnly, InvalidRequest
@@ -42,6 +43,7 @@ def _context(call: Call, asked: GetContextArguments) -> ContextResult:
         session_id=asked.session_id,
         user=asked.user,
         max_tokens=asked.max_tokens,
+        max_results=call.most_results,
         agent_may_be_new=True,
     )
     return ContextResult.of(call.service.contexts.build(call.scope, query))
@@ -170,6 +172,7 @@ TOOLS = (
         _context,
         CostClass.SEARCH,
         of_agent=True,
+        needs=SEARCHING,
     ),
     Tool(
         "remember_conversation",
@@ -193,6 +196,7 @@ TOOLS = (
         _list_blocks,
         CostClass.LIGHT,
         of_agent=True,
+        needs=REMEMBERED,
     ),
     Tool(
         "get_block",
@@ -203,6 +207,7 @@ TOOLS = (
         _get_block,
         CostClass.LIGHT,
         of_agent=True,
+        needs=REMEMBERED,
     ),
     Tool(
         "write_block",

@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from souvenir.api.admission import CostClass, Lane
-from souvenir.api.caller import admit, look_again, namespace_name, scope_of, sent_key, service_of
+from souvenir.api.caller import admit, look_again, namespace_name, scope_of, sent_key, service_of, settle_access
 from souvenir.api.errors import CODES, headers_of
 from souvenir.api.intake import HeldRequest, hold_body, in_turn
 from souvenir.api.json_route import JsonRequest
@@ -112,6 +112,7 @@ class McpEndpoint:
         async def handle(_: Request) -> Response:
             await look_again(request)
             self._settle_scope(request)
+            await settle_access(request)
             return await self._handled(server, request, streams=streams)
 
         timeout_s = self._settings.request_timeout_s

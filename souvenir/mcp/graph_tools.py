@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from souvenir.api.admission import CostClass
+from souvenir.api.levels import REMEMBERED
 from souvenir.errors import InvalidRequest, MemoryPinned
 from souvenir.mcp.graph_models import (
     AddedObservations,
@@ -157,6 +158,7 @@ TOOLS = (
         GraphShown,
         _read_graph,
         CostClass.SEARCH,
+        needs=REMEMBERED,
     ),
     Tool(
         "search_nodes",
@@ -166,6 +168,7 @@ TOOLS = (
         GraphShown,
         _search_nodes,
         CostClass.SEARCH,
+        needs=REMEMBERED,
     ),
     Tool(
         "open_nodes",
@@ -175,5 +178,6 @@ TOOLS = (
         GraphShown,
         _open_nodes,
         CostClass.LIGHT,
+        needs=REMEMBERED,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from souvenir.api.admission import CostClass
+from souvenir.api.levels import REMEMBERED, SEARCHING
 from souvenir.engine.recall import LEXICAL, VECTOR
 from souvenir.errors import InvalidRequest, MemoryNotFound, MemoryPinned
 from souvenir.facts.facts import Wanted
@@ -72,7 +73,8 @@ def _update(call: Call, asked: UpdateMemoryArguments) -> StoredMemory:
 
 def _search(call: Call, asked: SearchMemoryArguments) -> SearchMemoryResult:
     tags = clean_tags(asked.context_tags)
-    result = call.service.engine.search(call.scope, SearchQuery(asked.query, asked.limit, filters=Filters(tags=tags)))
+    query = SearchQuery(asked.query, call.result_limit(asked.limit), filters=Filters(tags=tags))
+    result = call.service.engine.search(call.scope, query)
     note = next((sentence for arm, sentence in _LEFT_OUT.items() if arm in result.degraded), None)
     if tags and not result.hits and not _page(call, tags, 0, 1).total:
         note = _nothing_has(tags)
@@ -180,6 +182,7 @@ TOOLS = (
         SearchMemoryResult,
         _search,
         CostClass.SEARCH,
+        needs=SEARCHING,
     ),
     Tool(
         "list_memories",
@@ -190,6 +193,7 @@ TOOLS = (
         ListMemoriesResult,
         _list,
         CostClass.LIGHT,
+        needs=REMEMBERED,
     ),
     Tool(
         "get_context_tags",
@@ -200,6 +204,7 @@ TOOLS = (
         ContextTags,
         _tags,
         CostClass.LIGHT,
+        needs=REMEMBERED,
     ),
     Tool(
         "get_memory",
@@ -209,6 +214,7 @@ TOOLS = (
         WholeMemory,
         _get,
         CostClass.LIGHT,
+        needs=REMEMBERED,
     ),
     Tool(
         "delete_memory",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from souvenir.api.admission import CostClass
+from souvenir.api.levels import NOTHING, SEARCHING, Needs
 from souvenir.errors import InvalidRequest
 from souvenir.fence import fenced
 from souvenir.mcp.memory_models import DEFAULT_SEARCH_LIMIT, MAX_QUERY_CHARS, shown_chars
@@ -24,7 +25,10 @@ class PromptArgument:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """:param text: The message of a call with all arguments."""
+    """:param text: The message of a call with all arguments.
+
+    :param needs: The access levels that the agent must give to the key.
+    """
 
     name: str
     title: str
@@ -32,6 +36,7 @@ class Prompt:
     text: Callable[[Call, Mapping[str, str]], str]
     argument: PromptArgument | None = None
     cost: CostClass = CostClass.LIGHT
+    needs: Needs = NOTHING
 
     def message(self, call: Call, given: Mapping[str, str]) -> str:
         """:raises InvalidRequest: If its argument is missing or cannot be used, or another is given."""
@@ -45,7 +50,7 @@ def _recall(call: Call, given: Mapping[str, str]) -> str:
     query = given["query"].replace("\0", "").strip()
     if not 1 <= len(query) <= MAX_QUERY_CHARS:
         raise InvalidRequest(f"query takes 1 to {MAX_QUERY_CHARS} characters")
-    hits = call.service.engine.search(call.scope, SearchQuery(query, DEFAULT_SEARCH_LIMIT)).hits
+    hits = call.service.engine.search(call.scope, SearchQuery(query, call.result_limit(DEFAULT_SEARCH_LIMIT))).hits
     if not hits:
         return f"Nothing that is remembered bears on this.\n\n{query}"
     lines = "\n".join(_line(hit, shown_chars(len(hits))) for hit in hits)
@@ -64,6 +69,7 @@ PROMPTS = (
         _recall,
         PromptArgument("query", "What you want to know or do."),
         CostClass.SEARCH,
+        needs=SEARCHING,
     ),
     Prompt(
         "remember_this",

@@ -7,11 +7,12 @@ from types import MappingProxyType
 from typing import Any
 
 from souvenir.access.door import Caller
+from souvenir.api.levels import require_levels
 from souvenir.errors import Forbidden
 from souvenir.mcp import agent_tools, graph_tools, memory_tools
 from souvenir.mcp.tools import MAX_SHOWN_CHARS, Tool
 from souvenir.settings import McpTier
-from souvenir.types import Scope
+from souvenir.types import AccessLevels, Scope
 
 TIERS: Mapping[McpTier, tuple[Tool[Any], ...]] = MappingProxyType(
     {McpTier.MEMORY: memory_tools.TOOLS, McpTier.AGENT: agent_tools.TOOLS, McpTier.GRAPH: graph_tools.TOOLS}
@@ -31,21 +32,22 @@ def no_such_tool(name: str) -> str:
     return f"There is no tool {name[:MAX_SHOWN_CHARS]!r}; see tools/list"
 
 
-def scope_for(tool: Tool[Any], caller: Caller, namespace: str) -> Scope:
+def scope_for(tool: Tool[Any], caller: Caller, levels: AccessLevels, namespace: str) -> Scope:
     """What a caller sees through a tool.
 
-    :raises Forbidden: If the caller may not call it.
+    :param levels: What the caller may read of the namespace. :raises Forbidden: If the caller may not call it.
     """
     scope = caller.scope(tool.role, namespace)
     if tool.of_agent and scope.sources is not None:
         raise Forbidden(f"{tool.name} needs a key of the agent's whole namespace, and yours is for some sources only")
+    require_levels(levels, tool.needs, namespace)
     return scope
 
 
-def may_call(tool: Tool[Any], caller: Caller, namespace: str) -> bool:
+def may_call(tool: Tool[Any], caller: Caller, levels: AccessLevels, namespace: str) -> bool:
     """Whether a caller is offered a tool."""
     try:
-        scope_for(tool, caller, namespace)
+        scope_for(tool, caller, levels, namespace)
     except Forbidden:
         return False
     return True

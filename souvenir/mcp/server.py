@@ -31,8 +31,9 @@ from starlette.types import Scope as AsgiScope
 from souvenir.access.audit import Denial
 from souvenir.api import VERSION
 from souvenir.api.admission import CostClass
-from souvenir.api.caller import address_of, caller_of
+from souvenir.api.caller import access_of, address_of, caller_of, most_found, require_access
 from souvenir.api.counters import Outcome
+from souvenir.api.levels import REMEMBERED, Needs
 from souvenir.api.observer import template_of
 from souvenir.api.service import Service
 from souvenir.errors import Forbidden, SouvenirError
@@ -139,8 +140,9 @@ class McpServer:
 
     async def _list_tools(self, context: Context, _: wire.PaginatedRequestParams | None) -> wire.ListToolsResult:
         """Those that the caller may call, on one page."""
-        caller, namespace = caller_of(_request(context)), _request(context).state.namespace
-        chosen = [tool for tool in self._tools.values() if may_call(tool, caller, namespace)]
+        request = _request(context)
+        caller, levels, namespace = caller_of(request), access_of(request), request.state.namespace
+        chosen = [tool for tool in self._tools.values() if may_call(tool, caller, levels, namespace)]
         return wire.ListToolsResult(tools=[_described(tool) for tool in chosen])
 
     async def _call_tool(self, context: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
@@ -149,8 +151,8 @@ class McpServer:
             raise MCPError(wire.INVALID_PARAMS, no_such_tool(params.name))
         request = _request(context)
         try:
-            scope = scope_for(tool, caller_of(request), request.state.namespace)
-            call = Call(self._service, scope, partial(_report, context.session))
+            scope = scope_for(tool, caller_of(request), access_of(request), request.state.namespace)
+            call = Call(self._service, scope, partial(_report, context.session), most_found(request))
             answer = await _in_thread(request, partial(tool.answer, call, params.arguments or {}))
         except SouvenirError as error:
             self._note(request, tool, error)
@@ -168,7 +170,9 @@ class McpServer:
         self, context: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListResourcesResult:
         cursor = None if params is None else params.cursor
-        shown, behind = await _in_thread(_request(context), partial(self._resources.page, _reading(context), cursor))
+        shown, behind = await _in_thread(
+            _request(context), partial(self._resources.page, _reading(context, REMEMBERED), cursor)
+        )
         resources = [
             wire.Resource(uri=one.uri, name=one.name, title=one.title, description=one.description, mime_type=TEXT)
             for one in shown
@@ -187,7 +191,9 @@ class McpServer:
         return wire.ListResourceTemplatesResult(resource_templates=templates)
 
     async def _read_resource(self, context: Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
-        text = await _in_thread(_request(context), partial(self._resources.read, _reading(context), params.uri))
+        text = await _in_thread(
+            _request(context), partial(self._resources.read, _reading(context, REMEMBERED), params.uri)
+        )
         return wire.ReadResourceResult(contents=[wire.TextResourceContents(uri=params.uri, mime_type=TEXT, text=text)])
 
     async def _list_prompts(self, _: Context, __: wire.PaginatedRequestParams | None) -> wire.ListPromptsResult:
@@ -199,7 +205,7 @@ class McpServer:
             raise MCPError(
                 wire.INVALID_PARAMS, f"There is no prompt {params.name[:MAX_SHOWN_CHARS]!r}; see prompts/list"
             )
-        call = Call(self._service, _reading(context))
+        call = Call(self._service, _reading(context, prompt.needs), most_results=most_found(_request(context)))
         text = await _in_thread(_request(context), partial(prompt.message, call, params.arguments or {}))
         message = wire.PromptMessage(role="user", content=wire.TextContent(type="text", text=text))
         return wire.GetPromptResult(description=prompt.description, messages=[message])
@@ -209,7 +215,9 @@ class McpServer:
         values: Sequence[str] = ()
         if isinstance(params.ref, wire.ResourceTemplateReference):
             uri, argument = params.ref.uri, params.argument
-            complete = partial(self._resources.completions, _reading(context), uri, argument.name, argument.value)
+            complete = partial(
+                self._resources.completions, _reading(context, REMEMBERED), uri, argument.name, argument.value
+            )
             values = await _in_thread(_request(context), complete)
         return wire.CompleteResult(completion=wire.Completion(values=list(values), total=len(values), has_more=False))
 
@@ -269,9 +277,13 @@ def _internal(request: Request) -> str:
     return f"Internal server error; the service's log has its cause under the request id {request.state.request_id}"
 
 
-def _reading(context: Context) -> Scope:
-    """What the caller sees of their namespace."""
+def _reading(context: Context, needed: Needs) -> Scope:
+    """What the caller sees of their namespace.
+
+    :raises AccessLimited: If they may not read so much of it.
+    """
     request = _request(context)
+    require_access(request, needed)
     return caller_of(request).scope(Role.READ_ONLY, request.state.namespace)
 
 

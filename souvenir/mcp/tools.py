@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError, model_validator
 
 from souvenir.api.admission import CostClass
+from souvenir.api.levels import NOTHING, Needs
 from souvenir.api.service import Service
 from souvenir.errors import InvalidRequest
 from souvenir.types import Role, Scope
@@ -57,11 +58,17 @@ class Call:
     :param scope: Who calls, and what they see.
     :param progress: Tells how far it is, if the caller wants to know. Raises if the caller is gone, so it may be
         called only where leaving off does no harm.
+    :param most_results: That a search may give; None: as many as are asked for.
     """
 
     service: Service
     scope: Scope
     progress: Callable[[float, float | None, str | None], None] = _nothing
+    most_results: int | None = None
+
+    def result_limit(self, wanted: int) -> int:
+        """How many results a search gives that is asked for so many."""
+        return min(wanted, self.most_results or wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,7 @@ class Tool(Generic[A]):
 
     :param role: The least role of a key that may call it; one that read-only keys may call changes nothing.
     :param of_agent: Whether it needs a key of the whole namespace.
+    :param needs: The access levels that the agent must give to the key.
     :param destructive: Whether it may change or remove what is there.
     :param idempotent: Whether a second call with the same arguments changes nothing more.
     """
@@ -83,6 +91,7 @@ class Tool(Generic[A]):
     cost: CostClass
     role: Role = Role.READ_ONLY
     of_agent: bool = False
+    needs: Needs = NOTHING
     destructive: bool = False
     idempotent: bool = False
 

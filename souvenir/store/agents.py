@@ -1,10 +1,10 @@
-"""The rows of agents: namespaces that conversations belong to, with an id for clients, metadata and a policy."""
+"""The rows of agents: namespaces that conversations belong to, with an id, metadata, a policy and access levels."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,9 +13,9 @@ import apsw
 from souvenir.moments import from_us, to_us
 from souvenir.store import unread
 from souvenir.store.rows import to_json
-from souvenir.types import JsonObject
+from souvenir.types import UNLIMITED, AccessLevels, JsonObject
 
-_COLUMNS = "a.namespace_id, n.name, a.uid, a.metadata, a.policy, a.created_at"
+_COLUMNS = "a.namespace_id, n.name, a.uid, a.metadata, a.policy, a.access, a.created_at"
 _FROM = f"SELECT {_COLUMNS} FROM agents a JOIN namespaces n ON n.id = a.namespace_id"
 
 
@@ -28,6 +28,7 @@ class Agent:
     uid: str
     metadata: JsonObject | None
     policy: JsonObject
+    access: AccessLevels
     created_at: datetime
 
 
@@ -99,7 +100,24 @@ def set_policy(connection: apsw.Connection, namespace_id: int, policy: JsonObjec
     connection.execute("UPDATE agents SET policy = ? WHERE namespace_id = ?", (to_json(dict(policy)), namespace_id))
 
 
+def access(connection: apsw.Connection, name: str) -> AccessLevels:
+    """Of the agent of this name; nothing limits a namespace that is none."""
+    query = "SELECT a.access FROM agents a JOIN namespaces n ON n.id = a.namespace_id WHERE n.name = ?"
+    return _levels_of(connection.execute(query, (name,)).get)
+
+
+def set_access(connection: apsw.Connection, namespace_id: int, levels: AccessLevels) -> None:
+    """What is as usual is not stored."""
+    usual = asdict(UNLIMITED)
+    changes = {name: given for name, given in asdict(levels).items() if given != usual[name]}
+    connection.execute("UPDATE agents SET access = ? WHERE namespace_id = ?", (to_json(changes), namespace_id))
+
+
+def _levels_of(stored: str | None) -> AccessLevels:
+    return UNLIMITED if stored is None else AccessLevels(**json.loads(stored))
+
+
 def _agent_of(row: tuple[Any, ...]) -> Agent:
-    namespace_id, name, uid, metadata, policy, created_at = row
+    namespace_id, name, uid, metadata, policy, access, created_at = row
     known = None if metadata is None else json.loads(metadata)
-    return Agent(namespace_id, name, uid, known, json.loads(policy), from_us(created_at))
+    return Agent(namespace_id, name, uid, known, json.loads(policy), _levels_of(access), from_us(created_at))

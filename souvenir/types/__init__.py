@@ -5,6 +5,7 @@ Times are aware datetimes in UTC. `similarity` is a cosine; every `score` is hig
 
 from __future__ import annotations
 
+from souvenir.types.access import UNLIMITED, AccessLevel, AccessLevels
 from souvenir.types.concepts import ClaimedBy, ClaimKind, ConceptKind, Mentioned
 from souvenir.types.models import Embedder, FloatVector, LoadableEmbedder, Reranker
 from souvenir.types.outcomes import (
@@ -63,6 +64,9 @@ from souvenir.types.searching import (
 
 __all__ = [
     "DEFAULT_NAMESPACE",
+    "UNLIMITED",
+    "AccessLevel",
+    "AccessLevels",
     "AddAction",
     "AddOutcome",
     "ArmCandidate",

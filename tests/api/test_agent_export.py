@@ -50,7 +50,8 @@ def test_everything_of_one_agent_is_exported_as_other_routes_show_it(client: Tes
     assert {name: header[name] for name in counts} == counts
     for name, number in counts.items():
         assert len(of_type(lines, name.removesuffix("s").replace("memorie", "memory"))) == number
-    assert of_type(lines, "agent") == [client.get(f"/agents/{AGENT}").json()]
+    levels = client.get(f"/agents/{AGENT}/access").json()
+    assert of_type(lines, "agent") == [{**client.get(f"/agents/{AGENT}").json(), "access": levels}]
     assert of_type(lines, "user") == client.get(f"/agents/{AGENT}/users").json()["users"]
     assert of_type(lines, "session") == client.get(f"/sessions/{AGENT}").json()["sessions"][::-1]
     messages = [without_similarity(one) for one in client.get(f"/messages/{AGENT}").json()]

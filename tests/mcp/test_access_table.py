@@ -180,3 +180,35 @@ def test_a_tool_that_a_key_may_not_call_is_in_the_audit(ask: Asking):
     [denied] = ask.http.get("/audit", params={"action": "denied", "limit": 1}, headers=ENV).json()["entries"]
     assert (denied["route"], denied["status"], denied["detail"]) == ("/mcp/{agent}", 403, "forbidden")
     assert denied["namespace"] == AGENT
+
+
+def set_access(ask: Asking, agent: str, **levels: bool) -> None:
+    assert ask.http.post("/agents", json={"name": agent}, headers=ENV).status_code == 200
+    assert ask.http.put(f"/agents/{agent}/access", json=levels, headers=ENV).status_code == 200
+
+
+def test_with_quick_access_a_key_is_offered_searches_and_they_find_five_at_most(ask: Asking):
+    path, headers = "/mcp/quick", key(ask, Role.READ_ONLY, namespace="quick")
+    set_access(ask, "quick", full_memory=False, logs=False)
+    notes = [{"text": f"Blue boat {number} sails.", "source": "s"} for number in range(8)]
+    ask.http.post("/memory/add-batch", json={"memories": notes}, headers={**ENV, "X-Namespace": "quick"})
+    listed = ask.post(asking("tools/list"), path, headers).json()["result"]["tools"]
+    assert {tool["name"] for tool in listed} == {"search_memory", "get_context"}
+    assert ask.call("search_memory", path, headers, query="blue boat", limit=8)["count"] == 5
+    assert ask.call("get_context", path, headers, query="blue boat")["text"].count("Blue boat") == 5
+    recalled = ask.post(asking("prompts/get", name="recall", arguments={"query": "blue boat"}), path, headers)
+    assert recalled.json()["result"]["messages"][0]["content"]["text"].count("Blue boat") == 5
+    assert ask.call("search_memory", path, ENV, query="blue boat", limit=8)["count"] == 8
+    refused = ask.call("list_memories", path, headers)
+    assert refused.startswith("The access of the agent 'quick' does not include full_memory; ")
+    for method, params in (("resources/list", {}), ("resources/read", {"uri": "souvenir://agents/quick/blocks/human"})):
+        assert "full_memory" in ask.post(asking(method, **params), path, headers).json()["error"]["message"]
+
+
+def test_without_any_level_a_key_is_offered_only_what_stores_and_forgets(ask: Asking):
+    path, headers = "/mcp/closed", key(ask, Role.READ_WRITE, namespace="closed")
+    set_access(ask, "closed", quick_memory=False, full_memory=False, logs=False)
+    listed = ask.post(asking("tools/list"), path, headers).json()["result"]["tools"]
+    assert {tool["name"] for tool in listed} == {name for name, tool in TOOLS.items() if not tool.is_reader}
+    refused = ask.post(asking("prompts/get", name="recall", arguments={"query": "x"}), path, headers)
+    assert "quick_memory" in refused.json()["error"]["message"]

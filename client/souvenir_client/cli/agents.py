@@ -20,7 +20,7 @@ name_argument = click.argument("name", help="Of the agent.")
 
 @click.group()
 def agents() -> None:
-    """List, make, show and delete agents."""
+    """List, make, show, limit and delete agents."""
 
 
 @agents.command("list")
@@ -65,6 +65,22 @@ def _draw(agent: AgentRecord, stats: AgentStatsResponse) -> None:
     say(f"{talk} with {people}, {counted(stats.blocks, 'block', 'blocks')}, {_memories(stats.memories)}")
     if stats.last_message_at is not None:
         say(f"messages from {moment(stats.first_message_at)} to {moment(stats.last_message_at)} UTC")
+
+
+@agents.command()
+@name_argument
+@click.option("--quick/--no-quick", "quick_memory", default=None, help="Searching, with at most 5 results.")
+@click.option("--full/--no-full", "full_memory", default=None, help="All that is remembered.")
+@click.option("--logs/--no-logs", default=None, help="What was said: messages, sessions, users.")
+def access(name: str, quick_memory: bool | None, full_memory: bool | None, logs: bool | None) -> None:
+    """Show what of an agent may be read with keys that are no admin's, or change it."""
+    with client_of() as client:
+        if quick_memory is full_memory is logs is None:
+            levels = client.agents.access(name)
+        else:
+            levels = client.agents.set_access(name, quick_memory=quick_memory, full_memory=full_memory, logs=logs)
+    given = [level for level, is_given in wire(levels).items() if is_given]
+    answer(wire(levels), lambda: say(f"May be read of {name}: {', '.join(given) or 'nothing'}."))
 
 
 @agents.command()

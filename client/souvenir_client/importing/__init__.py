@@ -22,6 +22,7 @@ from souvenir_client.importing.records import (
     Reading,
     Record,
     Skipped,
+    TakenLevels,
     Turn,
 )
 from souvenir_client.importing.report import Counts, ImportReport, Progress, Reason
@@ -41,6 +42,7 @@ __all__ = [
     "Reason",
     "Record",
     "Skipped",
+    "TakenLevels",
     "Turn",
     "detect",
     "import_file",

@@ -2,7 +2,8 @@
 
 Memories go back as the lines that they are, with their times, keys and links. Of an agent, sessions and messages become
 conversations, whose messages keep their times and who said them, but not their ids nor when they were edited; sessions
-stay open; of blocks the newest version is imported. An agent's messages are held in memory while its file is read.
+stay open; of blocks the newest version is imported, and access levels that the agent did not give are taken. An agent's
+messages are held in memory while its file is read.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from souvenir_client.importing import storable
-from souvenir_client.importing.records import BlockRecord, ExportedLine, Missing, Reading, Record, Skipped
+from souvenir_client.importing.records import BlockRecord, ExportedLine, Missing, Reading, Record, Skipped, TakenLevels
 from souvenir_client.importing.turns import Said, conversation
 
 IMPORT_ID = "import_id"
@@ -20,6 +21,8 @@ IMPORT_ID = "import_id"
 
 NOUNS = {"user": "users", "session": "sessions", "message": "messages", "block": "blocks", "memory": "memories"}
 """The types of an agent's lines that its header counts, and what it calls them."""
+
+LEVELS = ("quick_memory", "full_memory", "logs")
 
 UNKNOWN_LINE = "the line is of no type that an export has"
 Line = tuple[int, Mapping[str, Any] | Skipped]
@@ -117,8 +120,10 @@ def _line(said: Mapping[str, Any] | Skipped, number: int, source: str | None) ->
     if isinstance(said, Skipped):
         return (said,)
     match said.get("type"):
-        case "header" | "agent" | "user" | "session" | "message":
+        case "header" | "user" | "session" | "message":
             return ()
+        case "agent":
+            return _taken(said, f"line {number}")
         case "memory":
             return (_placed({name: value for name, value in said.items() if name != "type"}, number, source),)
         case "block":
@@ -160,6 +165,12 @@ def _message(said: Mapping[str, Any], number: int) -> Said:
         user=storable.name_of(said.get("user")) or None,
         name=storable.line_of(said.get("name"), storable.MAX_SPEAKER_CHARS) or None,
     )
+
+
+def _taken(said: Mapping[str, Any], place: str) -> Sequence[Record]:
+    access = said.get("access")
+    taken = [level for level in LEVELS if isinstance(access, dict) and access.get(level) is False]
+    return (TakenLevels(taken, place),) if taken else ()
 
 
 def _block(said: Mapping[str, Any], place: str) -> BlockRecord | Skipped:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO
 
-from souvenir_client.errors import NotImportable
+from souvenir_client.errors import Forbidden, NotImportable
 from souvenir_client.importing.exported import Exported
 from souvenir_client.importing.graphs import Graphs
 from souvenir_client.importing.kinds import CONVERSATIONS, Kind, detect, read
@@ -25,6 +25,7 @@ from souvenir_client.importing.records import (
     Record,
     RelationRecord,
     Skipped,
+    TakenLevels,
 )
 from souvenir_client.importing.report import ImportReport, Progress, Tally
 from souvenir_client.importing.sessions import Blocks, Sessions
@@ -121,6 +122,8 @@ class _Import:
                 self._sessions.add(record)
             case BlockRecord():
                 self._blocks.add(record)
+            case TakenLevels():
+                self._take_levels(record)
             case ExportedLine():
                 self._exported.add(record)
             case Skipped() | Altered():
@@ -137,6 +140,12 @@ class _Import:
             raise NotImportable(str(self._path), NAME_AN_AGENT)
         self._client.agents.create(name=self._namespace)
         return self._namespace
+
+    def _take_levels(self, record: TakenLevels) -> None:
+        try:
+            self._client.agents.set_access(self._made_agent(), **dict.fromkeys(record.levels, False))
+        except Forbidden as error:
+            self.tally.note(Skipped(record.place, f"only an admin takes access levels: {error.detail}"))
 
     @cached_property
     def _memories(self) -> Memories:

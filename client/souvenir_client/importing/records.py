@@ -87,6 +87,14 @@ class BlockRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class TakenLevels:
+    """Access levels, by their names, that an agent does not give."""
+
+    levels: Sequence[str]
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ExportedLine:
     """A memory, or the header, as our own exports write it; the service reads it itself."""
 
@@ -130,6 +138,7 @@ Record = (
     | RelationRecord
     | Conversation
     | BlockRecord
+    | TakenLevels
     | ExportedLine
     | Skipped
     | Altered

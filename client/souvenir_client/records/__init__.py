@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from souvenir_client.records.agents import (
+        AccessRecord,
         AgentPage,
         AgentRecord,
         AgentSearchItem,
@@ -157,6 +158,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AccessRecord",
     "AddBatchResponse",
     "AddLinkResponse",
     "AddMemoryResponse",
@@ -314,8 +316,8 @@ __all__ = [
 
 _RECORDS = {
     "agents": (
-        "AgentPage AgentRecord AgentSearchItem AgentSearchResponse AgentStatsResponse RemovedResponse "
-        "UserPage UserRecord"
+        "AccessRecord AgentPage AgentRecord AgentSearchItem AgentSearchResponse AgentStatsResponse "
+        "RemovedResponse UserPage UserRecord"
     ),
     "audit": ("AuditRecord AuditResponse PurgeResponse"),
     "backup": (

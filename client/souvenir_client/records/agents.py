@@ -11,6 +11,13 @@ from souvenir_client.records.enums import EvidenceLevel, RecordKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccessRecord:
+    quick_memory: bool
+    full_memory: bool
+    logs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPage:
     agents: list[AgentRecord]
     total: int

@@ -28,6 +28,17 @@ def test_an_agent_is_made_listed_shown_and_deleted(run, answer):
     assert (gone.exit_code, gone.stdout) == (1, "")
 
 
+def test_the_access_levels_of_an_agent_are_taken_given_and_shown(run, answer, agent):
+    assert answer("agents", "access", agent, "--no-full", "--no-logs") == {
+        "quick_memory": True,
+        "full_memory": False,
+        "logs": False,
+    }
+    assert run("agents", "access", agent, "--logs").stdout == f"May be read of {agent}: quick_memory, logs.\n"
+    assert run("agents", "access", agent, "--no-quick", "--no-logs").stdout == f"May be read of {agent}: nothing.\n"
+    assert not any(answer("agents", "access", agent).values())
+
+
 def test_deleting_an_agent_says_how_much_went(run, agent):
     done = run("agents", "delete", agent, "--yes")
     assert done.stdout == f"Forgot {agent}: 4 messages and 0 memories.\n"

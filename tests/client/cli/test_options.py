@@ -85,6 +85,7 @@ ANSWERS = {
     "agents list": "agents list",
     "agents create": "agents create new",
     "agents show": "agents show bot",
+    "agents access": "agents access bot --no-logs",
     "context": "context bot colour",
     "chat history": "chat history bot",
     "chat sessions": "chat sessions bot",

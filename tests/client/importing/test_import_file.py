@@ -393,6 +393,25 @@ def test_an_export_of_an_agent_goes_to_the_agent_that_it_names_unless_told_other
     assert client.agents.stats(agent).messages == 1
 
 
+def test_access_levels_that_an_agent_did_not_give_are_taken_by_an_admin_and_named_to_others(own_service, tmp_path):
+    with Souvenir(own_service.url) as client:
+        admin = client.keys.create(name="admin", role="admin").key
+    with Souvenir(own_service.url, api_key=admin) as client:
+        client.agents.create(name="bot")
+        client.agents.set_access("bot", full_memory=False)
+        path = json_lines(tmp_path / "agent.jsonl", client.agents.export("bot"))
+        key = client.keys.create(name="copier", role="read-write", namespace="copy").key
+        with Souvenir(own_service.url, api_key=key) as other:
+            report = import_file(other, path, agent="copy")
+        [reason] = reasons(report)
+        assert reason.startswith("only an admin takes access levels")
+        assert client.agents.access("copy").full_memory
+        client.agents.set_access("copy", logs=False)
+        assert import_file(client, path, agent="copy").skipped == ()
+        levels = client.agents.access("copy")
+    assert (levels.quick_memory, levels.full_memory, levels.logs) == (True, False, False)
+
+
 def test_progress_is_said_after_every_item_and_ends_at_the_whole(client, agent, tmp_path):
     path = json_lines(tmp_path / "x.jsonl", [{"text": "One."}, {"text": ""}, {"text": "Three."}])
     seen: list[Progress] = []

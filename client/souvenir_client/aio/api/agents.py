@@ -9,6 +9,7 @@ from typing import Any
 from souvenir_client.aio.transport import AsyncTransport
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
 from souvenir_client.records.agents import (
+    AccessRecord,
     AgentPage,
     AgentRecord,
     AgentSearchResponse,
@@ -60,6 +61,34 @@ class AsyncAgents:
         `DELETE /agents/{agent_name}`.
         """
         return await self._transport.send(Call("DELETE", f"/agents/{segment(agent_name)}", {200: RemovedResponse}))
+
+    async def access(self, agent_name: str) -> AccessRecord:
+        """Get what of an agent may be read with keys that are no admin's. `GET /agents/{agent_name}/access`."""
+        return await self._transport.send(
+            Call("GET", f"/agents/{segment(agent_name)}/access", {200: AccessRecord}, repeat=Repeat.SAFE)
+        )
+
+    async def set_access(
+        self,
+        agent_name: str,
+        *,
+        quick_memory: bool | NotSent | None = NOT_SENT,
+        full_memory: bool | NotSent | None = NOT_SENT,
+        logs: bool | NotSent | None = NOT_SENT,
+    ) -> AccessRecord:
+        """Give or take what of an agent may be read; it holds from the next request on.
+
+        `PUT /agents/{agent_name}/access`.
+        """
+        return await self._transport.send(
+            Call(
+                "PUT",
+                f"/agents/{segment(agent_name)}/access",
+                {200: AccessRecord},
+                body={"quick_memory": quick_memory, "full_memory": full_memory, "logs": logs},
+                repeat=Repeat.SAFE,
+            )
+        )
 
     async def search(
         self,
