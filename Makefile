@@ -18,7 +18,7 @@ export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-retrieval bench-evidence bench-conversation \
-	bench-talk bench-facts bench-facts-speed bench-concepts bench-extraction bench-learning bench-client bench-privacy isolation durability model lock clean FORCE
+	bench-talk bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-extraction bench-learning bench-client bench-privacy isolation durability model lock clean FORCE
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -71,6 +71,9 @@ bench-conversation: $(STAMP) ## Measure the three tiers at 100,000 messages; ARG
 
 bench-talk: $(STAMP) ## Measure search and add in one agent's 100,000 messages, without the model; ARGS goes to benchmarks.talk
 	@$(PY) -m benchmarks.talk $(ARGS)
+
+bench-graph-speed: $(STAMP) ## Measure how a graph of 100,000 messages fills and is read; ARGS goes to benchmarks.graph_speed
+	@$(PY) -m benchmarks.graph_speed $(ARGS)
 
 bench-learning: $(STAMP) ## Measure searches beside 20 extractions at once; ARGS goes to benchmarks.learning
 	@$(PY) -m benchmarks.learning $(ARGS)

@@ -78,6 +78,7 @@ class StoreCollector(Collector):
         )
         yield _gauge("souvenir_ready", "1 when the model is loaded.", int(embedder.ready))
         yield _gauge("souvenir_memories", "Memories stored.", vitals.memories)
+        yield _gauge("souvenir_graph_unread", "Messages and memories still to be read for a graph.", vitals.unread)
         yield _gauge("souvenir_namespaces", "Namespaces that were ever written to.", vitals.namespaces)
         yield _gauge("souvenir_indexes_loaded", "Namespaces whose index is in memory.", vitals.loaded_indexes)
         yield _gauge("souvenir_index_rows", "Passages in the loaded indexes.", vitals.index_rows)

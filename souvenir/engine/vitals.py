@@ -10,16 +10,20 @@ import apsw
 from souvenir.engine.models import Serving
 from souvenir.engine.searching import memories_of
 from souvenir.index.registry import IndexRegistry
-from souvenir.store import reads
+from souvenir.store import reads, unread
 from souvenir.store.database import Database
 from souvenir.types import Readiness, Scope, Stats
 
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """Rows and bytes are those of the indexes that are loaded."""
+    """Rows and bytes are those of the indexes that are loaded.
+
+    :param unread: Messages and memories that are still to be read for a graph.
+    """
 
     memories: int
+    unread: int
     namespaces: int
     loaded_indexes: int
     index_rows: int
@@ -32,12 +36,13 @@ class Vitals:
 
 def vitals_of(database: Database, registry: IndexRegistry) -> Vitals:
     with database.read() as connection:
-        counts = reads.counts(connection)
+        counts, waiting = reads.counts(connection), unread.count_all(connection)
     indexes = registry.loaded().values()
     backups = database.backups.all()
     database_bytes, log_bytes = database.bytes_on_disk
     return Vitals(
         memories=counts.memories,
+        unread=waiting,
         namespaces=counts.namespaces,
         loaded_indexes=len(indexes),
         index_rows=sum(map(len, indexes)),

@@ -106,6 +106,11 @@ def count(connection: apsw.Connection, namespace_id: int) -> int:
     return int(connection.execute("SELECT count(*) FROM unread WHERE namespace_id = ?", (namespace_id,)).get)
 
 
+def count_all(connection: apsw.Connection) -> int:
+    """Over all namespaces."""
+    return int(connection.execute("SELECT count(*) FROM unread").get)
+
+
 def _unread_of(row: tuple[Any, ...]) -> Unread:
     id_, kind, owner_id, text, at, role = row
     return Unread(id_, RecordKind(kind), owner_id, text, from_us(at), None if role is None else MessageRole(role))

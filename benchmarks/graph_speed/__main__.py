@@ -1,0 +1,118 @@
+"""An agent's graph at many messages: how quickly it fills on one core, and what reading it costs.
+
+    python -m benchmarks.graph_speed                        100,000 messages: about half an hour
+    python -m benchmarks.graph_speed --messages 10000
+    python -m benchmarks.graph_speed --folder /tmp/filled   keeps what was filled, and goes on with it
+
+Messages are made up (`benchmarks.graph_speed.talks`), and their vectors handed out, since embedding a message is not
+the graph's work; the names of concepts are embedded by the real model. While it fills, the process has one core. Then
+somebody stores 50 messages a second for a while, on that core too, and reads are timed meanwhile; then they are timed
+alone, beside a peer: the same database asked in plain SQL, as one would first write it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from benchmarks.graph_speed.filling import HandedOut, fill, paced
+from benchmarks.graph_speed.reading import Reads, measure
+from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
+from memory_engine import MemoryEngine
+from souvenir.embedding.factory import embedder_of
+from souvenir.graph.parts import GraphParts
+from souvenir.settings import Settings
+
+MESSAGES_PER_S = 50.0
+READ_P50_MS, RELATED_P50_MS = 30.0, 50.0
+RELATED = "related, depth 3"
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """What runs in this process has one core of the machine."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def run(messages: int, rounds: int, seconds: float, folder: Path) -> bool:
+    settings = Settings(data_dir=folder)
+    with closing(embedder_of(settings)) as model:
+        model.load()
+        embedder = HandedOut(model)
+        with closing(MemoryEngine.open(settings, embedder)) as engine:
+            graph = GraphParts.open(engine)
+            with one_core():
+                filled = fill(engine, graph, embedder, messages)
+                reads = Reads(engine, graph)
+                together = paced(engine, graph, embedder, reads, seconds=seconds, per_s=MESSAGES_PER_S)
+            alone = measure(reads, rounds)
+            progress(f"read {rounds} times")
+            problems = list(engine.check()) if messages <= 10_000 else []
+    names = list(alone)
+    rows = [
+        [
+            name,
+            f"{percentile_ms(alone[name].ours, 50):.1f}",
+            f"{percentile_ms(alone[name].ours, 95):.1f}",
+            f"{percentile_ms(together.reads[name], 50):.1f}",
+            "" if not alone[name].peer else f"{percentile_ms(alone[name].peer, 50):.1f}",
+        ]
+        for name in names
+    ]
+    print(f"\n{filled.line()}\n{together.line()}\n")
+    print(table(("read, ms", "p50", "p95", "p50 beside 50 messages/s", "plain SQL, p50"), rows))
+    targets = [
+        Target("messages a second on one core", filled.per_s, MESSAGES_PER_S, at_least=True),
+        Target("messages that wait after the paced part", together.waiting, MESSAGES_PER_S),
+        *(Target(f"{name}, p50 ms", percentile_ms(alone[name].ours, 50), limit_of(name)) for name in names),
+        Target("disagreements that the check finds", len(problems), 0),
+    ]
+    print_targets(targets)
+    figures = {
+        "messages": messages,
+        "filled": filled.figures(),
+        "paced": together.figures(),
+        "reads_ms": {
+            name: {
+                "p50": percentile_ms(one.ours, 50),
+                "p95": percentile_ms(one.ours, 95),
+                "peer_p50": percentile_ms(one.peer, 50),
+            }
+            for name, one in alone.items()
+        },
+    }
+    print(f"\n{write_results('graph_speed', figures, targets)}")
+    return all(target.met for target in targets)
+
+
+def limit_of(name: str) -> float:
+    return RELATED_P50_MS if name == RELATED else READ_P50_MS
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=100_000, help="of the one agent")
+    parser.add_argument("--rounds", type=int, default=50, help="of every read")
+    parser.add_argument("--seconds", type=float, default=60.0, help="that 50 messages a second are stored")
+    parser.add_argument("--folder", type=Path, help="where the filled data stays for the next run")
+    arguments = parser.parse_args()
+    chosen = arguments.messages, arguments.rounds, arguments.seconds
+    if arguments.folder is not None:
+        arguments.folder.mkdir(parents=True, exist_ok=True)
+        return 0 if run(*chosen, arguments.folder) else 1
+    with tempfile.TemporaryDirectory(prefix="souvenir-graph-") as folder:
+        return 0 if run(*chosen, Path(folder)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

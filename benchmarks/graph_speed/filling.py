@@ -1,0 +1,155 @@
+"""How quickly a graph fills: all at once, and beside somebody who stores messages at a steady pace."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from benchmarks.graph_speed.reading import SCOPE, Reads
+from benchmarks.graph_speed.talks import Talks
+from benchmarks.report import progress
+from memory_engine import MemoryEngine
+from souvenir.conversation.messages import Conversations
+from souvenir.graph.parts import GraphParts
+from souvenir.store import unread
+from souvenir.store.messages import MessageDraft
+from souvenir.types import Embedder, FloatVector
+
+BATCH = 500
+
+
+class HandedOut:
+    """A model whose vectors of messages cost nothing, and whose vectors of all else are its own.
+
+    :param model: Loaded.
+    """
+
+    def __init__(self, model: Embedder) -> None:
+        self._model = model
+        self._random = np.random.default_rng(0)
+        self.model_id, self.dim, self.max_tokens = model.model_id, model.dim, model.max_tokens
+        self.messages: set[str] = set()
+
+    @property
+    def ready(self) -> bool:
+        return self._model.ready
+
+    def embed_documents(self, texts: Sequence[str]) -> FloatVector:
+        if texts and all(text in self.messages for text in texts):
+            drawn = self._random.standard_normal((len(texts), self.dim), dtype=np.float32)
+            vectors: FloatVector = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+            return vectors
+        return self._model.embed_documents(texts)
+
+    def embed_query(self, text: str) -> FloatVector:
+        return self._model.embed_query(text)
+
+    def token_offsets(self, text: str) -> list[tuple[int, int]]:
+        return self._model.token_offsets(text)
+
+    def known_share(self, text: str) -> float:
+        return self._model.known_share(text)
+
+    def say(self, conversations: Conversations, drafts: Sequence[MessageDraft]) -> None:
+        """Store messages, without what embedding them would cost."""
+        self.messages = {draft.content for draft in drafts}
+        conversations.add(SCOPE, drafts)
+        self.messages = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """:param cpu_s: What the reading took of the one core's time."""
+
+    messages: int
+    seconds: float
+    cpu_s: float
+    concepts: int
+    neighbours: int
+
+    @property
+    def per_s(self) -> float:
+        return self.messages / self.seconds if self.seconds else float("nan")
+
+    def line(self) -> str:
+        return (
+            f"Read {self.messages:,} messages in {self.seconds:.0f} s on one core ({self.cpu_s:.0f} s of its time): "
+            f"{self.per_s:.0f} a second; {self.concepts:,} concepts, {self.neighbours:,} rows of neighbours."
+        )
+
+    def figures(self) -> dict[str, Any]:
+        return {**asdict(self), "per_s": self.per_s}
+
+
+@dataclass(slots=True)
+class Paced:
+    """:param late_s: How much later than its moment the last message was stored. :param waiting: Unread at the end."""
+
+    messages: int = 0
+    seconds: float = 0.0
+    late_s: float = 0.0
+    waiting: int = 0
+    reads: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def line(self) -> str:
+        return (
+            f"{self.messages:,} messages stored in {self.seconds:.0f} s on the same core, the last {self.late_s:.2f} s "
+            f"late: {self.waiting} still to be read at the end."
+        )
+
+    def figures(self) -> dict[str, Any]:
+        return {"messages": self.messages, "seconds": self.seconds, "late_s": self.late_s, "waiting": self.waiting}
+
+
+def fill(engine: MemoryEngine, graph: GraphParts, embedder: HandedOut, messages: int) -> Filled:
+    """Store what is not there yet, then let it all be read at once."""
+    conversations, there = Conversations(engine), _count(engine, "messages")
+    drafts = list(Talks().drafts(messages))[there:]
+    for start in range(0, len(drafts), BATCH):
+        embedder.say(conversations, drafts[start : start + BATCH])
+    progress(f"{messages:,} messages are stored")
+    waiting = _waiting(engine)
+    began, cpu_began = time.perf_counter(), time.process_time()
+    graph.filling.catch_up()
+    seconds, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
+    progress(f"{waiting:,} messages are read")
+    return Filled(waiting, seconds, cpu_s, _count(engine, "concepts"), _count(engine, "neighbours"))
+
+
+def paced(
+    engine: MemoryEngine, graph: GraphParts, embedder: HandedOut, reads: Reads, *, seconds: float, per_s: float
+) -> Paced:
+    """Store messages at a steady pace, one by one, while the graph fills in its thread and others read it."""
+    found, conversations = Paced(), Conversations(engine)
+    drafts = list(Talks(seed=1).drafts(int(seconds * per_s)))
+    names = list(reads.verbs)
+    graph.start()
+    began = time.perf_counter()
+    for number, draft in enumerate(drafts):
+        due = began + number / per_s
+        time.sleep(max(0.0, due - time.perf_counter()))
+        embedder.say(conversations, [draft])
+        found.late_s = time.perf_counter() - due
+        if number % int(per_s // 5) == 0:
+            name = names[number // int(per_s // 5) % len(names)]
+            found.reads[name].append(reads.timed(name))
+    found.messages, found.seconds = len(drafts), time.perf_counter() - began
+    found.waiting = _waiting(engine)
+    graph.close()
+    progress("stored at a steady pace")
+    return found
+
+
+def _count(engine: MemoryEngine, table: str) -> int:
+    with engine.namespace(SCOPE) as (connection, _):
+        return int(connection.execute(f"SELECT count(*) FROM {table}").get)
+
+
+def _waiting(engine: MemoryEngine) -> int:
+    with engine.namespace(SCOPE) as (connection, namespace):
+        return 0 if namespace is None else unread.count(connection, namespace.id)
