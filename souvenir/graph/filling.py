@@ -117,6 +117,8 @@ class Filling:
                 self._store(namespace_id, scope, readings)
             elif unmatched:
                 self._match(namespace_id, scope, unmatched)
+            else:
+                self._engine.write(scope, lambda tx: _sweep(tx, namespace_id))
         except _NamespaceGone:
             log.info("graph_gone", namespace=scope.namespace)
 
@@ -145,6 +147,11 @@ class Filling:
             settle(tx.connection, {**{id_: [] for id_ in ids}, **found})
 
         self._engine.write(scope, work)
+
+
+def _sweep(tx: Transaction, namespace_id: int) -> None:
+    _require_same(tx, namespace_id)
+    mentions.sweep(tx.passages)
 
 
 def _require_same(tx: Transaction, namespace_id: int) -> None:

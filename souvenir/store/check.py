@@ -87,8 +87,8 @@ _RULES = {
         "(SELECT 1 FROM passages p WHERE p.kind = 'concept' AND p.owner_id = c.id)"
     ),
     "concept {} is not mentioned as often as it counts, or nowhere": (
-        "SELECT id FROM concepts c WHERE owners = 0 OR owners <> "
-        "(SELECT count(*) FROM mentions m WHERE m.concept_id = c.id)"
+        "SELECT id FROM concepts c WHERE owners <> (SELECT count(*) FROM mentions m WHERE m.concept_id = c.id) "
+        "OR owners = 0 AND NOT EXISTS (SELECT 1 FROM claims l WHERE c.id IN (l.concept_id, l.other_id))"
     ),
     "concept {} has other forms than its mentions": _unequal(
         "concept_id, form, kind, owners FROM concept_forms",
@@ -104,12 +104,11 @@ _RULES = {
         "SELECT namespace_id FROM graphs g WHERE owners <> (SELECT count(*) FROM (SELECT DISTINCT m.kind, m.owner_id "
         "FROM mentions m JOIN concepts c ON c.id = m.concept_id WHERE c.namespace_id = g.namespace_id))"
     ),
-    "a mention of concept {} is of nothing in its namespace, or of something that waits to be read": (
+    "a mention of concept {} is of nothing in its namespace, or of another time": (
         "SELECT concept_id FROM mentions m JOIN concepts c ON c.id = m.concept_id LEFT JOIN messages s "
         "ON m.kind = 'message' AND s.id = m.owner_id LEFT JOIN memories y ON m.kind = 'memory' AND y.id = m.owner_id "
         "WHERE coalesce(s.namespace_id, iif(y.archived, NULL, y.namespace_id), 0) <> c.namespace_id "
-        "OR coalesce(s.created_at, y.document_at, y.created_at) <> m.at "
-        "OR EXISTS (SELECT 1 FROM unread u WHERE u.kind = m.kind AND u.owner_id = m.owner_id)"
+        "OR coalesce(s.created_at, y.document_at, y.created_at) <> m.at"
     ),
     "{} waits to be read and is not there": (
         "SELECT u.kind || ' ' || u.owner_id FROM unread u LEFT JOIN messages s ON u.kind = 'message' "

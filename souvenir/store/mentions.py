@@ -115,6 +115,9 @@ def write(
         if key not in prepared:
             raise NotPrepared(key)
         ids[key] = _insert(passages, key, prepared[key], now)
+    for kind in RecordKind:
+        # What waited only to be read by other rules still has what it mentioned by the former ones.
+        _take_back(connection, namespace_id, kind, [one.owner_id for one in taken if one.kind is kind])
     counts, rows, mentioning = _Counts(), list[tuple[Any, ...]](), 0
     for one in taken:
         found = [(ids[said.key], said.form, said.kind.value) for said in one.mentions if said.key in ids]
@@ -126,36 +129,37 @@ def write(
     )
     _count(connection, namespace_id, counts, mentioning)
     unsort(connection, (one.owner_id for one in taken if one.kind is RecordKind.MESSAGE))
+    sweep(passages)
     return len(taken)
 
 
 def forget(connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> Forgotten:
     """Take away what these mention, while they are still there; they wait for nobody any more."""
     unread.forget(connection, kind, owner_ids)
-    if kind is RecordKind.MESSAGE:
-        _forget_claims(connection, owner_ids)
-        unsort(connection, owner_ids)
-    rows: list[Any] = connection.execute(
-        "DELETE FROM mentions WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) "
-        "RETURNING owner_id, at, concept_id, form, concept_kind",
-        (kind.value, ids_parameter(owner_ids)),
-    ).fetchall()
-    if not rows:
-        return Forgotten()
-    counts, owners = _Counts(), 0
-    for (_, at), of_owner in groupby(sorted(rows), key=lambda row: row[:2]):
-        counts.add((row[2:] for row in of_owner), month_of(from_us(at)))
-        owners += 1
-    _count(connection, namespace_id, counts, owners, sign=-1)
-    gone = [id_ for (id_,) in _rows(connection, "SELECT id FROM concepts WHERE owners = 0 AND id", counts.owners)]
-    return Forgotten(len(rows), len(gone), tuple(remove_concepts(connection, gone)))
+    mentions, concepts = _forget(connection, namespace_id, kind, owner_ids)
+    gone = list(dict.fromkeys([*concepts, *_unmentioned(connection, namespace_id)]))
+    return Forgotten(mentions, len(gone), tuple(remove_concepts(connection, gone)))
 
 
 def reread(passages: PassageWriter, kind: RecordKind, owner_id: int, *, stays: bool = True) -> None:
-    """Forget what this mentioned, as it says something else now, and let it be read again if it stays."""
-    passages.tell(forget(passages.connection, passages.namespace_id, kind, [owner_id]).changes)
+    """Forget what this mentioned, as it says something else now, and let it be read again if it stays.
+
+    Concepts of which something is claimed are left until what waits is read: it may mention them as well.
+    """
+    connection = passages.connection
+    _, concepts = _forget(connection, passages.namespace_id, kind, [owner_id])
+    claimed = {id_ for (id_,) in _rows(connection, "SELECT concept_id FROM claims WHERE concept_id", concepts)}
+    claimed |= {id_ for (id_,) in _rows(connection, "SELECT other_id FROM claims WHERE other_id", concepts)}
+    passages.tell(remove_concepts(connection, [one for one in concepts if one not in claimed]))
     if stays:
-        unread.put(passages.connection, passages.namespace_id, kind, [owner_id])
+        unread.put(connection, passages.namespace_id, kind, [owner_id])
+    else:
+        unread.forget(connection, kind, [owner_id])
+
+
+def sweep(passages: PassageWriter) -> None:
+    """Remove the concepts that nothing mentions, once nothing waits that may."""
+    passages.tell(remove_concepts(passages.connection, _unmentioned(passages.connection, passages.namespace_id)))
 
 
 def hide(connection: apsw.Connection, namespace_id: int, concept_id: int, key: str) -> Forgotten:
@@ -211,6 +215,43 @@ def unsort(connection: apsw.Connection, message_ids: Iterable[int]) -> None:
         "SELECT DISTINCT session_id, namespace_id FROM messages WHERE id IN (SELECT value FROM json_each(?))",
         (ids_parameter(message_ids),),
     )
+
+
+def _forget(
+    connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]
+) -> tuple[int, list[int]]:
+    """Take back what these mention: how many mentions that were, and which concepts nothing mentions now."""
+    if kind is RecordKind.MESSAGE:
+        _forget_claims(connection, owner_ids)
+        unsort(connection, owner_ids)
+    counts = _take_back(connection, namespace_id, kind, owner_ids)
+    gone = [id_ for (id_,) in _rows(connection, "SELECT id FROM concepts WHERE owners = 0 AND id", counts.owners)]
+    return counts.owners.total(), gone
+
+
+def _take_back(connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> _Counts:
+    rows: list[Any] = connection.execute(
+        "DELETE FROM mentions WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) "
+        "RETURNING owner_id, at, concept_id, form, concept_kind",
+        (kind.value, ids_parameter(owner_ids)),
+    ).fetchall()
+    counts, owners = _Counts(), 0
+    for (_, at), of_owner in groupby(sorted(rows), key=lambda row: row[:2]):
+        counts.add((row[2:] for row in of_owner), month_of(from_us(at)))
+        owners += 1
+    if owners:
+        _count(connection, namespace_id, counts, owners, sign=-1)
+    return counts
+
+
+def _unmentioned(connection: apsw.Connection, namespace_id: int) -> list[int]:
+    """Concepts that nothing mentions, if nothing waits to be read."""
+    rows: Any = connection.execute(
+        "SELECT id FROM concepts WHERE namespace_id = ?1 AND owners = 0 "
+        "AND NOT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ?1)",
+        (namespace_id,),
+    )
+    return [id_ for (id_,) in rows]
 
 
 def _insert(passages: PassageWriter, key: str, prepared: Sequence[PreparedPassage], now: datetime) -> int:

@@ -34,6 +34,9 @@ class Columns(Enum):
     SESSION_METADATA = Column("sessions", "metadata", is_json=True)
     BLOCK_VERSION_VALUE = Column("block_history", "value", key="block_id || ':' || version")
     BLOCK_VERSION_DESCRIPTION = Column("block_history", "description", key="block_id || ':' || version")
+    CLAIM_TEXT = Column("claims", "text")
+    TOPIC_NAME = Column("topics", "name")
+    TOPIC_SUMMARY = Column("topics", "summary")
     HISTORY_BEFORE = Column("history", "before", is_json=True)
     HISTORY_AFTER = Column("history", "after", is_json=True)
 

@@ -93,10 +93,11 @@ def every_read(connection: apsw.Connection, namespace_id: int) -> Iterator[Unrea
 
 
 def namespaces(connection: apsw.Connection) -> list[tuple[int, str]]:
-    """Ids and names of those in which something is to be read or matched, and that are not being removed."""
+    """Ids and names of those in which something is to be read, matched or swept, and that are not being removed."""
     rows: Any = connection.execute(
         "SELECT id, name FROM namespaces n WHERE (EXISTS (SELECT 1 FROM unread u WHERE u.namespace_id = n.id) "
-        "OR EXISTS (SELECT 1 FROM unmatched u WHERE u.namespace_id = n.id)) "
+        "OR EXISTS (SELECT 1 FROM unmatched u WHERE u.namespace_id = n.id) "
+        "OR EXISTS (SELECT 1 FROM concepts c WHERE c.namespace_id = n.id AND c.owners = 0)) "
         "AND id NOT IN (SELECT owner_id FROM removals WHERE kind = 'namespace') ORDER BY id"
     )
     return [(id_, name) for id_, name in rows]

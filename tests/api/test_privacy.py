@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.types import FactsBy, MemoryDraft, Scope
+from souvenir.store import claims, mentions
+from souvenir.store.claims import ClaimDraft
+from souvenir.store.transaction import Transaction
+from souvenir.types import ClaimedBy, ClaimKind, FactsBy, MemoryDraft, Scope
 from tests.api.conftest import Start
 from tests.api.learning import learned, takes_everything
 from tests.vendors.llm import LLMVendor
@@ -266,3 +269,34 @@ def test_a_rescan_reaches_messages_and_titles(client: TestClient):
     assert [hit["id"] for hit in found] == [message["id"]]
     assert MAIL not in client.get("/agents/my_agent/export").text
     assert client.app.state.service.engine.check() == []  # type: ignore[attr-defined]
+
+
+def test_a_rescan_reaches_the_graph_and_what_is_stated_of_it(client: TestClient):
+    service = client.app.state.service  # type: ignore[attr-defined]
+    policy(client, pii="allow")
+    said = {
+        "agent_name": "my_agent",
+        "role": "user",
+        "content": f"Yesterday I met Alice, see {MAIL}",
+        "session_id": "s",
+    }
+    assert client.post("/messages", json=said).status_code == 200
+    service.graph.filling.catch_up()
+    scope = Scope("my_agent", "somebody")
+
+    def state(tx: Transaction) -> None:
+        [alice] = mentions.known_keys(tx.connection, tx.namespace_id, ["alice"]).values()
+        draft = ClaimDraft(ClaimKind.DESCRIPTION, alice, f"writes from {MAIL}", ClaimedBy.CALLER)
+        claims.insert(tx.connection, tx.namespace_id, draft, tx.now)
+
+    service.engine.write(scope, state)
+    policy(client, pii="redact")
+    assert client.post("/privacy/rescan", headers=AGENT).json()["changed"] == 2
+    service.graph.filling.catch_up()
+    tables = ("claims", "concepts", "concept_forms", "mentions", "passages")
+    with service.engine.namespace(scope) as (connection, _):
+        rows = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
+    assert "writes from" in repr(rows["claims"])
+    assert "alice" in repr(rows["concepts"])
+    assert MAIL not in repr(rows)
+    assert service.engine.check() == []

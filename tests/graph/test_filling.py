@@ -19,11 +19,12 @@ from souvenir.conversation.messages import Conversations
 from souvenir.erasure.removals import Removals
 from souvenir.graph.parts import GraphParts
 from souvenir.settings import Settings
-from souvenir.store import mentions
+from souvenir.store import claims, mentions
+from souvenir.store.claims import ClaimDraft
 from souvenir.store.messages import MessageDraft
 from souvenir.store.selection import Chooses
 from souvenir.store.transaction import Transaction
-from souvenir.types import MemoryDraft, MemoryPatch, MessageRole, RecordKind, Scope
+from souvenir.types import ClaimedBy, ClaimKind, MemoryDraft, MemoryPatch, MessageRole, RecordKind, Scope
 from tests.fake_embedder import FakeEmbedder
 
 ANN = Scope("ann", "tester")
@@ -70,6 +71,8 @@ def whole(engine: MemoryEngine) -> dict[str, Any]:
         "JOIN concepts b ON b.id = n.other_id",
         "near": "SELECT a.key, b.key FROM near_concepts n JOIN concepts a ON a.id = n.concept_id "
         "JOIN concepts b ON b.id = n.other_id",
+        "claims": "SELECT a.key, l.kind, l.text, b.key FROM claims l JOIN concepts a ON a.id = l.concept_id "
+        "LEFT JOIN concepts b ON b.id = l.other_id",
         "graphs": "SELECT owners FROM graphs WHERE owners > 0",
     }
     with engine.namespace(ANN) as (connection, _):
@@ -91,7 +94,7 @@ def read_anew(engine: MemoryEngine, graph: GraphParts) -> None:
             mentions.reread(tx.passages, RecordKind(kind), owner_id)
 
     engine.write(ANN, work)
-    assert not keys_of(engine)
+    assert not whole(engine)["mentions"]
     graph.filling.catch_up()
 
 
@@ -137,6 +140,18 @@ class FillingMachine(RuleBasedStateMachine):
     @rule(memory=consumes(memories))
     def forget_memory(self, memory: int) -> None:
         self.engine.delete(ANN, memory, force=True)
+
+    @rule(about=st.sampled_from(["alice", "lisbon", "camera"]), alias_of=st.none() | st.just("bob lee"))
+    def claim(self, about: str, alias_of: str | None) -> None:
+        def work(tx: Transaction) -> None:
+            ids = mentions.known_keys(tx.connection, tx.namespace_id, [about, "bob lee"])
+            if about in ids and (alias_of is None or alias_of in ids):
+                kind = ClaimKind.DESCRIPTION if alias_of is None else ClaimKind.ALIAS
+                other = None if alias_of is None else ids[alias_of]
+                draft = ClaimDraft(kind, ids[about], "as somebody says", ClaimedBy.CALLER, other)
+                claims.insert(tx.connection, tx.namespace_id, draft, tx.now)
+
+        self.engine.write(ANN, work)
 
     @rule()
     def fill(self) -> None:
@@ -185,6 +200,26 @@ def test_a_concept_goes_with_the_last_that_mentions_it(engine: MemoryEngine, gra
     Conversations(engine).edit(ANN, first, content="I met nobody")
     assert keys_of(engine) == set()
     removals.close()
+
+
+def test_what_is_stated_of_a_concept_outlives_an_edit_that_still_mentions_it(
+    engine: MemoryEngine, graph: GraphParts
+) -> None:
+    uid = say(engine, "I met Alice")
+    graph.filling.catch_up()
+
+    def state(tx: Transaction) -> None:
+        [alice] = mentions.known_keys(tx.connection, tx.namespace_id, ["alice"]).values()
+        draft = ClaimDraft(ClaimKind.DESCRIPTION, alice, "a friend", ClaimedBy.CALLER)
+        claims.insert(tx.connection, tx.namespace_id, draft, tx.now)
+
+    engine.write(ANN, state)
+    Conversations(engine).edit(ANN, uid, content="Yesterday I met Alice")
+    graph.filling.catch_up()
+    assert whole(engine)["claims"] == [("alice", "description", "a friend", None)]
+    Conversations(engine).edit(ANN, uid, content="Yesterday I met nobody")
+    graph.filling.catch_up()
+    assert whole(engine)["claims"] == whole(engine)["concepts"] == []
 
 
 def test_memories_of_what_is_no_agent_are_not_read_until_it_is_one(engine: MemoryEngine, graph: GraphParts) -> None:
