@@ -93,6 +93,11 @@ class Requests:
         [(method, template, operation)] = self._dice.choices(self._operations, self._weights)
         return self._request(method, template, operation)
 
+    def draw_of(self, operation: str) -> Request:
+        """:param operation: Its method and template."""
+        [drawn] = [one for one in self._operations if f"{one[0]} {one[1]}" == operation]
+        return self._request(*drawn)
+
     def refill(self, count: int) -> Request:
         """Memories in sources of one's own."""
         memories = [{"text": self._text(), "source": self._own_source()} for _ in range(count)]

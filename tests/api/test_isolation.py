@@ -62,6 +62,9 @@ def test_two_agents_with_keys_of_their_own_see_nothing_of_each_other(start: Star
     made = [client.post("/api/keys", json=agent.key(), headers=ENV).json() for agent in AGENTS]
     players = players_of(client, [key["key"] for key in made], AGENTS)
     take_turns(players, TURNS)
+    for player in players:
+        for operation in ("POST /messages", "POST /messages/search", "POST /context/{agent_name}"):
+            player.reach(operation)
     client.__exit__(None, None, None)
     leaks = [leak for player in players for leak in player.findings.leaks]
     leaks += leaks_by_history(tmp_path / "data" / "souvenir.db", players, [key["id"] for key in made])
