@@ -20,7 +20,7 @@ from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBea
 
 from memory_engine import MemoryEngine
 from souvenir.access.door import Caller
-from souvenir.api.levels import Needs, most_results, needed_by, require_levels
+from souvenir.api.levels import Needs, most_results, require_levels
 from souvenir.api.service import Service
 from souvenir.errors import Forbidden, InvalidRequest
 from souvenir.types import DEFAULT_NAMESPACE, UNLIMITED, AccessLevels, Role, Scope
@@ -174,12 +174,14 @@ def agent_scope(request: Request, agent_name: str) -> Scope:
 def locrit_scope(request: Request, name: str) -> Scope:
     """The same of a route below `/api/locrits/`, whose level the agent must give to whoever asks, admins too.
 
+    Like everywhere, what stores or forgets (a `Writer`'s route) needs no level.
+
     :raises Forbidden: As `agent_scope` does. :raises AccessLimited: If the agent does not give it.
     """
     scope = agent_scope(request, name)
     if caller_of(request).role is Role.ADMIN:
         request.state.access = service_of(request).agents.access(scope)
-        require_access(request, needed_by(request.scope["route"].name))
+        require_access(request, request.state.needed_access)
     return scope
 
 
@@ -199,7 +201,11 @@ def access_of(request: Request) -> AccessLevels:
 
 
 def require_access(request: Request, needed: Needs) -> None:
-    """:raises AccessLimited: If the request may not read so much."""
+    """Note what the request's route needs.
+
+    :raises AccessLimited: If it may not read so much.
+    """
+    request.state.needed_access = needed
     require_levels(access_of(request), needed, request.state.namespace)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.testclient import TestClient
 
-from souvenir.api.caller import GUARDS, Reader, locrit_scope, result_limit
+from souvenir.api.caller import GUARDS, Reader, Writer, locrit_scope, result_limit
 from souvenir.api.json_route import router
 from souvenir.api.levels import LEVELS
 from souvenir.types import Role
@@ -169,6 +169,10 @@ def test_below_api_locrits_the_levels_hold_for_everybody(start: Start):
     def search_agent(name: str, _: Reader, request: Request) -> dict[str, Any]:
         return {"namespace": locrit_scope(request, name).namespace, "limit": result_limit(request, 50)}
 
+    @routes.delete("/api/locrits/{name}/memory/clear")
+    def delete_agent(name: str, _: Writer, request: Request) -> dict[str, Any]:
+        return {"namespace": locrit_scope(request, name).namespace}
+
     def with_routes(app: FastAPI) -> None:
         app.router.routes.extend(routes.routes)
 
@@ -184,4 +188,5 @@ def test_below_api_locrits_the_levels_hold_for_everybody(start: Start):
     give(client, quick_memory=False)
     for caller in (ENV, key):
         assert client.get(path, headers=caller).json()["code"] == "access_limited"
+        assert client.delete(f"/api/locrits/{AGENT}/memory/clear", headers=caller).json() == {"namespace": AGENT}
     assert client.get("/api/locrits/nobody/memory/search", headers=ENV).json()["limit"] == 50
