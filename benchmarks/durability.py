@@ -1,8 +1,8 @@
 """Does an acknowledged write survive `kill -9`? A client with its own ledger on the far side of HTTP says.
 
 A round: start the service, let threads add, change and delete memories, end the service at a random moment (SIGKILL;
-every fifth round SIGTERM, so that index snapshots are written and later found stale), check the folder with
-`python app.py check`, start again, and compare every memory with the ledger. A request that was under way when the
+every fifth round SIGTERM, so that index snapshots are written and later found stale), check the folder as
+`python app.py check` does, start again, and compare every memory with the ledger. A request that was under way when the
 service died may have been carried out or not, a batch wholly or not at all, and nothing else may differ.
 
     python -m benchmarks.durability --rounds 200

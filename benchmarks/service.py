@@ -11,9 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from memory_engine import MemoryEngine
+from souvenir.errors import SouvenirError
+from souvenir.reembedding.choice import chosen_model
+from souvenir.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT_S = 60.0
@@ -73,17 +79,13 @@ class Service:
 
     def check(self) -> list[str]:
         """What `python app.py check` finds in the folder while no service runs on it."""
-        done = subprocess.run(
-            [sys.executable, "app.py", "check"],
-            cwd=ROOT,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode == 0:
-            return []
-        return [line for line in (done.stdout + done.stderr).splitlines() if line]
+        settings = Settings(data_dir=self.data_dir)
+        try:
+            with closing(MemoryEngine.open(settings, chosen_model(settings)[0])) as engine:
+                engine.warm_up()
+                return list(engine.check())
+        except SouvenirError as error:
+            return [error.message]
 
     def client(self, key: str | None = None) -> Client:
         return Client(self.port, key=key)

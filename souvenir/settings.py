@@ -14,6 +14,7 @@ import Stemmer
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
+    DotEnvSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -445,7 +446,11 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Whatever comes first wins."""
-        return init_settings, env_settings, dotenv_settings, SavedSource(settings_cls)
+        saved = SavedSource(settings_cls)
+        if isinstance(dotenv_settings, DotEnvSettingsSource) and not dotenv_settings.env_vars:
+            # A `.env` without a line, or that is not there, would be asked for each setting: a third of the time.
+            return init_settings, env_settings, saved
+        return init_settings, env_settings, dotenv_settings, saved
 
     def unknown_saved(self) -> list[str]:
         """Names in the saved file that are no setting of this release; read again."""

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine
+from functools import cache
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter, ValidationError
+from fastapi.utils import create_model_field
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from souvenir.api.admission import cost_of
 from souvenir.api.caller import (
@@ -48,7 +50,12 @@ class JsonRequest(HeldRequest):
 class JsonRoute(APIRoute):
     def __init__(self, *args: Any, **options: Any) -> None:
         options["response_model_exclude_unset"] = True
-        super().__init__(*args, **options)
+        responses = options.pop("responses", None) or {}
+        models = {status: response["model"] for status, response in responses.items() if "model" in response}
+        # FastAPI would build the same error bodies anew for each route: a tenth of the time that importing takes.
+        described = {status: {**response, "model": None} for status, response in responses.items()}
+        super().__init__(*args, responses=described, **options)
+        self.response_fields = {status: _field_of(model) for status, model in models.items()}
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -80,6 +87,11 @@ class JsonRoute(APIRoute):
             return await answer(request, handle_as_of_now, lane, bodies, holds_body=holds_body, timeout_s=timeout_s)
 
         return handle_json
+
+
+@cache
+def _field_of(model: type[BaseModel]) -> Any:
+    return create_model_field(f"Response_{model.__name__}", model, mode="serialization")
 
 
 def router(tag: str) -> APIRouter:

@@ -114,10 +114,38 @@ def test_the_same_holds_where_a_model_learns(operation: Operation):
     send_all(cases_of(operation, schemathesis.GenerationMode.POSITIVE, learns=True), Role.ADMIN)
 
 
-@cache
+def parts_of(operation: Operation) -> str:
+    """What a request to it is made of, but for its method and its path."""
+    return json.dumps([operation.description.get(part) for part in ("parameters", "requestBody", "security")])
+
+
+ALIKE: dict[str, Operation] = {}
+for one in OPERATIONS:
+    ALIKE.setdefault(parts_of(one), one)
+
+
 def cases_of(
     operation: Operation, mode: schemathesis.GenerationMode, *, learns: bool = False
 ) -> list[schemathesis.Case[Any]]:
+    """Operations with the same parts would have the same requests drawn: they are drawn once."""
+    drawn = drawn_for(ALIKE[parts_of(operation)], mode, learns=learns)
+    schema = WITH_MODEL if learns else SCHEMA
+    asked = schema[operation.template][operation.method]
+    return [
+        asked.Case(
+            path_parameters=case.path_parameters,
+            headers=case.headers,
+            cookies=case.cookies,
+            query=case.query,
+            body=case.body,
+            media_type=case.media_type,
+        )
+        for case in drawn
+    ]
+
+
+@cache
+def drawn_for(operation: Operation, mode: schemathesis.GenerationMode, *, learns: bool) -> list[schemathesis.Case[Any]]:
     schema = WITH_MODEL if learns else SCHEMA
     cases: list[schemathesis.Case[Any]] = []
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import numpy as np
+from numpy.typing import NDArray
 
 from souvenir.api.service import Service
 from souvenir.conversation.blocks import BlockChange
@@ -33,7 +35,7 @@ LEARNED = "learned"
 """The part of what extractions hold: every erasure in an agent's namespace takes it along."""
 
 MIN_TERM_BYTES = 8
-"""A shorter piece of a word may stand somewhere by chance."""
+"""A shorter piece of a word may stand somewhere by chance. So many bytes are also one number to compare."""
 
 
 class Garden:
@@ -187,16 +189,33 @@ def found_in(folder: Path, words: Iterable[str]) -> dict[str, list[str]]:
     for word in words:
         forms = {word, word.lower(), word.casefold(), *analyser.terms(word)}
         needles[word] = {form.encode() for form in forms if len(form.encode()) >= MIN_TERM_BYTES}
+    starts = np.unique(np.array([start_of(form) for forms in needles.values() for form in forms], np.uint64))
     held: dict[str, list[str]] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         try:
             content = path.read_bytes()
         except FileNotFoundError:  # old snapshots go in the background after a restore
             continue
+        begun = starts_in(content, starts)
         for word, sought in needles.items():
-            if any(form in content for form in sought):
+            if any(start_of(form) in begun and form in content for form in sought):
                 held.setdefault(word, []).append(str(path.relative_to(folder)))
     return held
+
+
+def start_of(form: bytes) -> int:
+    return int.from_bytes(form[:MIN_TERM_BYTES], "little")
+
+
+def starts_in(content: bytes, starts: NDArray[np.uint64]) -> set[int]:
+    """Those that stand anywhere in it: one pass for all words, of which few are there."""
+    found: set[int] = set()
+    for offset in range(min(MIN_TERM_BYTES, len(content) - MIN_TERM_BYTES + 1)):
+        count = (len(content) - offset) // MIN_TERM_BYTES
+        pieces = np.frombuffer(content, "<u8", count, offset)
+        nearest = np.minimum(np.searchsorted(starts, pieces), len(starts) - 1)
+        found.update(pieces[starts[nearest] == pieces].tolist())
+    return found
 
 
 def stored(service: Service, words: Iterable[str]) -> set[str]:
