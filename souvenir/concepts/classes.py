@@ -47,6 +47,7 @@ _BE = frozenset(
 )
 _CONTRACTED = ("'re", "'ve", "'d", "'ll", "'m", "n't")
 _VERB_ENDINGS = ("ize", "izes", "ify", "ifies")
+_SMALL_WORDS = frozenset(("by", "to", "the", "so", "of", "and", "not", "on"))
 _VOWELS = frozenset("aeiou")
 
 
@@ -121,7 +122,7 @@ def _class_by_ending(word: str) -> WordClass:
     if word.startswith("un") and (word[2:] in v.ADJECTIVES):
         return WordClass.ADJECTIVE
     head, _, tail = word.rpartition("-")
-    if head and tail in _COMPOUND_ENDINGS:
+    if head and (tail in _COMPOUND_ENDINGS or not _SMALL_WORDS.isdisjoint(word.split("-"))):
         return WordClass.ADJECTIVE
     if len(word) > 5 and word.endswith(_ADJECTIVE_ENDINGS):
         return WordClass.ADJECTIVE

@@ -122,22 +122,23 @@ class _Sentence:
 
 
 def _sentences(cut: Sequence[Token]) -> Iterator[_Sentence]:
-    """Quotes start a new one too."""
+    """Quotes start a new one too; what a mark opens goes on to the end of the line."""
     words: list[Token | None] = []
     marked, number = False, False
     for token in cut:
         if token.sort is Sort.WORD:
             words.append(token)
         elif token.sort in (Sort.END, Sort.QUOTE):
+            ends_line = "\n" in token.text
             if words:
                 yield _Sentence(words, marked or token.text[0] == ":")
-            marked = (not words and number) or (token.text.strip() in _BULLETS)
+            marked = (marked and not ends_line) or number or token.text.strip() in _BULLETS
             words = []
         elif words:
             words.append(None)
         else:
             marked = marked or token.text in _MARKUP
-        number = token.sort is Sort.VOID
+        number = token.sort is Sort.VOID and not words
     if words:
         yield _Sentence(words, marked)
 

@@ -101,7 +101,7 @@ def _may_begin(words: Sequence[Token | None], place: int, seen: Collection[str])
     if word in SENTENCE_OPENERS:
         return False
     ahead = words[1] if len(words) > 1 else None
-    if _is_unlike_a_start(token.text) or word in seen:
+    if _is_unlike_a_start(token.text) or (word in seen and not is_known(word)):
         return True
     return (word in PLACE_OPENERS or not is_known(word)) and ahead is not None and _may_continue(ahead)
 

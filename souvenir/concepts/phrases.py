@@ -121,11 +121,8 @@ class _Reader:
         return not _takes_object(ahead) and self._before in (*_NOUN_FOLLOWS, WordClass.VERB, None)
 
     def _gerund_is_a_noun(self, ahead: Token | None) -> bool:
-        if ahead is not None and class_of(ahead.word) in (*_OBJECT_STARTS, WordClass.PREPOSITION, WordClass.TO):
-            return False
-        return self._before in (WordClass.DETERMINER, WordClass.RELATIONAL) or (
-            self._before is WordClass.PREPOSITION and ahead is None
-        )
+        takes_object = ahead is not None and class_of(ahead.word) in (*_OBJECT_STARTS, *_NOUN_FOLLOWS, WordClass.TO)
+        return not takes_object and self._before in (WordClass.DETERMINER, WordClass.RELATIONAL)
 
     def _activity_is_a_noun(self, ahead: Token | None) -> bool:
         if self._before in (WordClass.DETERMINER, WordClass.RELATIONAL) or self._run:
