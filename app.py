@@ -28,6 +28,7 @@ from souvenir.api import (
     VERSION,
     agent_access,
     agent_export,
+    agent_graph,
     agent_search,
     agents,
     audit,
@@ -89,7 +90,7 @@ log = structlog.get_logger(__name__)
 
 ROUTES = (
     *(health, search, writes, replacing, conflicts, reads, facts, tags, history, links, graph, deletes, duplicates),
-    *(agents, agent_access, agent_search, users, agent_export, messages, sessions, removals),
+    *(agents, agent_access, agent_search, users, agent_export, agent_graph, messages, sessions, removals),
     *(blocks, context, tiers, windows, privacy, erasing),
     *(extraction, ledger, profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),
 )

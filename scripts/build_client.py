@@ -38,7 +38,8 @@ SYNCHRONOUS: tuple[tuple[str, str], ...] = (
     (r"\b__a(enter|exit)__\b", r"__\1__"),
     (r"\baclose\b", "close"),
     (r"\baread\b", "read"),
-    (r"\baiter_lines\b", "iter_lines"),
+    (r"\baiter_(lines|bytes)\b", r"iter_\1"),
+    (r"\basynccontextmanager\b", "contextmanager"),
     (
         r"The asynchronous client\..*",
         'The synchronous client, made from souvenir_client.aio by `python -m scripts.build_client`."""',

@@ -15,9 +15,12 @@ Json = Mapping[str, Any]
 
 NDJSON = "application/x-ndjson"
 PLAIN = "application/json"
+GRAPHML = "application/graphml+xml"
 NAMESPACE = "X-Namespace"
 IDEMPOTENCY_KEY = "Idempotency-Key"
-MOMENTS = frozenset({"as_of", "created_at", "document_at", "reference_date", "since", "until"})
+MOMENTS = frozenset(
+    {"as_of", "created_at", "document_at", "ended_at", "reference_date", "since", "started_at", "until"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,11 @@ class Operation:
     @property
     def takes_body(self) -> bool:
         return PLAIN in self.description.get("requestBody", {}).get("content", {})
+
+    @property
+    def answers_file(self) -> bool:
+        """Whether the answer is handed on as it is, in whichever format was asked for."""
+        return any(GRAPHML in answer["content"] for answer in self.description["responses"].values())
 
     @property
     def repeat(self) -> str:
@@ -150,7 +158,7 @@ class ApiModules:
         """The type of the answer by its status."""
         results = {}
         for status, answer in operation.description["responses"].items():
-            if status < "300" and PLAIN in answer["content"]:
+            if status < "300" and PLAIN in answer["content"] and not operation.answers_file:
                 results[status] = written_type(self._schemas, answer["content"][PLAIN]["schema"])
         return results
 
@@ -161,13 +169,15 @@ class ApiModules:
         keywords.sort(key=lambda argument: not argument.required)
         declared = ["self", *positional, *(["*"] if keywords else []), *(argument.declared for argument in keywords)]
         kinds = [re.sub(r"^list\[", "Listing[", kind) for kind in dict.fromkeys(results.values())]
-        returned = " | ".join(kinds) if kinds else "AsyncIterator[dict[str, Any]]"
+        streamed = "bytes" if operation.answers_file else "dict[str, Any]"
+        returned = " | ".join(kinds) if kinds else f"AsyncIterator[{streamed}]"
         yield f"    {'async ' if kinds else ''}def {operation.verb}({', '.join(declared)}) -> {returned}:"
         described = operation.description
         place = f"`{operation.method} {operation.path}`."
         yield doc(described["description"], place, summary=described["summary"], indent=8)
         call = ", ".join(self._call(operation, results))
-        sent = "await self._transport.send" if kinds else "self._transport.lines"
+        streaming = "pieces" if operation.answers_file else "lines"
+        sent = "await self._transport.send" if kinds else f"self._transport.{streaming}"
         yield f"        return {sent}(Call({call}))"
 
     def _call(self, operation: Operation, results: Mapping[str, str]) -> Iterator[str]:

@@ -54,6 +54,8 @@ OPERATIONS: Mapping[str, str] = {
     "delete_user": "agents.delete_user",
     "agent_stats": "agents.stats",
     "export_agent": "agents.export",
+    "export_graph": "agents.graph",
+    "state_concepts": "agents.state_concepts",
     "get_access": "agents.access",
     "set_access": "agents.set_access",
     "get_policy": "agents.policy",
@@ -140,7 +142,7 @@ OPERATIONS: Mapping[str, str] = {
 
 REPEATABLE_POSTS = frozenset(
     {
-        "store_graph",
+        "store_graph", "state_concepts",
         "search", "explain_search", "search_batch", "get_batch", "is_novel", "search_agent", "search_messages",
         "explain_messages", "upsert_memory", "upsert_batch", "session_context", "build_context", "recall",
         "search_long_term",

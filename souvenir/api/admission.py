@@ -138,6 +138,8 @@ COSTS: Mapping[str, CostClass] = {
     "agent_stats": _LIGHT,
     "list_users": _LIGHT,
     "export_agent": _LONG,
+    "export_graph": _LONG,
+    "state_concepts": _WRITE,
     "add_message": _WRITE,
     "add_messages": _LONG,
     "search_messages": _SEARCH,

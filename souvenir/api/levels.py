@@ -58,6 +58,7 @@ LEVELS: Mapping[str, Needs] = {
     "list_users": SAID,
     "session_context": EVERYTHING,
     "export_agent": EVERYTHING,
+    "export_graph": EVERYTHING,
     "list_agents": NOTHING,
     "get_agent": NOTHING,
     "get_policy": NOTHING,

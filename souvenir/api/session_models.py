@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from souvenir.api.agents import AgentName
 from souvenir.api.conversation_fields import SessionId, Title, UserName
-from souvenir.api.fields import optional_wire_time, wire_time
+from souvenir.api.fields import Moment, optional_wire_time, wire_time
 from souvenir.api.metadata import PlainMetadata
 from souvenir.store.sessions import Session, User
 
@@ -37,6 +37,13 @@ class StartSessionRequest(BaseModel):
     user: UserName | None = None
     title: Title | None = None
     metadata: PlainMetadata | None = None
+    started_at: Annotated[Moment | None, Field(description="Of a new one; without it, now.")] = None
+
+
+class EndSessionRequest(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ended_at": _AT}]})
+
+    ended_at: Annotated[Moment | None, Field(description="Without it, now.")] = None
 
 
 class ChangeSessionRequest(BaseModel):
@@ -91,7 +98,7 @@ class UserRecord(BaseModel):
     """Somebody whom an agent talks with."""
 
     name: str
-    created_at: str = Field(description="When somebody first named them.")
+    created_at: str = Field(description="When they were first heard of: in a session, or by a message of theirs.")
     messages: int = Field(description="That are of them now.")
 
     @classmethod

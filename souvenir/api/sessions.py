@@ -14,7 +14,13 @@ from souvenir.api.json_route import router
 from souvenir.api.message_models import MessageList, MessageRecord
 from souvenir.api.once import MakeOnce
 from souvenir.api.pages import COUNTED, Limit, Offset, set_total
-from souvenir.api.session_models import ChangeSessionRequest, SessionPage, SessionRecord, StartSessionRequest
+from souvenir.api.session_models import (
+    ChangeSessionRequest,
+    EndSessionRequest,
+    SessionPage,
+    SessionRecord,
+    StartSessionRequest,
+)
 from souvenir.store.sessions import SessionFilter
 
 routes = router("messages")
@@ -31,6 +37,7 @@ def start_session(
         user=body.user,
         title=body.title,
         metadata=body.metadata,
+        started_at=body.started_at,
         once=once,
     )
     return SessionRecord.of(started)
@@ -99,7 +106,13 @@ def change_session(
 
 @routes.post("/sessions/{agent_name}/{session_id}/end", summary="End a session", responses=error_responses(404))
 def end_session(
-    agent_name: AgentName, session_id: SessionId, _: Writer, service: RunningService, request: Request
+    agent_name: AgentName,
+    session_id: SessionId,
+    _: Writer,
+    service: RunningService,
+    request: Request,
+    body: EndSessionRequest | None = None,
 ) -> SessionRecord:
     """End a session, which takes no more messages then; one that has ended stays so."""
-    return SessionRecord.of(service.sessions.end(agent_scope(request, agent_name), session_id))
+    ended_at = body.ended_at if body else None
+    return SessionRecord.of(service.sessions.end(agent_scope(request, agent_name), session_id, ended_at=ended_at))

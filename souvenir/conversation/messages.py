@@ -330,7 +330,9 @@ class Conversations:
     def _place(self, tx: Transaction, draft: MessageDraft, session_id: str | None, at: datetime) -> Place:
         """The message's place in the session that it names, or else in the running one; either is made if it is new."""
         connection, namespace_id = tx.connection, tx.namespace_id
-        user_row = None if draft.user is None else sessions.ensure_user(connection, namespace_id, draft.user, tx.now)
+        user_row = (
+            None if draft.user is None else sessions.ensure_user(connection, namespace_id, draft.user, min(at, tx.now))
+        )
         if session_id is None:
             row = sessions.running_row(connection, namespace_id, user_row, at, self._idle)
         else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from datetime import datetime
 
 import apsw
 import structlog
@@ -41,11 +42,13 @@ class Sessions:
         user: str | None = None,
         title: str | None = None,
         metadata: JsonObject | None = None,
+        started_at: datetime | None = None,
         once: Once | None = None,
     ) -> Session:
         """A new session, or the running one of that id, which stays as it is.
 
         :param session_id: Without it, a new UUID.
+        :param started_at: Without it, now; as is what is still to come.
         :raises SessionEnded: If the one of that id has ended.
         """
         title, metadata = self._screened(scope, title, metadata)
@@ -54,7 +57,8 @@ class Sessions:
             held = None if session_id is None else rows.find(tx.connection, tx.namespace_id, session_id)
             if held is not None and held.ended_at is not None:
                 raise SessionEnded(held.name)
-            return held or _insert(tx, session_id, user=user, title=title, metadata=metadata)
+            at = tx.now if started_at is None else min(started_at, tx.now)
+            return held or _insert(tx, session_id, user=user, title=title, metadata=metadata, started_at=at)
 
         def work(tx: Transaction) -> Session:
             ensured(tx)
@@ -70,9 +74,10 @@ class Sessions:
         self._index_what_others_left(scope)
         return started
 
-    def end(self, scope: Scope, session_id: str) -> Session:
+    def end(self, scope: Scope, session_id: str, *, ended_at: datetime | None = None) -> Session:
         """End a session; one that has ended stays so. All that it holds is indexed.
 
+        :param ended_at: Without it, now; as is what is still to come.
         :raises SessionNotFound: If there is no such session.
         :raises EmbeddingUnavailable: If messages wait to be indexed and the model cannot run; it goes on then.
         """
@@ -81,7 +86,7 @@ class Sessions:
 
         def work(tx: Transaction) -> Session:
             session = _present(tx.connection, tx.namespace_id, session_id)
-            rows.end(tx.connection, session.id, tx.now)
+            rows.end(tx.connection, session.id, tx.now if ended_at is None else min(ended_at, tx.now))
             return _present(tx.connection, tx.namespace_id, session_id)
 
         ended = self._engine.write(scope, work)
@@ -144,10 +149,16 @@ class Sessions:
 
 
 def _insert(
-    tx: Transaction, name: str | None, *, user: str | None, title: str | None, metadata: JsonObject | None
+    tx: Transaction,
+    name: str | None,
+    *,
+    user: str | None,
+    title: str | None,
+    metadata: JsonObject | None,
+    started_at: datetime,
 ) -> Session:
     name = name or str(uuid.uuid4())
-    user_row = None if user is None else rows.ensure_user(tx.connection, tx.namespace_id, user, tx.now)
+    user_row = None if user is None else rows.ensure_user(tx.connection, tx.namespace_id, user, started_at)
     rows.insert(
         tx.connection,
         tx.namespace_id,
@@ -156,7 +167,7 @@ def _insert(
         title=title,
         metadata=metadata,
         implicit=False,
-        started_at=tx.now,
+        started_at=started_at,
     )
     return _present(tx.connection, tx.namespace_id, name)
 

@@ -9,21 +9,26 @@ from souvenir.graph.checking import disagreements
 from souvenir.graph.concepts import Concepts
 from souvenir.graph.filling import Filling
 from souvenir.graph.knowledge_graph import KnowledgeGraph
+from souvenir.graph.stating import Stating
 
 
 @dataclass(frozen=True, slots=True)
 class GraphParts:
-    """:param knowledge: Entities and relations as memories, as somebody wrote them."""
+    """:param knowledge: Entities and relations as memories, as somebody wrote them.
+
+    :param stating: What somebody says of concepts.
+    """
 
     filling: Filling
     concepts: Concepts
     knowledge: KnowledgeGraph
+    stating: Stating
 
     @classmethod
     def open(cls, engine: MemoryEngine) -> GraphParts:
         """From now on a check of the engine looks at the graph too."""
         engine.models.also_checked.append(disagreements)
-        return cls(Filling(engine), Concepts(engine), KnowledgeGraph(engine))
+        return cls(Filling(engine), Concepts(engine), KnowledgeGraph(engine), Stating(engine))
 
     def start(self) -> None:
         self.filling.start()

@@ -22,7 +22,7 @@ from souvenir.types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """`messages` counts those that are of them now."""
+    """Known since `created_at`; `messages` counts those that are of them now."""
 
     id: int
     name: str
@@ -72,15 +72,19 @@ _SELECT = (
 )
 
 
-def ensure_user(connection: apsw.Connection, namespace_id: int, name: str, now: datetime) -> int:
-    """The row of the user of that name, who is made if they are new."""
-    known = user_row(connection, namespace_id, name)
-    if known is not None:
-        return known
-    connection.execute(
-        "INSERT INTO users (namespace_id, name, created_at) VALUES (?, ?, ?)", (namespace_id, name, to_us(now))
-    )
-    return connection.last_insert_rowid()
+def ensure_user(connection: apsw.Connection, namespace_id: int, name: str, at: datetime) -> int:
+    """The row of the user of that name, who is made if they are new, and was known then already."""
+    row: Any = connection.execute(
+        "SELECT id, created_at FROM users WHERE namespace_id = ? AND name = ?", (namespace_id, name)
+    ).fetchone()
+    if row is None:
+        connection.execute(
+            "INSERT INTO users (namespace_id, name, created_at) VALUES (?, ?, ?)", (namespace_id, name, to_us(at))
+        )
+        return connection.last_insert_rowid()
+    if to_us(at) < row[1]:
+        connection.execute("UPDATE users SET created_at = ? WHERE id = ?", (to_us(at), row[0]))
+    return int(row[0])
 
 
 def user_row(connection: apsw.Connection, namespace_id: int, name: str) -> int | None:

@@ -52,6 +52,7 @@ WIRE = {
     *("PATCH /api/keys/{key_id}", "DELETE /api/keys/{key_id}", "POST /api/keys/{key_id}/rotate"),
     *("POST /agents", "GET /agents", "GET /agents/{agent_name}", "POST /agents/{agent_name}/search"),
     *("GET /agents/{agent_name}/users", "GET /agents/{agent_name}/stats", "GET /agents/{agent_name}/export"),
+    *("GET /agents/{agent_name}/graph", "POST /agents/{agent_name}/graph"),
     *("POST /messages", "POST /messages/batch", "POST /messages/search", "POST /messages/search/explain"),
     *("GET /messages/{agent_name}", "GET /messages/{agent_name}/{message_id}"),
     "PATCH /messages/{agent_name}/{message_id}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import httpx
@@ -53,6 +54,20 @@ class AsyncTransport:
 
     async def lines(self, call: Call[Any]) -> AsyncIterator[dict[str, Any]]:
         """The lines of an NDJSON answer, as they come; never repeated."""
+        async with self._streamed(call) as response:
+            async for line in response.aiter_lines():
+                if line:
+                    yield line_of(call, line, self.address)
+
+    async def pieces(self, call: Call[Any]) -> AsyncIterator[bytes]:
+        """The bytes of an answer, as they come; never repeated."""
+        async with self._streamed(call) as response:
+            async for piece in response.aiter_bytes():
+                if piece:
+                    yield piece
+
+    @asynccontextmanager
+    async def _streamed(self, call: Call[Any]) -> AsyncIterator[httpx.Response]:
         request = self._request(call, self.address.timeout_s)
         try:
             response = await self.http.send(request, stream=True)
@@ -60,9 +75,7 @@ class AsyncTransport:
                 if not response.is_success:
                     await response.aread()
                     raise_for(response, self.address)
-                async for line in response.aiter_lines():
-                    if line:
-                        yield line_of(call, line, self.address)
+                yield response
             finally:
                 await response.aclose()
         except httpx.HTTPError as error:

@@ -43,7 +43,7 @@ def export(file: str, agent: str | None) -> None:
             for line in chain([header], lines):
                 click.echo(inert_json(_text(line)))
             return
-        with _whole_file(Path(file)) as opened, progress_bar("Exporting") as advance:
+        with whole_file(Path(file)) as opened, progress_bar("Exporting") as advance:
             written = _write(opened, chain([header], lines), advance, total)
     answer(
         {"path": file, "lines": written}, lambda: say(f"Wrote {counted(written - 1, 'record', 'records')} to {file}.")
@@ -71,7 +71,7 @@ def _write(file: IO[bytes], lines: Iterable[Mapping[str, Any]], advance: Advance
 
 
 @contextmanager
-def _whole_file(path: Path) -> Iterator[IO[bytes]]:
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes its name when the block ends well, and is gone when it does not."""
     try:
         with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:

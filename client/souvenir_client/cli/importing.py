@@ -17,7 +17,7 @@ from souvenir_client.cli.wire import wire
 if TYPE_CHECKING:
     from souvenir_client.importing import ImportReport, Reason
 
-KINDS = ("jsonl", "markdown", "chatgpt", "claude", "mem0", "mcp-memory")
+KINDS = ("jsonl", "markdown", "chatgpt", "claude", "mem0", "mcp-memory", "graph", "locrit")
 
 SHOWN_PLACES = 5
 
@@ -30,10 +30,15 @@ SHOWN_PLACES = 5
 def import_(path: Path, kind: str | None, source: str | None, agent: str | None) -> None:
     """Store what a file or a folder holds that is not there yet.
 
-    It takes exports of Souvenir, memories line by line, folders of Markdown, conversations of ChatGPT and Claude, and
-    dumps of mem0 and of MCP's server-memory. What cannot be used is reported and does not stop the rest; the same
-    import again changes nothing. Exit code 1: nothing of it could be used.
+    It takes exports of Souvenir, memories line by line, folders of Markdown, conversations of ChatGPT and Claude, dumps
+    of mem0 and of MCP's server-memory, graphs, and what Locrits kept. What cannot be used is reported and does not stop
+    the rest; the same import again changes nothing. Exit code 1: nothing of it could be used.
     """
+    imported(path, kind=kind, source=source, agent=agent)
+
+
+def imported(path: Path, *, kind: str | None, source: str | None, agent: str | None) -> None:
+    """Import it, and say what became of it."""
     from souvenir_client.importing import Kind, import_file
 
     with client_of(agent) as client, progress_bar("Importing") as advance:
@@ -61,6 +66,7 @@ def _sentence(report: ImportReport) -> str:
         ("session", "sessions"): report.sessions,
         ("message", "messages"): report.messages,
         ("block", "blocks"): report.blocks,
+        ("statement about concepts", "statements about concepts"): report.concepts,
     }
     stored = [counted(counts.imported, *noun) for noun, counts in nouns.items() if counts.imported]
     if report.links and report.kind == "mcp-memory":

@@ -35,6 +35,7 @@ PLACES: Mapping[str, str] = {
     "chat": "conversations:chat",
     "export": "exporting:export",
     "import": "importing:import_",
+    "graph": "graph:graph",
     "backup": "backups:backup",
     "restore": "backups:restore",
     "keys": "keys:keys",

@@ -1,8 +1,9 @@
 """Sends lines of our own exports to the service's import, which keeps times, keys and links.
 
 The service's import stores every line anew, and its other strategy also leaves out what is merely alike. So lines that
-are there already are left out here: those of a memory with the same source, key, text and time, or with the same id and
-time, whose text may have been corrected since. The rest waits in a file, since it goes out as one stream.
+are there already are left out here: those of a memory with the same source, key, text and time, with the same id and
+time, whose text may have been corrected since, or that was imported from the same one. The rest waits in a file, since
+it goes out as one stream.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import IO, Any
 from souvenir_client.decoding import decode
 from souvenir_client.errors import ServerFailed, TimedOut
 from souvenir_client.importing import storable
+from souvenir_client.importing.exports import IMPORT_ID
 from souvenir_client.importing.records import ExportedLine, Skipped
 from souvenir_client.importing.report import Tally
 from souvenir_client.records.common import JobAccepted
@@ -109,6 +111,9 @@ def _names(line: Mapping[str, Any]) -> Iterator[str]:
     yield storable.digest("text", source, line.get("key"), storable.text_of(line.get("text")), at)
     if at is not None and line.get("id") is not None:
         yield storable.digest("id", source, line["id"], at)
+    held = line.get("custom_fields")
+    if isinstance(held, Mapping) and isinstance(held.get(IMPORT_ID), str):
+        yield storable.digest(IMPORT_ID, source, held[IMPORT_ID])
 
 
 def _names_of_stored(line: Mapping[str, Any]) -> Iterator[str]:

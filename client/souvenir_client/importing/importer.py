@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from souvenir_client.errors import Forbidden, NotImportable
+from souvenir_client.importing.concepts import Concepts
 from souvenir_client.importing.exported import Exported
 from souvenir_client.importing.graphs import Graphs
 from souvenir_client.importing.kinds import CONVERSATIONS, Kind, detect, read
@@ -16,6 +17,8 @@ from souvenir_client.importing.memories import Memories
 from souvenir_client.importing.records import (
     Altered,
     BlockRecord,
+    ConceptRecord,
+    ConceptRelationRecord,
     Conversation,
     EntityRecord,
     ExportedLine,
@@ -120,6 +123,8 @@ class _Import:
                 self._graphs.add(record)
             case Conversation():
                 self._sessions.add(record)
+            case ConceptRecord() | ConceptRelationRecord():
+                self._concepts.add(record)
             case BlockRecord():
                 self._blocks.add(record)
             case TakenLevels():
@@ -158,6 +163,12 @@ class _Import:
         graphs = Graphs(self._client, self.tally)
         self._finishing.append(graphs.finish)
         return graphs
+
+    @cached_property
+    def _concepts(self) -> Concepts:
+        concepts = Concepts(self._client, self.tally, self._made_agent(), self._report)
+        self._finishing.append(concepts.finish)
+        return concepts
 
     @cached_property
     def _exported(self) -> Exported:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from souvenir_client.errors import NotImportable
-from souvenir_client.importing import chatgpt, claude, jsonl, knowledge_graph, markdown, mem0
+from souvenir_client.importing import agent_graph, chatgpt, claude, jsonl, knowledge_graph, locrit, markdown, mem0
 from souvenir_client.importing.reading import documents, parsed
 from souvenir_client.importing.records import Reading
 
@@ -24,6 +24,10 @@ class Kind(StrEnum):
     CLAUDE = "claude"
     MEM0 = "mem0"
     MCP_MEMORY = "mcp-memory"
+    GRAPH = "graph"
+    """The graph of an agent, in JSON or GraphML."""
+
+    LOCRIT = "locrit"
 
 
 NAMES = ", ".join(Kind)
@@ -37,12 +41,16 @@ _READERS: Mapping[Kind, Callable[[Path, str | None], Reading]] = {
     Kind.CLAUDE: claude.read,
     Kind.MEM0: mem0.read,
     Kind.MCP_MEMORY: knowledge_graph.read,
+    Kind.GRAPH: agent_graph.read,
+    Kind.LOCRIT: locrit.read,
 }
 _TELLING: Mapping[Kind, str] = {
     Kind.CHATGPT: r'"mapping"\s*:\s*\{',
     Kind.CLAUDE: r'"chat_messages"\s*:\s*\[',
     Kind.MCP_MEMORY: r'"(?:entityType|relationType)"\s*:\s*"',
     Kind.MEM0: r'"memory"\s*:\s*"',
+    Kind.GRAPH: r'"nodes"\s*:\s*\[',
+    Kind.LOCRIT: r'"session_id"\s*:\s*"',
 }
 # A name, not a text that quotes one: there the quotation marks are escaped.
 _TELLS = re.compile("|".join(rf"(?P<{kind.name}>(?<!\\){pattern})" for kind, pattern in _TELLING.items()))
@@ -60,6 +68,8 @@ def detect(path: Path) -> Kind:
     """:raises NotImportable: If it is none of the kinds, with a sentence that names them."""
     check(path)
     if path.is_dir() and not documents(path):
+        if locrit.parts(path):
+            return Kind.LOCRIT
         if markdown.files(path):
             return Kind.MARKDOWN
         raise NotImportable(str(path), f"the folder has no Markdown and no conversations.json; the kinds are {NAMES}")
@@ -69,7 +79,7 @@ def detect(path: Path) -> Kind:
     begin = found[0].begin()
     if not begin.strip():
         raise NotImportable(str(path), "it is empty")
-    kind = _of_first_line(begin) or _of_names(begin)
+    kind = _of_xml(begin) or _of_first_line(begin) or _of_names(begin)
     if kind is None and markdown.is_markdown(path):
         kind = Kind.MARKDOWN
     if kind is None:
@@ -85,6 +95,11 @@ def read(kind: Kind, path: Path, source: str | None = None) -> Reading:
     """
     check(path)
     return _READERS[kind](path, source)
+
+
+def _of_xml(begin: bytes) -> Kind | None:
+    """GraphML, also one that is refused later for what it declares."""
+    return Kind.GRAPH if begin.lstrip().startswith(b"<") and b"<graphml" in begin else None
 
 
 def _of_first_line(begin: bytes) -> Kind | None:
@@ -104,6 +119,8 @@ def _of_first_line(begin: bytes) -> Kind | None:
         "memory": Kind.MEM0,
         "entityType": Kind.MCP_MEMORY,
         "relationType": Kind.MCP_MEMORY,
+        "nodes": Kind.GRAPH,
+        "session_id": Kind.LOCRIT,
     }
     return next((kind for name, kind in names.items() if name in said), None)
 

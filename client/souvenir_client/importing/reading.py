@@ -40,22 +40,22 @@ class Document:
 
     def begin(self) -> bytes:
         """Its first part, without a byte order mark."""
-        with self._opened() as file:
+        with self.opened() as file:
             return _marked(self.name, file.read(SNIFFED_BYTES))
 
     def load(self) -> Any:
         """:raises NotImportable: If it is no JSON, too large or nested too deep."""
-        with self._opened() as file:
+        with self.opened() as file:
             content = file.read(MAX_DOCUMENT_BYTES + 1)
         if len(content) > MAX_DOCUMENT_BYTES:
-            raise NotImportable(self.name, f"it is larger than {MAX_DOCUMENT_BYTES // 1024**2} MiB; import it in parts")
+            raise too_large(self.name)
         try:
             return parsed(_marked(self.name, content))
         except ValueError as error:
             raise NotImportable(self.name, f"it is no JSON ({error})") from error
 
     @contextmanager
-    def _opened(self) -> Iterator[IO[bytes]]:
+    def opened(self) -> Iterator[IO[bytes]]:
         try:
             if self._member is None:
                 with self._path.open("rb") as file:
@@ -68,6 +68,10 @@ class Document:
             raise NotImportable(self.name, f"it cannot be read ({error.strerror or error})") from error
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, zlib.error) as error:
             raise NotImportable(self.name, f"the zip is damaged or encrypted ({error})") from error
+
+
+def too_large(name: str) -> NotImportable:
+    return NotImportable(name, f"it is larger than {MAX_DOCUMENT_BYTES // 1024**2} MiB; import it in parts")
 
 
 def documents(path: Path) -> list[Document]:

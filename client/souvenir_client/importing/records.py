@@ -64,13 +64,42 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One session with its turns in the order in which they were said."""
+    """One session with its turns in the order in which they were said; one without `ended_at` stays open."""
 
     session_id: str
     turns: Sequence[Turn]
     title: str | None = None
     user: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""
+    started_at: str | None = None
+    ended_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptRecord:
+    """What somebody said of a concept, which has to be mentioned by what is imported with it.
+
+    :param key: What it is known by.
+    :param name: In the place of the one that is used most.
+    """
+
+    key: str
+    name: str | None = None
+    description: str | None = None
+    aliases: Sequence[str] = ()
+    kind: str | None = None
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptRelationRecord:
+    """What somebody said that one concept is to another, each by its key; `strength` is in [0, 1]."""
+
+    from_key: str
+    to_key: str
+    relationship_type: str
+    strength: float
     place: str = ""
 
 
@@ -137,6 +166,8 @@ Record = (
     | EntityRecord
     | RelationRecord
     | Conversation
+    | ConceptRecord
+    | ConceptRelationRecord
     | BlockRecord
     | TakenLevels
     | ExportedLine

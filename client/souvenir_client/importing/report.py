@@ -47,6 +47,7 @@ class Progress:
 class ImportReport:
     """What became of everything that the file holds.
 
+    :param concepts: What was said of concepts: names, descriptions and relations, each counted.
     :param skipped: What was not imported; everything else was.
     :param altered: What was imported, but not just as it was.
     :param gone: Memories of an earlier import whose source is in the file and which themselves are not; they stay.
@@ -60,6 +61,7 @@ class ImportReport:
     sessions: Counts = Counts()
     messages: Counts = Counts()
     blocks: Counts = Counts()
+    concepts: Counts = Counts()
     skipped: Sequence[Reason] = ()
     altered: Sequence[Reason] = ()
     gone: int = 0
@@ -69,17 +71,21 @@ class ImportReport:
     missing: Sequence[Missing] = ()
 
     @property
+    def _stored(self) -> Sequence[Counts]:
+        return self.memories, self.messages, self.blocks, self.concepts
+
+    @property
     def imported(self) -> int:
-        """Memories, messages and blocks that were stored as new."""
-        return sum(counts.imported for counts in (self.memories, self.messages, self.blocks))
+        """Memories, messages, blocks and statements about concepts that were stored as new."""
+        return sum(counts.imported for counts in self._stored)
 
     @property
     def updated(self) -> int:
-        return sum(counts.updated for counts in (self.memories, self.messages, self.blocks))
+        return sum(counts.updated for counts in self._stored)
 
     @property
     def unchanged(self) -> int:
-        return sum(counts.unchanged for counts in (self.memories, self.messages, self.blocks))
+        return sum(counts.unchanged for counts in self._stored)
 
     @property
     def skipped_count(self) -> int:
@@ -106,6 +112,7 @@ class Tally:
     sessions: Count = field(default_factory=Count)
     messages: Count = field(default_factory=Count)
     blocks: Count = field(default_factory=Count)
+    concepts: Count = field(default_factory=Count)
     gone: int = 0
     links: int = 0
     links_dropped: int = 0
@@ -127,7 +134,8 @@ class Tally:
         self.skipped_count += count if skipped else 0
 
     def progress(self, done: int, total: int | None) -> Progress:
-        imported = self.memories.imported + self.messages.imported + self.blocks.imported
+        counted = (self.memories, self.messages, self.blocks, self.concepts)
+        imported = sum(one.imported for one in counted)
         return Progress(done, None if total is None else max(done, total), imported, self.skipped_count)
 
     def report(self, kind: Kind) -> ImportReport:
@@ -137,6 +145,7 @@ class Tally:
             self.sessions.frozen(),
             self.messages.frozen(),
             self.blocks.frozen(),
+            self.concepts.frozen(),
             self._reasons(self._skipped, skipped=True),
             self._reasons(self._altered, skipped=False),
             self.gone,

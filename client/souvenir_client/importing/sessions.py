@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from souvenir_client.calls import NOT_SENT
 from souvenir_client.errors import ApiError, InvalidRequest
 from souvenir_client.importing import storable
 from souvenir_client.importing.batches import batches, send_all
@@ -43,6 +44,7 @@ class Sessions:
         self._tally.messages.unchanged += len(conversation.turns) - len(turns)
         if not turns:
             self._tally.sessions.unchanged += 1
+            self._end(conversation, held)
             return
         if held is not None and held.ended_at is not None:
             self._tally.note(Skipped(conversation.place, ENDED), len(turns))
@@ -53,6 +55,12 @@ class Sessions:
         else:
             self._tally.sessions.updated += 1
         self._send(conversation, turns)
+        self._end(conversation, held)
+
+    def _end(self, conversation: Conversation, held: SessionRecord | None) -> None:
+        """End the session as the file says, once it has all of its messages."""
+        if conversation.ended_at is not None and (held is None or held.ended_at is None):
+            self._client.sessions.end(self._agent, conversation.session_id, ended_at=conversation.ended_at)
 
     def _send(self, conversation: Conversation, turns: Sequence[Turn]) -> None:
         def send(batch: Sequence[Turn]) -> None:
@@ -76,6 +84,7 @@ class Sessions:
             agent_name=self._agent,
             session_id=conversation.session_id,
             user=conversation.user,
+            started_at=conversation.started_at or NOT_SENT,
         )
         try:
             return start(title=conversation.title, metadata=conversation.metadata or None)

@@ -50,9 +50,12 @@ TOO_LONG = f"its text is longer than {MAX_TEXT_CHARS} characters; split it"
 
 def text_of(value: object) -> str:
     """A string without what no store takes, with line ends of one kind; "" for anything but a string."""
-    if not isinstance(value, str):
-        return ""
-    return _SURROGATE.sub("\ufffd", value.replace("\0", "").replace("\r\n", "\n"))
+    return exact_text_of(value).replace("\r\n", "\n")
+
+
+def exact_text_of(value: object) -> str:
+    """A string without what no store takes, and otherwise as it is."""
+    return _SURROGATE.sub("\ufffd", value.replace("\0", "")) if isinstance(value, str) else ""
 
 
 def json_of(value: object, depth: int = 0) -> Any:

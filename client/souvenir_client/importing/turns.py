@@ -25,7 +25,10 @@ MAX_ARGUMENT_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One thing that was said, before it is made storable."""
+    """One thing that was said, before it is made storable.
+
+    :param exact: Whether spaces around it are part of it.
+    """
 
     role: str
     content: str
@@ -35,6 +38,7 @@ class Said:
     attachments: Sequence[str] = ()
     user: str | None = None
     name: str | None = None
+    exact: bool = False
 
 
 def called(name: str, arguments: Said) -> Said:
@@ -67,10 +71,14 @@ def conversation(
     user: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     created_at: object = None,
+    started_at: object = None,
+    ended_at: object = None,
 ) -> Iterator[Record]:
     """The conversation with what was skipped and altered; nothing but the reason if there is nothing to import.
 
     A turn without a time has that of the turn before it, and the first that of the conversation.
+
+    :param started_at: Of its session; without it, when the first turn was said. Likewise `ended_at`: it stays open.
     """
     turns: list[Turn] = []
     at = storable.moment_of(created_at)
@@ -95,7 +103,8 @@ def conversation(
         yield Skipped(place, NO_MESSAGES)
         return
     named = storable.line_of(title, storable.MAX_TITLE_CHARS) or None
-    yield Conversation(session_id, tuple(turns), named, user, metadata or {}, place)
+    began, ended = storable.moment_of(started_at), storable.moment_of(ended_at)
+    yield Conversation(session_id, tuple(turns), named, user, metadata or {}, place, began, ended)
 
 
 def _turns(one: Said, created_at: str | None) -> Iterator[Turn]:
@@ -104,7 +113,8 @@ def _turns(one: Said, created_at: str | None) -> Iterator[Turn]:
         metadata["attachments"] = [storable.line_of(name, storable.MAX_NAME_CHARS) for name in one.attachments[:50]]
     if storable.json_bytes(metadata) > storable.MAX_METADATA_BYTES:
         metadata = {}
-    parts = list(storable.pieces(storable.text_of(one.content).strip(), storable.MAX_TEXT_CHARS))
+    text = one.content if one.exact else storable.text_of(one.content).strip()
+    parts = list(storable.pieces(text, storable.MAX_TEXT_CHARS))
     for number, part in enumerate(parts, 1):
         key = one.key if number == 1 else f"{one.key}#{number}"
         of_parts = {"part": number, "parts": len(parts)} if len(parts) > 1 else {}

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
         AgentSearchItem,
         AgentSearchResponse,
         AgentStatsResponse,
+        GraphDocument,
+        GraphNode,
+        GraphRelation,
         RemovedResponse,
+        StateConceptsResponse,
         UserPage,
         UserRecord,
     )
@@ -214,6 +218,9 @@ __all__ = [
     "ForgetResponse",
     "FoundMessage",
     "GetBatchResponse",
+    "GraphDocument",
+    "GraphNode",
+    "GraphRelation",
     "GraphResponse",
     "GraphUse",
     "HealthResponse",
@@ -293,6 +300,7 @@ __all__ = [
     "SnapshotRestoreResponse",
     "SnapshotsResponse",
     "SplitResponse",
+    "StateConceptsResponse",
     "StatsResponse",
     "StoreGraphResponse",
     "StoredTurns",
@@ -317,7 +325,7 @@ __all__ = [
 _RECORDS = {
     "agents": (
         "AccessRecord AgentPage AgentRecord AgentSearchItem AgentSearchResponse AgentStatsResponse "
-        "RemovedResponse UserPage UserRecord"
+        "GraphDocument GraphNode GraphRelation RemovedResponse StateConceptsResponse UserPage UserRecord"
     ),
     "audit": ("AuditRecord AuditResponse PurgeResponse"),
     "backup": (

@@ -67,9 +67,48 @@ class AgentStatsResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GraphDocument:
+    """The graph of an agent."""
+
+    format: str
+    version: str
+    agent: str
+    exported_at: str
+    nodes: list[GraphNode]
+    relations: list[GraphRelation]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphNode:
+    """Something in a graph."""
+
+    id: str
+    label: str
+    properties: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphRelation:
+    """What one node is to another."""
+
+    type: str
+    from_id: str
+    to_id: str
+    properties: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedResponse:
     success: bool
     removed: RemovedCounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateConceptsResponse:
+    stated: int
+    unchanged: int
+    unknown: list[str]
+    unread: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import httpx
@@ -53,6 +54,20 @@ class Transport:
 
     def lines(self, call: Call[Any]) -> Iterator[dict[str, Any]]:
         """The lines of an NDJSON answer, as they come; never repeated."""
+        with self._streamed(call) as response:
+            for line in response.iter_lines():
+                if line:
+                    yield line_of(call, line, self.address)
+
+    def pieces(self, call: Call[Any]) -> Iterator[bytes]:
+        """The bytes of an answer, as they come; never repeated."""
+        with self._streamed(call) as response:
+            for piece in response.iter_bytes():
+                if piece:
+                    yield piece
+
+    @contextmanager
+    def _streamed(self, call: Call[Any]) -> Iterator[httpx.Response]:
         request = self._request(call, self.address.timeout_s)
         try:
             response = self.http.send(request, stream=True)
@@ -60,9 +75,7 @@ class Transport:
                 if not response.is_success:
                     response.read()
                     raise_for(response, self.address)
-                for line in response.iter_lines():
-                    if line:
-                        yield line_of(call, line, self.address)
+                yield response
             finally:
                 response.close()
         except httpx.HTTPError as error:

@@ -72,7 +72,12 @@ def prepared(tmp_path, monkeypatch: pytest.MonkeyPatch, own_service: RunningServ
         other = client.keys.create(name="other", role="read-only", namespace="default")
     names = {"SERVER": own_service.url, "KEY": admin.key, "OTHER": other.id, "MEMORY": str(memory), "BACKUP": backup}
     monkeypatch.setenv("CONFIG_FILE", str(tmp_path / "config.json"))
-    return {**names, "TRANSCRIPT": str(transcript), "FILE": str(tmp_path / "out.ndjson")}
+    return {
+        **names,
+        "TRANSCRIPT": str(transcript),
+        "FILE": str(tmp_path / "out.ndjson"),
+        "GRAPH": str(tmp_path / "graph.json"),
+    }
 
 
 ANSWERS = {
@@ -91,6 +96,8 @@ ANSWERS = {
     "chat sessions": "chat sessions bot",
     "export": "export FILE",
     "import": "import FILE",
+    "graph export": "graph export bot GRAPH",
+    "graph import": "graph import bot GRAPH",
     "backup": "backup",
     "backup list": "backup list",
     "keys list": "keys list",

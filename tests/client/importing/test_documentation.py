@@ -1,14 +1,18 @@
-"""docs/importing.md: its example runs as printed, and its kinds are those that there are."""
+"""docs/importing.md and docs/graph.md: their examples run as printed, and the kinds are those that there are."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
-from souvenir_client.importing import Kind
+from souvenir_client import Souvenir
+from souvenir_client.importing import Kind, detect, import_file
 from tests.client.importing.files import claude_conversation, claude_message, json_file
 
-PAGE = (Path(__file__).parents[3] / "docs" / "importing.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "importing.md").read_text(encoding="utf-8")
+GRAPHS = (DOCS / "graph.md").read_text(encoding="utf-8")
 
 
 def test_the_table_names_every_kind():
@@ -26,3 +30,22 @@ def test_the_example_runs_as_printed(service, tmp_path, monkeypatch, capsys):
         "1 new, 0 there already",
         "1 it has no text ['conversation b7d3, message m2']",
     ]
+
+
+def test_the_graph_that_is_shown_is_imported_and_what_is_said_of_its_concepts_is_answered_as_printed(service, tmp_path):
+    [example] = re.findall(r"```json\n(.*?)```", GRAPHS, re.DOTALL)
+    [body, printed] = re.findall(r"/graph -H \"\$JSON\" -d '(.*?)'\n    (\{.*?\})\n", GRAPHS, re.DOTALL)[0]
+    path = tmp_path / "graph.json"
+    path.write_text(example, encoding="utf-8")
+    assert detect(path) is Kind.GRAPH
+    with Souvenir(service.url) as client:
+        report = import_file(client, path, agent="my_agent")
+        service.app.state.service.graph.filling.catch_up()
+        stated = client.agents.state_concepts("my_agent", **json.loads(body))
+        messages = client.sessions.messages("my_agent", "2025-04-02")
+    assert (report.skipped, report.messages.imported, report.memories.imported) == ((), 2, 1)
+    assert report.concepts.imported == 1
+    assert [one.content for one in messages] == ["We moved the billing service to Redis.", "Redis it is."]
+    # The description is there from the file.
+    assert json.loads(printed)["stated"] == stated.stated + stated.unchanged == 3
+    assert (stated.unknown, stated.unread) == ([], 0)

@@ -237,6 +237,7 @@ class AsyncSessionsOfMessages:
         user: str | NotSent | None = NOT_SENT,
         title: str | NotSent | None = NOT_SENT,
         metadata: Mapping[str, Any] | NotSent | None = NOT_SENT,
+        started_at: str | datetime | NotSent | None = NOT_SENT,
     ) -> SessionRecord:
         """Start a session, and make its agent and user if they are new; a running one of that id is answered as it is.
 
@@ -254,6 +255,7 @@ class AsyncSessionsOfMessages:
                     "user": user,
                     "title": title,
                     "metadata": metadata,
+                    "started_at": started_at,
                 },
                 repeat=Repeat.KEYED,
             )
@@ -325,11 +327,18 @@ class AsyncSessionsOfMessages:
             )
         )
 
-    async def end(self, agent_name: str, session_id: str) -> SessionRecord:
+    async def end(
+        self, agent_name: str, session_id: str, *, ended_at: str | datetime | NotSent | None = NOT_SENT
+    ) -> SessionRecord:
         """End a session, which takes no more messages then; one that has ended stays so.
 
         `POST /sessions/{agent_name}/{session_id}/end`.
         """
         return await self._transport.send(
-            Call("POST", f"/sessions/{segment(agent_name)}/{segment(session_id)}/end", {200: SessionRecord})
+            Call(
+                "POST",
+                f"/sessions/{segment(agent_name)}/{segment(session_id)}/end",
+                {200: SessionRecord},
+                body={"ended_at": ended_at},
+            )
         )

@@ -14,9 +14,10 @@ from souvenir_client.records.agents import (
     AgentSearchResponse,
     AgentStatsResponse,
     RemovedResponse,
+    StateConceptsResponse,
     UserPage,
 )
-from souvenir_client.records.enums import MessageRole, RecordKind
+from souvenir_client.records.enums import GraphFileFormat, MessageRole, RecordKind
 from souvenir_client.sync.transport import Transport
 
 
@@ -154,6 +155,44 @@ class Agents:
         """Stream one state of all that an agent has, a line of JSON each. `GET /agents/{agent_name}/export`."""
         return self._transport.lines(
             Call("GET", f"/agents/{segment(agent_name)}/export", {200: Any}, repeat=Repeat.SAFE)
+        )
+
+    def graph(
+        self, agent_name: str, *, format: GraphFileFormat | NotSent = NOT_SENT, embeddings: bool | NotSent = NOT_SENT
+    ) -> Iterator[bytes]:
+        """Stream one state of an agent's graph: who said what in which session, and what it is about.
+
+        `GET /agents/{agent_name}/graph`.
+        """
+        return self._transport.pieces(
+            Call(
+                "GET",
+                f"/agents/{segment(agent_name)}/graph",
+                {200: Any},
+                query={"format": format, "embeddings": embeddings},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def state_concepts(
+        self,
+        agent_name: str,
+        *,
+        concepts: Sequence[Mapping[str, Any]] | NotSent = NOT_SENT,
+        relations: Sequence[Mapping[str, Any]] | NotSent = NOT_SENT,
+    ) -> StateConceptsResponse:
+        """Say what concepts of an agent are called, are, and are to each other, in one transaction; once is enough.
+
+        `POST /agents/{agent_name}/graph`.
+        """
+        return self._transport.send(
+            Call(
+                "POST",
+                f"/agents/{segment(agent_name)}/graph",
+                {200: StateConceptsResponse},
+                body={"concepts": concepts, "relations": relations},
+                repeat=Repeat.SAFE,
+            )
         )
 
     def delete_user(self, agent_name: str, user: str) -> RemovedResponse:

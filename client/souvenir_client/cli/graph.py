@@ -1,0 +1,72 @@
+"""`souvenir graph`: the graph of an agent as a file, and files into it."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from souvenir_client.cli.exporting import STDOUT, whole_file
+from souvenir_client.cli.importing import imported
+from souvenir_client.cli.options import client_of
+from souvenir_client.cli.output import answer, inert_json, inert_xml, say
+from souvenir_client.errors import UnreadableAnswer
+
+if TYPE_CHECKING:
+    from souvenir_client.records.enums import GraphFileFormat
+
+FORMATS = ("json", "graphml")
+
+agent_argument = click.argument("agent", help="Whose graph.")
+
+
+@click.group()
+def graph() -> None:
+    """Export and import what an agent knows: who said what, and what it is about."""
+
+
+@graph.command()
+@agent_argument
+@click.argument("file", type=click.Path(allow_dash=True), default=STDOUT, help="Where to; - is stdout.")
+@click.option(
+    "--format", "written_as", type=click.Choice(FORMATS), default="json", show_default=True, help="Of the file."
+)
+@click.option("--embeddings", is_flag=True, help="With the vectors of messages; JSON only.")
+def export(agent: str, file: str, written_as: GraphFileFormat, embeddings: bool) -> None:
+    """Write an agent's graph: users, sessions, messages, concepts, topics and memories, and how they go together."""
+    with client_of() as client:
+        pieces = client.agents.graph(agent, format=written_as, embeddings=embeddings)
+        # Asked for before anything is opened, so that a refusal leaves nothing behind.
+        first = next(pieces, None)
+        if first is None:
+            raise UnreadableAnswer(client.server_url, "an empty graph")
+        if file == STDOUT:
+            inert = inert_json if written_as == "json" else inert_xml
+            for text in _texts(chain([first], pieces)):
+                click.echo(inert(text), nl=False)
+            return
+        with whole_file(Path(file)) as opened:
+            written = sum(opened.write(piece) for piece in chain([first], pieces))
+    answer({"path": file, "bytes": written}, lambda: say(f"Wrote the graph of {agent} to {file}."))
+
+
+@graph.command("import")
+@agent_argument
+@click.argument("path", type=click.Path(path_type=Path), help="A file, or a folder of Locrit's.")
+def import_(agent: str, path: Path) -> None:
+    """Store what a graph holds that is not there yet: JSON or GraphML of Souvenir, or what Locrits kept.
+
+    Concepts are read from the messages again; what somebody said of them is imported. What cannot be used is reported
+    and does not stop the rest; the same import again changes nothing. Exit code 1: nothing of it could be used.
+    """
+    imported(path, kind=None, source=None, agent=agent)
+
+
+def _texts(pieces: Iterable[bytes]) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    yield from map(decoder.decode, pieces)
+    yield decoder.decode(b"", final=True)
