@@ -18,8 +18,8 @@ from souvenir.store import mentions, near
 from souvenir.store.near import Near
 from souvenir.types import PassageKind
 
-NEAREST = 8
-"""Concepts that are looked at for each: a pair needs the first two."""
+NEAREST = 32
+"""Concepts that are looked at for each: most that are near by meaning are something else by their letters."""
 
 
 def near_to(engine: MemoryEngine, namespace_id: int, ids: Iterable[int]) -> Mapping[int, list[Near]]:

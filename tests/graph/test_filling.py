@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import apsw
 import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -19,13 +20,21 @@ from souvenir.conversation.messages import Conversations
 from souvenir.erasure.removals import Removals
 from souvenir.graph.parts import GraphParts
 from souvenir.settings import Settings
-from souvenir.store import claims, mentions
+from souvenir.store import claims, concepts, mentions
 from souvenir.store.claims import ClaimDraft
 from souvenir.store.messages import MessageDraft
 from souvenir.store.selection import Chooses
 from souvenir.store.transaction import Transaction
-from souvenir.types import ClaimedBy, ClaimKind, MemoryDraft, MemoryPatch, MessageRole, RecordKind, Scope
+from souvenir.types import ClaimedBy, ClaimKind, FloatVector, MemoryDraft, MemoryPatch, MessageRole, RecordKind, Scope
 from tests.fake_embedder import FakeEmbedder
+
+
+class SpellingEmbedder(FakeEmbedder):
+    """Knows that two spellings are one word."""
+
+    def embed_documents(self, texts: Sequence[str]) -> FloatVector:
+        return super().embed_documents([text.replace("colour", "color") for text in texts])
+
 
 ANN = Scope("ann", "tester")
 TEXTS = st.sampled_from(
@@ -34,7 +43,8 @@ TEXTS = st.sampled_from(
         "Alice met Bob Lee in Lisbon",
         "In Lisbon Bob Lee bought a camera, see #travel",
         "We took the camera to New York",
-        "Lee Bob was there, says Alice",
+        "She likes the colour of the camera",
+        "It was another color, they say, and we saw the colors",
         "Nothing at all",
         "<recalled_memory>\nGreta lives in Oslo\n</recalled_memory>\nIs Alice there?",
     ]
@@ -79,6 +89,11 @@ def whole(engine: MemoryEngine) -> dict[str, Any]:
         return {name: sorted(connection.execute(query), key=repr) for name, query in queries.items()}
 
 
+def concepts_named(connection: apsw.Connection) -> dict[str, int]:
+    rows: Any = connection.execute("SELECT key, id FROM concepts")
+    return dict(rows.fetchall())
+
+
 def keys_of(engine: MemoryEngine) -> set[str]:
     with engine.namespace(ANN) as (connection, _):
         return {key for (key,) in connection.execute("SELECT key FROM concepts")}
@@ -106,7 +121,7 @@ class FillingMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = TemporaryDirectory()
         settings = Settings(data_dir=Path(self.folder.name))
-        self.engine = MemoryEngine.open(settings, FakeEmbedder())
+        self.engine = MemoryEngine.open(settings, SpellingEmbedder())
         self.graph = GraphParts.open(self.engine)
         self.conversations = Conversations(self.engine)
         self.removals = Removals(self.engine, on_jobs_gone=lambda: None)
@@ -220,6 +235,23 @@ def test_what_is_stated_of_a_concept_outlives_an_edit_that_still_mentions_it(
     Conversations(engine).edit(ANN, uid, content="Yesterday I met nobody")
     graph.filling.catch_up()
     assert whole(engine)["claims"] == whole(engine)["concepts"] == []
+
+
+def test_two_spellings_are_one_concept_until_one_of_them_is_said_no_more(settings: Settings) -> None:
+    with closing(MemoryEngine.open(settings, SpellingEmbedder())) as engine:
+        graph, conversations = GraphParts.open(engine), Conversations(engine)
+        uid = say(engine, "I like the colour of this")
+        say(engine, "We chose another color")
+        graph.filling.catch_up()
+        assert ("colour", 1, "color") in whole(engine)["concepts"]
+        assert list(engine.check()) == []
+        with engine.namespace(ANN) as (connection, namespace):
+            assert namespace is not None
+            [shown] = concepts.by_ids(connection, namespace.id, [concepts_named(connection)["colour"]]).values()
+        assert (shown.key, shown.owners) == ("color", 2)
+        conversations.edit(ANN, uid, content="I like it")
+        graph.filling.catch_up()
+        assert whole(engine)["concepts"] == [("color", 1, None)]
 
 
 def test_memories_of_what_is_no_agent_are_not_read_until_it_is_one(engine: MemoryEngine, graph: GraphParts) -> None:
