@@ -90,12 +90,10 @@ def class_of(word: str) -> WordClass:  # noqa: C901 - a list of cases, in the or
         return WordClass.NOUN_OR_VERB
     if word in v.ADJECTIVES or _is_comparative(word):
         return WordClass.ADJECTIVE
-    if word in _VERBS_ALONE:
+    if word in _VERBS_ALONE or word in _THIRD_PERSONS:
         return WordClass.VERB
     if word in v.GENERIC:
         return WordClass.NOUN
-    if word in _THIRD_PERSONS:
-        return WordClass.VERB
     if word in _THIRD_OR_PLURAL:
         return WordClass.NOUNS_OR_VERBS
     return _class_by_ending(word)

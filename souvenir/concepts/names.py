@@ -16,12 +16,15 @@ from souvenir.concepts.vocabulary import GENERIC, PLACE_OPENERS, SENTENCE_OPENER
 from souvenir.types import ConceptKind, Mentioned
 
 MAX_WORDS = 5
+_SMALL = (WordClass.DETERMINER, WordClass.PREPOSITION, WordClass.TO, WordClass.FUNCTION)
 _INSIDE = frozenset("of the de la le van von der den del da di du bin al &".split())
 _HEADING_WORDS = 3
 """From so many words on, capitals on all of them are a heading's."""
 
-_NO_NAME = (WordClass.FUNCTION, WordClass.BE, WordClass.SUBJECT, WordClass.MODAL, WordClass.TO, WordClass.DETERMINER,
-            WordClass.PREPOSITION, WordClass.VERB)  # fmt: skip
+_NO_NAME = (
+    *(WordClass.FUNCTION, WordClass.BE, WordClass.SUBJECT, WordClass.MODAL, WordClass.TO),
+    *(WordClass.DETERMINER, WordClass.PREPOSITION),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ class Name:
 
 
 def has_capital(token: Token) -> bool:
-    return token.sort is Sort.WORD and token.text[0].isupper()
+    """At its start, or within: iPhone."""
+    return token.sort is Sort.WORD and (token.text[0].isupper() or _is_unlike_a_start(token.text))
 
 
 def is_heading(words: Sequence[Token], marked: bool) -> bool:
@@ -46,8 +50,9 @@ def is_heading(words: Sequence[Token], marked: bool) -> bool:
     enough = len(words) >= _HEADING_WORDS
     if enough and all(word.text.isupper() for word in words):
         return True
-    telling = [word for word in words if class_of(word.word) not in _NO_NAME]
-    return (marked or len(telling) >= _HEADING_WORDS) and all(map(has_capital, telling))
+    large = [word for word in words if class_of(word.word) not in _SMALL]
+    telling = [word for word in large if not _is_unlike_a_start(word.text)]
+    return (marked or len(telling) >= _HEADING_WORDS) and all(map(has_capital, large))
 
 
 def names(words: Sequence[Token | None], seen: Collection[str]) -> list[Name]:
@@ -96,14 +101,15 @@ def _may_begin(words: Sequence[Token | None], place: int, seen: Collection[str])
     word = token.word
     if class_of(word) in _NO_NAME or word in GENERIC:
         return False
+    ahead = words[place + 1] if place + 1 < len(words) else None
+    goes_on = ahead is not None and _may_continue(ahead)
     if place > 0:
-        return True
+        return goes_on or class_of(word) is not WordClass.VERB
     if word in SENTENCE_OPENERS:
         return False
-    ahead = words[1] if len(words) > 1 else None
     if _is_unlike_a_start(token.text) or (word in seen and not is_known(word)):
         return True
-    return (word in PLACE_OPENERS or not is_known(word)) and ahead is not None and _may_continue(ahead)
+    return goes_on and (word in PLACE_OPENERS or not is_known(word))
 
 
 def _is_unlike_a_start(text: str) -> bool:

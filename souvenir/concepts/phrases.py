@@ -32,6 +32,7 @@ _BE = frozenset("is are was were isn't aren't wasn't weren't has helps makes can
 _OBJECT_STARTS = (WordClass.DETERMINER, WordClass.SUBJECT)
 _OBJECTS_OF_GERUNDS = (*_OBJECT_STARTS, WordClass.TO, WordClass.ADJECTIVE, WordClass.NOUN)
 _PARTICLES = frozenset("up out off over down away through into onto about back together".split())
+_VERB_PARTICLES = frozenset(("up", "out", "off", "away"))
 _AFTER_NOUNS = frozenset("of for in with at from and or as but".split())
 _PLURALS = frozenset(("people", "children", "men", "women", "folks"))
 
@@ -39,7 +40,7 @@ _PLURALS = frozenset(("people", "children", "men", "women", "folks"))
 def _takes_object(ahead: Token | None) -> bool:
     """Whether what follows makes a verb of a word that may be one."""
     return ahead is not None and (
-        ahead.word in _PARTICLES or class_of(ahead.word) in (*_OBJECT_STARTS, WordClass.ADJECTIVE)
+        ahead.word in _VERB_PARTICLES or class_of(ahead.word) in (*_OBJECT_STARTS, WordClass.ADJECTIVE)
     )
 
 

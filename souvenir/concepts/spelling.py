@@ -18,6 +18,7 @@ _CACHED_WORDS = 16_384
 
 _ARTICLES = ("the ", "a ", "an ", "my ", "your ", "his ", "her ", "our ", "their ", "its ", "this ", "that ")
 _POSSESSIVE = re.compile(r"'s?(?![^\W_])")
+_ABBREVIATED = re.compile(r"\.(?=\s)")
 _CLOSED = re.compile(r"\b(co|e|wi|anti|re|pre|non|multi|micro|inter)-(?=[^\W\d_]{2})")
 """Prefixes that are also written without their hyphen: co-worker, e-mail, wi-fi."""
 _BETWEEN = re.compile(r"[\s\-–—]+")
@@ -33,6 +34,7 @@ def key_of(name: str) -> str:
     """
     text = normalised(name[: 4 * MAX_KEY_CHARS]).casefold().strip(_AROUND)
     text = _POSSESSIVE.sub("", text)
+    text = _ABBREVIATED.sub(" ", text)
     text = _CLOSED.sub(r"\1", text)
     text = " ".join(fold(word) for word in _BETWEEN.sub(" ", text).split())
     while text.startswith(_ARTICLES):

@@ -40,6 +40,11 @@ def test_a_name_that_somebody_gives_is_found():
         ("LGBTQ groups are great.", "lgbtq"),
         ("I watched it on YouTube.", "youtube"),
         ("Ask @alice_w for it.", "alice_w"),
+        ("I saw Dr. Smith.", "dr smith"),
+        ("We use React Native.", "react native"),
+        ("I bought an iPhone.", "iphone"),
+        ("I've been to the Eiffel Tower, the Louvre and Rome.", "eiffel tower"),
+        ('He likes "The Old Man and the Sea".', "old man and the sea"),
         ("Я живу в городе Москва.", "москва"),
     ],
 )
@@ -74,6 +79,8 @@ def test_capitals_of_a_heading_make_no_names():
         ("He does pottery.", "pottery"),
         ("I started a job as a nurse.", "nurse"),
         ("They are into camping.", "camping"),
+        ("Allergic to peanuts", "peanut"),
+        ("The user lives near the design team.", "design team"),
     ],
 )
 def test_a_noun_phrase_is_found_by_its_singular_without_what_only_describes_it(text, key):
