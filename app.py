@@ -34,9 +34,11 @@ from souvenir.api import (
     audit,
     backups,
     blocks,
+    concept_relations,
     conflicts,
     context,
     deletes,
+    describing,
     docs,
     duplicates,
     erasing,
@@ -91,6 +93,7 @@ log = structlog.get_logger(__name__)
 ROUTES = (
     *(health, search, writes, replacing, conflicts, reads, facts, tags, history, links, graph, deletes, duplicates),
     *(agents, agent_access, agent_search, users, agent_export, agent_graph, messages, sessions, removals),
+    *(concept_relations, describing),
     *(blocks, context, tiers, windows, privacy, erasing),
     *(extraction, ledger, profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),
 )

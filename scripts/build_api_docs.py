@@ -32,6 +32,7 @@ TAGS = {
     "tags": "Tags",
     "links": "Links",
     "graph": "Knowledge graph",
+    "concepts": "Concepts",
     "delete": "Forgetting",
     "duplicates": "Duplicates",
     "conflicts": "Contradictions",

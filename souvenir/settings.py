@@ -204,8 +204,9 @@ class Settings(BaseSettings):
     extract_provider: ExtractProvider | None = Field(
         default=None,
         description="Whose language model learns from conversations: `anthropic`, `openai` (or any server with its "
-        "API) or `ollama`. It is sent the transcripts, memories that resemble what they say, and memories that are to "
-        "be split into facts. Unset, `POST /memory/extract` answers 501.",
+        "API) or `ollama`. It is sent the transcripts, memories that resemble what they say, memories that are to "
+        "be split into facts, and messages if it is asked about their concepts. Unset, `POST /memory/extract` answers "
+        "501.",
     )
     extract_model: str | None = Field(
         default=None,

@@ -42,6 +42,8 @@ LEVELS: Mapping[str, Needs] = {
     "list_links": REMEMBERED,
     "list_conflicts": REMEMBERED,
     "read_graph": REMEMBERED,
+    "list_relations": REMEMBERED,
+    "get_description": REMEMBERED,
     "diff": REMEMBERED,
     "list_blocks": REMEMBERED,
     "get_block": REMEMBERED,

@@ -39,6 +39,7 @@ from souvenir.erasure.erasing import Erasing
 from souvenir.erasure.removals import Removals
 from souvenir.facts.facts import Facts
 from souvenir.facts.tags import Tags
+from souvenir.graph.model_claims import Describing
 from souvenir.graph.parts import GraphParts
 from souvenir.jobs.deduplication import Deduplication
 from souvenir.jobs.running import JobHandler
@@ -76,7 +77,6 @@ class Service:
     transfer: TransferParts
     jobs: Jobs
     memory: MemoryTrim
-    long_work: LongWork
     keys: ApiKeys
     door: Door
     audit: AuditLog
@@ -102,11 +102,21 @@ class Service:
     tags: Tags
     provider: LLMProvider | None
     extraction: Extraction
-    extraction_work: LongWork
-    consolidation_work: LongWork
-    splitting_work: LongWork
+    describing: Describing
+    long_work: LongWork = field(init=False)
+    extraction_work: LongWork = field(init=False)
+    consolidation_work: LongWork = field(init=False)
+    splitting_work: LongWork = field(init=False)
+    describing_work: LongWork = field(init=False)
     loading: Thread | None = None
     closing: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        self.long_work = LongWork(self.jobs)
+        self.extraction_work = LongWork(self.extraction.jobs)
+        self.consolidation_work = LongWork(self.tending.consolidation.jobs)
+        self.splitting_work = LongWork(self.facts.later.jobs)
+        self.describing_work = LongWork(self.describing.jobs)
 
     @classmethod
     def open(
@@ -140,7 +150,8 @@ class Service:
         handlers += [*transfer.handlers, *tending.handlers]
         jobs = _common_jobs(engine, settings, handlers, lambda: _after_jobs(transfer, memory))
         extraction = _watched(instruments, jobs, Extraction(engine, provider, settings, on_end=memory.ask))
-        own_lanes = extraction.jobs, tending.consolidation.jobs, facts.later.jobs
+        describing = Describing(engine, provider, settings)
+        own_lanes = extraction.jobs, tending.consolidation.jobs, facts.later.jobs, describing.jobs
         admission, bodies = Admission(settings), BodyMemory(settings.body_memory_mb * 1024 * 1024)
         of_requests, of_store = RequestCollector(counters), StoreCollector(engine)
         add_collectors(instruments, (of_requests, of_store, AdmissionCollector(admission, bodies)))
@@ -155,7 +166,6 @@ class Service:
             transfer=transfer,
             jobs=jobs,
             memory=memory,
-            long_work=LongWork(jobs),
             keys=keys,
             door=door,
             audit=AuditLog(engine, retention_days=settings.audit_retention_days),
@@ -181,9 +191,7 @@ class Service:
             tags=Tags(engine),
             provider=provider,
             extraction=extraction,
-            extraction_work=LongWork(extraction.jobs),
-            consolidation_work=LongWork(tending.consolidation.jobs),
-            splitting_work=LongWork(facts.later.jobs),
+            describing=describing,
         )
         service.removals.start()
         service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
@@ -205,6 +213,7 @@ class Service:
         self.extraction.close()
         self.tending.consolidation.jobs.close()
         self.facts.close()
+        self.describing.close()
         self.graph.close()
         self.jobs.close()
         self.memory.close()
@@ -232,6 +241,7 @@ class Service:
         self.extraction.start()
         self.tending.consolidation.jobs.start()
         self.facts.start()
+        self.describing.start()
         self.graph.start()
         try:
             index_all_pending(self.engine, stop=self.closing.is_set)

@@ -26,6 +26,12 @@ def read_transcript(text: str, *, document_at: datetime | None) -> Transcript:
     return Transcript(text, tuple(kept), tuple(sorted(removed, key=lambda part: part.start)))
 
 
+def kept_of(turn: Turn) -> Turn:
+    """A turn as it was said, which is one piece: with what hygiene leaves of it."""
+    pieces, _ = _screened(turn)
+    return replace(turn, pieces=pieces)
+
+
 def _screened(turn: Turn) -> tuple[tuple[Piece, ...], list[Removed]]:
     """Of a turn as it was read, which is one piece: what is kept, without blanks around it, and what is not."""
     (whole,) = turn.pieces

@@ -10,6 +10,7 @@ from souvenir.graph.concepts import Concepts
 from souvenir.graph.filling import Filling
 from souvenir.graph.knowledge_graph import KnowledgeGraph
 from souvenir.graph.stating import Stating
+from souvenir.graph.typed_relations import TypedRelations
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,13 @@ class GraphParts:
     concepts: Concepts
     knowledge: KnowledgeGraph
     stating: Stating
+    relations: TypedRelations
 
     @classmethod
     def open(cls, engine: MemoryEngine) -> GraphParts:
         """From now on a check of the engine looks at the graph too."""
         engine.models.also_checked.append(disagreements)
-        return cls(Filling(engine), Concepts(engine), KnowledgeGraph(engine), Stating(engine))
+        return cls(Filling(engine), Concepts(engine), KnowledgeGraph(engine), Stating(engine), TypedRelations(engine))
 
     def start(self) -> None:
         self.filling.start()

@@ -59,8 +59,8 @@ _SELECT = (
 )
 
 
-def insert(connection: apsw.Connection, namespace_id: int, draft: ClaimDraft, now: datetime) -> int:
-    """The new claim's id. The concepts must be of the namespace."""
+def insert(connection: apsw.Connection, namespace_id: int, draft: ClaimDraft, now: datetime) -> Claim:
+    """The concepts must be of the namespace."""
     row = connection.execute(
         "INSERT INTO claims (namespace_id, kind, concept_id, other_id, text, confidence, made_by, message_id, job_id, "
         "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
@@ -79,7 +79,8 @@ def insert(connection: apsw.Connection, namespace_id: int, draft: ClaimDraft, no
     ).get
     if draft.kind is ClaimKind.ALIAS:
         mentions.unmatch(connection, [draft.concept_id])
-    return int(row)
+    [claim] = _claims(connection, "c.id = ?", row)
+    return claim
 
 
 def of_concepts(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[Claim]:
@@ -106,11 +107,6 @@ def of_job(connection: apsw.Connection, namespace_id: int, job_id: str) -> list[
 
 def of_namespace(connection: apsw.Connection, namespace_id: int) -> list[Claim]:
     return _claims(connection, "c.namespace_id = ?", namespace_id)
-
-
-def find(connection: apsw.Connection, namespace_id: int, claim_id: int) -> Claim | None:
-    found = _claims(connection, "c.id = ? AND c.namespace_id = ?", claim_id, namespace_id)
-    return next(iter(found), None)
 
 
 def delete(connection: apsw.Connection, claim_ids: Iterable[int]) -> int:

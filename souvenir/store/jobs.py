@@ -27,7 +27,8 @@ OF_THE_STORE = ("erase", "reembed")
 EXTRACT = "extract"
 CONSOLIDATE = "consolidate"
 SPLIT = "split"
-OWN_LANES = (EXTRACT, CONSOLIDATE, SPLIT)
+DESCRIBE = "describe"
+OWN_LANES = (EXTRACT, CONSOLIDATE, SPLIT, DESCRIBE)
 """Kinds that have workers and a queue of their own; all others share one lane."""
 
 

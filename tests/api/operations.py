@@ -18,6 +18,7 @@ PATH_VALUES = {
     "agent_name": "my_agent",
     "memory_id": "1",
     "target_id": "2",
+    "concept_id": "1",
     "user": "ann",
     "session_id": "0c8f0a52-1f0b-4f6e-9d27-5b8d5b4f8e11",
     "message_id": "2f6c9e0a-7a55-4f0a-8f0e-6f1d2c3b4a59",
@@ -29,10 +30,11 @@ PATH_VALUES = {
     "key_id": "0b6f3c52-5d0c-4c55-9a0e-3f6a3f0f6a51",
     "name": "manual_20250402_093000",
 }
-OF_AGENTS = {"agents", "messages", "blocks", "context", "tiers", "privacy", "conflicts"}
+OF_AGENTS = {"agents", "concepts", "messages", "blocks", "context", "tiers", "privacy", "conflicts"}
 """Tags of routes that need a key of the whole namespace, such as an agent's."""
 
 QUERIES = {
+    ("DELETE", "/agents/{agent_name}/concepts/{concept_id}/relations"): {"to": "2", "type": "works_for"},
     ("DELETE", "/memories"): {"source": "nobody/writes/here"},
     ("GET", "/memory/extract/{job_id}/diff"): {"other": "7b1e0c9d4f2a4e3b8c6d5a7f9e8b1c20"},
 }

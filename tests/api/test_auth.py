@@ -68,7 +68,12 @@ def test_without_the_right_key_every_route_is_401(guarded, operation, headers):
     assert send(guarded, operation, headers) == 401
 
 
-OTHERWISE = {"POST /memory/{memory_id}/link": 400, "POST /memory/extract": 501, "POST /maintenance/consolidate": 503}
+OTHERWISE = {
+    "POST /memory/{memory_id}/link": 400,
+    "POST /memory/extract": 501,
+    "POST /agents/{agent_name}/graph/describe": 501,
+    "POST /maintenance/consolidate": 503,
+}
 """What else is answered to who may ask: that a memory cannot be linked to itself, that there is no language model."""
 
 

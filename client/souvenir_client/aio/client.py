@@ -53,6 +53,7 @@ class AsyncSouvenir(AsyncShapes):
         self.audit = groups.AsyncAudit(transport)
         self.backups = groups.AsyncBackups(transport)
         self.blocks = groups.AsyncBlocks(transport)
+        self.concepts = groups.AsyncConcepts(transport)
         self.conflicts = groups.AsyncConflicts(transport)
         self.context = groups.AsyncContext(transport)
         self.extraction = groups.AsyncExtraction(transport)

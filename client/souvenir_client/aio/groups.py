@@ -12,6 +12,7 @@ from souvenir_client.aio.api import (
     audit,
     backup,
     blocks,
+    concepts,
     conflicts,
     context,
     delete,
@@ -74,6 +75,10 @@ class AsyncSnapshots(backup.AsyncSnapshotsOfBackup):
 
 class AsyncBlocks(blocks.AsyncBlocks):
     """Labelled texts that are always in an agent's context."""
+
+
+class AsyncConcepts(concepts.AsyncConcepts):
+    """What an agent talks about, and what is said of it."""
 
 
 class AsyncConflicts(conflicts.AsyncConflicts):

@@ -51,6 +51,15 @@ if TYPE_CHECKING:
         TimePeriod,
         TimeReading,
     )
+    from souvenir_client.records.concepts import (
+        ConceptRelation,
+        ConceptRelations,
+        DescribeJob,
+        DescribeResponse,
+        DroppedClaims,
+        ModelClaim,
+        UndoDescribeResponse,
+    )
     from souvenir_client.records.conflicts import (
         ConflictList,
         ConflictRecord,
@@ -185,6 +194,8 @@ __all__ = [
     "ClearedResponse",
     "ClusterRecord",
     "CompactResponse",
+    "ConceptRelation",
+    "ConceptRelations",
     "ConflictList",
     "ConflictRecord",
     "ConsolidateResponse",
@@ -195,7 +206,10 @@ __all__ = [
     "DeleteManyResponse",
     "DeleteResponse",
     "DeletedBlock",
+    "DescribeJob",
+    "DescribeResponse",
     "DiffResponse",
+    "DroppedClaims",
     "DroppedCounts",
     "DuplicatePairRecord",
     "EntityRecord",
@@ -249,6 +263,7 @@ __all__ = [
     "MessageBatch",
     "MessageRecord",
     "MetricsResponse",
+    "ModelClaim",
     "NearMemory",
     "NewKeyResponse",
     "OwnKeyResponse",
@@ -310,6 +325,7 @@ __all__ = [
     "TimePeriod",
     "TimeReading",
     "TotalSample",
+    "UndoDescribeResponse",
     "UndoResponse",
     "UpdateKeyResponse",
     "UpsertBatchResponse",
@@ -336,6 +352,9 @@ _RECORDS = {
     "common": (
         "CountResponse Explanation FoundMessage JobAccepted LinkRecord MemoryBlock MemoryRecord MessageRecord "
         "RemovedCounts SearchHit Term TimePeriod TimeReading"
+    ),
+    "concepts": (
+        "ConceptRelation ConceptRelations DescribeJob DescribeResponse DroppedClaims ModelClaim UndoDescribeResponse"
     ),
     "conflicts": ("ConflictList ConflictRecord FlagRecord ResolveConflictsResponse ReviewRecord SettledRecord"),
     "context": ("ContextResponse DroppedCounts"),

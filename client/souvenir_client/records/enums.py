@@ -7,6 +7,8 @@ from typing import Literal
 Action = Literal["allow", "flag", "redact", "reject"]
 AddAction = Literal["added", "skipped", "superseded"]
 Category = Literal["DECISION", "LEARNING", "DETAIL"]
+ClaimKind = Literal["name", "description", "alias", "kind", "relation"]
+ClaimedBy = Literal["caller", "model"]
 EvidenceLevel = Literal["strong", "weak", "none"]
 ExtractionMode = Literal["standard", "aggressive"]
 FactsBy = Literal["caller", "model", "sentences"]

@@ -53,6 +53,7 @@ class Souvenir(Shapes):
         self.audit = groups.Audit(transport)
         self.backups = groups.Backups(transport)
         self.blocks = groups.Blocks(transport)
+        self.concepts = groups.Concepts(transport)
         self.conflicts = groups.Conflicts(transport)
         self.context = groups.Context(transport)
         self.extraction = groups.Extraction(transport)

@@ -14,6 +14,7 @@ from souvenir_client.sync.api import (
     audit,
     backup,
     blocks,
+    concepts,
     conflicts,
     context,
     delete,
@@ -74,6 +75,10 @@ class Snapshots(backup.SnapshotsOfBackup):
 
 class Blocks(blocks.Blocks):
     """Labelled texts that are always in an agent's context."""
+
+
+class Concepts(concepts.Concepts):
+    """What an agent talks about, and what is said of it."""
 
 
 class Conflicts(conflicts.Conflicts):

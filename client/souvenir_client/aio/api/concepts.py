@@ -1,0 +1,111 @@
+"""Operations of the section `concepts`; made by `python -m scripts.build_client`."""
+
+from __future__ import annotations
+
+from souvenir_client.aio.transport import AsyncTransport
+from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
+from souvenir_client.records.common import JobAccepted
+from souvenir_client.records.concepts import (
+    ConceptRelation,
+    ConceptRelations,
+    DescribeJob,
+    DescribeResponse,
+    UndoDescribeResponse,
+)
+
+
+class AsyncConcepts:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def relations(self, agent_name: str, concept_id: int) -> ConceptRelations:
+        """List the relations that somebody stated of a concept, from it and to it.
+
+        `GET /agents/{agent_name}/concepts/{concept_id}/relations`.
+        """
+        return await self._transport.send(
+            Call(
+                "GET",
+                f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}/relations",
+                {200: ConceptRelations},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    async def relate(self, agent_name: str, concept_id: int, *, to: int, type: str) -> ConceptRelation:
+        """State how a concept relates to another one; stating it again changes nothing.
+
+        `PUT /agents/{agent_name}/concepts/{concept_id}/relations`.
+        """
+        return await self._transport.send(
+            Call(
+                "PUT",
+                f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}/relations",
+                {200: ConceptRelation},
+                body={"to": to, "type": type},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    async def unrelate(self, agent_name: str, concept_id: int, *, to: int, type: str) -> ConceptRelations:
+        """Take a relation back, whoever stated it; the answer says what was removed.
+
+        `DELETE /agents/{agent_name}/concepts/{concept_id}/relations`.
+        """
+        return await self._transport.send(
+            Call(
+                "DELETE",
+                f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}/relations",
+                {200: ConceptRelations},
+                query={"to": to, "type": type},
+            )
+        )
+
+    async def describe(
+        self,
+        agent_name: str,
+        *,
+        wait_s: float | NotSent = NOT_SENT,
+        session_id: str | NotSent | None = NOT_SENT,
+        limit: int | NotSent = NOT_SENT,
+    ) -> DescribeResponse | JobAccepted:
+        """Let the language model claim relations, descriptions, other names and kinds from what it has not read yet.
+
+        `POST /agents/{agent_name}/graph/describe`.
+        """
+        return await self._transport.send(
+            Call(
+                "POST",
+                f"/agents/{segment(agent_name)}/graph/describe",
+                {200: DescribeResponse, 202: JobAccepted},
+                query={"wait_s": wait_s},
+                body={"session_id": session_id, "limit": limit},
+            )
+        )
+
+    async def claims(self, agent_name: str, job_id: str) -> DescribeJob:
+        """Say how far such a job is, and what it claimed with the message that each claim rests on.
+
+        `GET /agents/{agent_name}/graph/describe/{job_id}`.
+        """
+        return await self._transport.send(
+            Call(
+                "GET",
+                f"/agents/{segment(agent_name)}/graph/describe/{segment(job_id)}",
+                {200: DescribeJob},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    async def undo_claims(self, agent_name: str, job_id: str) -> UndoDescribeResponse:
+        """Remove all that such a job claimed; what it read can be read again.
+
+        `POST /agents/{agent_name}/graph/describe/{job_id}/undo`.
+        """
+        return await self._transport.send(
+            Call(
+                "POST",
+                f"/agents/{segment(agent_name)}/graph/describe/{segment(job_id)}/undo",
+                {200: UndoDescribeResponse},
+            )
+        )
