@@ -18,7 +18,7 @@ export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-retrieval bench-evidence bench-conversation \
-	bench-talk bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching \
+	bench-talk bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
 	bench-extraction bench-learning bench-client bench-privacy isolation durability model lock clean FORCE
 
 help: ## List what can be made
@@ -106,6 +106,10 @@ bench-concepts: $(STAMP) ## Measure what concepts find in conversations, on the 
 bench-matching: $(STAMP) ## Measure which concepts are taken for spellings of one, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Say where the sets are: make bench-matching DATA=folder" >&2; exit 1)
 	@$(PY) -m benchmarks.concepts.matching --data '$(DATA)' $(ARGS)
+
+bench-topics: $(STAMP) ## Measure whether topics are the subjects of mixed conversations, on the sets in DATA=folder
+	@$(if $(DATA),,echo "Say where the sets are: make bench-topics DATA=folder" >&2; exit 1)
+	@$(PY) -m benchmarks.topics --data '$(DATA)' $(ARGS)
 
 bench-evidence: $(STAMP) ## Measure how right relevance and evidence are, and fit them, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Say where the sets are: make bench-evidence DATA=folder" >&2; exit 1)

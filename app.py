@@ -64,6 +64,7 @@ from souvenir.api import (
     tags,
     tending,
     tiers,
+    topics,
     transfer,
     users,
     windows,
@@ -93,7 +94,7 @@ log = structlog.get_logger(__name__)
 ROUTES = (
     *(health, search, writes, replacing, conflicts, reads, facts, tags, history, links, graph, deletes, duplicates),
     *(agents, agent_access, agent_search, users, agent_export, agent_graph, messages, sessions, removals),
-    *(concept_relations, describing),
+    *(concept_relations, describing, topics),
     *(blocks, context, tiers, windows, privacy, erasing),
     *(extraction, ledger, profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),
 )

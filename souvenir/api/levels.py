@@ -51,6 +51,8 @@ LEVELS: Mapping[str, Needs] = {
     "list_preferences": REMEMBERED,
     "get_preference": REMEMBERED,
     "agent_stats": REMEMBERED,
+    "list_topics": REMEMBERED,
+    "get_topic": EVERYTHING,
     "list_messages": SAID,
     "get_message": SAID,
     "list_sessions": SAID,

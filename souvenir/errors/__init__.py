@@ -29,6 +29,7 @@
     |  +- SessionNotFound            404  session_not_found
     |  +- MessageNotFound            404  message_not_found
     |  +- ConceptNotFound            404  concept_not_found
+    |  +- TopicNotFound              404  topic_not_found
     |  +- BlockNotFound              404  block_not_found
     |  +- PreferenceNotFound         404  preference_not_found
     +- Conflict                      409
@@ -100,6 +101,7 @@ from souvenir.errors.missing import (
     PreferenceNotFound,
     SessionNotFound,
     TagNotFound,
+    TopicNotFound,
     UserNotFound,
 )
 from souvenir.errors.requests import (
@@ -195,6 +197,7 @@ __all__ = [
     "TagNotFound",
     "TooManyAttempts",
     "TooManyConnections",
+    "TopicNotFound",
     "Unauthorized",
     "Unavailable",
     "UndoBlocked",

@@ -110,6 +110,14 @@ class ConceptNotFound(NotFound):
         self.concept = concept
 
 
+class TopicNotFound(NotFound):
+    code = "topic_not_found"
+
+    def __init__(self, topic_id: int) -> None:
+        super().__init__(f"Topic {topic_id} not found; GET /agents/NAME/topics lists those that exist")
+        self.topic_id = topic_id
+
+
 class BlockNotFound(NotFound):
     code = "block_not_found"
 

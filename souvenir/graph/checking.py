@@ -1,7 +1,7 @@
 """Whether the graph is the one that is read from what is stored: every text is read anew and compared.
 
-What is counted of mentions is compared with them by `souvenir.store.check`. What waits to be read or matched is left
-out.
+What is counted of mentions is compared with them by `souvenir.store.check`. What waits to be read, matched or sorted is
+left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 from souvenir.concepts.matching import CANDIDATE_SIMILARITY, may_match
 from souvenir.graph.matching import NEAREST, root_of
 from souvenir.graph.said import mentions_in
-from souvenir.store import mentions, near
+from souvenir.graph.sorting import counted, sorted_by
+from souvenir.store import mentions, near, topics
 from souvenir.store.unread import Unread, every_read
 from souvenir.types import Mentioned
 
@@ -36,6 +37,8 @@ def disagreements(connection: apsw.Connection) -> Sequence[str]:
             "SELECT EXISTS (SELECT 1 FROM unmatched WHERE namespace_id = ?)", (namespace_id,)
         ).get:
             found += _matches(connection, namespace_id)
+        if not topics.unsorted(connection, namespace_id):
+            found += _topics(connection, namespace_id)
     return found
 
 
@@ -89,3 +92,15 @@ def _near_problems(
     certain = {one for one, cosine in possible.items() if cosine >= CANDIDATE_SIMILARITY + ROUNDING}
     if {*stored} - possible.keys() or (len(cosines) <= NEAREST and certain - {*stored}):
         yield f"concept {concept_id} is near to others than is stored"
+
+
+def _topics(connection: apsw.Connection, namespace_id: int) -> Iterator[str]:
+    """What belongs together, and what tells it: whatever the topics are called."""
+    found = sorted_by(connection, counted(connection, topics.session_ids(connection, namespace_id)))
+    for topic_id, topic in topics.stored(connection, namespace_id).items():
+        if topic in found:
+            found.remove(topic)
+        else:
+            yield f"topic {topic_id} is another one than its sessions make"
+    for topic in found:
+        yield f"sessions {sorted(topic.own)} are a topic that is not stored"

@@ -19,6 +19,7 @@ from souvenir.concepts.extraction import RULES_VERSION
 from souvenir.errors import Overloaded, SouvenirError
 from souvenir.graph.matching import near_to, settle
 from souvenir.graph.said import mentions_in
+from souvenir.graph.sorting import Sorting
 from souvenir.passages import PreparedPassage
 from souvenir.store import agents, mentions, near, reads, unread
 from souvenir.store.mentions import NotPrepared, Reading
@@ -59,6 +60,7 @@ class Filling:
         self._engine = engine
         self._closing = Event()
         self._working = Lock()
+        self._sorting = Sorting(engine)
         self._thread = Thread(target=self._run, name="souvenir-graph", daemon=True)
 
     def start(self) -> None:
@@ -70,23 +72,29 @@ class Filling:
             self._thread.join(CLOSE_TIMEOUT_S)
 
     def catch_up(self) -> None:
-        """Read all that waits in every namespace, and match what is new."""
+        """Read all that waits in every namespace, match what is new, and find its topics."""
         with self._working:
-            self._begin()
-            while not self._closing.is_set():
-                with self._engine.namespace(Scope()) as (connection, _):
-                    names = unread.namespaces(connection)
-                if not names:
-                    return
-                # In turns, so that one which imports much keeps no other one waiting.
-                for namespace_id, name in names:
-                    self._read_some(namespace_id, Scope(name, ACTOR))
+            self._read()
+            self._sorting.sort()
+
+    def _read(self) -> None:
+        self._begin()
+        while not self._closing.is_set():
+            with self._engine.namespace(Scope()) as (connection, _):
+                names = unread.namespaces(connection)
+            if not names:
+                return
+            # In turns, so that one which imports much keeps no other one waiting.
+            for namespace_id, name in names:
+                self._read_some(namespace_id, Scope(name, ACTOR))
 
     def _run(self) -> None:
         while not self._closing.is_set():
             rest_s = LOOK_S
             try:
-                self.catch_up()
+                with self._working:
+                    self._read()
+                    self._sorting.sort(only_due=True)
             except SouvenirError as error:
                 log.warning("graph_waits", reason=error.message)
                 rest_s = REST_S

@@ -10,6 +10,7 @@ from souvenir.graph.concepts import Concepts
 from souvenir.graph.filling import Filling
 from souvenir.graph.knowledge_graph import KnowledgeGraph
 from souvenir.graph.stating import Stating
+from souvenir.graph.topics import Topics
 from souvenir.graph.typed_relations import TypedRelations
 
 
@@ -22,6 +23,7 @@ class GraphParts:
 
     filling: Filling
     concepts: Concepts
+    topics: Topics
     knowledge: KnowledgeGraph
     stating: Stating
     relations: TypedRelations
@@ -30,7 +32,14 @@ class GraphParts:
     def open(cls, engine: MemoryEngine) -> GraphParts:
         """From now on a check of the engine looks at the graph too."""
         engine.models.also_checked.append(disagreements)
-        return cls(Filling(engine), Concepts(engine), KnowledgeGraph(engine), Stating(engine), TypedRelations(engine))
+        return cls(
+            Filling(engine),
+            Concepts(engine),
+            Topics(engine),
+            KnowledgeGraph(engine),
+            Stating(engine),
+            TypedRelations(engine),
+        )
 
     def start(self) -> None:
         self.filling.start()

@@ -211,7 +211,7 @@ def unmatch(connection: apsw.Connection, concept_ids: Iterable[int]) -> None:
 def unsort(connection: apsw.Connection, message_ids: Iterable[int]) -> None:
     """Let the topics of the sessions of these messages be found again."""
     connection.execute(
-        "INSERT OR IGNORE INTO unsorted (session_id, namespace_id) "
+        "INSERT OR REPLACE INTO unsorted (session_id, namespace_id) "
         "SELECT DISTINCT session_id, namespace_id FROM messages WHERE id IN (SELECT value FROM json_each(?))",
         (ids_parameter(message_ids),),
     )

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from souvenir.passages import PassageRemoved
-from souvenir.store import extractions, jobs, mentions
+from souvenir.store import extractions, jobs, mentions, topics
 from souvenir.store.passages import remove_passages
 from souvenir.store.rows import ids_parameter, to_json
 from souvenir.types import PassageKind, RecordKind
@@ -89,6 +89,8 @@ class Removal:
         chosen = ids_parameter(ids)
         rows: Any = self.connection.execute(f"DELETE FROM sessions WHERE id {_CHOSEN} RETURNING name", (chosen,))
         names = [name for (name,) in rows.fetchall()]
+        if names:
+            topics.sessions_gone(self.connection, namespace_id)
         self._add(sessions=len(names))
         self._forget_requests(namespace_id, names)
 

@@ -22,6 +22,7 @@ PATH_VALUES = {
     "user": "ann",
     "session_id": "0c8f0a52-1f0b-4f6e-9d27-5b8d5b4f8e11",
     "message_id": "2f6c9e0a-7a55-4f0a-8f0e-6f1d2c3b4a59",
+    "topic_id": "1",
     "label": "human",
     "key": "tone",
     "job_id": "0d7f6a3c5b2e4f1a9c8d7e6f5a4b3c2d",

@@ -56,6 +56,8 @@ WIRE = {
     *("POST /agents", "GET /agents", "GET /agents/{agent_name}", "POST /agents/{agent_name}/search"),
     *("GET /agents/{agent_name}/users", "GET /agents/{agent_name}/stats", "GET /agents/{agent_name}/export"),
     *("GET /agents/{agent_name}/graph", "POST /agents/{agent_name}/graph"),
+    *("GET /agents/{agent_name}/topics", "GET /agents/{agent_name}/topics/{topic_id}"),
+    "PATCH /agents/{agent_name}/topics/{topic_id}",
     *("POST /messages", "POST /messages/batch", "POST /messages/search", "POST /messages/search/explain"),
     *("GET /messages/{agent_name}", "GET /messages/{agent_name}/{message_id}"),
     "PATCH /messages/{agent_name}/{message_id}",

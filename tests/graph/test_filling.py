@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from memory_engine import MemoryEngine
 from souvenir.conversation.messages import Conversations
 from souvenir.erasure.removals import Removals
+from souvenir.errors import AgentNotFound, MessageNotFound, SessionNotFound
 from souvenir.graph.parts import GraphParts
 from souvenir.settings import Settings
 from souvenir.store import claims, concepts, mentions
@@ -84,6 +85,9 @@ def whole(engine: MemoryEngine) -> dict[str, Any]:
         "claims": "SELECT a.key, l.kind, l.text, b.key FROM claims l JOIN concepts a ON a.id = l.concept_id "
         "LEFT JOIN concepts b ON b.id = l.other_id",
         "graphs": "SELECT owners FROM graphs WHERE owners > 0",
+        "topics": "SELECT (SELECT group_concat(session_id || ' ' || s.relevance || s.is_primary ORDER BY session_id) "
+        "FROM session_topics s WHERE s.topic_id = t.id), (SELECT group_concat(c.key || ' ' || o.weight ORDER BY c.key) "
+        "FROM topic_concepts o JOIN concepts c ON c.id = o.concept_id WHERE o.topic_id = t.id) FROM topics t",
     }
     with engine.namespace(ANN) as (connection, _):
         return {name: sorted(connection.execute(query), key=repr) for name, query in queries.items()}
@@ -127,7 +131,7 @@ class FillingMachine(RuleBasedStateMachine):
         self.removals = Removals(self.engine, on_jobs_gone=lambda: None)
         self.removals.start()
 
-    @rule(target=messages, text=TEXTS, at=WHEN, role=st.sampled_from(MessageRole), session=st.sampled_from("ab"))
+    @rule(target=messages, text=TEXTS, at=WHEN, role=st.sampled_from(MessageRole), session=st.sampled_from("abcd"))
     def say(self, text: str, at: datetime, role: MessageRole, session: str) -> str:
         draft = MessageDraft(role, text, created_at=at, session_id=session, user="cleo")
         return self.conversations.add(ANN, [draft])[0].uid
@@ -140,11 +144,18 @@ class FillingMachine(RuleBasedStateMachine):
 
     @rule(uid=messages, text=TEXTS)
     def edit(self, uid: str, text: str) -> None:
-        self.conversations.edit(ANN, uid, content=text)
+        with suppress(MessageNotFound):
+            self.conversations.edit(ANN, uid, content=text)
 
     @rule(uid=consumes(messages))
     def forget_message(self, uid: str) -> None:
-        self.removals.remove(ANN, Chooses.MESSAGE, uid)
+        with suppress(MessageNotFound):
+            self.removals.remove(ANN, Chooses.MESSAGE, uid)
+
+    @rule(session=st.sampled_from("abcd"))
+    def forget_session(self, session: str) -> None:
+        with suppress(SessionNotFound, AgentNotFound):
+            self.removals.remove(ANN, Chooses.SESSION, session)
 
     @rule(memory=memories, text=st.none() | TEXTS, archived=st.none() | st.booleans(), at=st.none() | WHEN)
     def patch(self, memory: int, text: str | None, archived: bool | None, at: datetime | None) -> None:

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
         GraphRelation,
         RemovedResponse,
         StateConceptsResponse,
+        TopicDetailsRecord,
+        TopicMessage,
+        TopicPage,
+        TopicRecord,
+        TopicSession,
+        TopicTerm,
         UserPage,
         UserRecord,
     )
@@ -324,6 +330,12 @@ __all__ = [
     "Term",
     "TimePeriod",
     "TimeReading",
+    "TopicDetailsRecord",
+    "TopicMessage",
+    "TopicPage",
+    "TopicRecord",
+    "TopicSession",
+    "TopicTerm",
     "TotalSample",
     "UndoDescribeResponse",
     "UndoResponse",
@@ -341,7 +353,8 @@ __all__ = [
 _RECORDS = {
     "agents": (
         "AccessRecord AgentPage AgentRecord AgentSearchItem AgentSearchResponse AgentStatsResponse "
-        "GraphDocument GraphNode GraphRelation RemovedResponse StateConceptsResponse UserPage UserRecord"
+        "GraphDocument GraphNode GraphRelation RemovedResponse StateConceptsResponse TopicDetailsRecord "
+        "TopicMessage TopicPage TopicRecord TopicSession TopicTerm UserPage UserRecord"
     ),
     "audit": ("AuditRecord AuditResponse PurgeResponse"),
     "backup": (

@@ -112,6 +112,73 @@ class StateConceptsResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDetailsRecord:
+    """A topic with its sessions and with the messages that discuss it most."""
+
+    id: int
+    name: str
+    named_by: str | None
+    summary: str | None
+    terms: list[TopicTerm]
+    sessions: int
+    messages: int
+    first_at: str
+    last_at: str
+    in_sessions: list[TopicSession]
+    in_messages: list[TopicMessage]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicMessage:
+    message_id: str
+    session_id: str
+    content: str
+    created_at: str
+    relevance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPage:
+    topics: list[TopicRecord]
+    total: int
+    offset: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRecord:
+    """What several sessions are about, or one."""
+
+    id: int
+    name: str
+    named_by: str | None
+    summary: str | None
+    terms: list[TopicTerm]
+    sessions: int
+    messages: int
+    first_at: str
+    last_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSession:
+    session_id: str
+    title: str | None
+    relevance: float
+    primary_topic: bool
+    messages: int
+    started_at: str
+    last_message_at: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicTerm:
+    concept_id: int
+    name: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UserPage:
     users: list[UserRecord]
     total: int

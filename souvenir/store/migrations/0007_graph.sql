@@ -134,9 +134,10 @@ CREATE TABLE session_topics (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX session_topics_by_topic ON session_topics (topic_id);
 
--- Sessions whose topics are to be found anew.
+-- Sessions whose topics are to be found anew. One that changes again has a new `id`.
 CREATE TABLE unsorted (
-    session_id   INTEGER PRIMARY KEY REFERENCES sessions (id) ON DELETE CASCADE,
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_id   INTEGER NOT NULL UNIQUE REFERENCES sessions (id) ON DELETE CASCADE,
     namespace_id INTEGER NOT NULL REFERENCES namespaces (id) ON DELETE CASCADE
 ) STRICT;
 CREATE INDEX unsorted_by_namespace ON unsorted (namespace_id);

@@ -15,6 +15,9 @@ from souvenir_client.records.agents import (
     AgentStatsResponse,
     RemovedResponse,
     StateConceptsResponse,
+    TopicDetailsRecord,
+    TopicPage,
+    TopicRecord,
     UserPage,
 )
 from souvenir_client.records.enums import GraphFileFormat, MessageRole, RecordKind
@@ -202,6 +205,58 @@ class Agents:
         """
         return self._transport.send(
             Call("DELETE", f"/agents/{segment(agent_name)}/users/{segment(user)}", {200: RemovedResponse})
+        )
+
+    def topics(
+        self, agent_name: str, *, offset: int | NotSent = NOT_SENT, limit: int | NotSent = NOT_SENT
+    ) -> TopicPage:
+        """List what an agent's sessions are about; what was said in the last half minute may be missing.
+
+        `GET /agents/{agent_name}/topics`.
+        """
+        return self._transport.send(
+            Call(
+                "GET",
+                f"/agents/{segment(agent_name)}/topics",
+                {200: TopicPage},
+                query={"offset": offset, "limit": limit},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def topic(self, agent_name: str, topic_id: int) -> TopicDetailsRecord:
+        """Get a topic with its sessions and the messages that discuss it most.
+
+        `GET /agents/{agent_name}/topics/{topic_id}`.
+        """
+        return self._transport.send(
+            Call(
+                "GET",
+                f"/agents/{segment(agent_name)}/topics/{segment(topic_id)}",
+                {200: TopicDetailsRecord},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def describe_topic(
+        self,
+        agent_name: str,
+        topic_id: int,
+        *,
+        name: str | NotSent | None = NOT_SENT,
+        summary: str | NotSent | None = NOT_SENT,
+    ) -> TopicRecord:
+        """Say what a topic is called or what it is about; it keeps that while it goes on.
+
+        `PATCH /agents/{agent_name}/topics/{topic_id}`.
+        """
+        return self._transport.send(
+            Call(
+                "PATCH",
+                f"/agents/{segment(agent_name)}/topics/{segment(topic_id)}",
+                {200: TopicRecord},
+                body={"name": name, "summary": summary},
+            )
         )
 
 

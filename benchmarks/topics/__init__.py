@@ -1,0 +1,1 @@
+"""Whether topics are the subjects that a history is made of."""

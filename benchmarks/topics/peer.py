@@ -1,0 +1,52 @@
+"""k-means of what sessions mean, told how many subjects there are: what topics are measured against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+
+STARTS, ROUNDS, SEED = 20, 100, 9
+
+
+def k_means(points: Vectors, groups: int) -> Sequence[int]:
+    """The best of several starts (k-means++, Arthur and Vassilvitskii 2007), by how near the points are."""
+    random = np.random.default_rng(SEED)
+    runs = [_run(points, _start(points, groups, random)) for _ in range(STARTS)]
+    labels: Sequence[int] = min(runs, key=lambda run: run[0])[1].tolist()
+    return labels
+
+
+def _start(points: Vectors, groups: int, random: np.random.Generator) -> Vectors:
+    chosen = [int(random.integers(len(points)))]
+    while len(chosen) < groups:
+        distance = _distances(points, points[chosen]).min(axis=1)
+        chosen.append(int(random.choice(len(points), p=distance / distance.sum())))
+    return points[chosen]
+
+
+def _run(points: Vectors, centres: Vectors) -> tuple[float, NDArray[np.int64]]:
+    labels = np.full(len(points), -1)
+    for _ in range(ROUNDS):
+        nearest = _distances(points, centres).argmin(axis=1)
+        if (nearest == labels).all():
+            break
+        labels = nearest
+        centres = np.stack(
+            [
+                points[labels == one].mean(axis=0) if (labels == one).any() else centres[one]
+                for one in range(len(centres))
+            ]
+        )
+    return float(_distances(points, centres).min(axis=1).sum()), labels
+
+
+def _distances(points: Vectors, centres: Vectors) -> NDArray[np.float64]:
+    """Squared, shape (points, centres)."""
+    distances: NDArray[np.float64] = np.maximum(
+        (points**2).sum(axis=1)[:, None] - 2 * points @ centres.T + (centres**2).sum(axis=1), 0
+    ).astype(np.float64)
+    return distances

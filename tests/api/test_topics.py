@@ -1,0 +1,54 @@
+"""Topics over HTTP: listed, shown with their sessions and messages, named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+SAILING = "Alice took the Albatross from Lisbon to Madeira"
+BAKING = "Boris bakes Panettone with Greta in Milan"
+
+
+def ask(client: TestClient, path: str = "") -> Any:
+    answer = client.get(f"/agents/ann/topics{path}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.fixture
+def agent(client: TestClient) -> TestClient:
+    """`ann`, who sailed in two sessions and baked in one."""
+    for session, text in (("sea0", SAILING), ("sea1", SAILING), ("oven", BAKING)):
+        said = {"agent_name": "ann", "role": "user", "content": text, "session_id": session}
+        assert client.post("/messages", json=said).status_code == 200
+    client.app.state.service.graph.filling.catch_up()  # type: ignore[attr-defined]
+    return client
+
+
+def test_topics_are_listed_by_their_sessions_and_shown_with_what_was_said(agent: TestClient):
+    listed = ask(agent)
+    assert (listed["total"], [topic["sessions"] for topic in listed["topics"]]) == (2, [2, 1])
+    sea = ask(agent, f"/{listed['topics'][0]['id']}")
+    assert {name: sea[name] for name in listed["topics"][0]} == listed["topics"][0]
+    assert {(one["session_id"], one["primary_topic"]) for one in sea["in_sessions"]} == {("sea0", True), ("sea1", True)}
+    assert {one["content"] for one in sea["in_messages"]} == {SAILING}
+    assert ask(agent, "?limit=1&offset=1")["topics"] == listed["topics"][1:]
+
+
+def test_a_topic_is_named_and_is_called_by_its_terms_again(agent: TestClient):
+    topic = ask(agent)["topics"][0]
+    path = f"/agents/ann/topics/{topic['id']}"
+    named = agent.patch(path, json={"name": "Sailing", "summary": "Trips at sea"}).json()
+    assert (named["name"], named["named_by"], named["summary"]) == ("Sailing", "caller", "Trips at sea")
+    again = agent.patch(path, json={"name": None}).json()
+    assert (again["name"], again["summary"]) == (topic["name"], "Trips at sea")
+    assert agent.patch(path, json={"name": ""}).status_code == 422
+
+
+def test_a_topic_of_another_agent_is_none_of_this_one(agent: TestClient):
+    agent.post("/agents", json={"name": "bob"})
+    answer = agent.get(f"/agents/bob/topics/{ask(agent)['topics'][0]['id']}")
+    assert (answer.status_code, answer.json()["code"]) == (404, "topic_not_found")
+    assert agent.get("/agents/nobody/topics").json()["code"] == "agent_not_found"
