@@ -13,7 +13,7 @@ from typing import Any
 
 from souvenir.types import ConceptKind, Mentioned
 
-MAX_CHARS_JUDGED = 2_000
+MAX_CHARS_JUDGED = 600
 """Of a text; the judge takes its time."""
 
 NOUN_TAGS = frozenset(("NN", "NNS", "NNP", "NNPS"))
