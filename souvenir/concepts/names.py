@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from souvenir.concepts.classes import WordClass, class_of, is_known
-from souvenir.concepts.exact import Sort, Token
+from souvenir.concepts.exact import Token
 from souvenir.concepts.spelling import key_of
 from souvenir.concepts.vocabulary import GENERIC, PLACE_OPENERS, SENTENCE_OPENERS
 from souvenir.types import ConceptKind, Mentioned
@@ -39,7 +39,7 @@ class Name:
 
 def has_capital(token: Token) -> bool:
     """At its start, or within: iPhone."""
-    return token.sort is Sort.WORD and (token.text[0].isupper() or _is_unlike_a_start(token.text))
+    return token.text != token.word and (token.text[0].isupper() or _is_unlike_a_start(token.text))
 
 
 def is_heading(words: Sequence[Token], marked: bool) -> bool:
@@ -47,12 +47,15 @@ def is_heading(words: Sequence[Token], marked: bool) -> bool:
 
     :param marked: Whether something beside the capitals says that it is a heading; else it takes a few words.
     """
-    enough = len(words) >= _HEADING_WORDS
-    if enough and all(word.text.isupper() for word in words):
+    telling = 0
+    for word in words:
+        if has_capital(word):
+            telling += class_of(word.word) not in _SMALL and not _is_unlike_a_start(word.text)
+        elif class_of(word.word) not in _SMALL:
+            return False
+    if len(words) >= _HEADING_WORDS and all(word.text.isupper() for word in words):
         return True
-    large = [word for word in words if class_of(word.word) not in _SMALL]
-    telling = [word for word in large if not _is_unlike_a_start(word.text)]
-    return (marked or len(telling) >= _HEADING_WORDS) and all(map(has_capital, large))
+    return marked or telling >= _HEADING_WORDS
 
 
 def names(words: Sequence[Token | None], seen: Collection[str]) -> list[Name]:
