@@ -170,8 +170,9 @@ def asked(provider: LLMProvider, material: Material, strict: AppliedPolicy, leni
                 continue
             claim = "repeated"
         dropped[item.kind, claim] += 1
-    if answer.broken:
-        dropped["", MALFORMED] = len(answer.broken)
+    if answer.broken or "faults" in answer.call:
+        # What does not fit as a whole has lost something, also if nothing of it can be counted.
+        dropped["", MALFORMED] = max(1, len(answer.broken))
     return Answer(tuple(found.values()), dropped, answer.call)
 
 
