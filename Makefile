@@ -18,7 +18,7 @@ export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-retrieval bench-evidence bench-conversation \
-	bench-talk bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
+	bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
 	bench-extraction bench-learning bench-client bench-privacy isolation durability model lock clean FORCE
 
 help: ## List what can be made
@@ -91,6 +91,10 @@ bench-overload: $(STAMP) ## Ask the service for five times what it can do; ARGS 
 bench-retrieval: $(STAMP) ## Measure what search finds, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Say where the sets are: make bench-retrieval DATA=folder" >&2; exit 1)
 	@$(PY) -m benchmarks.retrieval --data '$(DATA)' $(ARGS)
+
+bench-graph: $(STAMP) ## Measure what the graph of concepts would add to search, on the sets in DATA=folder
+	@$(if $(DATA),,echo "Say where the sets are: make bench-graph DATA=folder" >&2; exit 1)
+	@$(PY) -m benchmarks.graph --data '$(DATA)' $(ARGS)
 
 bench-facts: $(STAMP) ## Measure what memories are found by, text or facts, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Say where the sets are: make bench-facts DATA=folder" >&2; exit 1)

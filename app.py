@@ -52,6 +52,7 @@ from souvenir.api import (
     keys,
     ledger,
     links,
+    locrit_search,
     maintenance,
     messages,
     privacy,
@@ -94,7 +95,7 @@ log = structlog.get_logger(__name__)
 ROUTES = (
     *(health, search, writes, replacing, conflicts, reads, facts, tags, history, links, graph, deletes, duplicates),
     *(agents, agent_access, agent_search, users, agent_export, agent_graph, messages, sessions, removals),
-    *(concept_relations, describing, topics),
+    *(concept_relations, describing, topics, locrit_search),
     *(blocks, context, tiers, windows, privacy, erasing),
     *(extraction, ledger, profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),
 )

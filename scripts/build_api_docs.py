@@ -33,6 +33,7 @@ TAGS = {
     "links": "Links",
     "graph": "Knowledge graph",
     "concepts": "Concepts",
+    "locrits": "Locrits",
     "delete": "Forgetting",
     "duplicates": "Duplicates",
     "conflicts": "Contradictions",

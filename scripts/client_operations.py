@@ -56,6 +56,8 @@ OPERATIONS: Mapping[str, str] = {
     "get_agent": "agents.get",
     "delete_agent": "agents.delete",
     "search_agent": "agents.search",
+    "search_locrit": "locrits.search",
+    "ai_search_locrit": "locrits.ai_search",
     "list_users": "agents.users",
     "delete_user": "agents.delete_user",
     "agent_stats": "agents.stats",

@@ -112,6 +112,8 @@ COSTS: Mapping[str, CostClass] = {
     "list_agents": _LIGHT,
     "get_agent": _LIGHT,
     "search_agent": _SEARCH,
+    "search_locrit": _SEARCH,
+    "ai_search_locrit": _SEARCH,
     "delete_agent": _LONG,
     "delete_user": _LONG,
     "delete_session": _LONG,

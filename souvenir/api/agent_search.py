@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import Request
@@ -19,21 +20,38 @@ from souvenir.api.relevance_fields import EvidenceOfAnswer, RelevanceShare
 from souvenir.api.search_models import ANSWER_EXAMPLE, AUTO_INTENT, HIT_EXAMPLE, REFERENCE_DATE, SearchHit
 from souvenir.conversation.agent_search import AgentFinds, AgentQuery
 from souvenir.conversation.messages import MessageHit
-from souvenir.engine.recall import VECTOR
 from souvenir.moments import utc_now
-from souvenir.types import Hit, MessageRole, RecordKind
+from souvenir.types import Hit, MessageRole, RecordKind, SearchStrategy
 
 routes = router("agents")
 
 _EXAMPLE: dict[str, Any] = {
     "query": "What is my favourite colour?",
     "results": [
-        {"rank": 1, "kind": "message", "score": 1.64, "message": FOUND_EXAMPLE, "memory": None},
-        {"rank": 2, "kind": "memory", "score": 1.31, "message": None, "memory": {**HIT_EXAMPLE, "similarity": 0.41}},
+        {"rank": 1, "kind": "message", "score": 1.64, "concepts": [], "message": FOUND_EXAMPLE, "memory": None},
+        {
+            "rank": 2,
+            "kind": "memory",
+            "score": 1.31,
+            "concepts": ["favourite colour"],
+            "message": None,
+            "memory": {**HIT_EXAMPLE, "similarity": 0.41},
+        },
     ],
     "count": 2,
+    "strategy": "auto",
+    "searched_by": ["semantic", "keyword"],
+    "concepts": ["favourite colour"],
     **ANSWER_EXAMPLE,
 }
+
+
+STRATEGY = (
+    "`auto`: by meaning and words, and by the time that the query names; `semantic`: by meaning alone; `keyword`: by "
+    "words alone; `concept`: what mentions the concepts that the query names, the most and the rarest first; `time`: "
+    "what is of the time that the query names, or of `since` to `until`: ranked if the query says more than a time, "
+    "else the latest first."
+)
 
 
 class AgentSearchRequest(BaseModel):
@@ -59,6 +77,7 @@ class AgentSearchRequest(BaseModel):
     ] = None
     user: Annotated[UserName | None, Field(description="Messages of this user only.")] = None
     role: Annotated[MessageRole | None, Field(description="Messages said by these only.")] = None
+    strategy: Annotated[SearchStrategy, Field(description=STRATEGY)] = SearchStrategy.AUTO
     auto_intent: bool = Field(default=True, description=AUTO_INTENT)
     reference_date: Annotated[Moment | None, Field(description=REFERENCE_DATE)] = None
 
@@ -75,6 +94,7 @@ class AgentSearchRequest(BaseModel):
             role=self.role,
             auto_intent=self.auto_intent,
             now=self.reference_date,
+            strategy=self.strategy,
         )
 
 
@@ -83,7 +103,11 @@ class AgentSearchItem(BaseModel):
 
     rank: int = Field(description="1 is the best.")
     kind: RecordKind
-    score: float = Field(description="Comparable within a kind; between kinds, `rank` says more.")
+    score: float = Field(
+        description="Comparable within a kind; between kinds, `rank` says more. By `concept` how rare the mentioned "
+        "concepts are, 1 at most each; of what is listed by `time` half as much every 30 days."
+    )
+    concepts: list[str] = Field(description="Those of the query's concepts that it mentions.")
     message: FoundMessage | None
     memory: SearchHit | None
 
@@ -94,17 +118,23 @@ class AgentSearchResponse(BaseModel):
     query: str
     results: list[AgentSearchItem] = Field(description="Best first.")
     count: int
+    strategy: SearchStrategy = Field(description="That was asked for.")
+    searched_by: list[SearchStrategy] = Field(description="What it came to, without what could not run.")
+    concepts: list[str] = Field(description="Those of the agent's concepts that the query names.")
     relevance: RelevanceShare
     evidence: EvidenceOfAnswer
     degraded: list[str] = Field(description="What of the searches could not run, as in `/search`; empty if all did.")
 
     @classmethod
-    def of(cls, query: str, found: AgentFinds) -> AgentSearchResponse:
-        items = [_item(rank, hit, embedded=VECTOR not in found.degraded) for rank, hit in enumerate(found.hits, 1)]
+    def of(cls, query: AgentQuery, found: AgentFinds) -> AgentSearchResponse:
+        items = [_item(rank, hit, concepts, found) for rank, (hit, concepts) in enumerate(found.with_concepts, 1)]
         return cls(
-            query=query,
+            query=query.text,
             results=items,
             count=len(items),
+            strategy=query.strategy,
+            searched_by=list(found.by),
+            concepts=list(found.named),
             relevance=found.relevance,
             evidence=found.evidence,
             degraded=list(found.degraded),
@@ -117,15 +147,16 @@ def search_agent(
 ) -> AgentSearchResponse:
     """Find what answers a query best among an agent's messages and memories, in one ranking."""
     query = body.query_of(result_limit(request, search_limit(service.settings, body.limit)))
-    return AgentSearchResponse.of(body.query, service.agent_search.search(agent_scope(request, agent_name), query))
+    return AgentSearchResponse.of(query, service.agent_search.search(agent_scope(request, agent_name), query))
 
 
-def _item(rank: int, hit: MessageHit | Hit, *, embedded: bool) -> AgentSearchItem:
+def _item(rank: int, hit: MessageHit | Hit, concepts: Sequence[str], found: AgentFinds) -> AgentSearchItem:
     is_message = isinstance(hit, MessageHit)
     return AgentSearchItem(
         rank=rank,
         kind=RecordKind.MESSAGE if is_message else RecordKind.MEMORY,
         score=round(hit.score, 6),
+        concepts=list(concepts),
         message=FoundMessage.of_hit(hit) if isinstance(hit, MessageHit) else None,
-        memory=SearchHit.of_hit(hit, utc_now(), embedded=embedded) if isinstance(hit, Hit) else None,
+        memory=SearchHit.of_hit(hit, utc_now(), embedded=found.embedded) if isinstance(hit, Hit) else None,
     )

@@ -96,7 +96,7 @@ class ScoringWeights(BaseModel):
 
 
 class GraphUse(BaseModel):
-    """What the graph of links did; it does not score yet."""
+    """What the graph did, which is nothing: measured, it would find no more (docs/benchmarks.md)."""
 
     enabled: bool
     graph_weight: float

@@ -26,6 +26,8 @@ LEVELS: Mapping[str, Needs] = {
     "search": SEARCHING,
     "search_batch": SEARCHING,
     "search_agent": SEARCHING,
+    "search_locrit": SEARCHING,
+    "ai_search_locrit": SEARCHING,
     "search_messages": SEARCHING,
     "build_context": SEARCHING,
     "recall": SEARCHING,

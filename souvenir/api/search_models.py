@@ -58,7 +58,10 @@ class SearchRequest(BaseModel):
     )
     confidence_weight: Share = Field(default=0.0, description="Added times the confidence.")
     feedback_weight: Share = Field(default=0.1, description="Kept back in `rrf_score`; no feedback is recorded yet.")
-    graph_weight: Share = Field(default=0.1, description="Above 0 the graph's fields are sent; links do not score yet.")
+    graph_weight: Share = Field(
+        default=0.1,
+        description="Above 0 the graph's fields are sent. It changes no score: measured, the graph would find no more.",
+    )
     auto_intent: bool = Field(default=True, description=AUTO_INTENT)
     include_archived: bool = Field(default=False, description="Also what was archived or superseded.")
     source: OptionalSource = Field(default="", description="Accepted and not used; `source_prefix` filters.")
@@ -157,10 +160,10 @@ class SearchHit(MemoryRecord):
     similarity: float | None = Field(default=None, description="Cosine between the query and the best passage.")
     score: float | None = Field(default=None, description="What hybrid results are ordered by.")
     rrf_score: float | None = Field(default=None, description="Reciprocal rank fusion of the two arms, k = 60.")
-    base_rrf_score: float | None = Field(default=None, description="`rrf_score` without the graph's part.")
-    match_type: str | None = Field(default=None, description="`direct`: found by the query itself.")
-    graph_support: float | None = None
-    graph_via: list[int] | None = None
+    base_rrf_score: float | None = Field(default=None, description="`rrf_score`, of which the graph is no part.")
+    match_type: str | None = Field(default=None, description="Always `direct`: found by the query itself.")
+    graph_support: float | None = Field(default=None, description="Always 0: the graph does not score.")
+    graph_via: list[int] | None = Field(default=None, description="Always empty.")
     relative_score: float | None = Field(default=None, description="The score divided by the best one of this answer.")
 
     @classmethod

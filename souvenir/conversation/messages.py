@@ -57,6 +57,7 @@ class MessageQuery:
     :param without_topics: Messages that are flagged with one of these sensitive topics are not found.
     :param auto_intent: Read times in the text, relative to `now` or the clock.
     :param role_weight: `Weights.role`. :param explain: Say of each hit what each term of the text counts.
+    :param hybrid: As in `SearchQuery`; likewise `words_only`. :param among: Ids of those that may be found; None: all.
     """
 
     text: str
@@ -72,6 +73,9 @@ class MessageQuery:
     now: datetime | None = None
     role_weight: float | None = None
     explain: bool = False
+    hybrid: bool = True
+    words_only: bool = False
+    among: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +274,7 @@ class Conversations:
             filters = _filters(connection, agent.namespace_id, query)
         if filters is None:
             return MessageSearch(())
-        found = self._engine.recall(scope, PassageKind.MESSAGE, _asked(query, filters))
+        found = self._engine.recall(scope, PassageKind.MESSAGE, _asked(query, filters), owner_ids=query.among)
         if found is None:
             return MessageSearch(())
         with self._engine.namespace(scope) as (connection, _):
@@ -391,12 +395,14 @@ def _asked(query: MessageQuery, filters: Filters) -> SearchQuery:
         now=query.now,
         explain=query.explain,
         auto_intent=query.auto_intent,
+        hybrid=query.hybrid,
+        words_only=query.words_only,
     )
 
 
 def _result(found: Found, stored: Mapping[int, Message]) -> MessageSearch:
     """A message that was deleted since it was ranked is left out."""
-    embedded = VECTOR not in found.degraded
+    embedded = VECTOR not in found.degraded and not found.query.words_only
     parts = {ranked.owner_id: found.score_parts(ranked) for ranked in found.ranked}
     hits = tuple(
         MessageHit(

@@ -242,7 +242,8 @@ class Recall:
         if query.hybrid:
             looked_for = text if time is None or time.words is None else time.words
             words = _try(LEXICAL, lambda: self._analyser.analyser.query_words(looked_for))
-        vector = _try(VECTOR, lambda: self._embedder.embed_query(text))
+        if not query.words_only:
+            vector = _try(VECTOR, lambda: self._embedder.embed_query(text))
         about = without_framing(text) if vector is not None and self._index.holds(Profile.CHAT) else text
         if query.hybrid and about != text:
             unframed = _try(VECTOR, lambda: self._embedder.embed_query(about))
@@ -294,7 +295,7 @@ class Recall:
 
     @staticmethod
     def _degraded(query: SearchQuery, probe: Probe) -> tuple[str, ...]:
-        missing = [VECTOR] if probe.vector is None else []
+        missing = [VECTOR] if probe.vector is None and not query.words_only else []
         return tuple(missing + ([LEXICAL] if query.hybrid and probe.words is None else []))
 
 

@@ -29,8 +29,8 @@ log = structlog.get_logger(__name__)
 class Reranking:
     """Safe to call from any thread.
 
-    A search by meaning alone is left as it is, since its order is that of the cosines, and so is a question for one
-    thing by its name (a hash, a serial number), which models of language do not read.
+    A search by meaning or by words alone is left as it is, since its order is what was asked for, and so is a question
+    for one thing by its name (a hash, a serial number), which models of language do not read.
 
     :param reranker: None leaves every search as it is.
     """
@@ -46,7 +46,7 @@ class Reranking:
 
     def first(self, query: SearchQuery) -> SearchQuery:
         """The query whose ranking `second` wants: with enough results to choose from."""
-        if self._reranker is None or not query.hybrid:
+        if self._reranker is None or not _is_reranked(query):
             return query
         return replace(query, top_k=max(query.top_k, self._candidate_count))
 
@@ -55,7 +55,7 @@ class Reranking:
 
         :param texts: Of passages that are not stored, by id.
         """
-        if self._reranker is None or not query.hybrid:
+        if self._reranker is None or not _is_reranked(query):
             return found
         if not found.legible:
             return replace(found, query=query, ranked=found.ranked[: query.top_k])
@@ -95,3 +95,7 @@ class Reranking:
         with self._database.read() as connection:
             stored = {**unstored, **reads.passage_texts(connection, namespace_id, passage_ids.values())}
         return {index: stored[passage_id] for index, passage_id in passage_ids.items() if passage_id in stored}
+
+
+def _is_reranked(query: SearchQuery) -> bool:
+    return query.hybrid and not query.words_only

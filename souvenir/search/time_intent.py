@@ -146,8 +146,39 @@ def time_intent(text: str, now: datetime) -> TimeIntent | None:
         words=_without(text, [one for one in phrases if not one.written])
         if any(not p.written for p in phrases)
         else None,
-        only=set(_WORD.findall(_without(text, phrases).lower())) <= _SAYS_NOTHING,
+        only=_says_nothing(_without(text, phrases)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTime:
+    """The time that a text names, for whoever asks for a time and not for a text.
+
+    :param span: From its first day to its last; of two readings or two times, from the first of all to the last.
+    :param words: What the text says beside it; None: nothing.
+    """
+
+    span: TimeSpan
+    words: str | None
+
+
+def named_time(text: str, now: datetime) -> NamedTime | None:
+    """The time that a text names, or None if it names none; the latest is any time.
+
+    :param now: What "last week" counts from; aware. A month without a year is the last one that had begun.
+    """
+    text = readable(text)
+    phrases = find_phrases(text, now)
+    if phrases:
+        today = now.astimezone(UTC).date()
+        days = [latest(period, today) for phrase in phrases for period in phrase.periods]
+        span = _span(Days(min(one.first for one in days), max(one.end for one in days)))
+        left = _without(text, phrases)
+    elif newest := _LATEST.search(text):
+        span, left = TimeSpan(), text[: newest.start()] + text[newest.end() :]
+    else:
+        return None
+    return NamedTime(span, None if _says_nothing(left) else left)
 
 
 _LATEST = re.compile(r"\b(?:latest|newest|most recent(?:ly)?)\b", re.IGNORECASE)
@@ -159,6 +190,10 @@ def _without(text: str, phrases: Sequence[Phrase]) -> str:
         left += text[start : phrase.start] + " "
         start = phrase.end
     return left + text[start:]
+
+
+def _says_nothing(left: str) -> bool:
+    return set(_WORD.findall(left.lower())) <= _SAYS_NOTHING
 
 
 # --- the boost ----------------------------------------------------------------------------------------------------

@@ -90,6 +90,7 @@ class MessageFilter:
     role: MessageRole | None = None
     since: datetime | None = None
     until: datetime | None = None
+    exclude_session_id: str | None = None
 
 
 _SELECT = (
@@ -189,15 +190,22 @@ def by_id(connection: apsw.Connection, namespace_id: int, ids: Iterable[int]) ->
     return {row[0]: _message_of(row) for row in rows}
 
 
+def newest(
+    connection: apsw.Connection, namespace_id: int, chosen: MessageFilter, *, limit: int, offset: int = 0
+) -> list[Message]:
+    where, parameters = condition(namespace_id, chosen)
+    rows = connection.execute(
+        f"{_SELECT} WHERE {where} ORDER BY m.created_at DESC, m.id DESC LIMIT ? OFFSET ?", (*parameters, limit, offset)
+    )
+    return [_message_of(row) for row in rows]
+
+
 def page(
     connection: apsw.Connection, namespace_id: int, chosen: MessageFilter, *, offset: int, limit: int
 ) -> tuple[list[Message], int]:
     """Newest first, and how many there are."""
-    where, parameters = _where(namespace_id, chosen)
-    rows = connection.execute(
-        f"{_SELECT} WHERE {where} ORDER BY m.created_at DESC, m.id DESC LIMIT ? OFFSET ?", (*parameters, limit, offset)
-    )
-    found = [_message_of(row) for row in rows]
+    found = newest(connection, namespace_id, chosen, limit=limit, offset=offset)
+    where, parameters = condition(namespace_id, chosen)
     return found, int(connection.execute(f"SELECT count(*) FROM messages m WHERE {where}", parameters).get)
 
 
@@ -251,13 +259,17 @@ def namespaces_with_pending(connection: apsw.Connection) -> list[str]:
     return [name for (name,) in rows]
 
 
-def _where(namespace_id: int, chosen: MessageFilter) -> tuple[str, list[Any]]:
+def condition(namespace_id: int, chosen: MessageFilter) -> tuple[str, list[Any]]:
+    """SQL that is true of a chosen row of messages, called `m`, and its parameters."""
     conditions = ["m.namespace_id = ?" if chosen.session_id is None else "+m.namespace_id = ?"]
     parameters: list[Any] = [namespace_id]
     for column, table, name in (("session_id", "sessions", chosen.session_id), ("user_id", "users", chosen.user)):
         if name is not None:
             conditions.append(f"m.{column} = (SELECT id FROM {table} WHERE namespace_id = ? AND name = ?)")
             parameters += [namespace_id, name]
+    if chosen.exclude_session_id is not None:
+        conditions.append("m.session_id IS NOT (SELECT id FROM sessions WHERE namespace_id = ? AND name = ?)")
+        parameters += [namespace_id, chosen.exclude_session_id]
     if chosen.role is not None:
         conditions.append("m.role = ?")
         parameters.append(chosen.role.value)

@@ -16,7 +16,7 @@ import apsw
 import numpy as np
 
 from souvenir.errors import InvalidRequest
-from souvenir.moments import from_us
+from souvenir.moments import from_us, to_us
 from souvenir.passages import Passage, PassageRow, searched_text
 from souvenir.sources import PARENT, SEPARATOR
 from souvenir.store import tags
@@ -246,6 +246,24 @@ def memory_ids(connection: apsw.Connection, namespace: Namespace, listing: Listi
     # As one array, since a row each takes several times as long where many match, and a search waits for it.
     found = connection.execute(f"SELECT json_group_array(id) FROM memories WHERE {where}", parameters).get
     return sorted(json.loads(found))
+
+
+def newest_memories(
+    connection: apsw.Connection, namespace: Namespace, *, since: datetime | None, until: datetime | None, limit: int
+) -> list[Memory]:
+    """Those that are not archived, by when what they say occurred, the latest first."""
+    where, parameters = _where(namespace, Listing(archived=False))
+    for operator, moment in ((">=", since), ("<=", until)):
+        if moment is not None:
+            where += f" AND coalesce(document_at, created_at) {operator} ?"
+            parameters.append(to_us(moment))
+    rows: Any = connection.execute(
+        f"SELECT id FROM memories WHERE {where} ORDER BY coalesce(document_at, created_at) DESC, id DESC LIMIT ?",
+        (*parameters, limit),
+    )
+    ids = [id_ for (id_,) in rows]
+    found = memories(connection, namespace, ids)
+    return [found[id_] for id_ in ids]
 
 
 def keyed_memory_id(connection: apsw.Connection, namespace_id: int, source: str, key: str) -> int | None:

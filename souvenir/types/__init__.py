@@ -45,6 +45,7 @@ from souvenir.types.records import (
     least_trusted,
 )
 from souvenir.types.searching import (
+    UNRANKED,
     ArmCandidate,
     EvidenceLevel,
     Filters,
@@ -55,6 +56,7 @@ from souvenir.types.searching import (
     ScoreParts,
     SearchQuery,
     SearchResult,
+    SearchStrategy,
     TermMatch,
     TimeSpan,
     TimeUse,
@@ -65,6 +67,7 @@ from souvenir.types.searching import (
 __all__ = [
     "DEFAULT_NAMESPACE",
     "UNLIMITED",
+    "UNRANKED",
     "AccessLevel",
     "AccessLevels",
     "AddAction",
@@ -109,6 +112,7 @@ __all__ = [
     "ScoreParts",
     "SearchQuery",
     "SearchResult",
+    "SearchStrategy",
     "SkipReason",
     "SourceFilter",
     "SourceMatch",

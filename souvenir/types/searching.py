@@ -17,6 +17,16 @@ class Fusion(StrEnum):
     RRF = "rrf"
 
 
+class SearchStrategy(StrEnum):
+    """By what an agent's messages and memories are searched."""
+
+    AUTO = "auto"
+    SEMANTIC = "semantic"
+    KEYWORD = "keyword"
+    CONCEPT = "concept"
+    TIME = "time"
+
+
 @dataclass(frozen=True, slots=True)
 class TurnFilter:
     """Which messages may be found, by what their turns say; None lets all pass."""
@@ -88,6 +98,8 @@ class SearchQuery:
     """A search. `threshold` is the least cosine that a hit may have; `now` dates recency and confidence.
 
     `explain` adds the terms of each hit and what each arm found alone; `auto_intent` reads times in the text.
+
+    :param hybrid: Both arms; False: the vectors' arm alone. :param words_only: Of both the words' arm alone.
     """
 
     text: str
@@ -99,6 +111,7 @@ class SearchQuery:
     now: datetime | None = None
     explain: bool = False
     auto_intent: bool = True
+    words_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +142,20 @@ class ScoreParts:
     passage_id: int
     terms: tuple[TermMatch, ...] = ()
     rerank_score: float | None = None
+
+
+UNRANKED = ScoreParts(
+    lexical=0.0,
+    dense=0.0,
+    similarity=0.0,
+    lexical_rank=None,
+    vector_rank=None,
+    rrf_score=0.0,
+    parts={},
+    profile=Profile.DOC,
+    passage_id=0,
+)
+"""Of what was found without a look at its text."""
 
 
 @dataclass(frozen=True, slots=True)

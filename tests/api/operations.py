@@ -31,11 +31,13 @@ PATH_VALUES = {
     "key_id": "0b6f3c52-5d0c-4c55-9a0e-3f6a3f0f6a51",
     "name": "manual_20250402_093000",
 }
-OF_AGENTS = {"agents", "concepts", "messages", "blocks", "context", "tiers", "privacy", "conflicts"}
+OF_AGENTS = {"agents", "concepts", "locrits", "messages", "blocks", "context", "tiers", "privacy", "conflicts"}
 """Tags of routes that need a key of the whole namespace, such as an agent's."""
 
 QUERIES = {
     ("DELETE", "/agents/{agent_name}/concepts/{concept_id}/relations"): {"to": "2", "type": "works_for"},
+    ("GET", "/api/locrits/{name}/memory/search"): {"q": "boat"},
+    ("GET", "/api/v1/locrits/{name}/memory/ai-search"): {"q": "boat"},
     ("DELETE", "/memories"): {"source": "nobody/writes/here"},
     ("GET", "/memory/extract/{job_id}/diff"): {"other": "7b1e0c9d4f2a4e3b8c6d5a7f9e8b1c20"},
 }

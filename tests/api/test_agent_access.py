@@ -165,7 +165,7 @@ def test_exports_say_the_levels_and_a_restore_brings_them_back(start: Start):
 def test_below_api_locrits_the_levels_hold_for_everybody(start: Start):
     routes = router("agents")
 
-    @routes.get("/api/locrits/{name}/memory/search")
+    @routes.get("/api/locrits/{name}/memory/found")
     def search_agent(name: str, _: Reader, request: Request) -> dict[str, Any]:
         return {"namespace": locrit_scope(request, name).namespace, "limit": result_limit(request, 50)}
 
@@ -177,7 +177,7 @@ def test_below_api_locrits_the_levels_hold_for_everybody(start: Start):
         app.router.routes.extend(routes.routes)
 
     client = start(with_routes, api_key=KEY)
-    path = f"/api/locrits/{AGENT}/memory/search"
+    path = f"/api/locrits/{AGENT}/memory/found"
     give(client)
     key = key_for(client, namespace=AGENT)
     for caller in (ENV, key):
@@ -189,4 +189,4 @@ def test_below_api_locrits_the_levels_hold_for_everybody(start: Start):
     for caller in (ENV, key):
         assert client.get(path, headers=caller).json()["code"] == "access_limited"
         assert client.delete(f"/api/locrits/{AGENT}/memory/clear", headers=caller).json() == {"namespace": AGENT}
-    assert client.get("/api/locrits/nobody/memory/search", headers=ENV).json()["limit"] == 50
+    assert client.get("/api/locrits/nobody/memory/found", headers=ENV).json()["limit"] == 50

@@ -173,3 +173,22 @@ def test_the_answer_is_as_likely_one_as_that_of_the_kind_that_knows_more(colours
     assert (found["relevance"], found["evidence"]) == (max(alone), "strong")
     nothing = answer(colours, "blue boat", kinds=["message"], session_id="s3").json()
     assert (nothing["relevance"], nothing["evidence"], nothing["results"]) == (0.0, "none", [])
+
+
+def test_a_strategy_is_named_in_the_answer_with_what_it_came_to_and_which_concepts_were_found(colours: TestClient):
+    colours.app.state.service.graph.filling.catch_up()  # type: ignore[attr-defined]
+    usual = answer(colours, "the blue boat").json()
+    assert (usual["strategy"], usual["searched_by"]) == ("auto", ["semantic", "keyword"])
+    assert "boat" in usual["concepts"]
+    assert all("boat" in one["concepts"] for one in usual["results"])
+    gulls = answer(colours, "gulls", strategy="concept", limit=20).json()
+    assert set(texts(gulls["results"])) == {
+        "one harbour, seven gulls and a boat",
+        "eight gulls, nine crabs and a boat",
+    }
+    words = answer(colours, "crabs", strategy="keyword").json()
+    assert texts(words["results"]) == ["eight gulls, nine crabs and a boat"]
+    assert words["results"][0]["memory"]["similarity"] is None
+    may = answer(colours, "what was said in May 2023?", strategy="time").json()
+    assert texts(may["results"]) == ["a blue boat", "the boat is blue"]
+    assert answer(colours, "boats", strategy="time").status_code == 422

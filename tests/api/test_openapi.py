@@ -72,6 +72,7 @@ WIRE = {
     *("PUT /preferences/{agent_name}/{key}", "DELETE /preferences/{agent_name}/{key}"),
     *("POST /sessions/{agent_name}/{session_id}/messages", "POST /sessions/{agent_name}/{session_id}/context"),
     *("GET /sessions/{agent_name}/{session_id}/window", "DELETE /sessions/{agent_name}/{session_id}/window"),
+    *("GET /api/locrits/{name}/memory/search", "GET /api/v1/locrits/{name}/memory/ai-search"),
     *("GET /agents/{agent_name}/access", "PUT /agents/{agent_name}/access"),
     *("GET /agents/{agent_name}/policy", "PUT /agents/{agent_name}/policy", "POST /privacy/rescan"),
     *("GET /snapshots", "POST /snapshots", "POST /snapshots/{name}/restore"),

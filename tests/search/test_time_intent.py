@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from souvenir.moments import to_us
 from souvenir.search.time_dates import Days, Period, Yearly
-from souvenir.search.time_intent import TimeIntent, time_intent
+from souvenir.search.time_intent import NamedTime, TimeIntent, named_time, time_intent
 from souvenir.search.time_phrases import MAX_READ_CHARS, find_phrases, readable
 from souvenir.types import Filters, SearchQuery, TimeSpan, Weights
 from tests.reference import times
@@ -387,3 +387,38 @@ def test_no_text_at_no_time_raises_or_takes_long(text: str, now: datetime):
 
 def test_a_text_that_is_pasted_is_read_at_its_beginning():
     assert time_intent("x" * MAX_READ_CHARS + " yesterday", NOW) is None
+
+
+# --- who asks for a time ------------------------------------------------------------------------------------------
+
+
+def day(number: int, month: int = 6) -> datetime:
+    return datetime(2023, month, number, tzinfo=UTC)
+
+
+INSTANT = timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "since", "until", "words"),
+    [
+        ("what did I say yesterday?", day(14), day(15) - INSTANT, None),
+        ("in May", day(1, 5), day(1) - INSTANT, None),
+        ("the boat since 3 June 2023", day(3), None, "the boat "),
+        ("between 3 June 2023 and 5 June 2023", day(3), day(6) - INSTANT, None),
+        ("on 3 June 2023 or on 10 June 2023", day(3), day(11) - INSTANT, "on or on"),
+        ("the latest messages", None, None, None),
+        ("the latest of the boat", None, None, "the  of the boat"),
+    ],
+)
+def test_a_time_is_named_from_its_first_day_to_its_last(
+    text: str, since: datetime | None, until: datetime | None, words: str | None
+):
+    found = named_time(text, NOW)
+    assert found is not None
+    assert (found.span, (found.words or "").split()) == (TimeSpan(since, until), (words or "").split())
+
+
+def test_no_time_is_named_by_what_says_nothing_of_when():
+    assert named_time("the box of letters", NOW) is None
+    assert named_time("yesterday", NOW) == NamedTime(TimeSpan(day(14), day(15) - INSTANT), None)

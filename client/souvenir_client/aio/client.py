@@ -61,6 +61,7 @@ class AsyncSouvenir(AsyncShapes):
         self.facts = groups.AsyncFacts(transport)
         self.figures = groups.AsyncFigures(transport)
         self.graph = groups.AsyncGraph(transport)
+        self.locrits = groups.AsyncLocrits(transport)
         self.health = groups.AsyncHealth(transport)
         self.jobs = groups.AsyncJobs(transport)
         self.keys = groups.AsyncKeys(transport)

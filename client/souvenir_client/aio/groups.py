@@ -26,6 +26,7 @@ from souvenir_client.aio.api import (
     jobs,
     keys,
     links,
+    locrits,
     maintenance,
     messages,
     privacy,
@@ -114,6 +115,10 @@ class AsyncFigures(figures.AsyncFigures):
 
 class AsyncGraph(graph.AsyncGraph):
     """The knowledge graph: entities with observations, and relations between them."""
+
+
+class AsyncLocrits(locrits.AsyncLocrits):
+    """Agents by the name and on the routes of Locrits."""
 
 
 class AsyncHealth(health.AsyncHealth):

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         SearchResponse,
         TagsResponse,
     )
+    from souvenir_client.records.enums import SearchStrategy
 
 DEFAULT_SOURCE = "cli"
 MAX_IDS = 1_000
@@ -118,6 +119,14 @@ def _stored(said: AddMemoryResponse) -> str:
 @click.option("--until", metavar="DATE", help="Only what is until then.")
 @click.option("--archived", is_flag=True, help="Also what was archived or superseded.")
 @click.option("--agent", metavar="NAME", help="Among all that this agent has: its messages and its memories.")
+@click.option(
+    "--by",
+    "strategy",
+    type=click.Choice(["auto", "semantic", "keyword", "concept", "time"]),
+    default="auto",
+    show_default=True,
+    help="What an agent's messages and memories are searched by.",
+)
 def search(
     query: str,
     k: int,
@@ -128,11 +137,14 @@ def search(
     until: str | None,
     archived: bool,
     agent: str | None,
+    strategy: SearchStrategy,
 ) -> None:
     """Find what answers a query best, by meaning and by words."""
     with client_of(agent) as client:
         found: SearchResponse | AgentSearchResponse
         if agent is None:
+            if strategy != "auto":
+                raise click.UsageError("--by is about an agent: name it with --agent.")
             found = client.memories.search(
                 query=query,
                 k=k,
@@ -150,7 +162,7 @@ def search(
                     "--source, --metadata, --tag and --archived are about memories only: "
                     "name the agent with --namespace."
                 )
-            found = client.agents.search(agent, query=query, limit=k, since=since, until=until)
+            found = client.agents.search(agent, query=query, limit=k, since=since, until=until, strategy=strategy)
     answer(wire(found), lambda: _draw_found(found))
     if found.degraded:
         note(f"Not all of the search could run: {', '.join(found.degraded)} is missing.")

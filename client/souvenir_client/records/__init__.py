@@ -118,6 +118,12 @@ if TYPE_CHECKING:
         UpdateKeyResponse,
     )
     from souvenir_client.records.links import AddLinkResponse, LinksResponse, ListedLink, RemoveLinkResponse
+    from souvenir_client.records.locrits import (
+        LocritAiResult,
+        LocritAiSearchResponse,
+        LocritResult,
+        LocritSearchResponse,
+    )
     from souvenir_client.records.maintenance import (
         ClusterRecord,
         CompactResponse,
@@ -257,6 +263,10 @@ __all__ = [
     "LinksResponse",
     "ListedFact",
     "ListedLink",
+    "LocritAiResult",
+    "LocritAiSearchResponse",
+    "LocritResult",
+    "LocritSearchResponse",
     "LongTermHit",
     "MemoryBlock",
     "MemoryChange",
@@ -387,6 +397,7 @@ _RECORDS = {
     "jobs": ("JobRecord JobsResponse"),
     "keys": ("KeyRecord KeysResponse NewKeyResponse OwnKeyResponse RevokeKeyResponse UpdateKeyResponse"),
     "links": ("AddLinkResponse LinksResponse ListedLink RemoveLinkResponse"),
+    "locrits": ("LocritAiResult LocritAiSearchResponse LocritResult LocritSearchResponse"),
     "maintenance": (
         "ClusterRecord CompactResponse ConsolidateResponse MergedRecord NearMemory PolicyAction PolicyCounts "
         "PolicyResponse PolicySummary PruneResponse ReembedResponse ReloadResponse SkippedRecord"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from souvenir_client.records.common import FoundMessage, RemovedCounts, SearchHit
-from souvenir_client.records.enums import EvidenceLevel, RecordKind
+from souvenir_client.records.enums import EvidenceLevel, RecordKind, SearchStrategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,7 @@ class AgentSearchItem:
     rank: int
     kind: RecordKind
     score: float
+    concepts: list[str]
     message: FoundMessage | None
     memory: SearchHit | None
 
@@ -49,6 +50,9 @@ class AgentSearchResponse:
     query: str
     results: list[AgentSearchItem]
     count: int
+    strategy: SearchStrategy
+    searched_by: list[SearchStrategy]
+    concepts: list[str]
     relevance: float
     evidence: EvidenceLevel
     degraded: list[str]

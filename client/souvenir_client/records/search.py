@@ -68,7 +68,7 @@ class ExplainedHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphUse:
-    """What the graph of links did; it does not score yet."""
+    """What the graph did, which is nothing: measured, it would find no more (docs/benchmarks.md)."""
 
     enabled: bool
     graph_weight: float

@@ -61,6 +61,7 @@ class Souvenir(Shapes):
         self.facts = groups.Facts(transport)
         self.figures = groups.Figures(transport)
         self.graph = groups.Graph(transport)
+        self.locrits = groups.Locrits(transport)
         self.health = groups.Health(transport)
         self.jobs = groups.Jobs(transport)
         self.keys = groups.Keys(transport)

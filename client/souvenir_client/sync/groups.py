@@ -28,6 +28,7 @@ from souvenir_client.sync.api import (
     jobs,
     keys,
     links,
+    locrits,
     maintenance,
     messages,
     privacy,
@@ -114,6 +115,10 @@ class Figures(figures.Figures):
 
 class Graph(graph.Graph):
     """The knowledge graph: entities with observations, and relations between them."""
+
+
+class Locrits(locrits.Locrits):
+    """Agents by the name and on the routes of Locrits."""
 
 
 class Health(health.Health):

@@ -73,6 +73,8 @@ def test_search_of_an_agent_finds_messages_and_memories(run, answer, service):
     run("add", "Blue paint is in the shed.", "--agent", "chatty")
     found = answer("search", "blue", "--agent", "chatty")["results"]
     assert {hit["kind"] for hit in found} == {"message", "memory"}
+    assert answer("search", "blue", "--agent", "chatty", "--by", "keyword")["searched_by"] == ["keyword"]
+    assert run("search", "blue", "--namespace", "chatty", "--by", "keyword").exit_code == 2
     drawn = run("search", "blue", "--agent", "chatty").stdout
     assert "user (alice)" in drawn
     assert "My favourite colour is blue." in drawn

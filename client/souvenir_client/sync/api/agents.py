@@ -20,7 +20,7 @@ from souvenir_client.records.agents import (
     TopicRecord,
     UserPage,
 )
-from souvenir_client.records.enums import GraphFileFormat, MessageRole, RecordKind
+from souvenir_client.records.enums import GraphFileFormat, MessageRole, RecordKind, SearchStrategy
 from souvenir_client.sync.transport import Transport
 
 
@@ -107,6 +107,7 @@ class Agents:
         exclude_session_id: str | NotSent | None = NOT_SENT,
         user: str | NotSent | None = NOT_SENT,
         role: MessageRole | NotSent | None = NOT_SENT,
+        strategy: SearchStrategy | NotSent = NOT_SENT,
         auto_intent: bool | NotSent = NOT_SENT,
         reference_date: str | datetime | NotSent | None = NOT_SENT,
     ) -> AgentSearchResponse:
@@ -129,6 +130,7 @@ class Agents:
                     "exclude_session_id": exclude_session_id,
                     "user": user,
                     "role": role,
+                    "strategy": strategy,
                     "auto_intent": auto_intent,
                     "reference_date": reference_date,
                 },

@@ -1,0 +1,1 @@
+"""What the graph of concepts would add to search, on labelled data."""
