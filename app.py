@@ -35,6 +35,7 @@ from souvenir.api import (
     backups,
     blocks,
     concept_relations,
+    concepts,
     conflicts,
     context,
     deletes,
@@ -95,7 +96,7 @@ log = structlog.get_logger(__name__)
 ROUTES = (
     *(health, search, writes, replacing, conflicts, reads, facts, tags, history, links, graph, deletes, duplicates),
     *(agents, agent_access, agent_search, users, agent_export, agent_graph, messages, sessions, removals),
-    *(concept_relations, describing, topics, locrit_search),
+    *(concepts, concept_relations, describing, topics, locrit_search),
     *(blocks, context, tiers, windows, privacy, erasing),
     *(extraction, ledger, profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),
 )

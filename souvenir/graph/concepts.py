@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import apsw
 
 from memory_engine import MemoryEngine
 from souvenir.concepts.weights import rarity
-from souvenir.errors import AgentNotFound, ConceptNotFound
+from souvenir.errors import AgentNotFound, ConceptNotFound, NothingToDo
+from souvenir.graph.changing import ConceptPatch, change
 from souvenir.graph.describing import Mentioning, plainest
 from souvenir.graph.reading import named, top
 from souvenir.graph.related import Related, related
 from souvenir.moments import utc_now
 from souvenir.observation.tracing import MemoryOperation, Tracing, traced
-from souvenir.store import agents, mentions, messages, near, reads
+from souvenir.store import agents, claims, mentions, messages, near, reads, unread
 from souvenir.store import concepts as rows
 from souvenir.store.concepts import Concept, Mention
 from souvenir.store.messages import Message
@@ -23,10 +24,10 @@ from souvenir.store.transaction import Transaction
 from souvenir.types import Memory, RecordKind, Scope
 
 LATEST = 10
-"""Messages and memories, each, that are shown with a concept."""
+"""Messages and memories that are shown with a concept."""
 
 LOOKED_AT = 32
-"""Messages and memories, of the first and of the latest each, in which it may be said what a concept is."""
+"""Of the first messages and memories and of the latest, for what they say of a concept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class ConceptDetails:
     :param rarity: How rare it is in what the agent was told, in [0, 1].
     :param description: What was stated, else the sentence that says most plainly what it is.
     :param described_by: `caller`, `model`, or `texts` for such a sentence.
+    :param confidence: Of what is stated of it, in [0, 1]; 1 of what is only read.
     :param messages: The latest that mention it, newest first; likewise `memories`.
     """
 
@@ -43,8 +45,17 @@ class ConceptDetails:
     rarity: float
     description: str | None
     described_by: str | None
+    confidence: float
     messages: Sequence[Message]
     memories: Sequence[Memory]
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptCounts:
+    """How many concepts there are, and how many messages and memories wait to be read."""
+
+    concepts: int
+    waiting: int
 
 
 class Concepts:
@@ -62,6 +73,11 @@ class Concepts:
 
     # --- reading -----------------------------------------------------------------------------------------------
 
+    def counts(self, scope: Scope) -> ConceptCounts:
+        with self._engine.namespace(scope) as (connection, _):
+            namespace_id = _agent(connection, scope)
+            return ConceptCounts(rows.count(connection, namespace_id), unread.count(connection, namespace_id))
+
     def page(self, scope: Scope, *, offset: int = 0, limit: int = 100) -> tuple[Sequence[Concept], int]:
         """Those that tell most of the agent first, and how many there are."""
         with self._engine.namespace(scope) as (connection, _):
@@ -78,10 +94,7 @@ class Concepts:
             namespace_id = _agent(connection, scope)
             concept = _present(connection, namespace_id, name_or_id)
             members = rows.members(connection, concept.id)
-            latest = {
-                kind: [one.owner_id for one in rows.mentions_of(connection, members, kind, limit=LATEST)]
-                for kind in RecordKind
-            }
+            latest = _by_kind(rows.mentions_of(connection, members, limit=LATEST))
             said = messages.by_id(connection, namespace_id, latest[RecordKind.MESSAGE])
             kept = {} if namespace is None else reads.memories(connection, namespace, latest[RecordKind.MEMORY])
             description, by = concept.description, rows.described_by(connection, members)
@@ -93,6 +106,10 @@ class Concepts:
                 rarity(concept.owners, rows.owners_read(connection, namespace_id)),
                 description,
                 by,
+                min(
+                    (one.confidence for one in claims.of_concepts(connection, members) if one.other_id is None),
+                    default=1,
+                ),
                 [said[id_] for id_ in latest[RecordKind.MESSAGE] if id_ in said],
                 [kept[id_] for id_ in latest[RecordKind.MEMORY] if id_ in kept],
             )
@@ -111,6 +128,25 @@ class Concepts:
             return concept, found
 
     # --- writing -----------------------------------------------------------------------------------------------
+
+    @traced(MemoryOperation.UPDATE)
+    def update(self, scope: Scope, concept_id: int, patch: ConceptPatch) -> Concept:
+        """Replace what callers say of a concept. What is said to be another name of it becomes one soon.
+
+        :raises NothingToDo: If the patch changes nothing.
+        :raises ConceptNotFound: If there is none.
+        """
+        if patch.changes_nothing:
+            raise NothingToDo("Nothing to change; give name, description, kind or aliases")
+        self._require(scope, concept_id)
+        patch = patch.screened(self._engine.screening.applied(scope))
+
+        def work(tx: Transaction) -> Concept:
+            root_id = _present(tx.connection, tx.namespace_id, concept_id).id
+            change(tx, root_id, patch)
+            return rows.by_ids(tx.connection, tx.namespace_id, [root_id])[root_id]
+
+        return self._engine.write(scope, work)
 
     @traced(MemoryOperation.DELETE)
     def hide(self, scope: Scope, concept_id: int) -> Concept:
@@ -151,16 +187,19 @@ def _present(connection: apsw.Connection, namespace_id: int, name_or_id: str | i
     return found[id_]
 
 
+def _by_kind(found: Iterable[Mention]) -> dict[RecordKind, list[int]]:
+    """Their ids."""
+    mentioning = list(found)
+    return {kind: [one.owner_id for one in mentioning if one.kind is kind] for kind in RecordKind}
+
+
 def _mentioning(
     connection: apsw.Connection, namespace: reads.Namespace | None, namespace_id: int, members: Sequence[int]
 ) -> list[Mentioning]:
     """The first and the latest texts that mention a concept."""
-    found: dict[tuple[RecordKind, int], Mention] = {}
-    for kind in RecordKind:
-        for oldest_first in (True, False):
-            some = rows.mentions_of(connection, members, kind, limit=LOOKED_AT, oldest_first=oldest_first)
-            found |= {(kind, one.owner_id): one for one in some}
-    ids = {kind: [id_ for of_kind, id_ in found if of_kind is kind] for kind in RecordKind}
+    first = rows.mentions_of(connection, members, limit=LOOKED_AT, oldest_first=True)
+    found = {(one.kind, one.owner_id): one for one in (*first, *rows.mentions_of(connection, members, limit=LOOKED_AT))}
+    ids = _by_kind(found.values())
     said = messages.by_id(connection, namespace_id, ids[RecordKind.MESSAGE])
     kept = {} if namespace is None else reads.memories(connection, namespace, ids[RecordKind.MEMORY])
     texts = [

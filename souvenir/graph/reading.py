@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from heapq import nlargest
 from typing import NamedTuple
 
 import apsw
@@ -28,6 +29,9 @@ MAY_BE_COMMON = 64
 """Concepts that more than 1 in e of all texts mention: each mentions 16 at most, so there are 43 of these at most.
 Below that, what is mentioned more is also the more telling (x log(1/x) rises up to 1/e)."""
 
+SHORT_HISTORY = 16
+"""Texts that are counted beside those that there are, so that of a few what all mention is no less than the rest."""
+
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC)
 
@@ -40,6 +44,12 @@ class Neighbour(NamedTuple):
     together: int
 
 
+def possible_keys(name: str) -> list[str]:
+    """The keys of which a concept that is called so may have one, likeliest first."""
+    read = mentioned(name)
+    return [key_of(name), *(one.key for one in read if len(read) == 1)]
+
+
 def named(connection: apsw.Connection, namespace_id: int, name: str) -> int | None:
     """What is called so, however it is written: what somebody stated goes before what stands in texts."""
     wanted = key_of(name)
@@ -48,8 +58,7 @@ def named(connection: apsw.Connection, namespace_id: int, name: str) -> int | No
     for text, concept_id in rows.stated_names(connection, namespace_id):
         if key_of(text) == wanted:
             return rows.roots(connection, [concept_id])[concept_id]
-    read = mentioned(name)
-    keys = [wanted, *(one.key for one in read if len(read) == 1)]
+    keys = possible_keys(name)
     ids = known_keys(connection, namespace_id, keys)
     found = next((ids[key] for key in keys if key in ids), None)
     return None if found is None else rows.roots(connection, [found])[found]
@@ -69,8 +78,10 @@ def top(
     :param since: Counted are the messages and memories from then on; likewise `until`. Then only what the latest
         messages of that time or many of all times mention is looked at.
     """
-    used = rows.most_used(connection, namespace_id, limit=offset + limit + MAY_BE_COMMON)
-    total = rows.owners_read(connection, namespace_id)
+    enough = offset + limit + MAY_BE_COMMON
+    counted = rows.most_used(connection, namespace_id, limit=enough)
+    used = {id_: counted[id_] for id_ in nlargest(enough, counted, key=lambda id_: (counted[id_], id_))}
+    total = rows.owners_read(connection, namespace_id) + SHORT_HISTORY
     telling = {id_: rarity(owners, total) for id_, owners in used.items()}
     if since is not None or until is not None:
         start, end = since or _EARLIEST, until or _LATEST
@@ -86,7 +97,9 @@ def top(
 def _used_between(
     connection: apsw.Connection, namespace_id: int, used: list[int], since: datetime, until: datetime
 ) -> dict[int, int]:
-    recent = rows.mentioned_between(connection, namespace_id, since, until, messages=MESSAGES_LOOKED_AT)
+    recent = rows.mentioned_between(
+        connection, namespace_id, since, until, messages=MESSAGES_LOOKED_AT, limit=2 * len(used)
+    )
     found = {*used, *rows.roots(connection, recent).values()}
     members = rows.spellings(connection, found)
     counts = rows.counts_between(connection, members, since, until)
@@ -97,16 +110,20 @@ def _used_between(
 
 
 def neighbours(
-    connection: apsw.Connection, namespace_id: int, root_id: int, *, limit: int, now: datetime
+    connection: apsw.Connection,
+    namespace_id: int,
+    root_id: int,
+    *,
+    limit: int,
+    now: datetime,
+    candidates: int = CANDIDATES,
 ) -> list[Neighbour]:
     """What belongs most to a concept, strongest first: by how much more often than by chance both are mentioned.
 
-    Of a concept that is mentioned with very many, only those that are mentioned with it most are looked at.
-
     :param now: What was long before that counts for less.
+    :param candidates: How many concepts are looked at, those that are mentioned with it most often.
     """
-    members = rows.members(connection, root_id)
-    months = rows.together(connection, members, limit=CANDIDATES)
+    months = rows.together(connection, rows.members(connection, root_id), limit=candidates)
     root_of = rows.roots(connection, months)
     owners = rows.owners_of(connection, {root_id, *root_of.values()})
     merged: dict[int, Counter[int]] = {}

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import apsw
 
+from souvenir.graph.reading import CANDIDATES as ALL
 from souvenir.graph.reading import neighbours
 from souvenir.store import concepts as rows
 from souvenir.store.concepts import Concept
@@ -26,8 +27,14 @@ MAX_DEPTH = 5
 FAN_OUT = 24
 """Steps from one concept, the strongest; more from the one that is asked for, if more are wanted."""
 
-MAX_EXPANDED = 32
-"""Concepts whose neighbours are read: those that the strongest paths lead to."""
+MAX_FOLLOWED = 12
+"""Concepts whose steps are followed beside those of the first: those that the strongest paths lead to."""
+
+MAX_OWNERS_FOLLOWED = 1_000
+"""What more messages and memories mention leads everywhere, and has as many neighbours."""
+
+CANDIDATES = 48
+"""Concepts that are looked at for the steps from one."""
 
 
 class Step(NamedTuple):
@@ -77,8 +84,12 @@ def related(
 
     @cache
     def steps(from_id: int) -> Sequence[Step]:
-        wanted = max(limit, FAN_OUT) if from_id == root_id else FAN_OUT
-        return _steps(connection, namespace_id, from_id, limit=wanted, now=now)
+        if from_id == root_id:
+            return _steps(connection, namespace_id, from_id, limit=max(limit, FAN_OUT), candidates=ALL, now=now)
+        owners = rows.owners_of(connection, [from_id])[from_id]
+        if owners > MAX_OWNERS_FOLLOWED:
+            return ()
+        return _steps(connection, namespace_id, from_id, limit=FAN_OUT, candidates=CANDIDATES, now=now)
 
     found: dict[int, _Path] = {}
     heap: list[_Path] = []
@@ -89,14 +100,17 @@ def related(
     while heap and len(found) < limit:
         path = heappop(heap)
         found.setdefault(path.to_id, path)
-        if path.depth >= min(depth, followed.get(path.to_id, MAX_DEPTH)) or len(followed) > MAX_EXPANDED:
+        if path.depth >= min(depth, followed.get(path.to_id, MAX_DEPTH)) or len(followed) > MAX_FOLLOWED:
             continue
-        followed[path.to_id] = path.depth
-        for step in steps(path.to_id):
+        following = steps(path.to_id)
+        if following:
+            followed[path.to_id] = path.depth
+        for step in following:
+            if step.to_id == root_id:
+                continue
             if followed.get(step.to_id, MAX_DEPTH) > path.depth + 1 or step.to_id not in found:
                 longer = (*path.between, path.to_id)
                 heappush(heap, _Path(path.weakness * step.strength, path.depth + 1, step.to_id, longer, step))
-    found.pop(root_id, None)
     return list(_shown(connection, namespace_id, list(found.values())))
 
 
@@ -117,12 +131,12 @@ def _shown(connection: apsw.Connection, namespace_id: int, paths: Sequence[_Path
 
 
 def _steps(
-    connection: apsw.Connection, namespace_id: int, from_id: int, *, limit: int, now: datetime
+    connection: apsw.Connection, namespace_id: int, from_id: int, *, limit: int, candidates: int, now: datetime
 ) -> Sequence[Step]:
     """The strongest steps from a concept: what is stated, and what is mentioned with it."""
     counted = {
         one.concept_id: Step(one.concept_id, one.strength, one.together, CO_OCCURS)
-        for one in neighbours(connection, namespace_id, from_id, limit=limit, now=now)
+        for one in neighbours(connection, namespace_id, from_id, limit=limit, now=now, candidates=candidates)
     }
     members = {*rows.members(connection, from_id)}
     stated = rows.relations(connection, members)

@@ -88,6 +88,12 @@ def of_concepts(connection: apsw.Connection, concept_ids: Iterable[int]) -> list
     return _claims(connection, "c.concept_id IN (SELECT value FROM json_each(?))", ids_parameter(concept_ids))
 
 
+def aliases_of(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[Claim]:
+    """Which concepts are said to be these, oldest first."""
+    chosen = ids_parameter(concept_ids)
+    return _claims(connection, "c.other_id IN (SELECT value FROM json_each(?)) AND c.kind = 'alias'", chosen)
+
+
 def relations(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[Claim]:
     """The relations that lead from one of these concepts or to one, oldest first."""
     chosen = ids_parameter(concept_ids)

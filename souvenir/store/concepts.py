@@ -245,22 +245,27 @@ def most_used(connection: apsw.Connection, namespace_id: int, *, limit: int) -> 
 
 def owners_of(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int, int]:
     """How many messages and memories mention each, under all spellings."""
-    found = _members(connection, root_ids)
-    return {root: sum(one.owners for one in of_root) for root, of_root in found.items()}
+    rows: Any = connection.execute(
+        "SELECT id, owners + coalesce((SELECT sum(owners) FROM concepts s WHERE s.same_as = c.id), 0) "
+        f"FROM concepts c WHERE id {_CHOSEN}",
+        (ids_parameter(root_ids),),
+    )
+    return dict(rows.fetchall())
 
 
 def mentioned_between(
-    connection: apsw.Connection, namespace_id: int, since: datetime, until: datetime, *, messages: int
+    connection: apsw.Connection, namespace_id: int, since: datetime, until: datetime, *, messages: int, limit: int
 ) -> list[int]:
-    """What the latest messages of a time mention.
+    """What the latest messages of a time mention, what is mentioned most first.
 
     :param messages: How many of them are looked at.
     """
     rows: Any = connection.execute(
-        "SELECT DISTINCT n.concept_id FROM (SELECT id FROM messages WHERE namespace_id = ? "
+        "SELECT n.concept_id FROM (SELECT id FROM messages WHERE namespace_id = ? "
         "AND created_at BETWEEN ? AND ? ORDER BY created_at DESC, id DESC LIMIT ?) m "
-        "CROSS JOIN mentions n ON n.kind = 'message' AND n.owner_id = m.id",
-        (namespace_id, to_us(since), to_us(until), messages),
+        "CROSS JOIN mentions n ON n.kind = 'message' AND n.owner_id = m.id "
+        "GROUP BY n.concept_id ORDER BY count(*) DESC, n.concept_id DESC LIMIT ?",
+        (namespace_id, to_us(since), to_us(until), messages, limit),
     )
     return [id_ for (id_,) in rows]
 
@@ -296,19 +301,18 @@ def together(connection: apsw.Connection, ids: Iterable[int], *, limit: int) -> 
 
 
 def mentions_of(
-    connection: apsw.Connection, ids: Iterable[int], kind: RecordKind, *, limit: int, oldest_first: bool = False
+    connection: apsw.Connection, ids: Iterable[int], *, limit: int, oldest_first: bool = False
 ) -> list[Mention]:
-    """The latest messages or memories that mention one of these, or the first ones; each once."""
+    """By the latest messages and memories that mention one of these, or by the first ones; one of each."""
     order = "ASC" if oldest_first else "DESC"
-    found: dict[int, Mention] = {}
+    found: dict[tuple[str, int], Mention] = {}
     for id_ in ids:
         rows: Any = connection.execute(
-            f"SELECT kind, owner_id, form, at FROM mentions WHERE concept_id = ? AND kind = ? "
-            f"ORDER BY at {order}, owner_id {order} LIMIT ?",
-            (id_, kind.value, limit),
+            f"SELECT kind, owner_id, form, at FROM mentions WHERE concept_id = ? ORDER BY at {order} LIMIT ?",
+            (id_, limit),
         )
-        for _, owner_id, form, at in rows:
-            found.setdefault(owner_id, Mention(kind, owner_id, form, from_us(at)))
+        for kind, owner_id, form, at in rows:
+            found.setdefault((kind, owner_id), Mention(RecordKind(kind), owner_id, form, from_us(at)))
     ordered = sorted(found.values(), key=lambda one: (one.at, one.owner_id), reverse=not oldest_first)
     return ordered[:limit]
 

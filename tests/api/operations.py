@@ -38,6 +38,8 @@ QUERIES = {
     ("DELETE", "/agents/{agent_name}/concepts/{concept_id}/relations"): {"to": "2", "type": "works_for"},
     ("GET", "/api/locrits/{name}/memory/search"): {"q": "boat"},
     ("GET", "/api/v1/locrits/{name}/memory/ai-search"): {"q": "boat"},
+    ("GET", "/agents/{agent_name}/concept"): {"name": "alice"},
+    ("GET", "/agents/{agent_name}/concept/related"): {"name": "alice"},
     ("DELETE", "/memories"): {"source": "nobody/writes/here"},
     ("GET", "/memory/extract/{job_id}/diff"): {"other": "7b1e0c9d4f2a4e3b8c6d5a7f9e8b1c20"},
 }

@@ -11,8 +11,9 @@ import pytest
 
 from memory_engine import MemoryEngine
 from souvenir.conversation.messages import Conversations
-from souvenir.errors import AgentNotFound, ConceptNotFound
+from souvenir.errors import AgentNotFound, ConceptNotFound, NothingToDo
 from souvenir.graph import reading
+from souvenir.graph.changing import ConceptPatch
 from souvenir.graph.parts import GraphParts
 from souvenir.settings import Settings
 from souvenir.store import mentions
@@ -140,10 +141,18 @@ def test_a_concept_is_shown_with_the_latest_that_mention_it(engine: MemoryEngine
 
 
 def test_the_most_telling_come_first_and_pages_meet(engine: MemoryEngine, graph: GraphParts) -> None:
-    tell(engine, graph, *["Ann met Boris"] * 4, *["Ann met Clara"] * 3, "Ann met Dora")
+    people = [f"Person{chr(97 + number)}" for number in range(20)]
+    tell(
+        engine,
+        graph,
+        *["I met Ann and Boris"] * 8,
+        *["I met Ann and Clara"] * 5,
+        *(f"I met Ann, {one}" for one in people),
+    )
     everything, total = graph.concepts.page(ANN)
-    assert everything[0].name in {"Boris", "Clara"}
-    assert everything[-1].name == "Ann", "everything mentions it"
+    # All 33 mention Ann: 33 * log(49 / 33) is less than 8 * log(49 / 8).
+    assert [one.name for one in everything][:2] == ["Boris", "Ann"]
+    assert {one.owners for one in everything[3:]} == {1}
     pages = [one for offset in range(total) for one in graph.concepts.page(ANN, offset=offset, limit=1)[0]]
     assert pages == list(everything)
 
@@ -232,3 +241,41 @@ def test_agents_know_nothing_of_each_other(engine: MemoryEngine, graph: GraphPar
     assert [one.name for one in graph.concepts.page(other)[0]] == ["Emil"]
     with pytest.raises(AgentNotFound):
         graph.concepts.page(Scope("nobody"))
+
+
+def test_what_a_caller_says_takes_the_place_of_what_callers_said(engine: MemoryEngine, graph: GraphParts) -> None:
+    tell(engine, graph, "I met Boris", "I met Boris", "We saw Bob in Lisbon")
+    state(engine, "boris", "name", "Model's Boris", by="model")
+    boris = graph.concepts.details(ANN, "boris").concept.id
+    said = ConceptPatch("Boris P.", "A friend", "person", ("Bob", "The Boss"), 0.5)
+    assert graph.concepts.update(ANN, boris, said).name == "Boris P."
+    graph.filling.catch_up()
+    details = graph.concepts.details(ANN, "the boss")
+    assert (details.concept.id, details.concept.kind, details.concept.owners) == (boris, "person", 3)
+    assert details.concept.aliases[:2] == ("The Boss", "Bob")
+    assert (details.description, details.confidence) == ("A friend", 0.5)
+    assert graph.concepts.details(ANN, "bob").concept == details.concept
+    graph.concepts.update(ANN, boris, ConceptPatch(name="", description="", aliases=()))
+    graph.filling.catch_up()
+    after = graph.concepts.details(ANN, "boris").concept
+    assert (after.name, after.kind, after.owners, after.aliases) == ("Model's Boris", "person", 2, ("Boris",))
+    assert graph.concepts.details(ANN, "bob").concept.owners == 1
+
+
+def test_what_is_said_of_a_concept_is_screened_like_any_text(engine: MemoryEngine, graph: GraphParts) -> None:
+    tell(engine, graph, "I met Boris")
+    boris = graph.concepts.details(ANN, "boris").concept.id
+    secret = "AKIAIOSFODNN7EXAMPLE"
+    changed = graph.concepts.update(ANN, boris, ConceptPatch(description=f"His key is {secret}", aliases=(secret,)))
+    assert secret not in repr(changed)
+
+
+def test_a_change_of_nothing_and_one_of_nobody_are_refused(engine: MemoryEngine, graph: GraphParts) -> None:
+    tell(engine, graph, "I met Boris")
+    boris = graph.concepts.details(ANN, "boris").concept.id
+    with pytest.raises(NothingToDo):
+        graph.concepts.update(ANN, boris, ConceptPatch())
+    with pytest.raises(ConceptNotFound):
+        graph.concepts.update(ANN, boris + 1000, ConceptPatch(name="Nobody"))
+    with pytest.raises(AgentNotFound):
+        graph.concepts.update(Scope("nobody"), boris, ConceptPatch(name="Nobody"))

@@ -18,7 +18,7 @@ from souvenir_client.importing.batches import batches, send_all
 from souvenir_client.importing.exports import IMPORT_ID
 from souvenir_client.importing.records import Altered, BlockRecord, Conversation, Skipped, Turn
 from souvenir_client.importing.report import Tally
-from souvenir_client.records.messages import SessionRecord
+from souvenir_client.records.common import SessionRecord
 from souvenir_client.sync.client import Souvenir
 
 PAGE = 1_000

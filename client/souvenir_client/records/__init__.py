@@ -53,17 +53,25 @@ if TYPE_CHECKING:
         MessageRecord,
         RemovedCounts,
         SearchHit,
+        SessionRecord,
         Term,
         TimePeriod,
         TimeReading,
     )
     from souvenir_client.records.concepts import (
+        ConceptDetailsRecord,
+        ConceptPage,
+        ConceptRecord,
         ConceptRelation,
         ConceptRelations,
         DescribeJob,
         DescribeResponse,
         DroppedClaims,
         ModelClaim,
+        RelatedConcept,
+        RelatedConcepts,
+        SummaryResponse,
+        SummaryStatistics,
         UndoDescribeResponse,
     )
     from souvenir_client.records.conflicts import (
@@ -139,13 +147,7 @@ if TYPE_CHECKING:
         ReloadResponse,
         SkippedRecord,
     )
-    from souvenir_client.records.messages import (
-        ExplainedMessage,
-        ExplainMessagesResponse,
-        MessageBatch,
-        SessionPage,
-        SessionRecord,
-    )
+    from souvenir_client.records.messages import ExplainedMessage, ExplainMessagesResponse, MessageBatch, SessionPage
     from souvenir_client.records.privacy import EraseResponse, PolicyRecord, RescanResponse
     from souvenir_client.records.read import GetBatchResponse, HistoryResponse, MemoryChange, MemoryPage
     from souvenir_client.records.replace import ArchiveBatchResponse, MergeResponse, SupersedeResponse
@@ -206,6 +208,9 @@ __all__ = [
     "ClearedResponse",
     "ClusterRecord",
     "CompactResponse",
+    "ConceptDetailsRecord",
+    "ConceptPage",
+    "ConceptRecord",
     "ConceptRelation",
     "ConceptRelations",
     "ConflictList",
@@ -300,6 +305,8 @@ __all__ = [
     "RecallResponse",
     "RecallSearchResponse",
     "ReembedResponse",
+    "RelatedConcept",
+    "RelatedConcepts",
     "RelationRecord",
     "ReloadResponse",
     "RememberResponse",
@@ -335,6 +342,8 @@ __all__ = [
     "StatsResponse",
     "StoreGraphResponse",
     "StoredTurns",
+    "SummaryResponse",
+    "SummaryStatistics",
     "SupersedeResponse",
     "TagsResponse",
     "Term",
@@ -374,10 +383,12 @@ _RECORDS = {
     "blocks": ("BlockHistoryPage BlockVersionRecord DeletedBlock"),
     "common": (
         "CountResponse Explanation FoundMessage JobAccepted LinkRecord MemoryBlock MemoryRecord MessageRecord "
-        "RemovedCounts SearchHit Term TimePeriod TimeReading"
+        "RemovedCounts SearchHit SessionRecord Term TimePeriod TimeReading"
     ),
     "concepts": (
-        "ConceptRelation ConceptRelations DescribeJob DescribeResponse DroppedClaims ModelClaim UndoDescribeResponse"
+        "ConceptDetailsRecord ConceptPage ConceptRecord ConceptRelation ConceptRelations DescribeJob "
+        "DescribeResponse DroppedClaims ModelClaim RelatedConcept RelatedConcepts SummaryResponse "
+        "SummaryStatistics UndoDescribeResponse"
     ),
     "conflicts": ("ConflictList ConflictRecord FlagRecord ResolveConflictsResponse ReviewRecord SettledRecord"),
     "context": ("ContextResponse DroppedCounts"),
@@ -402,7 +413,7 @@ _RECORDS = {
         "ClusterRecord CompactResponse ConsolidateResponse MergedRecord NearMemory PolicyAction PolicyCounts "
         "PolicyResponse PolicySummary PruneResponse ReembedResponse ReloadResponse SkippedRecord"
     ),
-    "messages": ("ExplainMessagesResponse ExplainedMessage MessageBatch SessionPage SessionRecord"),
+    "messages": ("ExplainMessagesResponse ExplainedMessage MessageBatch SessionPage"),
     "privacy": ("EraseResponse PolicyRecord RescanResponse"),
     "read": ("GetBatchResponse HistoryResponse MemoryChange MemoryPage"),
     "replace": ("ArchiveBatchResponse MergeResponse SupersedeResponse"),

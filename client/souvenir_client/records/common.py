@@ -188,6 +188,21 @@ class SearchHit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """A session."""
+
+    session_id: str
+    user: str | None
+    title: str | None
+    metadata: Mapping[str, Any] | None
+    implicit: bool
+    started_at: str
+    last_message_at: str | None
+    ended_at: str | None
+    messages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
     """What one word of the query counts for in the passage."""
 

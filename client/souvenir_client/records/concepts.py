@@ -5,7 +5,50 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from souvenir_client.records.common import MemoryRecord, MessageRecord, SessionRecord
 from souvenir_client.records.enums import ClaimedBy, ClaimKind, JobStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConceptDetailsRecord:
+    """A concept with where it is mentioned."""
+
+    id: int
+    key: str
+    name: str
+    kind: str
+    mentions: int
+    aliases: list[str]
+    description: str | None
+    first_at: str | None
+    last_at: str | None
+    described_by: str | None
+    rarity: float
+    messages: list[MessageRecord]
+    memories: list[MemoryRecord]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConceptPage:
+    concepts: list[ConceptRecord]
+    total: int
+    offset: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConceptRecord:
+    """Something that messages and memories of an agent mention."""
+
+    id: int
+    key: str
+    name: str
+    kind: str
+    mentions: int
+    aliases: list[str]
+    description: str | None
+    first_at: str | None
+    last_at: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +114,44 @@ class ModelClaim:
     confidence: float
     message_id: str | None
     created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelatedConcept:
+    """A concept at the end of the strongest path that leads to it."""
+
+    concept: ConceptRecord
+    strength: float
+    depth: int
+    relationship_type: str
+    outgoing: bool
+    together: int
+    path: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelatedConcepts:
+    concept: ConceptRecord
+    related: list[RelatedConcept]
+    depth: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryResponse:
+    statistics: SummaryStatistics
+    recent_messages: list[MessageRecord]
+    recent_sessions: list[SessionRecord]
+    top_concepts: list[ConceptRecord]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryStatistics:
+    messages: int
+    sessions: int
+    users: int
+    memories: int
+    concepts: int
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

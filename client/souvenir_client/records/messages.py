@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from souvenir_client.records.common import Explanation, MessageRecord, TimeReading
+from souvenir_client.records.common import Explanation, MessageRecord, SessionRecord, TimeReading
 from souvenir_client.records.enums import EvidenceLevel, MessageRole
 
 
@@ -54,18 +54,3 @@ class SessionPage:
     total: int
     offset: int
     limit: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRecord:
-    """A session."""
-
-    session_id: str
-    user: str | None
-    title: str | None
-    metadata: Mapping[str, Any] | None
-    implicit: bool
-    started_at: str
-    last_message_at: str | None
-    ended_at: str | None
-    messages: int

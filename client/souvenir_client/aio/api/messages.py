@@ -8,9 +8,9 @@ from typing import Any
 
 from souvenir_client.aio.transport import AsyncTransport
 from souvenir_client.calls import NOT_SENT, Call, Listing, NotSent, Repeat, segment
-from souvenir_client.records.common import FoundMessage, MessageRecord
+from souvenir_client.records.common import FoundMessage, MessageRecord, SessionRecord
 from souvenir_client.records.enums import MessageRole
-from souvenir_client.records.messages import ExplainMessagesResponse, MessageBatch, SessionPage, SessionRecord
+from souvenir_client.records.messages import ExplainMessagesResponse, MessageBatch, SessionPage
 
 
 class AsyncMessages:

@@ -1,0 +1,108 @@
+"""What an agent knows, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.conftest import loaded
+
+AGENT = "my_agent"
+
+
+@pytest.fixture
+def told(client: TestClient) -> TestClient:
+    """A service whose agent was told something, and has read it."""
+    loaded(client)
+    texts = ["I met Boris in Lisbon", "My sister Clara met Boris", "I met Dora", "I met Emil", "I met Boris and Clara"]
+    for number, text in enumerate(texts):
+        tell(client, text, created_at=f"2024-0{1 + number}-01")
+    client.post("/memory/add", json={"text": "We saw Boris", "source": "notes"}, headers={"X-Namespace": AGENT})
+    return read(client)
+
+
+def tell(client: TestClient, text: str, **more: Any) -> Any:
+    body = {"agent_name": AGENT, "role": "user", "content": text, "session_id": "s", "user": "ann", **more}
+    return client.post("/messages", json=body).json()
+
+
+def read(client: TestClient) -> TestClient:
+    client.app.state.service.graph.filling.catch_up()  # type: ignore[attr-defined]
+    return client
+
+
+def get(client: TestClient, path: str, **query: Any) -> Any:
+    response = client.get(f"/agents/{AGENT}/{path}", params=query)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def test_concepts_are_listed_in_pages_and_shown_with_where_they_are_mentioned(told: TestClient):
+    first = get(told, "concepts", limit=1)
+    assert (first["concepts"][0]["name"], first["concepts"][0]["mentions"]) == ("Boris", 4)
+    everything = get(told, "concepts")
+    assert first["total"] == everything["total"] == len(everything["concepts"])
+    assert {"Boris", "Clara", "Dora", "Emil", "Lisbon"} <= {one["name"] for one in everything["concepts"]}
+    boris = get(told, f"concepts/{first['concepts'][0]['id']}")
+    assert [one["content"] for one in boris["messages"]] == [
+        "I met Boris and Clara",
+        "My sister Clara met Boris",
+        "I met Boris in Lisbon",
+    ]
+    assert [one["text"] for one in boris["memories"]] == ["We saw Boris"]
+    clara = get(told, "concept", name="CLARA")
+    assert (clara["description"], clara["described_by"]) == ("My sister Clara met Boris", "texts")
+    assert (clara["first_at"], clara["last_at"]) == (
+        "2024-02-01T00:00:00.000000+00:00",
+        "2024-05-01T00:00:00.000000+00:00",
+    )
+
+
+def test_what_belongs_to_a_concept_is_found_by_its_id_and_by_a_name(told: TestClient):
+    clara = get(told, "concept", name="clara")["id"]
+    by_id, by_name = (
+        get(told, f"concepts/{clara}/related", depth=1),
+        get(told, "concept/related", name="Clara", depth=1),
+    )
+    assert by_id == by_name
+    assert {"Boris"} <= {one["concept"]["name"] for one in by_id["related"]} <= {"Boris", "sister"}
+    further = {one["concept"]["name"]: one for one in get(told, f"concepts/{clara}/related", depth=3)["related"]}
+    assert further["Lisbon"]["path"] == ["Boris"]
+    assert told.get(f"/agents/{AGENT}/concepts/{clara}/related?depth=6").status_code == 422
+
+
+def test_a_concept_is_changed_and_deleted(told: TestClient):
+    clara = get(told, "concept", name="clara")["id"]
+    path = f"/agents/{AGENT}/concepts/{clara}"
+    changed = told.patch(path, json={"name": "Dr. Clara", "aliases": ["Dora"], "kind": "person"}).json()
+    assert (changed["name"], changed["kind"], changed["aliases"]) == ("Dr. Clara", "person", ["Dora", "Clara"])
+    read(told)
+    assert get(told, "concept", name="dora")["id"] == clara
+    assert told.patch(path, json={}).json()["code"] == "nothing_to_do"
+    assert told.delete(path).json()["id"] == clara
+    assert told.get(path).json()["code"] == told.delete(path).json()["code"] == "concept_not_found"
+    tell(told, "I met Clara again")
+    read(told)
+    assert told.get(f"/agents/{AGENT}/concept?name=clara").status_code == 404
+    assert told.app.state.service.engine.check() == []  # type: ignore[attr-defined]
+
+
+def test_a_summary_says_how_much_there_is_what_is_newest_and_what_tells_most(told: TestClient):
+    summary = get(told, "summary")
+    total = get(told, "concepts")["total"]
+    assert summary["statistics"] == {
+        "messages": 5, "sessions": 1, "users": 1, "memories": 1, "concepts": total, "waiting": 0
+    }  # fmt: skip
+    assert summary["recent_messages"][0]["content"] == "I met Boris and Clara"
+    assert [one["session_id"] for one in summary["recent_sessions"]] == ["s"]
+    assert summary["top_concepts"][0]["name"] == "Boris"
+
+
+def test_what_nobody_knows_is_404(client: TestClient):
+    for path in ("summary", "concepts", "concepts/1", "concept?name=x", "concepts/1/related", "concept/related?name=x"):
+        assert client.get(f"/agents/{AGENT}/{path}").json()["code"] == "agent_not_found"
+    tell(client, "hello")
+    for path in ("concepts/99", "concept?name=x", "concepts/99/related", "concept/related?name=x"):
+        assert client.get(f"/agents/{AGENT}/{path}").json()["code"] == "concept_not_found"
