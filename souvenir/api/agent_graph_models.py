@@ -90,7 +90,7 @@ _CONCEPT: dict[str, Any] = {"key": "redis", "description": "Where sessions are c
 _RELATION: dict[str, Any] = {
     "from_key": "redis",
     "to_key": "billing",
-    "relationship_type": "caches for",
+    "relationship_type": "caches_for",
     "strength": 0.9,
 }
 
@@ -101,7 +101,9 @@ class ConceptToState(BaseModel):
     key: ConceptKey
     name: Annotated[_Name | None, Field(description="In the place of the one that is used most.")] = None
     description: Annotated[Description | None, Field(description="What it is.")] = None
-    kind: Annotated[_Name | None, Field(description="In the place of the one that it is mostly taken for.")] = None
+    kind: Annotated[
+        _Name | None, Field(description="In the place of the one that it is mostly taken for; kept in snake_case.")
+    ] = None
     aliases: Annotated[list[_Name], Field(max_length=MAX_ALIASES, description="What else it is called.")] = Field(
         default_factory=list
     )
@@ -115,7 +117,9 @@ class RelationToState(BaseModel):
 
     from_key: ConceptKey
     to_key: ConceptKey
-    relationship_type: Annotated[_Name, Field(description="What the one is to the other, such as `works at`.")]
+    relationship_type: Annotated[
+        _Name, Field(description="What the one is to the other, such as `works_at`; kept in snake_case.")
+    ]
     strength: Annotated[float, Field(ge=0, le=1, description="How sure it is.")] = 1.0
 
     def said(self) -> SaidRelation:

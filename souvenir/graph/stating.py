@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from memory_engine import MemoryEngine
 from souvenir.concepts.spelling import key_of
 from souvenir.errors import AgentNotFound
+from souvenir.graph.claiming import type_name
 from souvenir.graph.reading import named
+from souvenir.graph.typed_relations import relation_type
 from souvenir.store import agents, claims, mentions, unread
 from souvenir.store.claims import Claim, ClaimDraft
 from souvenir.store.transaction import Transaction
@@ -64,6 +66,7 @@ class Stating:
         """Store what is not said yet, in one transaction.
 
         :raises AgentNotFound: If the namespace is no agent.
+        :raises InvalidRequest: If a relation can be of no such type.
         """
         concepts, relations = self._screened(scope, concepts, relations)
 
@@ -90,11 +93,14 @@ class Stating:
                 one.key,
                 None if one.name is None else safe(one.name),
                 None if one.description is None else safe(one.description),
-                one.kind,
+                None if one.kind is None else type_name(safe(one.kind)),
                 [safe(alias) for alias in one.aliases],
             )
             for one in concepts
-        ], [SaidRelation(one.from_key, one.to_key, safe(one.relationship_type), one.strength) for one in relations]
+        ], [
+            SaidRelation(one.from_key, one.to_key, relation_type(safe(one.relationship_type)), one.strength)
+            for one in relations
+        ]
 
 
 def _ids(tx: Transaction, names: Iterable[str]) -> Mapping[str, int]:
@@ -150,7 +156,7 @@ def _of_concepts(tx: Transaction, said: Sequence[SaidOfConcept], ids: Mapping[st
 def _of_relations(said: Iterable[SaidRelation], ids: Mapping[str, int]) -> Iterator[ClaimDraft]:
     for one in said:
         ends = ids.get(one.from_key), ids.get(one.to_key)
-        if ends[0] is not None and ends[1] is not None:
+        if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
             yield ClaimDraft(
                 ClaimKind.RELATION, ends[0], one.relationship_type, ClaimedBy.CALLER, ends[1], one.strength
             )

@@ -58,7 +58,7 @@ class TypedRelations:
 
         :raises InvalidRequest: If that can be no type, or both are one thing. :raises ConceptNotFound: If one is not.
         """
-        named = _type(self._engine.screening.text(scope, relation))
+        named = relation_type(self._engine.screening.text(scope, relation))
         self._require(scope, concept_id, to)
 
         def work(tx: Transaction) -> StatedRelation:
@@ -81,7 +81,7 @@ class TypedRelations:
 
         :raises NotFound: If nobody stated it. :raises ConceptNotFound: If one of the concepts is not there.
         """
-        named = _type(self._engine.screening.text(scope, relation))
+        named = relation_type(self._engine.screening.text(scope, relation))
         self._require(scope, concept_id, to)
 
         def work(tx: Transaction) -> Sequence[StatedRelation]:
@@ -136,8 +136,11 @@ def _is(one: StatedRelation, concept: Concept, other: Concept, relation: str) ->
     return (one.concept.id, one.other.id, type_name(one.claim.text)) == (concept.id, other.id, relation)
 
 
-def _type(relation: str) -> str:
-    """:raises InvalidRequest: If it has no letters, or too many."""
+def relation_type(relation: str) -> str:
+    """In snake_case.
+
+    :raises InvalidRequest: If it has no letters, or too many.
+    """
     named = type_name(relation)
     if named is None:
         raise InvalidRequest(f"A relation is called by 1 to {MAX_TYPE_CHARS} letters such as works_for; name it so")

@@ -229,19 +229,18 @@ def topic_terms(connection: apsw.Connection, topic_id: int) -> list[tuple[str, f
 
 
 def discussed(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[int, int, float]]:
-    """Which messages mention what a topic of their session is about, and the share of its weight that they mention."""
+    """Which messages mention what the topic of their session is about, and which share of its weight."""
     rows: Any = connection.execute(
         "SELECT m.id, t.topic_id, sum(w.weight) / "
         "(SELECT sum(a.weight) FROM topic_concepts a WHERE a.topic_id = t.topic_id) "
-        "FROM sessions s CROSS JOIN session_topics t ON t.session_id = s.id "
+        "FROM sessions s CROSS JOIN session_topics t ON t.session_id = s.id AND t.is_primary = 1 "
         "CROSS JOIN messages m ON m.session_id = s.id "
         "CROSS JOIN mentions n ON n.kind = 'message' AND n.owner_id = m.id "
-        f"CROSS JOIN concepts c ON c.id = n.concept_id "
-        f"JOIN topic_concepts w ON w.topic_id = t.topic_id AND w.concept_id = {_ONE} "
+        "JOIN topic_concepts w ON w.topic_id = t.topic_id AND w.concept_id = n.concept_id "
         "WHERE s.namespace_id = ? GROUP BY s.id, t.topic_id, m.id",
         (namespace_id,),
     )
-    return ((id_, topic_id, share) for id_, topic_id, share in rows)
+    yield from rows
 
 
 def learned_in_sessions(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[int, list[int]]]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from souvenir.moments import utc_now
 from tests.api.test_messages import AGENT, refusal, store
 
 
@@ -34,6 +35,30 @@ def test_a_session_is_started_named_filled_and_ended(client: TestClient):
     refused = client.post("/messages", json={"agent_name": AGENT, "role": "user", "content": "c", "session_id": "s 1"})
     assert refusal(refused) == (409, "session_ended")
     assert refusal(client.post("/sessions", json={"agent_name": AGENT, "session_id": "s 1"})) == (409, "session_ended")
+
+
+def test_a_session_says_when_it_began_and_ended_and_what_is_to_come_is_now(client: TestClient):
+    before, during, after = (f"2024-03-0{day}T09:00:00.000000+00:00" for day in (1, 2, 3))
+    assert start_session(client, session_id="s", user="alice", started_at=during)["started_at"] == during
+    store(client, "one", session_id="s", created_at=before)
+    assert start_session(client, session_id="s", started_at=after)["started_at"] == before, "it is answered as it is"
+    path = f"/sessions/{AGENT}/s"
+    assert client.post(f"{path}/end", json={"ended_at": after}).json()["ended_at"] == after
+    assert client.post(f"{path}/end", json={"ended_at": before}).json()["ended_at"] == after
+    now = utc_now().isoformat()
+    later = start_session(client, session_id="l", started_at="2999-01-01")
+    ended = client.post(f"/sessions/{AGENT}/l/end", json={"ended_at": "2999-01-01"}).json()["ended_at"]
+    assert now < later["started_at"] < ended < "2900"
+
+
+def test_a_user_is_known_since_they_were_first_heard_of_whenever_that_is_stored(client: TestClient):
+    since = []
+    start_session(client, user="alice", started_at="2024-03-02")
+    for at in ("2024-03-03", "2024-03-01"):
+        store(client, "one", user="alice", created_at=at)
+        [alice] = client.get(f"/agents/{AGENT}/users").json()["users"]
+        since.append(alice["created_at"][:10])
+    assert since == ["2024-03-02", "2024-03-01"]
 
 
 def test_a_session_without_an_id_gets_a_uuid_and_is_started_once_under_a_key(client: TestClient):

@@ -76,18 +76,18 @@ def exported(client: Souvenir, agent: str, **options: Any) -> Any:
     return json.loads(b"".join(client.agents.graph(agent, **options)))
 
 
-def but_for_ids(graph: dict[str, Any]) -> tuple[Counter[str], Counter[str]]:
+def said(properties: dict[str, Any]) -> str:
+    return json.dumps({name: value for name, value in sorted(properties.items()) if name not in IDS})
+
+
+def but_for_ids(graph: dict[str, Any]) -> Counter[str]:
     """Nodes by what they say, and relations by what their ends say."""
-
-    def said(properties: dict[str, Any]) -> str:
-        return json.dumps({name: value for name, value in sorted(properties.items()) if name not in IDS})
-
     nodes = {one["id"]: f"{one['label']} {said(one['properties'])}" for one in graph["nodes"]}
     relations = [
         f"{one['type']} {nodes[one['from_id']]} {nodes[one['to_id']]} {said(one['properties'])}"
         for one in graph["relations"]
     ]
-    return Counter(nodes.values()), Counter(relations)
+    return Counter([*nodes.values(), *relations])
 
 
 def of(graph: dict[str, Any], what: str) -> list[dict[str, Any]]:
@@ -127,7 +127,7 @@ def test_every_node_and_relation_has_the_properties_of_the_documentation(client:
     assert (redis["stated"], redis["stated_aliases"]) == (["description", "kind"], ["cache"])
     assert "bergen" not in [one["key"] for one in of(graph, "Concept")]
     related = {one["relationship_type"]: one["strength"] for one in of(graph, "RELATES_TO")}
-    assert related["runs in"] == 0.75
+    assert related["runs_in"] == 0.75
     assert 0 < related["co_occurs"] <= 1
     assert all(0 <= one["relevance"] <= 1 for one in of(graph, "MENTIONS"))
     assert {one["importance"] for one in of(graph, "Memory")} == {0.5, 0.9}
@@ -144,7 +144,7 @@ def test_a_graph_comes_back_in_another_agent_as_it_was_but_for_ids(client, servi
     copy, source = exported(client, agent), exported(client, "source")
     if written_as == "graphml":
         source = json.loads(json.dumps(source).replace("\\u0007", "\ufffd"))
-    assert but_for_ids(copy) == but_for_ids(source)
+    assert but_for_ids(copy) - but_for_ids(source) == but_for_ids(source) - but_for_ids(copy) == Counter()
     again = import_file(client, path, agent=agent)
     assert (again.imported, again.updated, again.unchanged) == (0, 0, 5 + 2 + 5)
     assert but_for_ids(exported(client, agent)) == but_for_ids(copy)

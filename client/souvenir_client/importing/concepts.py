@@ -1,7 +1,7 @@
 """Sends what somebody said of concepts, once the service has read everything that mentions them.
 
-A concept is there as soon as a message or a memory that mentions it was read, which happens in the background. So what
-names a concept that is not there is sent again, as long as the service has something to read.
+A concept is there as soon as a message or a memory that mentions it was read, which happens in the background. So the
+service is asked how much waits to be read, and nothing is sent before that is nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from souvenir_client.sync.client import Souvenir
 
 Statement = ConceptRecord | ConceptRelationRecord
 
-POLL_S = 0.5
+POLL_S, LONGEST_POLL_S = 0.5, 8.0
 STALLED_S = 600.0
 """That nothing is read for, after which what is not there is no longer waited for."""
 
@@ -37,29 +37,27 @@ class Concepts:
         self._agent = agent
         self._stepped = stepped
         self._statements: list[Statement] = []
-        self._unread = 0
-        self._unknown: list[Statement] = []
 
     def add(self, statement: Statement) -> None:
         self._statements.append(statement)
 
     def finish(self) -> None:
-        waiting, unread, since = self._sent(self._statements), self._unread, time.monotonic()
-        while waiting and self._unread and time.monotonic() - since < STALLED_S:
-            time.sleep(POLL_S)
-            waiting = self._sent(waiting)
-            if self._unread != unread:
-                unread, since = self._unread, time.monotonic()
-                self._stepped()
-        for one in waiting:
-            self._tally.note(Skipped(one.place, NOT_MENTIONED))
-
-    def _sent(self, statements: Sequence[Statement]) -> Sequence[Statement]:
-        """Those that name what is not there yet."""
-        self._unknown = []
-        for batch in batches(statements, _chars):
+        if self._statements:
+            self._wait()
+        for batch in batches(self._statements, _chars):
             send_all(batch, self._send, self._refused)
-        return self._unknown
+
+    def _wait(self) -> None:
+        """Until everything is read, or nothing is any more."""
+        least = self._client.agents.state_concepts(self._agent).unread
+        since, pause_s = time.monotonic(), POLL_S
+        while least and time.monotonic() - since < STALLED_S:
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_POLL_S)
+            waiting = self._client.agents.state_concepts(self._agent).unread
+            if waiting < least:
+                least, since = waiting, time.monotonic()
+                self._stepped()
 
     def _send(self, batch: Sequence[Statement]) -> None:
         answer = self._client.agents.state_concepts(
@@ -67,9 +65,9 @@ class Concepts:
             concepts=[_concept(one) for one in batch if isinstance(one, ConceptRecord)],
             relations=[_relation(one) for one in batch if isinstance(one, ConceptRelationRecord)],
         )
-        unknown = set(answer.unknown)
-        self._unread = answer.unread
-        self._unknown += [one for one in batch if not unknown.isdisjoint(_keys(one))]
+        for one in batch:
+            if not _keys(one).isdisjoint(answer.unknown):
+                self._tally.note(Skipped(one.place, NOT_MENTIONED))
         self._tally.concepts.imported += answer.stated
         self._tally.concepts.unchanged += answer.unchanged
 

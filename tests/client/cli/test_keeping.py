@@ -36,6 +36,34 @@ def test_an_export_of_an_agent_holds_its_messages(run, service, tmp_path):
     assert types == ["header", "agent", "session", "message"]
 
 
+def test_a_graph_is_the_same_to_a_file_as_to_stdout_and_comes_back_once(run, answer, service, tmp_path):
+    said = "Redis \x9b31m runs in Oslo. \u202e😀"
+    with Souvenir(service.url) as client:
+        client.messages.add(agent_name="seen", role="user", content=said, session_id="s")
+    for written_as in ("json", "graphml"):
+        path = tmp_path / f"graph.{written_as}"
+        done = run("graph", "export", "seen", str(path), "--format", written_as)
+        assert (done.exit_code, done.stdout) == (0, f"Wrote the graph of seen to {path}.\n")
+        shown = tmp_path / f"shown.{written_as}"
+        shown.write_text(run("graph", "export", "seen", "--format", written_as).stdout, encoding="utf-8")
+        assert "\x9b" not in shown.read_text(encoding="utf-8")
+        assert "\u202e" not in shown.read_text(encoding="utf-8")
+        told = "Imported 1 session, 1 message (graph).\n"
+        assert run("graph", "import", f"from-{written_as}", str(path)).stdout == told
+        assert answer("graph", "import", f"from-{written_as}", str(shown))["messages"]["unchanged"] == 1
+        [message] = answer("chat", "history", f"from-{written_as}")["messages"]
+        assert message["content"] == said
+
+
+def test_a_graph_that_is_refused_leaves_the_file_of_before(run, tmp_path):
+    path = tmp_path / "old.json"
+    path.write_text("old", encoding="utf-8")
+    done = run("graph", "export", "nobody-of-that-name", str(path))
+    assert (done.exit_code, path.read_text(encoding="utf-8"), list(tmp_path.iterdir())) == (1, "old", [path])
+    done = run("graph", "import", "nobody", str(path))
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+
+
 def test_a_refused_export_leaves_the_file_of_before(run, tmp_path):
     path = tmp_path / "old.ndjson"
     path.write_text("old", encoding="utf-8")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from souvenir_client import Souvenir
 from souvenir_client.errors import NotImportable
-from souvenir_client.importing import Kind, MemoryRecord, detect
+from souvenir_client.importing import Kind, MemoryRecord, detect, import_file
 from souvenir_client.importing.locrit import NAMED_IN_VAIN, NO_MEMORY, NO_MESSAGE, UNREADABLE
 from tests.client.importing.files import json_file, json_lines, records, skipped, usable
 
@@ -106,3 +107,23 @@ def test_what_holds_nothing_of_a_locrit_is_refused(tmp_path):
         records(Kind.LOCRIT, tmp_path)
     with pytest.raises(NotImportable, match="no list of messages"):
         records(Kind.LOCRIT, json_file(tmp_path / "a.json", {"messages": 3}))
+
+
+def test_they_are_imported_once_with_their_times_and_order(service, tmp_path):
+    folder = simple_file(tmp_path)
+    plaintext(folder)
+    with Souvenir(service.url) as client:
+        first = import_file(client, folder, agent="pixie")
+        again = import_file(client, folder, agent="pixie")
+        [session] = client.sessions.list("pixie").sessions
+        messages = client.sessions.messages("pixie", "web_bob_pixie")
+        [memory] = client.in_namespace("pixie").memories.list().memories
+    assert (first.messages.imported, first.memories.imported, first.skipped_count) == (3, 1, 4)
+    assert (again.imported, again.messages.unchanged, again.memories.unchanged) == (0, 3, 1)
+    assert (session.user, session.started_at[:19]) == ("bob", "2025-01-01T09:59:59")
+    assert [(one.role, one.content, one.created_at[17:19]) for one in messages] == [
+        ("user", "Later said, first listed.", "09"),
+        ("assistant", "Second.", "01"),
+        ("user", "Not listed.", "02"),
+    ]
+    assert (memory.text, memory.tags) == ("A cat.", ["pets"])

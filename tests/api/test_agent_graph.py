@@ -1,0 +1,63 @@
+"""Relations of an agent's graph that need more than talk: what was learned from it, and what topics it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.conftest import Start
+from tests.api.learning import learned, takes_everything
+from tests.vendors.llm import LLMVendor
+
+BOT = {"X-Namespace": "bot"}
+SAID = ("Anna sails the Ceruleana to Bergen.", "We saw the Ceruleana today.", "Redis runs on our old server.")
+
+
+@pytest.fixture
+def vendor() -> Iterator[LLMVendor]:
+    model = LLMVendor()
+    model.start()
+    model.script(takes_everything)
+    yield model
+    model.stop()
+
+
+@pytest.fixture
+def client(start: Start, vendor: LLMVendor) -> TestClient:
+    return start(**vendor.settings("openai"))
+
+
+def graph(client: TestClient) -> dict[str, Any]:
+    client.app.state.service.graph.filling.catch_up()  # type: ignore[attr-defined]  # an application
+    answer = client.get("/agents/bot/graph")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def of_type(found: dict[str, Any], wanted: str) -> list[tuple[str, str, Any]]:
+    """Relations by what their ends say."""
+    said = {one["id"]: one["properties"].get("content", one["properties"].get("name")) for one in found["nodes"]}
+    return [
+        (said[one["from_id"]], said[one["to_id"]], one["properties"])
+        for one in found["relations"]
+        if one["type"] == wanted
+    ]
+
+
+def test_a_message_triggers_what_was_learned_in_its_session_as_far_as_it_says_the_same(client: TestClient):
+    messages = [{"role": "user", "content": content} for content in SAID]
+    for session in ("learned", "other"):
+        client.post("/messages/batch", json={"agent_name": "bot", "session_id": session, "messages": messages})
+    learned(client, f"User: {SAID[0]}", headers=BOT, session="learned")
+    found = graph(client)
+    triggers = of_type(found, "TRIGGERS")
+    assert [(one, other) for one, other, _ in triggers] == [(SAID[0], SAID[0]), (SAID[1], SAID[0])]
+    whole, part = (properties["trigger_strength"] for _, _, properties in triggers)
+    assert whole == 1.0 > part > 0
+    first = next(one["from_id"] for one in found["relations"] if one["type"] == "CONTAINS")
+    contained = {one["to_id"] for one in found["relations"] if one["type"] == "CONTAINS" and one["from_id"] == first}
+    assert {one["from_id"] for one in found["relations"] if one["type"] == "TRIGGERS"} <= contained
