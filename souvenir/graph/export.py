@@ -17,8 +17,9 @@ from souvenir.concepts.weights import rarity, strength
 from souvenir.errors import AgentNotFound
 from souvenir.graph.elements import Edge, GraphFormat, Label, Node, NodeId, RelationType, Value
 from souvenir.graph.related import CO_OCCURS
+from souvenir.graph.topics import named_topics
 from souvenir.moments import from_us, utc_now
-from souvenir.store import agents, concepts, graph_rows, messages, sessions, transfers
+from souvenir.store import agents, concepts, graph_rows, messages, sessions, topics, transfers
 from souvenir.store.graph_rows import ConceptRow, Said
 from souvenir.store.mentions import month_of
 from souvenir.store.reads import Namespace
@@ -26,9 +27,6 @@ from souvenir.types import Filters, FloatVector, Memory, MessageRole, Scope
 
 USUAL_IMPORTANCE = 0.5
 """Of a memory of which nobody said one."""
-
-TOPIC_TERMS = 3
-"""That a topic is called by that nobody named."""
 
 DIGITS = 6
 """Of what is computed: the same on every machine."""
@@ -113,10 +111,13 @@ class _Graph:
             yield Node(NodeId(Label.MESSAGE, one.id), {**said, "name": one.speaker, "embedding": _plain(vector)})
 
     def _topics(self) -> Iterator[Node]:
-        for one in graph_rows.topics(self._connection, self._namespace.id):
-            terms = graph_rows.topic_terms(self._connection, one.id)[:TOPIC_TERMS]
-            name = one.name or ", ".join(key for key, _ in terms)
-            yield Node(NodeId(Label.TOPIC, one.id), {"topic_id": str(one.id), "name": name, "summary": one.summary})
+        offset, total = 0, 1
+        while offset < total:
+            page, total = topics.page(self._connection, self._namespace.id, offset=offset, limit=PAGE)
+            for one in named_topics(self._connection, self._namespace.id, page):
+                said = {"topic_id": str(one.topic.id), "name": one.name, "summary": one.topic.summary}
+                yield Node(NodeId(Label.TOPIC, one.topic.id), said)
+            offset += PAGE
 
     def _memories(self) -> Iterator[Memory]:
         """Those that are not archived."""

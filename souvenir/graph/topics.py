@@ -81,14 +81,14 @@ class Topics:
         with self._engine.namespace(scope) as (connection, _):
             namespace_id = _agent(connection, scope)
             found, total = rows.page(connection, namespace_id, offset=offset, limit=limit)
-            return _named(connection, namespace_id, found), total
+            return named_topics(connection, namespace_id, found), total
 
     def details(self, scope: Scope, topic_id: int) -> TopicDetails:
         """:raises TopicNotFound: If there is none."""
         with self._engine.namespace(scope) as (connection, _):
             namespace_id = _agent(connection, scope)
             topic = _present(connection, namespace_id, topic_id)
-            [named] = _named(connection, namespace_id, [topic])
+            [named] = named_topics(connection, namespace_id, [topic])
             said = rows.discussing(connection, topic_id, looked_at=MESSAGES_LOOKED_AT, limit=MESSAGES)
             found = messages.by_id(connection, namespace_id, [one.message_id for one in said])
             return TopicDetails(
@@ -109,7 +109,7 @@ class Topics:
             before = _present(tx.connection, tx.namespace_id, topic_id)
             name, summary = safe.get("name", before.name), safe.get("summary", before.summary)
             rows.describe(tx.connection, topic_id, name, summary, "caller", tx.now)
-            [named] = _named(tx.connection, tx.namespace_id, [_present(tx.connection, tx.namespace_id, topic_id)])
+            [named] = named_topics(tx.connection, tx.namespace_id, [_present(tx.connection, tx.namespace_id, topic_id)])
             return named
 
         # So that a write that changes nothing makes no namespace.
@@ -136,7 +136,8 @@ def _present(connection: apsw.Connection, namespace_id: int, topic_id: int) -> T
     return found
 
 
-def _named(connection: apsw.Connection, namespace_id: int, found: Iterable[Topic]) -> list[NamedTopic]:
+def named_topics(connection: apsw.Connection, namespace_id: int, found: Iterable[Topic]) -> list[NamedTopic]:
+    """These topics with what tells most of them, in a read transaction."""
     topics = list(found)
     terms = rows.terms(connection, [topic.id for topic in topics])
     shown = concepts.by_ids(connection, namespace_id, {one for of_topic in terms.values() for one, _ in of_topic})

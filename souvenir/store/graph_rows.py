@@ -75,12 +75,6 @@ class Related(NamedTuple):
     confidence: float
 
 
-class TopicRow(NamedTuple):
-    id: int
-    name: str | None
-    summary: str | None
-
-
 class SessionTopic(NamedTuple):
     session_row: int
     topic_id: int
@@ -202,13 +196,6 @@ def claimed_relations(connection: apsw.Connection, namespace_id: int) -> Iterato
     return (Related(*row) for row in rows)
 
 
-def topics(connection: apsw.Connection, namespace_id: int) -> Iterator[TopicRow]:
-    rows: Any = connection.execute(
-        "SELECT id, name, summary FROM topics WHERE namespace_id = ? ORDER BY id", (namespace_id,)
-    )
-    return (TopicRow(*row) for row in rows)
-
-
 def session_topics(connection: apsw.Connection, namespace_id: int) -> Iterator[SessionTopic]:
     rows: Any = connection.execute(
         "SELECT t.session_id, t.topic_id, t.is_primary FROM sessions s "
@@ -216,16 +203,6 @@ def session_topics(connection: apsw.Connection, namespace_id: int) -> Iterator[S
         (namespace_id,),
     )
     return (SessionTopic(row[0], row[1], bool(row[2])) for row in rows)
-
-
-def topic_terms(connection: apsw.Connection, topic_id: int) -> list[tuple[str, float]]:
-    """The keys and weights of a topic's concepts, heaviest first."""
-    rows: Any = connection.execute(
-        "SELECT c.key, t.weight FROM topic_concepts t JOIN concepts c ON c.id = t.concept_id WHERE t.topic_id = ? "
-        "ORDER BY t.weight DESC, c.key",
-        (topic_id,),
-    )
-    return [(key, weight) for key, weight in rows]
 
 
 def discussed(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[int, int, float]]:

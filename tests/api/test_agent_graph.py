@@ -61,3 +61,24 @@ def test_a_message_triggers_what_was_learned_in_its_session_as_far_as_it_says_th
     first = next(one["from_id"] for one in found["relations"] if one["type"] == "CONTAINS")
     contained = {one["to_id"] for one in found["relations"] if one["type"] == "CONTAINS" and one["from_id"] == first}
     assert {one["from_id"] for one in found["relations"] if one["type"] == "TRIGGERS"} <= contained
+
+
+def test_sessions_belong_to_topics_and_their_messages_discuss_them_as_far_as_they_say_what_tells_them(
+    client: TestClient,
+):
+    sea = ("Alice took the Albatross from Lisbon to Madeira", "Lisbon and Madeira again on the Albatross, says Alice")
+    oven = ("Boris bakes Panettone with Greta in Milan", "Greta brought Panettone from Milan for Boris", "So it is.")
+    for number in range(2):
+        for name, said in (("sea", sea), ("oven", oven)):
+            messages = [{"role": "user", "content": content} for content in said]
+            body = {"agent_name": "bot", "session_id": f"{name}{number}", "messages": messages}
+            client.post("/messages/batch", json=body)
+    found = graph(client)
+    shown = client.get("/agents/bot/topics").json()["topics"]
+    assert {one["properties"]["name"] for one in found["nodes"] if one["label"] == "Topic"} == {
+        one["name"] for one in shown
+    }
+    assert [properties for _, _, properties in of_type(found, "BELONGS_TO")] == [{"primary_topic": True}] * 4
+    discussed = of_type(found, "DISCUSSES")
+    assert {content for content, _, _ in discussed} == {*sea, *oven[:2]}
+    assert all(0 < properties["relevance"] <= 1 for _, _, properties in discussed)
