@@ -49,6 +49,7 @@ from souvenir.api import (
     graph,
     health,
     history,
+    insights,
     jobs,
     keys,
     ledger,
@@ -96,7 +97,7 @@ log = structlog.get_logger(__name__)
 ROUTES = (
     *(health, search, writes, replacing, conflicts, reads, facts, tags, history, links, graph, deletes, duplicates),
     *(agents, agent_access, agent_search, users, agent_export, agent_graph, messages, sessions, removals),
-    *(concepts, concept_relations, describing, topics, locrit_search),
+    *(concepts, concept_relations, describing, topics, insights, locrit_search),
     *(blocks, context, tiers, windows, privacy, erasing),
     *(extraction, ledger, profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),
 )

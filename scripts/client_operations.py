@@ -75,6 +75,8 @@ OPERATIONS: Mapping[str, str] = {
     "list_topics": "agents.topics",
     "get_topic": "agents.topic",
     "describe_topic": "agents.describe_topic",
+    "agent_insights": "agents.insights",
+    "concept_history": "agents.concept_history",
     "get_access": "agents.access",
     "set_access": "agents.set_access",
     "get_policy": "agents.policy",

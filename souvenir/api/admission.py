@@ -130,6 +130,8 @@ COSTS: Mapping[str, CostClass] = {
     "list_topics": _LIGHT,
     "get_topic": _LIGHT,
     "describe_topic": _LIGHT,
+    "agent_insights": _LONG,
+    "concept_history": _LIGHT,
     "get_access": _LIGHT,
     "set_access": _LIGHT,
     "get_policy": _LIGHT,

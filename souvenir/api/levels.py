@@ -55,6 +55,8 @@ LEVELS: Mapping[str, Needs] = {
     "agent_stats": REMEMBERED,
     "list_topics": REMEMBERED,
     "get_topic": EVERYTHING,
+    "agent_insights": REMEMBERED,
+    "concept_history": REMEMBERED,
     "list_messages": SAID,
     "get_message": SAID,
     "list_sessions": SAID,

@@ -41,6 +41,7 @@ class Summary:
     messages: Sequence[Message]
     sessions: Sequence[Session]
     concepts: Sequence[Concept]
+    insights: Sequence[str]
 
 
 def summary_of(service: Service, scope: Scope) -> Summary:
@@ -51,6 +52,7 @@ def summary_of(service: Service, scope: Scope) -> Summary:
         service.conversations.page(scope, MessageFilter(), limit=RECENT)[0],
         service.sessions.page(scope, SessionFilter(), limit=RECENT)[0],
         service.graph.concepts.page(scope, limit=TOP_CONCEPTS)[0],
+        service.graph.insights.sentences(scope),
     )
 
 
@@ -86,6 +88,7 @@ class SummaryResponse(BaseModel):
                     "recent_messages": [MESSAGE_EXAMPLE],
                     "recent_sessions": [SESSION_EXAMPLE],
                     "top_concepts": [CONCEPT_EXAMPLE],
+                    "memory_insights": ["Most said about: Redis (2)."],
                 }
             ]
         }
@@ -95,6 +98,7 @@ class SummaryResponse(BaseModel):
     recent_messages: list[MessageRecord] = Field(description=f"The latest {RECENT}, newest first.")
     recent_sessions: list[SessionRecord] = Field(description=f"The latest {RECENT}, newest first.")
     top_concepts: list[ConceptRecord] = Field(description=f"The {TOP_CONCEPTS} that tell most of the agent.")
+    memory_insights: list[str] = Field(description="What stands out of all that is known, in sentences.")
 
     @classmethod
     def of(cls, summary: Summary) -> Self:
@@ -103,4 +107,5 @@ class SummaryResponse(BaseModel):
             recent_messages=[MessageRecord.of(one) for one in summary.messages],
             recent_sessions=[SessionRecord.of(one) for one in summary.sessions],
             top_concepts=[ConceptRecord.of(one) for one in summary.concepts],
+            memory_insights=list(summary.insights),
         )

@@ -8,7 +8,9 @@ from memory_engine import MemoryEngine
 from souvenir.graph.checking import disagreements
 from souvenir.graph.concepts import Concepts
 from souvenir.graph.filling import Filling
+from souvenir.graph.insights import Insights
 from souvenir.graph.knowledge_graph import KnowledgeGraph
+from souvenir.graph.neighbourhoods import Neighbourhoods
 from souvenir.graph.stating import Stating
 from souvenir.graph.topics import Topics
 from souvenir.graph.typed_relations import TypedRelations
@@ -24,6 +26,8 @@ class GraphParts:
     filling: Filling
     concepts: Concepts
     topics: Topics
+    insights: Insights
+    neighbourhoods: Neighbourhoods
     knowledge: KnowledgeGraph
     stating: Stating
     relations: TypedRelations
@@ -36,6 +40,8 @@ class GraphParts:
             Filling(engine),
             Concepts(engine),
             Topics(engine),
+            Insights(engine),
+            Neighbourhoods(engine),
             KnowledgeGraph(engine),
             Stating(engine),
             TypedRelations(engine),

@@ -1,4 +1,4 @@
-"""Topics over HTTP: listed, shown with their sessions and messages, named."""
+"""Topics and insights over HTTP: listed, shown with their sessions and messages, named, counted."""
 
 from __future__ import annotations
 
@@ -52,3 +52,17 @@ def test_a_topic_of_another_agent_is_none_of_this_one(agent: TestClient):
     answer = agent.get(f"/agents/bob/topics/{ask(agent)['topics'][0]['id']}")
     assert (answer.status_code, answer.json()["code"]) == (404, "topic_not_found")
     assert agent.get("/agents/nobody/topics").json()["code"] == "agent_not_found"
+
+
+def test_insights_and_the_history_of_a_concept_are_sent_as_they_are_described(agent: TestClient):
+    found = agent.get("/agents/ann/insights").json()
+    assert found["sessions"]["count"] == sum(day["user"] for day in found["usage"]["days"]) == 3
+    assert found["network"]["nodes"] > 0
+    assert found["memory_insights"][0].startswith("3 messages in 3 sessions")
+    assert agent.get("/agents/ann/summary").json()["memory_insights"] == found["memory_insights"]
+    term = ask(agent)["topics"][0]["terms"][0]
+    history = agent.get(f"/agents/ann/concepts/{term['concept_id']}/history").json()
+    assert (history["concept"]["name"], history["changed"]["from_month"]) == (term["name"], None)
+    assert [month["owners"] for month in history["months"]] == [2]
+    assert agent.get("/agents/ann/concepts/999/history").json()["code"] == "concept_not_found"
+    assert agent.get("/agents/ann/insights?since=2999-01-01").json()["usage"]["days"] == []

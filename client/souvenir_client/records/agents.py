@@ -71,6 +71,48 @@ class AgentStatsResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedNeighbours:
+    """What is mentioned with a concept before a month and from then on, by the share of what mentions the concept."""
+
+    from_month: str | None
+    gained: list[NeighbourShift]
+    lost: list[NeighbourShift]
+    stronger: list[NeighbourShift]
+    weaker: list[NeighbourShift]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConceptHistory:
+    """How what is mentioned with a concept changes."""
+
+    concept: NamedConcept
+    months: list[ConceptMonth]
+    changed: ChangedNeighbours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConceptMonth:
+    month: str
+    owners: int
+    neighbours: list[NeighbourRecord]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConceptPair:
+    one: NamedConcept
+    other: NamedConcept
+    strength: float
+    together: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectedConcept:
+    concept_id: int
+    name: str
+    connections: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GraphDocument:
     """The graph of an agent."""
 
@@ -102,9 +144,74 @@ class GraphRelation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InsightsRecord:
+    """How an agent is used and what it knows, in figures."""
+
+    usage: UsageRecord
+    sessions: SessionLengths
+    network: NetworkRecord
+    memory_insights: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedConcept:
+    concept_id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourRecord:
+    concept_id: int
+    name: str
+    together: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourShift:
+    concept_id: int
+    name: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkRecord:
+    """The concepts that tell most of the agent, 64 at most, and which of them are mentioned together."""
+
+    nodes: int
+    edges: int
+    density: float
+    strongest: list[ConceptPair]
+    most_connected: list[ConnectedConcept]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedResponse:
     success: bool
     removed: RemovedCounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidInTime:
+    """How many messages of each role were said in a day, a week or a month."""
+
+    first_day: str
+    user: int
+    assistant: int
+    system: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLengths:
+    count: int
+    messages: SpreadRecord | None
+    minutes: SpreadRecord | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadRecord:
+    median: float
+    p90: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +287,15 @@ class TopicTerm:
     concept_id: int
     name: str
     weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRecord:
+    days: list[SaidInTime]
+    weeks: list[SaidInTime]
+    months: list[SaidInTime]
+    hours: list[int]
+    weekdays: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,6 +142,7 @@ class SummaryResponse:
     recent_messages: list[MessageRecord]
     recent_sessions: list[SessionRecord]
     top_concepts: list[ConceptRecord]
+    memory_insights: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

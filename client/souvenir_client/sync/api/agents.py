@@ -13,6 +13,8 @@ from souvenir_client.records.agents import (
     AgentRecord,
     AgentSearchResponse,
     AgentStatsResponse,
+    ConceptHistory,
+    InsightsRecord,
     RemovedResponse,
     StateConceptsResponse,
     TopicDetailsRecord,
@@ -258,6 +260,50 @@ class Agents:
                 f"/agents/{segment(agent_name)}/topics/{segment(topic_id)}",
                 {200: TopicRecord},
                 body={"name": name, "summary": summary},
+            )
+        )
+
+    def insights(
+        self,
+        agent_name: str,
+        *,
+        since: str | datetime | NotSent | None = NOT_SENT,
+        until: str | datetime | NotSent | None = NOT_SENT,
+    ) -> InsightsRecord:
+        """Get how an agent is used and how what it knows hangs together; the time is counted in UTC.
+
+        `GET /agents/{agent_name}/insights`.
+        """
+        return self._transport.send(
+            Call(
+                "GET",
+                f"/agents/{segment(agent_name)}/insights",
+                {200: InsightsRecord},
+                query={"since": since, "until": until},
+                repeat=Repeat.SAFE,
+            )
+        )
+
+    def concept_history(
+        self,
+        agent_name: str,
+        concept_id: int,
+        *,
+        since: str | datetime | NotSent | None = NOT_SENT,
+        until: str | datetime | NotSent | None = NOT_SENT,
+        split: str | NotSent | None = NOT_SENT,
+    ) -> ConceptHistory:
+        """Get what was mentioned with a concept in each month, and what changed since the middle one, or since `split`.
+
+        `GET /agents/{agent_name}/concepts/{concept_id}/history`.
+        """
+        return self._transport.send(
+            Call(
+                "GET",
+                f"/agents/{segment(agent_name)}/concepts/{segment(concept_id)}/history",
+                {200: ConceptHistory},
+                query={"since": since, "until": until, "split": split},
+                repeat=Repeat.SAFE,
             )
         )
 
