@@ -54,7 +54,9 @@ from souvenir.api import (
     keys,
     ledger,
     links,
+    locrit_changes,
     locrit_search,
+    locrits,
     maintenance,
     messages,
     privacy,
@@ -98,6 +100,7 @@ ROUTES = (
     *(health, search, writes, replacing, conflicts, reads, facts, tags, history, links, graph, deletes, duplicates),
     *(agents, agent_access, agent_search, users, agent_export, agent_graph, messages, sessions, removals),
     *(concepts, concept_relations, describing, topics, insights, locrit_search),
+    *(locrits, locrit_changes),
     *(blocks, context, tiers, windows, privacy, erasing),
     *(extraction, ledger, profiles, transfer, jobs, backups, keys, audit, maintenance, tending, figures, docs),
 )

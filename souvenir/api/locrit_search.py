@@ -176,9 +176,11 @@ class LocritAiSearchResponse(BaseModel):
     total: int
 
 
-@routes.get("/api/locrits/{name}/memory/search", summary="Search a Locrit's memory", responses=error_responses(404))
+@routes.get(
+    "/api/locrits/{agent_name}/memory/search", summary="Search a Locrit's memory", responses=error_responses(404)
+)
 def search_locrit(
-    name: AgentName,
+    agent_name: AgentName,
     q: Asked,
     chosen: Annotated[LocritFilters, Depends()],
     _: Reader,
@@ -188,17 +190,19 @@ def search_locrit(
     strategy: Strategy = SearchStrategy.AUTO,
 ) -> LocritSearchResponse:
     """Find what answers a query best in what was said and what is remembered, by one of the strategies."""
-    scope = locrit_scope(request, name)
+    scope = locrit_scope(request, agent_name)
     found = service.agent_search.search(scope, chosen.query_of(q, result_limit(request, limit), strategy))
     full = access_of(request).full_memory
     return _response(q, strategy, found, "full" if full else "quick")
 
 
 @routes.get(
-    "/api/v1/locrits/{name}/memory/ai-search", summary="Search a Locrit's memory (v1)", responses=error_responses(404)
+    "/api/v1/locrits/{agent_name}/memory/ai-search",
+    summary="Search a Locrit's memory (v1)",
+    responses=error_responses(404),
 )
 def ai_search_locrit(
-    name: AgentName,
+    agent_name: AgentName,
     q: Asked,
     _: Reader,
     service: RunningService,
@@ -207,7 +211,7 @@ def ai_search_locrit(
     strategy: Strategy = SearchStrategy.AUTO,
 ) -> LocritAiSearchResponse:
     """Find the same, in the words of the first version of that wire."""
-    scope = locrit_scope(request, name)
+    scope = locrit_scope(request, agent_name)
     query = AgentQuery(q, result_limit(request, limit), strategy=strategy)
     found = service.agent_search.search(scope, query)
     results = [LocritAiResult.of(hit, concepts, found) for hit, concepts in found.with_concepts]

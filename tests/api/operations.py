@@ -19,6 +19,7 @@ PATH_VALUES = {
     "memory_id": "1",
     "target_id": "2",
     "concept_id": "1",
+    "concept_name": "alice",
     "user": "ann",
     "session_id": "0c8f0a52-1f0b-4f6e-9d27-5b8d5b4f8e11",
     "message_id": "2f6c9e0a-7a55-4f0a-8f0e-6f1d2c3b4a59",
@@ -36,8 +37,9 @@ OF_AGENTS = {"agents", "concepts", "locrits", "messages", "blocks", "context", "
 
 QUERIES = {
     ("DELETE", "/agents/{agent_name}/concepts/{concept_id}/relations"): {"to": "2", "type": "works_for"},
-    ("GET", "/api/locrits/{name}/memory/search"): {"q": "boat"},
-    ("GET", "/api/v1/locrits/{name}/memory/ai-search"): {"q": "boat"},
+    ("GET", "/api/locrits/{agent_name}/memory/search"): {"q": "boat"},
+    ("GET", "/api/locrits/{agent_name}/memory/concepts/details"): {"name": "alice"},
+    ("GET", "/api/v1/locrits/{agent_name}/memory/ai-search"): {"q": "boat"},
     ("GET", "/agents/{agent_name}/concept"): {"name": "alice"},
     ("GET", "/agents/{agent_name}/concept/related"): {"name": "alice"},
     ("DELETE", "/memories"): {"source": "nobody/writes/here"},

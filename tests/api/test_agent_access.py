@@ -169,7 +169,7 @@ def test_below_api_locrits_the_levels_hold_for_everybody(start: Start):
     def search_agent(name: str, _: Reader, request: Request) -> dict[str, Any]:
         return {"namespace": locrit_scope(request, name).namespace, "limit": result_limit(request, 50)}
 
-    @routes.delete("/api/locrits/{name}/memory/clear")
+    @routes.delete("/api/locrits/{name}/memory/lost")
     def delete_agent(name: str, _: Writer, request: Request) -> dict[str, Any]:
         return {"namespace": locrit_scope(request, name).namespace}
 
@@ -188,5 +188,5 @@ def test_below_api_locrits_the_levels_hold_for_everybody(start: Start):
     give(client, quick_memory=False)
     for caller in (ENV, key):
         assert client.get(path, headers=caller).json()["code"] == "access_limited"
-        assert client.delete(f"/api/locrits/{AGENT}/memory/clear", headers=caller).json() == {"namespace": AGENT}
+        assert client.delete(f"/api/locrits/{AGENT}/memory/lost", headers=caller).json() == {"namespace": AGENT}
     assert client.get("/api/locrits/nobody/memory/found", headers=ENV).json()["limit"] == 50

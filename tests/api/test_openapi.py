@@ -73,10 +73,22 @@ WIRE = {
     *("PUT /preferences/{agent_name}/{key}", "DELETE /preferences/{agent_name}/{key}"),
     *("POST /sessions/{agent_name}/{session_id}/messages", "POST /sessions/{agent_name}/{session_id}/context"),
     *("GET /sessions/{agent_name}/{session_id}/window", "DELETE /sessions/{agent_name}/{session_id}/window"),
+    *(
+        f"GET /api/locrits/{{agent_name}}/memory/{path}"
+        for path in ("summary", "stats", "sessions", "concepts", "memories")
+    ),
+    *(f"{verb} /api/locrits/{{agent_name}}/memory/sessions/{{session_id}}" for verb in ("GET", "DELETE")),
+    "GET /api/locrits/{agent_name}/memory/sessions/{session_id}/messages",
+    *(f"{verb} /api/locrits/{{agent_name}}/memory/messages/{{message_id}}" for verb in ("GET", "PUT", "DELETE")),
+    *(f"{verb} /api/locrits/{{agent_name}}/memory/concepts/{{concept_id}}" for verb in ("PUT", "DELETE")),
+    "GET /api/locrits/{agent_name}/memory/concepts/details",
+    "GET /api/locrits/{agent_name}/memory/concepts/{concept_name}/related",
+    *("POST /api/locrits/{agent_name}/memory/memories", "DELETE /api/locrits/{agent_name}/memory/memories/{memory_id}"),
+    *("DELETE /api/locrits/{agent_name}/memory/clear", "POST /api/v1/locrits/{agent_name}/memory/store-conversation"),
     *("GET /agents/{agent_name}/summary", "GET /agents/{agent_name}/concepts", "GET /agents/{agent_name}/concept"),
     *(f"{method} /agents/{{agent_name}}/concepts/{{concept_id}}" for method in ("GET", "PATCH", "DELETE")),
     *("GET /agents/{agent_name}/concepts/{concept_id}/related", "GET /agents/{agent_name}/concept/related"),
-    *("GET /api/locrits/{name}/memory/search", "GET /api/v1/locrits/{name}/memory/ai-search"),
+    *("GET /api/locrits/{agent_name}/memory/search", "GET /api/v1/locrits/{agent_name}/memory/ai-search"),
     *("GET /agents/{agent_name}/access", "PUT /agents/{agent_name}/access"),
     *("GET /agents/{agent_name}/policy", "PUT /agents/{agent_name}/policy", "POST /privacy/rescan"),
     *("GET /snapshots", "POST /snapshots", "POST /snapshots/{name}/restore"),

@@ -141,10 +141,31 @@ if TYPE_CHECKING:
     )
     from souvenir_client.records.links import AddLinkResponse, LinksResponse, ListedLink, RemoveLinkResponse
     from souvenir_client.records.locrits import (
+        ConversationStored,
         LocritAiResult,
         LocritAiSearchResponse,
+        LocritConcept,
+        LocritConceptDetails,
+        LocritConcepts,
+        LocritContext,
+        LocritDone,
+        LocritHistory,
+        LocritMemories,
+        LocritMemory,
+        LocritMemoryAdded,
+        LocritMessage,
+        LocritMessageAnswer,
+        LocritRelated,
+        LocritRelatedConcepts,
         LocritResult,
         LocritSearchResponse,
+        LocritSession,
+        LocritSessionAnswer,
+        LocritSessions,
+        LocritStatistics,
+        LocritStats,
+        LocritSummary,
+        StoredDetails,
     )
     from souvenir_client.records.maintenance import (
         ClusterRecord,
@@ -236,6 +257,7 @@ __all__ = [
     "ConnectedConcept",
     "ConsolidateResponse",
     "ContextResponse",
+    "ConversationStored",
     "CountResponse",
     "DeduplicateResponse",
     "DeleteBatchResponse",
@@ -290,8 +312,27 @@ __all__ = [
     "ListedLink",
     "LocritAiResult",
     "LocritAiSearchResponse",
+    "LocritConcept",
+    "LocritConceptDetails",
+    "LocritConcepts",
+    "LocritContext",
+    "LocritDone",
+    "LocritHistory",
+    "LocritMemories",
+    "LocritMemory",
+    "LocritMemoryAdded",
+    "LocritMessage",
+    "LocritMessageAnswer",
+    "LocritRelated",
+    "LocritRelatedConcepts",
     "LocritResult",
     "LocritSearchResponse",
+    "LocritSession",
+    "LocritSessionAnswer",
+    "LocritSessions",
+    "LocritStatistics",
+    "LocritStats",
+    "LocritSummary",
     "LongTermHit",
     "MemoryBlock",
     "MemoryChange",
@@ -368,6 +409,7 @@ __all__ = [
     "StateConceptsResponse",
     "StatsResponse",
     "StoreGraphResponse",
+    "StoredDetails",
     "StoredTurns",
     "SummaryResponse",
     "SummaryStatistics",
@@ -438,7 +480,13 @@ _RECORDS = {
     "jobs": ("JobRecord JobsResponse"),
     "keys": ("KeyRecord KeysResponse NewKeyResponse OwnKeyResponse RevokeKeyResponse UpdateKeyResponse"),
     "links": ("AddLinkResponse LinksResponse ListedLink RemoveLinkResponse"),
-    "locrits": ("LocritAiResult LocritAiSearchResponse LocritResult LocritSearchResponse"),
+    "locrits": (
+        "ConversationStored LocritAiResult LocritAiSearchResponse LocritConcept LocritConceptDetails "
+        "LocritConcepts LocritContext LocritDone LocritHistory LocritMemories LocritMemory LocritMemoryAdded "
+        "LocritMessage LocritMessageAnswer LocritRelated LocritRelatedConcepts LocritResult "
+        "LocritSearchResponse LocritSession LocritSessionAnswer LocritSessions LocritStatistics LocritStats "
+        "LocritSummary StoredDetails"
+    ),
     "maintenance": (
         "ClusterRecord CompactResponse ConsolidateResponse MergedRecord NearMemory PolicyAction PolicyCounts "
         "PolicyResponse PolicySummary PruneResponse ReembedResponse ReloadResponse SkippedRecord"
