@@ -23,7 +23,6 @@ from souvenir.api.locrit_models import (
     StoredDetails,
 )
 from souvenir.api.once import MakeOnce
-from souvenir.conversation.clearing import clear
 from souvenir.conversation.retelling import add_new
 from souvenir.store.selection import Chooses
 
@@ -156,6 +155,8 @@ def clear_locrit(
 ) -> LocritDone:
     """Forget everything of a Locrit, which stays with its settings; a backup is made first."""
     scope = locrit_scope(request, agent_name)
-    removed = clear(service.engine, service.agents, service.removals, scope)
+    service.agents.get(scope)
+    service.engine.back_up(reason="pre_clear")
+    removed = service.removals.clear(scope)
     service.audit.act(scope, "agent.clear", detail=f"{removed.messages} messages, {removed.memories} memories")
     return LocritDone.saying(f"Deleted {removed.messages} messages and {removed.memories} memories")

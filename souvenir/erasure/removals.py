@@ -101,6 +101,17 @@ class Removals:
         with self.working() as work:
             return self.rest(work, self._engine.models.remove(partial(_begin, selection=selection, work=work)))
 
+    def clear(self, scope: Scope) -> Removed:
+        """Forget all that the scope's agent has; it stays, with its id, its metadata, its policy and its levels.
+
+        :return: How many rows went, when all of it is gone.
+        :raises AgentNotFound: If the namespace is no agent.
+        :raises DeadlineExceeded: If it takes too long to wait for; it goes on.
+        """
+        selection = Selection(scope.namespace, Chooses.AGENT, scope.namespace)
+        with self.working() as work:
+            return self.rest(work, self._engine.models.remove(partial(_begin_clearing, selection=selection, work=work)))
+
     @contextmanager
     def working(self) -> Iterator[str]:
         """A name for a removal, which nobody else goes on with meanwhile."""
@@ -162,6 +173,15 @@ def clear(engine: MemoryEngine, works: Collection[str]) -> bool:
         return False
     engine.write_rows(lambda connection: tombstones.mark_cleared(connection, works))
     return True
+
+
+def _begin_clearing(connection: apsw.Connection, selection: Selection, work: str) -> Step:
+    """Write down that the agent's namespace is to go, and make another one in its place, in one step."""
+    agent = agents.find(connection, selection.namespace)
+    step = _begin(connection, selection, work)
+    if agent is not None:
+        agents.make_again(connection, agent, utc_now())
+    return step
 
 
 def _begin(connection: apsw.Connection, selection: Selection, work: str) -> Step:

@@ -81,6 +81,19 @@ def ensure(connection: apsw.Connection, namespace_id: int, now: datetime, metada
         unread.put_all(connection, namespace_id)
 
 
+def make_again(connection: apsw.Connection, agent: Agent, now: datetime) -> None:
+    """Let an agent whose name is free be there again as it was, with nothing in it."""
+    row = connection.execute(
+        "INSERT INTO namespaces (name, created_at, changed_at) VALUES (?, ?, ?) RETURNING id",
+        (agent.name, to_us(agent.created_at), to_us(now)),
+    ).get
+    namespace_id = int(row)
+    ensure(connection, namespace_id, agent.created_at, agent.metadata)
+    connection.execute("UPDATE agents SET uid = ? WHERE namespace_id = ?", (agent.uid, namespace_id))
+    set_policy(connection, namespace_id, agent.policy)
+    set_access(connection, namespace_id, agent.access)
+
+
 def namespace_ids(connection: apsw.Connection) -> list[int]:
     rows: Any = connection.execute("SELECT namespace_id FROM agents ORDER BY namespace_id")
     return [id_ for (id_,) in rows]
