@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from textwrap import wrap
+from textwrap import indent, wrap
 from typing import Any
 
 from scripts.client_types import Schemas, doc, names_in, written_type
@@ -105,7 +105,7 @@ class RecordModules:
         modules: dict[str, list[str]] = {}
         for name, module in sorted(self.module_of.items()):
             modules.setdefault(module, []).append(name)
-        exported = ", ".join(repr(name) for names in modules.values() for name in names)
+        exported = indent("\n".join(wrap(" ".join(f'"{name}",' for name in sorted(self.module_of)), 110)), "    ")
         imports = [
             f"    from souvenir_client.records.{module} import {', '.join(modules[module])}" for module in modules
         ]
@@ -126,7 +126,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
 {imports}
 
-__all__ = [{exported}]
+__all__ = [
+{exported}
+]  # fmt: skip
 
 _RECORDS = {{
 {places}
