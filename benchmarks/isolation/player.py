@@ -30,8 +30,12 @@ LEAST_HELD = 60
 ID_FIELD = re.compile(r"(^|_)ids?$|^(superseded|supersedes|superseded_by|blocked_by|archived|would_delete|graph_via)$")
 COUNT_FIELD = re.compile(r"^(total|remaining|found|compared|total_memories|duplicate_pairs)$|_count$|^count$")
 UUID_ID = re.compile(r'"id":"([0-9a-f]{8}-[0-9a-f-]{27})"')
-FACT = "fact"
-FOREIGN_IDS = re.compile(r"job_id|request_id|key_id|search_id|principal_id")
+OTHER = "other"
+OTHERS = frozenset({"facts", "concepts", "top_concepts", "concept", "related", "topics", OTHER})
+"""Fields in which an `id` is that of no memory: such ids are counted apart."""
+OF_OTHERS = re.compile(r"/concepts?\b|/topics\b")
+"""Routes whose answers are such fields as a whole."""
+FOREIGN_IDS = re.compile(r"job_id|request_id|key_id|search_id|principal_id|concept_id|topic_id")
 
 
 @dataclass(slots=True)
@@ -113,7 +117,7 @@ class Player:
 
     def _look_at_numbers(self, request: Request, answer: Any) -> None:
         named = set(map(int, re.findall(r"\d+", request.words)))
-        for name, value in _numbers(answer):
+        for name, value in _numbers(answer, OTHER if OF_OTHERS.search(request.template) else ""):
             if ID_FIELD.search(name) and not FOREIGN_IDS.search(name):
                 if value not in named:
                     self.findings.ids_seen.setdefault(value, f"{request.method} {request.path}")
@@ -166,10 +170,10 @@ def _parsed(text: str) -> Any:
 
 
 def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, int]]:
-    """Every integer with the name of the field that it stands in; of a list, the list's. Ids of facts count apart."""
+    """Every integer with the name of the field that it stands in; of a list, the list's; OTHER for ids of no memory."""
     if isinstance(value, dict):
         for key, held in value.items():
-            yield from _numbers(held, FACT if name == "facts" and key == "id" else key)
+            yield from _numbers(held, OTHER if name in OTHERS and key == "id" else key)
     elif isinstance(value, list):
         for held in value:
             yield from _numbers(held, name)
