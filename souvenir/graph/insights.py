@@ -6,7 +6,7 @@ concepts that tell most, so that it costs the same however much is known.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -140,14 +140,15 @@ def _agent(connection: apsw.Connection, scope: Scope) -> int:
 
 
 def usage_of(hours: Sequence[Hour]) -> Usage:
-    days, weeks, months = (dict[datetime, Counter[MessageRole]]() for _ in range(3))
+    days, weeks, months = (defaultdict[datetime, Counter[MessageRole]](Counter) for _ in range(3))
     of_day, of_week = [0] * 24, [0] * 7
     for begin, role, messages in hours:
-        day = begin.replace(hour=0)
-        for found, start in ((days, day), (weeks, day - timedelta(days=day.weekday())), (months, day.replace(day=1))):
-            found.setdefault(start, Counter())[role] += messages
+        days[begin.replace(hour=0)][role] += messages
         of_day[begin.hour] += messages
-        of_week[begin.weekday()] += messages
+    for day, by_role in days.items():
+        weeks[day - timedelta(days=day.weekday())].update(by_role)
+        months[day.replace(day=1)].update(by_role)
+        of_week[day.weekday()] += by_role.total()
     return Usage(days, weeks, months, of_day, of_week)
 
 

@@ -22,7 +22,7 @@ from souvenir.store.mentions import known_keys, month_of
 CANDIDATES = 256
 """Concepts, at most, whose association with one is weighed: those that are mentioned with it most often."""
 
-MESSAGES_LOOKED_AT = 2_000
+MESSAGES_LOOKED_AT = 1_000
 """Of a time, the latest, for what may be mentioned most in it."""
 
 MAY_BE_COMMON = 64
