@@ -49,7 +49,7 @@ ConceptName = Annotated[
     Field(description="A name of a concept, however it is written.", examples=["alice"]),
 ]
 StatedName = Annotated[
-    str, StringConstraints(strip_whitespace=True, max_length=MAX_NAME_CHARS), Field(examples=["Alice Smith"])
+    str, StringConstraints(strip_whitespace=True, max_length=MAX_NAME_CHARS), Clean, Field(examples=["Alice Smith"])
 ]
 StatedDescription = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_DESCRIPTION_CHARS), Clean]
 _Alias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS), Clean]
@@ -65,7 +65,7 @@ class UpdateConceptRequest(BaseModel):
     name: Annotated[StatedName | None, Field(description="What it is called.")] = None
     description: Annotated[StatedDescription | None, Field(description="What it is.")] = None
     kind: Annotated[
-        Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_KIND_CHARS)] | None,
+        Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_KIND_CHARS), Clean] | None,
         Field(description="What sort of thing it is, such as `person`."),
     ] = None
     aliases: Annotated[

@@ -8,10 +8,11 @@ from fastapi import Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from souvenir.api.agents import AgentName
-from souvenir.api.caller import Reader, RunningService, Writer, agent_scope
+from souvenir.api.caller import Reader, RunningService, Writer, agent_scope, require_access
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import MAX_ID, Clean, wire_time
 from souvenir.api.json_route import router
+from souvenir.api.levels import REMEMBERED
 from souvenir.graph.typed_relations import StatedRelation
 from souvenir.types import ClaimedBy
 
@@ -97,6 +98,7 @@ def relate_concepts(
 ) -> ConceptRelation:
     """State how a concept relates to another one; stating it again changes nothing."""
     scope = agent_scope(request, agent_name)
+    require_access(request, REMEMBERED)
     return ConceptRelation.of(service.graph.relations.relate(scope, concept_id, body.to, body.type))
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query, Request
 
 from souvenir.api.agents import AgentName
-from souvenir.api.caller import Reader, RunningService, Writer, agent_scope
+from souvenir.api.caller import Reader, RunningService, Writer, agent_scope, require_access
 from souvenir.api.concept_models import (
     ConceptDetailsRecord,
     ConceptId,
@@ -20,6 +20,7 @@ from souvenir.api.concept_models import (
 )
 from souvenir.api.errors import error_responses
 from souvenir.api.json_route import router
+from souvenir.api.levels import REMEMBERED
 from souvenir.api.pages import Limit, Offset
 from souvenir.api.summary_models import SummaryResponse, summary_of
 from souvenir.graph.related import MAX_DEPTH
@@ -62,7 +63,7 @@ def get_concept(
 
 
 @routes.patch(
-    "/agents/{agent_name}/concepts/{concept_id}", summary="Change a concept", responses=error_responses(400, 404)
+    "/agents/{agent_name}/concepts/{concept_id}", summary="Change a concept", responses=error_responses(400, 404, 409)
 )
 def update_concept(
     agent_name: AgentName,
@@ -73,7 +74,9 @@ def update_concept(
     request: Request,
 ) -> ConceptRecord:
     """Say what a concept is called and what it is, in the place of what callers said before."""
-    changed = service.graph.concepts.update(agent_scope(request, agent_name), concept_id, body.patch())
+    scope = agent_scope(request, agent_name)
+    require_access(request, REMEMBERED)
+    changed = service.graph.concepts.update(scope, concept_id, body.patch())
     return ConceptRecord.of(changed)
 
 

@@ -93,7 +93,7 @@ def delete_locrit_message(
 @routes.put(
     "/api/locrits/{agent_name}/memory/concepts/{concept_id}",
     summary="Edit a Locrit's concept",
-    responses=error_responses(400, 404),
+    responses=error_responses(400, 404, 409),
 )
 def edit_locrit_concept(
     agent_name: AgentName,

@@ -7,10 +7,11 @@ from typing import Annotated
 from fastapi import Path, Request
 
 from souvenir.api.agents import AgentName
-from souvenir.api.caller import Reader, RunningService, Writer, agent_scope
+from souvenir.api.caller import Reader, RunningService, Writer, agent_scope, require_access
 from souvenir.api.errors import error_responses
 from souvenir.api.fields import MAX_ID
 from souvenir.api.json_route import router
+from souvenir.api.levels import REMEMBERED
 from souvenir.api.pages import Limit, Offset
 from souvenir.api.topic_models import DescribeTopicRequest, TopicDetailsRecord, TopicPage, TopicRecord
 
@@ -52,4 +53,5 @@ def describe_topic(
 ) -> TopicRecord:
     """Say what a topic is called or what it is about; it keeps that while it goes on."""
     scope = agent_scope(request, agent_name)
+    require_access(request, REMEMBERED)
     return TopicRecord.of(service.graph.topics.describe(scope, topic_id, body.changes()))

@@ -6,12 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from souvenir.engine.screening import AppliedPolicy
+from souvenir.errors import Conflict
 from souvenir.graph.reading import possible_keys
 from souvenir.store import claims, mentions
 from souvenir.store import concepts as rows
 from souvenir.store.claims import ClaimDraft
 from souvenir.store.transaction import Transaction
 from souvenir.types import ClaimedBy, ClaimKind
+
+_NAMES = (ClaimKind.NAME, ClaimKind.ALIAS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,24 @@ class ConceptPatch:
         )
 
 
-def change(tx: Transaction, root_id: int, patch: ConceptPatch) -> None:
-    """Let these be what callers say of a concept and its other spellings."""
+def everything_called(tx: Transaction, root_id: int) -> tuple[list[int], list[str]]:
+    """The concepts that are one with this, also those that are only said to be; keys of stated names of no other."""
     members = rows.members(tx.connection, root_id)
+    said = claims.aliases_of(tx.connection, members)
+    members = list(dict.fromkeys([*members, *(one.concept_id for one in said)]))
+    stated = [one.text for one in claims.of_concepts(tx.connection, members) if one.kind in _NAMES]
+    keys = {key for text in stated for key in possible_keys(text)}
+    return members, sorted(keys - mentions.known_keys(tx.connection, tx.namespace_id, keys).keys())
+
+
+def change(tx: Transaction, root_id: int, patch: ConceptPatch) -> None:
+    """Let these be what callers say of a concept and its other spellings.
+
+    :raises Conflict: If another concept is called as this one shall be.
+    """
+    members = rows.members(tx.connection, root_id)
+    if patch.name:
+        _require_own_name(tx, everything_called(tx, root_id)[0], patch.name)
     replaced = {*patch.texts, *([ClaimKind.ALIAS] if patch.aliases is not None else [])}
     before = [*claims.of_concepts(tx.connection, members), *claims.aliases_of(tx.connection, members)]
     gone = {one.id for one in before if one.made_by is ClaimedBy.CALLER and one.kind in replaced}
@@ -62,6 +80,12 @@ def change(tx: Transaction, root_id: int, patch: ConceptPatch) -> None:
     drafts += _aliases(tx, root_id, patch.aliases or ())
     for draft in drafts:
         claims.insert(tx.connection, tx.namespace_id, replace(draft, confidence=patch.confidence), tx.now)
+
+
+def _require_own_name(tx: Transaction, members: Iterable[int], name: str) -> None:
+    keys = possible_keys(name)
+    if not {*mentions.known_keys(tx.connection, tx.namespace_id, keys).values()} <= {*members}:
+        raise Conflict(f"Another concept is called {name!r}; give that name in aliases to make the two one")
 
 
 def _aliases(tx: Transaction, root_id: int, aliases: Iterable[str]) -> list[ClaimDraft]:

@@ -10,7 +10,7 @@ import apsw
 from memory_engine import MemoryEngine
 from souvenir.concepts.weights import rarity
 from souvenir.errors import AgentNotFound, ConceptNotFound, NothingToDo
-from souvenir.graph.changing import ConceptPatch, change
+from souvenir.graph.changing import ConceptPatch, change, everything_called
 from souvenir.graph.describing import Mentioning, plainest
 from souvenir.graph.reading import named, top
 from souvenir.graph.related import Related, related
@@ -150,15 +150,17 @@ class Concepts:
 
     @traced(MemoryOperation.DELETE)
     def hide(self, scope: Scope, concept_id: int) -> Concept:
-        """Forget a concept under all of its spellings; they are not read as concepts any more.
+        """Forget a concept under all of its spellings and stated names; they are not read as concepts any more.
 
         :raises ConceptNotFound: If there is none.
         """
 
         def work(tx: Transaction) -> Concept:
             concept = _present(tx.connection, tx.namespace_id, concept_id)
-            keys = near.keys(tx.connection, rows.members(tx.connection, concept.id))
-            for id_, key in keys.items():
+            members, names = everything_called(tx, concept.id)
+            for key in names:
+                mentions.hide_key(tx.connection, tx.namespace_id, key)
+            for id_, key in near.keys(tx.connection, members).items():
                 tx.passages.tell(mentions.hide(tx.connection, tx.namespace_id, id_, key).changes)
             return concept
 

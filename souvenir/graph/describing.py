@@ -48,9 +48,14 @@ def plainest(texts: Iterable[Mentioning]) -> str | None:
         text = said(one.text, one.role)
         for start, end in sentences(text):
             sentence = " ".join(text[start:end].split())
-            if one.form.casefold() in sentence.casefold() and len(sentence) <= MAX_SENTENCE_CHARS:
+            if len(sentence) <= MAX_SENTENCE_CHARS and _mentions(sentence, one.form):
                 found.append((-_plainness(sentence, one.form), one.at, sentence))
     return min(found)[2] if found else None
+
+
+def _mentions(sentence: str, form: str) -> bool:
+    """By whole words: Annabel is not Ann."""
+    return re.search(rf"(?<!\w){re.escape(form)}(?!\w)", sentence, re.IGNORECASE) is not None
 
 
 def _plainness(sentence: str, form: str) -> int:

@@ -29,6 +29,9 @@ MAY_BE_COMMON = 64
 """Concepts that more than 1 in e of all texts mention: each mentions 16 at most, so there are 43 of these at most.
 Below that, what is mentioned more is also the more telling (x log(1/x) rises up to 1/e)."""
 
+MAX_OFFSET = 2**40
+"""More than there can be concepts."""
+
 SHORT_HISTORY = 16
 """Texts that are counted beside those that there are, so that of a few what all mention is no less than the rest."""
 
@@ -78,7 +81,7 @@ def top(
     :param since: Counted are the messages and memories from then on; likewise `until`. Then only what the latest
         messages of that time or many of all times mention is looked at.
     """
-    enough = offset + limit + MAY_BE_COMMON
+    enough = min(offset, MAX_OFFSET) + limit + MAY_BE_COMMON
     counted = rows.most_used(connection, namespace_id, limit=enough)
     used = {id_: counted[id_] for id_ in nlargest(enough, counted, key=lambda id_: (counted[id_], id_))}
     total = rows.owners_read(connection, namespace_id) + SHORT_HISTORY

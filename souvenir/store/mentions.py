@@ -162,11 +162,16 @@ def sweep(passages: PassageWriter) -> None:
     passages.tell(remove_concepts(passages.connection, _unmentioned(passages.connection, passages.namespace_id)))
 
 
-def hide(connection: apsw.Connection, namespace_id: int, concept_id: int, key: str) -> Forgotten:
-    """Delete a concept with its mentions; its key is not read as one any more."""
+def hide_key(connection: apsw.Connection, namespace_id: int, key: str) -> None:
+    """Let no concept be read that has this key."""
     connection.execute(
         "INSERT OR IGNORE INTO hidden_concepts (namespace_id, key_hash) VALUES (?, ?)", (namespace_id, key_hash(key))
     )
+
+
+def hide(connection: apsw.Connection, namespace_id: int, concept_id: int, key: str) -> Forgotten:
+    """Delete a concept with its mentions; its key is not read as one any more."""
+    hide_key(connection, namespace_id, key)
     owners: list[Any] = connection.execute(
         "DELETE FROM mentions WHERE concept_id = ? RETURNING kind, owner_id", (concept_id,)
     ).fetchall()

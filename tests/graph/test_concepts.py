@@ -11,7 +11,7 @@ import pytest
 
 from memory_engine import MemoryEngine
 from souvenir.conversation.messages import Conversations
-from souvenir.errors import AgentNotFound, ConceptNotFound, NothingToDo
+from souvenir.errors import AgentNotFound, ConceptNotFound, Conflict, NothingToDo
 from souvenir.graph import reading
 from souvenir.graph.changing import ConceptPatch
 from souvenir.graph.parts import GraphParts
@@ -224,6 +224,36 @@ def test_a_hidden_concept_is_gone_under_all_spellings_and_does_not_come_back(
     assert [one.name for one in graph.concepts.page(ANN)[0]] == ["Clara"]
     with pytest.raises(ConceptNotFound):
         graph.concepts.details(ANN, "boris")
+
+
+def test_a_hidden_concept_is_gone_under_stated_names_too_also_those_that_were_stated_just_before(
+    engine: MemoryEngine, graph: GraphParts
+) -> None:
+    tell(engine, graph, "I met Boris and Emil", "I met Clara")
+    boris = graph.concepts.details(ANN, "boris").concept.id
+    graph.concepts.update(ANN, boris, ConceptPatch(aliases=("Emil", "Klabautermann")))
+    graph.concepts.hide(ANN, boris)
+    tell(engine, graph, "I met Boris, Emil and Klabautermann")
+    assert [one.name for one in graph.concepts.page(ANN)[0]] == ["Clara"]
+
+
+def test_a_name_that_another_concept_has_is_refused(engine: MemoryEngine, graph: GraphParts) -> None:
+    tell(engine, graph, "I met Boris and Emil")
+    boris = graph.concepts.details(ANN, "boris").concept
+    with pytest.raises(Conflict):
+        graph.concepts.update(ANN, boris.id, ConceptPatch(name="Emil"))
+    assert graph.concepts.details(ANN, "boris").concept == boris
+    assert graph.concepts.update(ANN, boris.id, ConceptPatch(name="BORIS")).name == "BORIS"
+
+
+def test_a_sentence_about_a_longer_name_says_nothing_of_a_shorter_one(engine: MemoryEngine, graph: GraphParts) -> None:
+    tell(engine, graph, "Annabel is a painter. I had lunch with Ann.")
+    assert graph.concepts.details(ANN, "ann").description == "I had lunch with Ann."
+
+
+def test_a_page_beyond_all_is_empty(engine: MemoryEngine, graph: GraphParts) -> None:
+    tell(engine, graph, "I met Boris")
+    assert graph.concepts.page(ANN, offset=2**63 - 1) == ([], 1)
 
 
 def test_agents_know_nothing_of_each_other(engine: MemoryEngine, graph: GraphParts) -> None:
