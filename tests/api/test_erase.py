@@ -85,6 +85,7 @@ def test_the_receipt_counts_what_went_and_the_job_keeps_it(client: TestClient):
     memory = client.post("/memory/add", json={"text": "red tea", "source": "n"}, headers={"X-Namespace": "mine"}).json()
     owned = MemoryPatch(facts=("tea is red", "red tea"), tags=("hot", "drink"))
     engine.patch(Scope("mine"), memory["id"], owned)
+    service_in(client).graph.filling.catch_up()
     receipt = erase(client).json()
     counts = {name: count for name, count in receipt["removed"].items() if count}
     assert counts == {
@@ -96,8 +97,10 @@ def test_the_receipt_counts_what_went_and_the_job_keeps_it(client: TestClient):
         "facts": 2,
         "tags": 2,
         "history": 2,
-        "passages": 3,
-        "vectors": 3,
+        "mentions": 2,
+        "concepts": 2,
+        "passages": 5,
+        "vectors": 5,
     }
     # cat, sleep; red, tea; tea, red
     assert (receipt["postings"], receipt["tombstones"], receipt["files_cleared"]) == (6, 1, True)

@@ -18,11 +18,11 @@ from souvenir.conversation.sessions import Sessions
 from souvenir.errors import EmbeddingUnavailable, IdempotencyKeyReused, MessageNotFound
 from souvenir.moments import utc_now
 from souvenir.settings import Settings
-from souvenir.store import idempotency
+from souvenir.store import idempotency, mentions
 from souvenir.store.idempotency import KEPT, PRUNED_AT_ONCE, Once
 from souvenir.store.messages import MessageFilter
 from souvenir.store.transaction import Transaction
-from souvenir.types import Scope
+from souvenir.types import RecordKind, Scope
 from tests.conversation.talk import ANN, BEN, BrokenEmbedder, draft, listed
 from tests.fake_embedder import FakeEmbedder
 from tests.killing import lines_until_killed
@@ -78,6 +78,7 @@ def test_what_was_deleted_since_is_not_found_and_not_made_again(conversations: C
 
     def delete(tx: Transaction) -> None:
         tx.passages.delete(stored.owner.kind, [stored.id])
+        mentions.forget(tx.connection, tx.namespace_id, RecordKind.MESSAGE, [stored.id])
         tx.connection.execute("DELETE FROM messages WHERE id = ?", (stored.id,))
 
     engine.write(ANN, delete)

@@ -21,8 +21,9 @@ from souvenir.conversation.sessions import Sessions
 from souvenir.errors import MessageNotFound
 from souvenir.settings import Settings
 from souvenir.store.messages import Message, MessageDraft, MessageFilter
+from souvenir.store.removal import Removal
 from souvenir.store.transaction import Transaction
-from souvenir.types import MessageRole, PassageKind, Scope
+from souvenir.types import MessageRole, Scope
 from tests.conversation.talk import at
 from tests.fake_embedder import FakeEmbedder
 
@@ -127,8 +128,9 @@ class TwoAgents(RuleBasedStateMachine):
             return
 
         def work(tx: Transaction) -> None:
-            tx.passages.delete(PassageKind.MESSAGE, [message.id])
-            tx.connection.execute("DELETE FROM messages WHERE id = ?", (message.id,))
+            removal = Removal(tx.connection)
+            removal.messages([message.id], tx.namespace_id)
+            tx.passages.tell(removal.changes)
 
         self.engine.write(Scope(agent), work)
         del self.expected[agent].messages[message.uid]
