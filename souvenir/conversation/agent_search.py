@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memory_engine import MemoryEngine
-from souvenir.conversation.agents import known
 from souvenir.conversation.messages import Conversations, MessageHit, MessageQuery, MessageSearch
 from souvenir.conversation.named_concepts import NamedConcepts, named_in
 from souvenir.engine.recall import LEXICAL, VECTOR
@@ -22,6 +21,7 @@ from souvenir.search.one_ranking import in_turns
 from souvenir.search.relevance import evidence_of
 from souvenir.search.time_intent import named_time, time_intent
 from souvenir.store import mentioning, messages, reads
+from souvenir.store.agents import known
 from souvenir.store.messages import Message, MessageFilter
 from souvenir.types import (
     UNRANKED,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import apsw
-
 from memory_engine import MemoryEngine
-from souvenir.errors import AgentNotFound, InvalidRequest
+from souvenir.errors import InvalidRequest
 from souvenir.privacy.policy import PrivacyPolicy
 from souvenir.store import agents as rows
 from souvenir.store.agents import Agent, AgentCounts
@@ -42,7 +40,7 @@ class Agents:
                 once,
                 lambda: ensured(tx, metadata),
                 ids=lambda agent: [agent.uid],
-                again=lambda _: known(tx.connection, scope),
+                again=lambda _: rows.known(tx.connection, scope),
             )
 
         return self._engine.write(scope, work)
@@ -59,7 +57,7 @@ class Agents:
                 raise InvalidRequest(f"The rules know no topic {name!r}; they know {', '.join(topics)}")
 
         def work(tx: Transaction) -> None:
-            rows.set_policy(tx.connection, known(tx.connection, scope).namespace_id, changes)
+            rows.set_policy(tx.connection, rows.known(tx.connection, scope).namespace_id, changes)
 
         self.get(scope)
         self._engine.write(scope, work)
@@ -76,7 +74,7 @@ class Agents:
         """
 
         def work(tx: Transaction) -> AccessLevels:
-            agent = known(tx.connection, scope)
+            agent = rows.known(tx.connection, scope)
             levels = replace(agent.access, **changes)
             rows.set_access(tx.connection, agent.namespace_id, levels)
             return levels
@@ -87,12 +85,12 @@ class Agents:
     def get(self, scope: Scope) -> Agent:
         """:raises AgentNotFound: If the namespace is no agent."""
         with self._engine.namespace(scope) as (connection, _):
-            return known(connection, scope)
+            return rows.known(connection, scope)
 
     def stats(self, scope: Scope) -> AgentStats:
         """:raises AgentNotFound: If the namespace is no agent."""
         with self._engine.namespace(scope) as (connection, _):
-            agent = known(connection, scope)
+            agent = rows.known(connection, scope)
             counts = rows.counts(connection, agent.namespace_id)
         loaded = self._engine.models.serving.registry.loaded()
         of_agent = [index for key, index in loaded.items() if key.namespace_id == agent.namespace_id]
@@ -107,21 +105,10 @@ class Agents:
             return rows.page(connection, only=only, offset=offset, limit=limit)
 
 
-def known(connection: apsw.Connection, scope: Scope) -> Agent:
-    """The scope's namespace as an agent.
-
-    :raises AgentNotFound: If it is none.
-    """
-    found = rows.find(connection, scope.namespace)
-    if found is None:
-        raise AgentNotFound(scope.namespace)
-    return found
-
-
 def ensured(tx: Transaction, metadata: JsonObject | None = None) -> Agent:
     """The transaction's namespace as an agent, which it becomes if it is none."""
     agent = rows.find(tx.connection, tx.namespace.name)
     if agent is not None and (metadata is None or agent.metadata is not None):
         return agent
     rows.ensure(tx.connection, tx.namespace_id, tx.now, metadata)
-    return known(tx.connection, tx.scope)
+    return rows.known(tx.connection, tx.scope)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import apsw
 
 from memory_engine import MemoryEngine
-from souvenir.conversation.agents import ensured, known
+from souvenir.conversation.agents import ensured
 from souvenir.errors import (
     BlockChanged,
     BlockExists,
@@ -23,6 +23,7 @@ from souvenir.errors import (
 )
 from souvenir.observation.tracing import MemoryOperation, traced
 from souvenir.store import blocks as rows
+from souvenir.store.agents import known
 from souvenir.store.blocks import Block, BlockDraft, BlockVersion
 from souvenir.store.idempotency import Once, do_once
 from souvenir.store.removal import Removal

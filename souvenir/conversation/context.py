@@ -17,7 +17,6 @@ import structlog
 
 from memory_engine import MemoryEngine
 from souvenir.conversation.agent_search import merged
-from souvenir.conversation.agents import known
 from souvenir.conversation.budget import fitted
 from souvenir.conversation.context_text import part_shown, stable_prefix, volatile_tail
 from souvenir.conversation.excerpts import BESIDE, Excerpt, excerpts
@@ -30,6 +29,7 @@ from souvenir.observation.tracing import MemoryOperation, Tracing, traced
 from souvenir.privacy.policy import PrivacyPolicy
 from souvenir.store import agents as agent_rows
 from souvenir.store import blocks as block_rows
+from souvenir.store.agents import known
 from souvenir.store.blocks import Block
 from souvenir.store.flags import flagged
 from souvenir.store.messages import Message

@@ -6,10 +6,9 @@ from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from memory_engine import MemoryEngine
-from souvenir.conversation.agents import known
 from souvenir.errors import AgentNotFound
 from souvenir.store import agents, blocks, messages, sessions
-from souvenir.store.agents import Agent, AgentCounts
+from souvenir.store.agents import Agent, AgentCounts, known
 from souvenir.store.blocks import Block
 from souvenir.store.messages import Message
 from souvenir.store.sessions import Session, User

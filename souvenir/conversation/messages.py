@@ -15,7 +15,7 @@ import apsw
 
 from memory_engine import MemoryEngine
 from souvenir.conversation import pending
-from souvenir.conversation.agents import ensured, known
+from souvenir.conversation.agents import ensured
 from souvenir.engine.recall import VECTOR, Found
 from souvenir.engine.screening import AppliedPolicy
 from souvenir.errors import MessageNotFound, NothingToDo, SessionNotFound
@@ -26,7 +26,7 @@ from souvenir.passages import PreparedPassage
 from souvenir.search.relevance import NOTHING_FOUND
 from souvenir.store import mentions, sessions
 from souvenir.store import messages as rows
-from souvenir.store.agents import Agent
+from souvenir.store.agents import Agent, known
 from souvenir.store.flags import flagged
 from souvenir.store.idempotency import Once, do_once, made_before
 from souvenir.store.messages import Message, MessageDraft, MessageFilter

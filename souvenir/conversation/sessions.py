@@ -13,10 +13,11 @@ import apsw
 import structlog
 
 from memory_engine import MemoryEngine
-from souvenir.conversation.agents import ensured, known
+from souvenir.conversation.agents import ensured
 from souvenir.conversation.pending import index_pending
 from souvenir.errors import EmbeddingUnavailable, NothingToDo, SessionEnded, SessionNotFound
 from souvenir.store import sessions as rows
+from souvenir.store.agents import known
 from souvenir.store.idempotency import Once, do_once
 from souvenir.store.sessions import Session, SessionFilter, User
 from souvenir.store.transaction import Transaction

@@ -15,13 +15,13 @@ from threading import Lock
 import apsw
 
 from memory_engine import MemoryEngine
-from souvenir.conversation.agents import known
 from souvenir.conversation.messages import Conversations
 from souvenir.conversation.window import MAX_MESSAGES, MessageWindow, WindowMessage
 from souvenir.errors import SessionNotFound
 from souvenir.moments import to_us
 from souvenir.store import sessions
 from souvenir.store import windows as rows
+from souvenir.store.agents import known
 from souvenir.store.idempotency import Once
 from souvenir.store.messages import Message, MessageDraft
 from souvenir.store.transaction import Transaction

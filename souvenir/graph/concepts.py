@@ -9,7 +9,7 @@ import apsw
 
 from memory_engine import MemoryEngine
 from souvenir.concepts.weights import rarity
-from souvenir.errors import AgentNotFound, ConceptNotFound, NothingToDo
+from souvenir.errors import ConceptNotFound, NothingToDo
 from souvenir.graph.changing import ConceptPatch, change, everything_called
 from souvenir.graph.describing import Mentioning, plainest
 from souvenir.graph.reading import named, top
@@ -75,13 +75,13 @@ class Concepts:
 
     def counts(self, scope: Scope) -> ConceptCounts:
         with self._engine.namespace(scope) as (connection, _):
-            namespace_id = _agent(connection, scope)
+            namespace_id = agents.known(connection, scope).namespace_id
             return ConceptCounts(rows.count(connection, namespace_id), unread.count(connection, namespace_id))
 
     def page(self, scope: Scope, *, offset: int = 0, limit: int = 100) -> tuple[Sequence[Concept], int]:
         """Those that tell most of the agent first, and how many there are."""
         with self._engine.namespace(scope) as (connection, _):
-            namespace_id = _agent(connection, scope)
+            namespace_id = agents.known(connection, scope).namespace_id
             found = top(connection, namespace_id, limit=limit, offset=offset)
             return found, rows.count(connection, namespace_id)
 
@@ -91,7 +91,7 @@ class Concepts:
         :raises ConceptNotFound: If there is none.
         """
         with self._engine.namespace(scope) as (connection, namespace):
-            namespace_id = _agent(connection, scope)
+            namespace_id = agents.known(connection, scope).namespace_id
             concept = _present(connection, namespace_id, name_or_id)
             members = rows.members(connection, concept.id)
             latest = _by_kind(rows.mentions_of(connection, members, limit=LATEST))
@@ -122,7 +122,7 @@ class Concepts:
         :raises ConceptNotFound: If there is none.
         """
         with self._engine.namespace(scope) as (connection, _):
-            namespace_id = _agent(connection, scope)
+            namespace_id = agents.known(connection, scope).namespace_id
             concept = _present(connection, namespace_id, name_or_id)
             found = related(connection, namespace_id, concept.id, depth=depth, limit=limit, now=utc_now())
             return concept, found
@@ -170,14 +170,7 @@ class Concepts:
     def _require(self, scope: Scope, concept_id: int) -> None:
         """So that a write that changes nothing makes no namespace."""
         with self._engine.namespace(scope) as (connection, _):
-            _present(connection, _agent(connection, scope), concept_id)
-
-
-def _agent(connection: apsw.Connection, scope: Scope) -> int:
-    found = agents.find(connection, scope.namespace)
-    if found is None:
-        raise AgentNotFound(scope.namespace)
-    return found.namespace_id
+            _present(connection, agents.known(connection, scope).namespace_id, concept_id)
 
 
 def _present(connection: apsw.Connection, namespace_id: int, name_or_id: str | int) -> Concept:

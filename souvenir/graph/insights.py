@@ -17,7 +17,6 @@ import numpy as np
 
 from memory_engine import MemoryEngine
 from souvenir.concepts.weights import strength
-from souvenir.errors import AgentNotFound
 from souvenir.graph.reading import top
 from souvenir.graph.topics import named_topics
 from souvenir.store import agents, concepts, topics, usage
@@ -118,7 +117,7 @@ class Insights:
         """Of what was said in a time; the sentences are of all times."""
         begin, end = since or EARLIEST, until or LATEST
         with self._engine.namespace(scope) as (connection, _):
-            id_ = _agent(connection, scope)
+            id_ = agents.known(connection, scope).namespace_id
             return AgentInsights(
                 usage_of(usage.hours(connection, id_, begin, end)),
                 _sessions(usage.lengths(connection, id_, begin, end)),
@@ -129,14 +128,7 @@ class Insights:
     def sentences(self, scope: Scope) -> Sequence[str]:
         """What stands out of all that is known."""
         with self._engine.namespace(scope) as (connection, _):
-            return memory_insights(connection, _agent(connection, scope))
-
-
-def _agent(connection: apsw.Connection, scope: Scope) -> int:
-    found = agents.find(connection, scope.namespace)
-    if found is None:
-        raise AgentNotFound(scope.namespace)
-    return found.namespace_id
+            return memory_insights(connection, agents.known(connection, scope).namespace_id)
 
 
 def usage_of(hours: Sequence[Hour]) -> Usage:

@@ -21,7 +21,6 @@ import apsw
 from llm_provider import LLMProvider
 from memory_engine import MemoryEngine
 from souvenir.errors import (
-    AgentNotFound,
     Conflict,
     ExtractionNotConfigured,
     JobNotFound,
@@ -162,9 +161,7 @@ class Describing:
         """
         self.require_model()
         with self._engine.namespace(scope) as (connection, _):
-            agent = agents.find(connection, scope.namespace)
-            if agent is None:
-                raise AgentNotFound(scope.namespace)
+            agent = agents.known(connection, scope)
             if session is not None and sessions.row_of(connection, agent.namespace_id, session) is None:
                 raise SessionNotFound(session)
         return self.jobs.submit(DESCRIBE, scope, {"session": session, "limit": limit})

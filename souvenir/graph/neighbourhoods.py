@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from memory_engine import MemoryEngine
-from souvenir.errors import AgentNotFound, ConceptNotFound
+from souvenir.errors import ConceptNotFound
 from souvenir.moments import from_us
 from souvenir.store import agents, concepts, usage
 from souvenir.store.concepts import Concept
@@ -81,9 +81,7 @@ class Neighbourhoods:
         :raises ConceptNotFound: If there is no such concept.
         """
         with self._engine.namespace(scope) as (connection, _):
-            agent = agents.find(connection, scope.namespace)
-            if agent is None:
-                raise AgentNotFound(scope.namespace)
+            agent = agents.known(connection, scope)
             concept = concepts.by_ids(connection, agent.namespace_id, [concept_id]).get(concept_id)
             if concept is None:
                 raise ConceptNotFound(concept_id)

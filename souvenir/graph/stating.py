@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from memory_engine import MemoryEngine
 from souvenir.concepts.spelling import key_of
-from souvenir.errors import AgentNotFound
 from souvenir.graph.claiming import type_name
 from souvenir.graph.reading import named
 from souvenir.graph.typed_relations import relation_type
@@ -71,8 +70,7 @@ class Stating:
         concepts, relations = self._screened(scope, concepts, relations)
 
         def work(tx: Transaction) -> Stated:
-            if agents.find(tx.connection, scope.namespace) is None:
-                raise AgentNotFound(scope.namespace)
+            agents.known(tx.connection, scope)
             keys = [one.key for one in concepts] + [end for one in relations for end in (one.from_key, one.to_key)]
             ids = _ids(tx, keys)
             said = [*_of_concepts(tx, concepts, ids), *_of_relations(relations, ids)]

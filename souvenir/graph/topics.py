@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import apsw
 
 from memory_engine import MemoryEngine
-from souvenir.errors import AgentNotFound, TopicNotFound
+from souvenir.errors import TopicNotFound
 from souvenir.observation.tracing import MemoryOperation, Tracing, traced
 from souvenir.store import agents, concepts, messages
 from souvenir.store import topics as rows
@@ -79,14 +79,14 @@ class Topics:
     def page(self, scope: Scope, *, offset: int = 0, limit: int = 100) -> tuple[Sequence[NamedTopic], int]:
         """Those with the most sessions first, and how many there are."""
         with self._engine.namespace(scope) as (connection, _):
-            namespace_id = _agent(connection, scope)
+            namespace_id = agents.known(connection, scope).namespace_id
             found, total = rows.page(connection, namespace_id, offset=offset, limit=limit)
             return named_topics(connection, namespace_id, found), total
 
     def details(self, scope: Scope, topic_id: int) -> TopicDetails:
         """:raises TopicNotFound: If there is none."""
         with self._engine.namespace(scope) as (connection, _):
-            namespace_id = _agent(connection, scope)
+            namespace_id = agents.known(connection, scope).namespace_id
             topic = _present(connection, namespace_id, topic_id)
             [named] = named_topics(connection, namespace_id, [topic])
             said = rows.discussing(connection, topic_id, looked_at=MESSAGES_LOOKED_AT, limit=MESSAGES)
@@ -114,18 +114,11 @@ class Topics:
 
         # So that a write that changes nothing makes no namespace.
         with self._engine.namespace(scope) as (connection, _):
-            _present(connection, _agent(connection, scope), topic_id)
+            _present(connection, agents.known(connection, scope).namespace_id, topic_id)
         return self._engine.write(scope, work)
 
     def _screened(self, scope: Scope, text: str) -> str:
         return self._engine.screening.content(scope, text, None)[0]
-
-
-def _agent(connection: apsw.Connection, scope: Scope) -> int:
-    found = agents.find(connection, scope.namespace)
-    if found is None:
-        raise AgentNotFound(scope.namespace)
-    return found.namespace_id
 
 
 def _present(connection: apsw.Connection, namespace_id: int, topic_id: int) -> Topic:

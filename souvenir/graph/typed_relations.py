@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import apsw
 
 from memory_engine import MemoryEngine
-from souvenir.errors import AgentNotFound, ConceptNotFound, InvalidRequest, NotFound
+from souvenir.errors import ConceptNotFound, InvalidRequest, NotFound
 from souvenir.graph.claiming import MAX_TYPE_CHARS, type_name
 from souvenir.observation.tracing import MemoryOperation, Tracing, traced
 from souvenir.store import agents, claims
@@ -48,7 +48,7 @@ class TypedRelations:
         :raises ConceptNotFound: If there is none.
         """
         with self._engine.namespace(scope) as (connection, _):
-            namespace_id = _agent(connection, scope)
+            namespace_id = agents.known(connection, scope).namespace_id
             concept = _present(connection, namespace_id, concept_id)
             return _relations(connection, namespace_id, concept)
 
@@ -98,16 +98,9 @@ class TypedRelations:
     def _require(self, scope: Scope, *concept_ids: int) -> None:
         """So that a write that changes nothing makes no namespace."""
         with self._engine.namespace(scope) as (connection, _):
-            namespace_id = _agent(connection, scope)
+            namespace_id = agents.known(connection, scope).namespace_id
             for id_ in concept_ids:
                 _present(connection, namespace_id, id_)
-
-
-def _agent(connection: apsw.Connection, scope: Scope) -> int:
-    found = agents.find(connection, scope.namespace)
-    if found is None:
-        raise AgentNotFound(scope.namespace)
-    return found.namespace_id
 
 
 def _present(connection: apsw.Connection, namespace_id: int, concept_id: int) -> Concept:

@@ -10,10 +10,11 @@ from typing import Any
 
 import apsw
 
+from souvenir.errors import AgentNotFound
 from souvenir.moments import from_us, to_us
 from souvenir.store import unread
 from souvenir.store.rows import to_json
-from souvenir.types import UNLIMITED, AccessLevels, JsonObject
+from souvenir.types import UNLIMITED, AccessLevels, JsonObject, Scope
 
 _COLUMNS = "a.namespace_id, n.name, a.uid, a.metadata, a.policy, a.access, a.created_at"
 _FROM = f"SELECT {_COLUMNS} FROM agents a JOIN namespaces n ON n.id = a.namespace_id"
@@ -48,6 +49,17 @@ class AgentCounts:
 def find(connection: apsw.Connection, name: str) -> Agent | None:
     row: Any = connection.execute(f"{_FROM} WHERE n.name = ?", (name,)).fetchone()
     return None if row is None else _agent_of(row)
+
+
+def known(connection: apsw.Connection, scope: Scope) -> Agent:
+    """The scope's namespace as an agent.
+
+    :raises AgentNotFound: If it is none.
+    """
+    found = find(connection, scope.namespace)
+    if found is None:
+        raise AgentNotFound(scope.namespace)
+    return found
 
 
 def page(connection: apsw.Connection, *, only: str | None, offset: int, limit: int) -> tuple[list[Agent], int]:
