@@ -16,10 +16,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from memory_engine import MemoryEngine
-from souvenir.errors import SouvenirError
-from souvenir.reembedding.choice import chosen_model
-from souvenir.settings import Settings
+from souvenir.core.errors import SouvenirError
+from souvenir.core.settings import Settings
+from souvenir.memories.engine import MemoryEngine
+from souvenir.memories.reembedding import chosen_model
 
 ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT_S = 60.0

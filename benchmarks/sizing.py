@@ -22,8 +22,8 @@ from benchmarks.engine.corpus import make_corpus
 from benchmarks.engine.sides import Ours
 from benchmarks.report import progress, table, write_results
 from benchmarks.service import Service
-from onnx_embedder import OnnxEmbedder
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
+from souvenir.models.embedding.onnx_embedder import OnnxEmbedder
 
 SEARCHES = 50
 MIB = 2**20

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import AliasChoices
 from pydantic.fields import FieldInfo
 
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"

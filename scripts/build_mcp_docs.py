@@ -1,4 +1,4 @@
-"""Writes the tables of tools in docs/mcp.md from the tools themselves; a test checks that they are current.
+"""Write the tables of tools in docs/mcp.md from the tools themselves; a test checks that they are current.
 
 python -m scripts.build_mcp_docs
 """
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from souvenir.core.settings import McpTier
 from souvenir.mcp.registry import TIERS
 from souvenir.mcp.tools import Tool
-from souvenir.settings import McpTier
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "mcp.md"
 BEGIN, END = "<!-- tools: begin -->", "<!-- tools: end -->"
@@ -30,7 +30,7 @@ def page(text: str) -> str:
 
 def _table(tier: McpTier) -> Iterator[str]:
     yield f"\n### `{tier}`\n"
-    yield "| tool | arguments (* needed) | what it is for | changes |"
+    yield "| tool | arguments (* required) | purpose | changes |"
     yield "|---|---|---|---|"
     for tool in TIERS[tier]:
         yield f"| `{tool.name}` | {_arguments(tool)} | {tool.description} | {_changes(tool)} |"
@@ -52,7 +52,7 @@ def _default(field: dict[str, Any]) -> str:
 def _changes(tool: Tool[Any]) -> str:
     if tool.is_reader:
         return "nothing"
-    return "what is there" if tool.destructive else "adds"
+    return "overwrites or deletes" if tool.destructive else "adds"
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scripts.client_operations import OPERATIONS, PATHS_WITHIN, REPEATABLE_POSTS
 from scripts.client_records import RecordModules
 from scripts.client_types import Schemas, doc, names_in, written_type
 
@@ -17,7 +16,6 @@ NDJSON = "application/x-ndjson"
 PLAIN = "application/json"
 GRAPHML = "application/graphml+xml"
 NAMESPACE = "X-Namespace"
-IDEMPOTENCY_KEY = "Idempotency-Key"
 MOMENTS = frozenset(
     {"as_of", "created_at", "document_at", "ended_at", "reference_date", "since", "started_at", "until"}
 )
@@ -42,6 +40,11 @@ class Argument:
         return f"{self.name}: {' | '.join(kinds)} = NOT_SENT"
 
 
+def sdk_name(operation: Json) -> str:
+    """The method of the client that calls the operation: `group.verb`."""
+    return str(operation["x-sdk-name"])
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     method: str
@@ -51,11 +54,11 @@ class Operation:
 
     @property
     def group(self) -> str:
-        return OPERATIONS[self.description["operationId"]].split(".")[0]
+        return sdk_name(self.description).split(".")[0]
 
     @property
     def verb(self) -> str:
-        return OPERATIONS[self.description["operationId"]].split(".")[1]
+        return sdk_name(self.description).split(".")[1]
 
     @property
     def tag(self) -> str:
@@ -75,12 +78,13 @@ class Operation:
 
     @property
     def repeat(self) -> str:
-        """See souvenir_client.calls.Repeat; what may be refused for its version is asked once."""
-        headers = {argument.sent_as for argument in self.placed("header")}
-        if IDEMPOTENCY_KEY in headers:
-            return "KEYED"
-        harmless = self.method in {"GET", "PUT"} or self.description["operationId"] in REPEATABLE_POSTS
-        return "SAFE" if harmless and "If-Match" not in headers else "NEVER"
+        """The name of a souvenir_client.calls.Repeat."""
+        return str(self.description["x-idempotency"]).upper()
+
+    @property
+    def ends_in_path(self) -> bool:
+        """Whether its last segment may be several, such as a tag with slashes."""
+        return any(self.path.endswith(f"{{{name}}}") for name in self.description.get("x-multi-segment", ()))
 
 
 class ApiModules:
@@ -96,14 +100,14 @@ class ApiModules:
     def files(self) -> dict[str, str]:
         tags = sorted({operation.tag for operation in self._operations})
         files = {f"{tag}.py": self._module(tag) for tag in tags}
-        files["__init__.py"] = '"""The operations of the HTTP API; made by `python -m scripts.build_client`."""\n'
+        files["__init__.py"] = '"""The operations of the HTTP API, one module a tag."""\n'
         return files
 
     def _module(self, tag: str) -> str:
         operations = [operation for operation in self._operations if operation.tag == tag]
         used = set().union(*(self._named(operation) for operation in operations))
         lines = [
-            f'"""Operations of the section `{tag}`; made by `python -m scripts.build_client`."""',
+            f'"""Operations with the tag `{tag}`."""',
             "from __future__ import annotations",
             "from collections.abc import AsyncIterator, Iterable, Mapping, Sequence",
             "from datetime import datetime",
@@ -182,10 +186,10 @@ class ApiModules:
 
     def _call(self, operation: Operation, results: Mapping[str, str]) -> Iterator[str]:
         yield f'"{operation.method}"'
-        encode = "segments" if operation.description["operationId"] in PATHS_WITHIN else "segment"
+        encode = "segments" if operation.ends_in_path else "segment"
         path = re.sub(r"\{(\w+)\}", rf"{{{encode}(\1)}}", operation.path)
         yield f'f"{path}"' if path != operation.path else f'"{path}"'
-        yield "{" + ", ".join(f"{status}: {kind}" for status, kind in (results or {"200": "Any"}).items()) + "}"
+        yield "{" + ", ".join(f"{status}: {kind}" for status, kind in results.items()) + "}"
         for place, name in (("query", "query"), ("header", "headers"), ("body", "body")):
             placed = operation.placed(place)
             if placed or (place == "body" and operation.takes_body):
@@ -204,7 +208,6 @@ def _sent_type(schemas: Schemas, name: str, schema: Json) -> str:
 
 
 def class_name(tag: str, group: str) -> str:
-    """Of the operations of a group in a section: `AsyncMemoriesOfSearch`; where both are one, `AsyncAgents`."""
-    own = "".join(part.title() for part in group.split("_"))
-    section = "".join(part.title() for part in tag.split("_"))
-    return f"Async{own}" if own == section else f"Async{own}Of{section}"
+    """Such as `AsyncMemoriesOfSearch`, or `AsyncAgentsOperations` if group and tag have the same name."""
+    own, section = (name.title().replace("_", "") for name in (group, tag))
+    return f"Async{own}Operations" if own == section else f"Async{own}Of{section}"

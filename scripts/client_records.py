@@ -57,7 +57,7 @@ class RecordModules:
     def _module(self, module: str, names: list[str]) -> str:
         used = set().union(*(names_in(self.schemas[name]) for name in names)) - set(names)
         lines = [
-            f'"""What the service answers in its section `{module}`; made by `python -m scripts.build_client`."""',
+            f'"""Records in responses of the operations with the tag `{module}`."""',
             "from __future__ import annotations",
             "from collections.abc import Mapping",
             "from dataclasses import dataclass, field",
@@ -83,14 +83,14 @@ class RecordModules:
                 yield f"    {field_name}: {kind.removesuffix(' | None')} | None = None"
         if schema.get("additionalProperties") is True:
             yield "    extra: Mapping[str, Any] = field(default_factory=dict)"
-            yield '    """What stands beside these fields, such as the metadata of a memory."""'
+            yield '    """All other fields, such as the metadata of a memory."""'
         elif not properties:
             yield "    pass"
         yield ""
 
     def _enums(self) -> str:
         lines = [
-            '"""The closed sets of words that requests and answers use; made by `python -m scripts.build_client`."""',
+            '"""Enumerations of requests and responses."""',
             "from __future__ import annotations",
             "from typing import Literal",
             "",
@@ -113,9 +113,9 @@ class RecordModules:
         return _PACKAGE.format(imports="\n".join(imports), exported=exported, places="\n".join(places))
 
 
-_PACKAGE = '''"""What the service answers, as frozen records; made by `python -m scripts.build_client`.
+_PACKAGE = '''"""The responses of the service as frozen dataclasses.
 
-A module is imported when one of its records is first used: making classes is most of what it costs to load the client.
+A module is imported when one of its records is first used: creating dataclasses is most of the client's import time.
 """
 
 from __future__ import annotations

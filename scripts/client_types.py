@@ -67,16 +67,17 @@ def names_in(value: Any) -> set[str]:
 
 
 def written_type(schemas: Schemas, schema: Json, *, argument: bool = False) -> str:
-    """The type as it is written.
+    """The schema as a type annotation.
 
-    :param argument: Of what is sent: any mapping will do for a record, any sequence for a list.
+    :param argument: Whether it is the type of an argument: a record is any mapping then, and a list any sequence.
     """
+    open_type = "object" if argument else "Any"
     if "$ref" in schema:
         name = name_of(schema)
         if schemas.is_enum(name):
             return name
         if schemas.is_record(name):
-            return "Mapping[str, Any]" if argument else name
+            return "Mapping[str, object]" if argument else name
         return written_type(schemas, schemas[name], argument=argument)
     if "anyOf" in schema:
         kinds = dict.fromkeys(written_type(schemas, choice, argument=argument) for choice in schema["anyOf"])
@@ -88,9 +89,9 @@ def written_type(schemas: Schemas, schema: Json, *, argument: bool = False) -> s
         return f"{'Sequence' if argument else 'list'}[{written_type(schemas, schema['items'], argument=argument)}]"
     if schema.get("type") == "object":
         held = schema.get("additionalProperties")
-        kind = written_type(schemas, held, argument=argument) if isinstance(held, Mapping) else "Any"
+        kind = written_type(schemas, held, argument=argument) if isinstance(held, Mapping) else open_type
         return f"Mapping[str, {kind}]"
-    return PLAIN.get(schema.get("type", ""), "Any")
+    return PLAIN.get(schema.get("type", ""), open_type)
 
 
 def doc(text: str, place: str = "", *, summary: str = "", indent: int) -> str:

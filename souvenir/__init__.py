@@ -1,1 +1,4 @@
-"""What the service is made of: the store, the indexes, search, and the HTTP routers."""
+"""Souvenir, a memory service for agents."""
+
+VERSION = "0.1.0"
+"""The version of the service. Equal to that in pyproject.toml, which the image does not hold."""

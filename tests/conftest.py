@@ -6,16 +6,24 @@ Fixtures of one subject stand in the folder or the file of that subject; here is
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import tempfile
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from heapq import nlargest
+from operator import itemgetter
 from pathlib import Path
+from shutil import disk_usage
 
 import pytest
+import structlog
 from hypothesis import settings as hypothesis_settings
 
-from memory_engine import MemoryEngine
 from scripts.build_config_docs import names_of
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
+from souvenir.memories.engine import MemoryEngine
 from tests.fake_embedder import FakeEmbedder
 from tests.vendors.embeddings import VendorServer
 
@@ -27,9 +35,9 @@ TESTS = Path(__file__).parent
 FIRST = (
     "api/test_conformance.py",
     "test_durability.py",
-    "erasure/test_canaries.py",
+    "memories/erasure/test_canaries.py",
     "api/test_access_table.py",
-    "engine/test_state_machine.py",
+    "memories/engine/test_state_machine.py",
     "api/test_echo.py",
     "api/test_isolation.py",
     "api/test_learned_with.py",
@@ -37,13 +45,34 @@ FIRST = (
     "test_overload.py",
     "transfer/test_kill.py",
     "api/test_jobs.py",
-    "llm/test_failures.py",
-    "extraction/test_pipeline_malformed.py",
-    "erasure/test_kill.py",
-    "tending/test_kill.py",
-    "conversation/test_search_machine.py",
+    "models/llm/test_failures.py",
+    "learning/test_pipeline_malformed.py",
+    "memories/erasure/test_kill.py",
+    "memories/maintenance/test_kill.py",
+    "conversations/test_search_machine.py",
 )
 """The files that take longest, begun first: one that begins last keeps a worker busy while the others have nothing."""
+
+MEMORY_FOLDER = Path("/dev/shm")
+MIN_FREE_BYTES = 2 * 2**30
+SLOWEST_SHOWN = 10
+seconds_of_files: dict[str, float] = defaultdict(float)
+"""Set-up, call and teardown of the tests of each file."""
+
+
+def pytest_configure() -> None:
+    if "TMPDIR" not in os.environ and can_hold_files(MEMORY_FOLDER):
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY_FOLDER)
+    # A shell that runs this in the background ignores Ctrl-C, and processes that tests start would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def can_hold_files(memory: Path) -> bool:
+    """Tests kill processes, not machines: with databases in memory they show the same, and never wait for a disk."""
+    if not memory.is_dir():
+        return False
+    runs_programs = not os.statvfs(memory).f_flag & os.ST_NOEXEC
+    return runs_programs and disk_usage(memory).free >= MIN_FREE_BYTES
 
 
 @pytest.hookimpl(wrapper=True)
@@ -67,6 +96,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    seconds_of_files[report.nodeid.partition("::")[0]] += report.duration
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the slowest files. Workers of xdist send their reports to the process that runs this."""
+    if len(seconds_of_files) > 1:
+        total = sum(seconds_of_files.values())
+        terminalreporter.section(f"slowest of {len(seconds_of_files)} files, {total:.0f} s of tests in all")
+        for file, seconds in nlargest(SLOWEST_SHOWN, seconds_of_files.items(), key=itemgetter(1)):
+            terminalreporter.write_line(f"{seconds:7.1f} s  {file}")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _hermetic_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     # In the place of the developer's own; processes that tests start read it too.
@@ -80,6 +122,15 @@ def _hermetic_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         patch.setitem(Settings.model_config, "env_file", None)
         patch.setenv("HF_HUB_OFFLINE", "1")
         yield
+
+
+@pytest.fixture
+def unfiltered_logs() -> Iterator[None]:
+    """For tests that capture log events: the level that an earlier test configured filters none of them."""
+    configured = structlog.get_config()
+    structlog.reset_defaults()
+    yield
+    structlog.configure(**configured)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from souvenir.embedding.specs import ModelSpec
-from souvenir.types import FloatVector
+from souvenir.core.types import FloatVector
+from souvenir.models.embedding.specs import ModelSpec
 
 _WORD = re.compile(r"\w+")
 

@@ -1,30 +1,49 @@
-"""Runs a process of the tests and kills it in the middle of what it does."""
+"""Runs a process of the tests and kills it in the middle of what it does.
+
+The processes are forked from one that has imported the application, so that each does not import it again.
+"""
 
 from __future__ import annotations
 
-import subprocess
+import multiprocessing
+import os
+import runpy
 import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 from signal import SIGKILL
 from threading import Timer
 
-ROOT = Path(__file__).resolve().parents[1]
 PATIENCE_S = 60.0
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["app", "tests.fake_embedder"])
 
 
 def lines_until_killed(module: str, *arguments: str | Path, lines: int) -> list[str]:
     """What the module's process printed until it was killed after about so many lines; only whole lines count."""
-    command = [sys.executable, "-m", module, *map(str, arguments)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        hanging = Timer(PATIENCE_S, process.kill)
-        hanging.start()
-        try:
-            assert process.stdout is not None
-            said = [process.stdout.readline() for _ in range(lines)]
+    reading, writing = CONTEXT.Pipe(duplex=False)
+    process = CONTEXT.Process(target=_run, args=(module, [str(argument) for argument in arguments], writing))
+    process.start()
+    writing.close()
+    hanging = Timer(PATIENCE_S, process.kill)
+    hanging.start()
+    try:
+        with reading, os.fdopen(os.dup(reading.fileno()), encoding="utf-8") as output:
+            said = [output.readline() for _ in range(lines)]
             process.kill()
-            said += process.stdout.readlines()
-        finally:
-            hanging.cancel()
-            process.kill()
-    assert process.returncode == -SIGKILL
+            said += output.readlines()
+    finally:
+        hanging.cancel()
+        process.kill()
+        process.join()
+    assert process.exitcode == -SIGKILL
+    process.close()
     return [line.strip() for line in said if line.endswith("\n")]
+
+
+def _run(module: str, arguments: list[str], output: Connection) -> None:
+    os.dup2(output.fileno(), 1)
+    output.close()
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -1,4 +1,4 @@
-"""The house's rules that a machine can hold: who may import whom, how large a piece may be, what the lock says.
+"""Structural rules: import contracts between packages, sizes of files and functions, and the requirement locks.
 
 Reads the sources only; nothing of the service is imported, so one broken module does not hide the others.
 """
@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -20,59 +21,48 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Lowest first. A room may import itself and rooms of lower layers, never one beside it. A room is a module or a
-# package, and need not exist yet; a new one is entered here.
-LAYERS: tuple[frozenset[str], ...] = (
-    frozenset(
-        {
-            "souvenir.types",
-            "souvenir.errors",
-            "souvenir.locks",
-            "souvenir.moments",
-            "souvenir.files",
-            "souvenir.sources",
-        }
-    ),
-    frozenset({"souvenir.saved_settings"}),
-    frozenset(
-        {
-            "souvenir.deadlines",
-            "souvenir.decisions",
-            "souvenir.fence",
-            "souvenir.notes",
-            "souvenir.passages",
-            "souvenir.process_memory",
-            "souvenir.settings",
-            "souvenir.tags",
-            "souvenir.observation",
-        }
-    ),
-    frozenset({"souvenir.store", "souvenir.index", "souvenir.search", "souvenir.privacy", "souvenir.vendors"}),
-    frozenset({"souvenir.engine", "souvenir.embedding", "souvenir.llm", "souvenir.concepts"}),
-    frozenset({"onnx_embedder", "llm_provider", "memory_engine", "souvenir.reranking"}),
-    frozenset({"souvenir.access", "souvenir.jobs", "souvenir.links", "souvenir.past", "souvenir.embedding.factory"}),
-    frozenset(
-        {"souvenir.transfer", "souvenir.reembedding", "souvenir.erasure", "souvenir.extraction", "souvenir.tending"}
-    ),
-    frozenset({"souvenir.conversation", "souvenir.facts", "souvenir.graph", "llm_extract"}),
-    frozenset({"souvenir.api", "souvenir.web"}),
-    # MCP comes with the keys, the turns and the limits of HTTP.
-    frozenset({"souvenir.mcp"}),
-    frozenset({"app"}),
-)
-LAYER_OF: Mapping[str, int] = {room: layer for layer, rooms in enumerate(LAYERS) for room in rooms}
+ARROWS: Mapping[str, str] = {
+    "souvenir.core": "",
+    "souvenir.index": "core",
+    "souvenir.store": "core",
+    "souvenir.models": "core",
+    "souvenir.privacy": "core store",
+    "souvenir.retrieval": "core index store",
+    "souvenir.jobs": "core store",
+    "souvenir.memories": "core index jobs models privacy retrieval store",
+    "souvenir.transfer": "core jobs memories store",
+    "souvenir.access": "core memories store",
+    "souvenir.learning": "core jobs memories models privacy store",
+    "souvenir.knowledge": "core index jobs learning memories models privacy store",
+    "souvenir.conversations": "core jobs knowledge learning memories models privacy retrieval store transfer",
+    "souvenir.server": "access conversations core jobs knowledge learning memories models store transfer",
+    "souvenir.api": "access conversations core jobs knowledge learning memories models privacy retrieval server store "
+    "transfer",
+    "souvenir.compat": "api conversations core knowledge server store",
+    "souvenir.mcp": "access api conversations core knowledge memories retrieval server store",
+    "souvenir.application": "api compat core mcp memories server",
+    "souvenir.command_line": "api application core memories server store",
+    # The front doors that the design names.
+    "app": "application command_line",
+    "memory_engine": "memories",
+    "onnx_embedder": "models",
+    "llm_extract": "learning",
+    "llm_provider": "models",
+}
+"""The import contracts: each package and the packages of `souvenir` that it may import. Enter a new arrow here."""
 
 # Each has a reason: not shipped; too large for the image; runs what it loads; a SQLite too old to trust (design: apsw).
 FORBIDDEN = frozenset(
     {"tests", "benchmarks", "scripts", "torch", "transformers", "sentence_transformers", "spacy", "pickle", "sqlite3"}
 )
 # Not requirements of our own, but part of what FastAPI promises.
-COMES_WITH_FASTAPI = frozenset({"anyio", "pydantic", "starlette"})
+COMES_WITH_FASTAPI = frozenset({"anyio", "pydantic", "pydantic_core", "starlette"})
 
 TELEMETRY_OFF = "ORT_DISABLE_TELEMETRY"
 
 MAX_FUNCTION_LINES = 80
 MAX_FILE_LINES = 500
+MAX_FRONT_DOOR_LINES = 15
 
 
 def module_name(path: Path) -> str:
@@ -129,32 +119,60 @@ def imports_of(path: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
-def room_of(name: str) -> str | None:
-    """The room that a dotted name lies in: its longest prefix that is one."""
+def package_of(name: str) -> str | None:
+    """The package of ARROWS that a dotted name belongs to."""
     parts = name.split(".")
-    return next((room for end in range(len(parts), 0, -1) if (room := ".".join(parts[:end])) in LAYER_OF), None)
+    package = ".".join(parts[:2]) if parts[0] == "souvenir" else parts[0]
+    return package if package in ARROWS else None
+
+
+def arrows() -> Iterator[tuple[str, str, str]]:
+    """Importing package, imported package and place of every import between two packages."""
+    for path, tree in shipped().items():
+        importer = package_of(module_name(path))
+        for line, name in imports_of(path, tree):
+            imported = package_of(name)
+            if importer is not None and imported is not None and imported != importer:
+                yield importer, imported, at(path, line)
+
+
+def allowed(package: str) -> set[str]:
+    return {f"souvenir.{name}" for name in ARROWS[package].split()}
 
 
 def at(path: Path, line: int) -> str:
     return f"{path.relative_to(ROOT)}:{line}"
 
 
-def test_every_shipped_module_lies_in_a_room_that_the_layers_name():
-    homeless = [name for path in shipped() if (name := module_name(path)) != "souvenir" and room_of(name) is None]
-    assert homeless == [], "enter the room in LAYERS, beside those it must not know"
+def test_every_shipped_module_belongs_to_a_listed_package():
+    unlisted = [name for path in shipped() if (name := module_name(path)) != "souvenir" and package_of(name) is None]
+    assert unlisted == [], "list the package in ARROWS"
 
 
-def test_imports_go_from_higher_layers_to_lower_ones_only():
-    violations = []
-    for path, tree in shipped().items():
-        importer = room_of(module_name(path))
-        for line, name in imports_of(path, tree):
-            imported = room_of(name)
-            if imported is None or imported == importer:
-                continue
-            if importer is None or LAYER_OF[imported] >= LAYER_OF[importer]:
-                violations.append(f"{at(path, line)}: {module_name(path)} must not import {imported}")
+def test_packages_import_only_what_their_contract_lists():
+    violations = [
+        f"{place}: {importer} must not import {imported}"
+        for importer, imported, place in arrows()
+        if imported not in allowed(importer)
+    ]
     assert not violations, "\n".join(violations)
+
+
+def test_every_listed_arrow_is_used():
+    used = {(importer, imported) for importer, imported, _ in arrows()}
+    unused = {(importer, imported) for importer in ARROWS for imported in allowed(importer)} - used
+    assert unused == set(), "remove the arrow from ARROWS"
+
+
+def test_packages_form_no_cycle():
+    # Raises CycleError, which names the cycle.
+    order = list(TopologicalSorter({package: allowed(package) for package in ARROWS}).static_order())
+    assert set(order) == set(ARROWS)
+
+
+def test_front_doors_are_small():
+    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in ROOT.glob("*.py")}
+    assert {name: length for name, length in lengths.items() if length > MAX_FRONT_DOOR_LINES} == {}
 
 
 def test_shipped_modules_import_nothing_forbidden():
@@ -175,7 +193,7 @@ def test_shipped_modules_import_only_the_standard_library_and_declared_requireme
     for path, tree in shipped().items():
         for line, name in imports_of(path, tree):
             top = name.split(".")[0]
-            if top in sys.stdlib_module_names | ours | COMES_WITH_FASTAPI or room_of(name):
+            if top in sys.stdlib_module_names | ours | COMES_WITH_FASTAPI:
                 continue
             if not declared & {canonicalize_name(distribution) for distribution in distributions.get(top, [])}:
                 violations.append(f"{at(path, line)}: {top} is not a requirement in pyproject.toml")
@@ -187,6 +205,8 @@ CLIENT = ROOT / "client" / "souvenir_client"
 CLIENT_EXTRAS: Mapping[str, frozenset[str]] = {
     "cli": frozenset({"click", "rich"}),
     "interception": frozenset({"anthropic", "openai"}),
+    # The SDK, and the packages whose types its transports take and return.
+    "mcp": frozenset({"mcp", "mcp_types", "httpx2", "anyio", "pydantic"}),
 }
 
 
@@ -315,7 +335,7 @@ def test_documents_name_only_make_targets_that_exist():
 
 
 def test_the_example_of_settings_names_only_settings_that_exist():
-    settings = shipped()[ROOT / "souvenir" / "settings.py"]
+    settings = shipped()[ROOT / "souvenir" / "core" / "settings.py"]
     fields = {
         node.target.id.upper()
         for node in ast.walk(settings)

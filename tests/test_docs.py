@@ -34,6 +34,28 @@ def test_every_local_link_leads_to_a_file(document):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_to_a_heading_leads_to_one(document):
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", document.read_text(encoding="utf-8"))
+    assert [
+        (page, anchor)
+        for page, anchor in links
+        if anchor not in anchors_of(document.parent / page if page else document)
+    ] == []
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The names that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_source_file_that_is_named_exists(document):
+    named = re.findall(r"`(souvenir/[\w/]+\.\w+)`", document.read_text(encoding="utf-8"))
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_make_target_that_is_named_exists(document):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = re.findall(r"(?:^\s*|`)make ([a-z][a-z-]*)", document.read_text(encoding="utf-8"), re.MULTILINE)
@@ -57,6 +79,11 @@ def test_the_first_example_of_the_readme_works_as_printed(tmp_path):
     assert found.keys() == printed.keys()
     assert found["text"] == printed["text"]
     assert found["score"] == pytest.approx(printed["score"], abs=0.05)
+
+
+def test_the_route_that_contributors_are_shown_is_one_of_the_service():
+    [route] = code_blocks(ROOT / "CONTRIBUTING.md", "python")
+    assert route in (ROOT / "souvenir" / "api" / "tags.py").read_text(encoding="utf-8")
 
 
 def run_as_printed(command: str, home: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.load.__main__ import missing_adds
 from benchmarks.overload.callers import Answers, Load, run
 from benchmarks.service import Service
-from souvenir.api.admission import WAITING_PER_PLACE
+from souvenir.server.load_shedding import WAITING_PER_PLACE
 from tests.api.busy import until
 
 CALLERS = WAITING_PER_PLACE + 10

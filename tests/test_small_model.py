@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.testclient import TestClient
 
 from app import create_app
-from souvenir.settings import ExtractProvider, LogLevel, Settings
+from souvenir.core.settings import ExtractProvider, LogLevel, Settings
 from tests.small_model import NAME, small_model
 
 pytestmark = pytest.mark.slow

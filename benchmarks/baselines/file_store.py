@@ -17,7 +17,7 @@ import faiss
 import numpy as np
 from rank_bm25 import BM25Okapi
 
-from souvenir.types import FloatVector
+from souvenir.core.types import FloatVector
 
 RRF_K = 60
 CANDIDATES_PER_HIT = 3

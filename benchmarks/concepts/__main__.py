@@ -21,9 +21,9 @@ from typing import Any
 from benchmarks.concepts.conversations import OTHERS, SETS, Concept, Conversation, concepts_of, read_conversations
 from benchmarks.concepts.judging import NAMED, Judge, Reading, is_right
 from benchmarks.report import Target, print_targets, progress, table, write_results
-from souvenir.concepts.extraction import mentioned
-from souvenir.concepts.spelling import key_of
-from souvenir.types import ConceptKind
+from souvenir.core.types import ConceptKind
+from souvenir.knowledge.recognition.extraction import mentioned
+from souvenir.knowledge.recognition.spelling import key_of
 
 TOP = 20
 SEEN_BY_THE_JUDGE = 10

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from souvenir.concepts.extraction import mentioned
-from souvenir.concepts.weights import rarity
-from souvenir.types import ConceptKind, Mentioned
+from souvenir.core.types import ConceptKind, Mentioned
+from souvenir.knowledge.concept_ranking import rarity
+from souvenir.knowledge.recognition.extraction import mentioned
 
 SETS = ("locomo_turns", "beam_chat")
 OTHERS = ("cranfield", "med")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from souvenir.types import ConceptKind, Mentioned
+from souvenir.core.types import ConceptKind, Mentioned
 
 MAX_CHARS_JUDGED = 600
 """Of a text; the judge takes its time."""

@@ -20,10 +20,10 @@ import numpy as np
 from benchmarks.concepts.conversations import SETS, Conversation, concepts_of, read_conversations
 from benchmarks.concepts.pairs import OTHER, SAME, pairs
 from benchmarks.report import Target, print_targets, table, write_results
-from souvenir.concepts.matching import CANDIDATE_SIMILARITY, is_match, may_match
-from souvenir.embedding.factory import embedder_of
-from souvenir.settings import Settings
-from souvenir.types import Embedder, FloatVector
+from souvenir.core.settings import Settings
+from souvenir.core.types import Embedder, FloatVector
+from souvenir.knowledge.concept_similarity import CANDIDATE_SIMILARITY, is_match, may_match
+from souvenir.models.embedding.factory import embedder_of
 
 PRECISION = 0.98
 COSINES_ALONE = (0.85, 0.9, 0.95)

@@ -22,9 +22,9 @@ from benchmarks.conversation.filling import fill
 from benchmarks.conversation.peer import BlobScan
 from benchmarks.conversation.turns import Durations, measure
 from benchmarks.report import print_targets, progress, write_results
-from memory_engine import MemoryEngine
-from souvenir.embedding.factory import embedder_of
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.embedding.factory import embedder_of
 
 
 def run(messages: int, rounds: int, folder: Path) -> bool:

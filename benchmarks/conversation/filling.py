@@ -8,13 +8,13 @@ from itertools import islice
 
 from benchmarks.load.sentences import memories
 from benchmarks.report import progress
-from memory_engine import MemoryEngine
-from souvenir.conversation.keyed_memories import PREFERENCE, ROOT
-from souvenir.conversation.messages import Conversations
-from souvenir.conversation.tiers import Tiers
-from souvenir.errors import AgentNotFound
-from souvenir.store.messages import MessageDraft, MessageFilter
-from souvenir.types import MemoryDraft, MessageRole, Scope
+from souvenir.conversations.long_term import PREFERENCE, ROOT
+from souvenir.conversations.messages import Conversations
+from souvenir.conversations.tiers import Tiers
+from souvenir.core.errors import AgentNotFound
+from souvenir.core.types import MemoryDraft, MessageRole, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.messages.messages import MessageDraft, MessageFilter
 
 AGENT = "benchmark"
 SCOPE = Scope(AGENT)

@@ -12,11 +12,11 @@ from benchmarks.conversation.filling import AGENT, SCOPE
 from benchmarks.conversation.peer import NEWEST, BlobScan
 from benchmarks.load.sentences import memories, questions
 from benchmarks.report import percentile_ms, progress
-from memory_engine import MemoryEngine
-from souvenir.conversation.context import ContextQuery, Contexts
-from souvenir.conversation.manager import MemoryManager
-from souvenir.conversation.messages import Conversations
-from souvenir.settings import Settings
+from souvenir.conversations.context import ContextQuery, Contexts
+from souvenir.conversations.manager import MemoryManager
+from souvenir.conversations.messages import Conversations
+from souvenir.core.settings import Settings
+from souvenir.memories.engine import MemoryEngine
 
 OPERATIONS = 10
 """Of each verb in a round."""

@@ -23,8 +23,8 @@ from benchmarks.engine.rounds import ROUNDS, Case, Durations, run_round
 from benchmarks.engine.sides import Baseline, FlatScan, Ours
 from benchmarks.engine.startup import Start, measure
 from benchmarks.report import print_targets, progress, write_results
-from souvenir.embedding.factory import embedder_of
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
+from souvenir.models.embedding.factory import embedder_of
 
 QUERIES = 500
 SPARE = 1_000

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from souvenir.types import FloatVector
+from souvenir.core.types import FloatVector
 
 DIM = 384
 FUNCTION_WORDS = "the a of to and in is was i my for it on with he that at as this by".split()

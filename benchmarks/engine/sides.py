@@ -11,9 +11,9 @@ import faiss
 
 from benchmarks.baselines.file_store import FileStore
 from benchmarks.engine.corpus import DIM, Corpus, LookupEmbedder
-from memory_engine import MemoryEngine
-from souvenir.settings import Settings
-from souvenir.types import MemoryDraft, MemoryPatch, Scope, SearchQuery
+from souvenir.core.settings import Settings
+from souvenir.core.types import MemoryDraft, MemoryPatch, Scope, SearchQuery
+from souvenir.memories.engine import MemoryEngine
 
 SOURCE = "benchmark/notes"
 TOP_K = 10
@@ -61,7 +61,7 @@ class Ours:
             self._ids.append(added.id)
 
     def update(self) -> None:
-        self.engine.patch(SCOPE, self._dice.choice(self._ids), MemoryPatch(text=next(self._spare)))
+        self.engine.update(SCOPE, self._dice.choice(self._ids), MemoryPatch(text=next(self._spare)))
 
     def delete(self) -> None:
         position = self._dice.randrange(len(self._ids))

@@ -39,10 +39,10 @@ def measure(data_dir: Path) -> Start:
 
 
 def start(data_dir: Path, began_at: float) -> Start:
-    from memory_engine import MemoryEngine  # the import is part of what is measured
-    from souvenir.embedding.factory import embedder_of
-    from souvenir.settings import Settings
-    from souvenir.types import Scope, SearchQuery
+    from souvenir.core.settings import Settings
+    from souvenir.core.types import Scope, SearchQuery
+    from souvenir.memories.engine import MemoryEngine  # the import is part of what is measured
+    from souvenir.models.embedding.factory import embedder_of
 
     settings = Settings(data_dir=data_dir)
     embedder = embedder_of(settings)

@@ -5,7 +5,7 @@
 FOLDER holds the sets locomo_turns, beam_chat and locomo_facts (docs/benchmarks.md describes the files). Each
 conversation is stored as an agent and asked through the engine with the real model, whose vectors are kept for the next
 run. Nothing is judged by what was fitted on it: the coefficients that judge a conversation are fitted on all others.
-Those of all together are printed last; they stand in `souvenir/search/relevance.py`.
+Those of all together are printed last; they stand in `souvenir/retrieval/relevance.py`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from benchmarks.report import RESULTS_DIR, Target, print_targets, progress, writ
 from benchmarks.retrieval.data_sets import DataSet, read_data_set
 from benchmarks.retrieval.own import opened, store
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from memory_engine import MemoryEngine
-from souvenir.embedding.factory import embedder_of
-from souvenir.search.relevance import COEFFICIENTS, judge
-from souvenir.settings import Settings
-from souvenir.types import EvidenceLevel, Scope, SearchQuery
+from souvenir.core.settings import Settings
+from souvenir.core.types import EvidenceLevel, Scope, SearchQuery
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.embedding.factory import embedder_of
+from souvenir.retrieval.relevance import COEFFICIENTS, judge
 
 TALKS, FACTS = ("locomo_turns", "beam_chat"), ("locomo_facts",)
 TOP_K = 5

@@ -9,7 +9,7 @@ from benchmarks.evidence.calibration import BINS, Bin, auc, calibration_error, r
 from benchmarks.evidence.fitting import Answer, weights_of
 from benchmarks.evidence.questions import Kind
 from benchmarks.report import table
-from souvenir.types import EvidenceLevel
+from souvenir.core.types import EvidenceLevel
 
 
 @dataclass(frozen=True, slots=True)

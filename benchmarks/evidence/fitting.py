@@ -1,4 +1,4 @@
-"""Logistic regression by Newton's method, and the coefficients of `souvenir.search.relevance` from labelled answers."""
+"""Logistic regression by Newton's method: the coefficients of `souvenir.retrieval.relevance` from labelled answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.evidence.questions import Kind
-from souvenir.search.relevance import COSINE, COVERED, FACT, GAP, UNHEARD, Coefficients, Judgement, Logistic
+from souvenir.retrieval.relevance import COSINE, COVERED, FACT, GAP, UNHEARD, Coefficients, Judgement, Logistic
 
 OFF_TOPIC_SHARE = 0.25
 """Questions of others count as if there were so many for each of an agent's own: one in five. How many there are where

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from benchmarks.retrieval.data_sets import ADVERSARIAL, agent_name, entries
-from souvenir.types import MessageRole
+from souvenir.core.types import MessageRole
 
 ABSTENTION = "abstention"
 OTHER_SCOPES, OTHER_SETS = 60, 40

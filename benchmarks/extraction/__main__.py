@@ -27,9 +27,9 @@ from benchmarks.extraction.replay import Answerer, Player, Recorder, Recording, 
 from benchmarks.extraction.run import Sets, measure_model, measure_peers
 from benchmarks.extraction.tables import Measured, figures, print_measured
 from benchmarks.report import Target, print_targets, progress, write_results
-from souvenir.embedding.factory import embedder_of
-from souvenir.llm.endpoint import Endpoint
-from souvenir.settings import ExtractProvider, Settings
+from souvenir.core.settings import ExtractProvider, Settings
+from souvenir.models.embedding.factory import embedder_of
+from souvenir.models.providers.endpoints import LLMEndpoint
 
 SEED = 6
 ALL = 1_000_000
@@ -103,11 +103,11 @@ def asked(plan: Plan, sets: Sets, settings: Settings) -> Iterator[tuple[str, Map
     elif settings.extract_provider is None:
         raise SystemExit("Set EXTRACT_PROVIDER and what it needs, or take --oracle or --replay.")
     elif plan.record is not None:
-        endpoint = Endpoint.of(settings, settings.extract_provider)
+        endpoint = LLMEndpoint.of(settings, settings.extract_provider)
         with _recording(plan.record, endpoint) as environment:
             yield f"model: {endpoint.model}", environment
     else:
-        yield f"model: {Endpoint.of(settings, settings.extract_provider).model}", {}
+        yield f"model: {LLMEndpoint.of(settings, settings.extract_provider).model}", {}
 
 
 def _oracle(plan: Plan, sets: Sets) -> Oracle:
@@ -127,7 +127,7 @@ def _standing_in(answerer: Answerer, provider: str, model: str) -> Iterator[Mapp
 
 
 @contextmanager
-def _recording(path: Path, endpoint: Endpoint) -> Iterator[Mapping[str, str]]:
+def _recording(path: Path, endpoint: LLMEndpoint) -> Iterator[Mapping[str, str]]:
     upstream, base_path = origin_of(endpoint.base_url)
     recorder = Recorder(
         path,

@@ -15,8 +15,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from souvenir.core.types import Embedder, FloatVector
 from souvenir.index.analyser import Analyser
-from souvenir.types import Embedder, FloatVector
 
 COSINE, OVERLAP = "cosine", "overlap"
 THRESHOLDS: Mapping[str, float] = MappingProxyType({COSINE: 0.75, OVERLAP: 0.40})

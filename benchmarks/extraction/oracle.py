@@ -20,9 +20,9 @@ from typing import Any
 from benchmarks.extraction.data_sets import Conversation, Pair, PairKind, Paragraph, Statement
 from benchmarks.extraction.replay import Asked, Reply
 from benchmarks.extraction.types import CATEGORIES
-from souvenir.decisions import Category, Verdict
-from souvenir.extraction.prompts import DECIDE
+from souvenir.core.ledger import Category, Verdict
 from souvenir.index.analyser import Analyser
+from souvenir.learning.questions import DECIDE
 
 NAME = "oracle"
 CHARS_PER_TOKEN = 4

@@ -26,8 +26,8 @@ from benchmarks.report import RESULTS_DIR, Target, print_targets, progress, tabl
 from benchmarks.retrieval.certainty import Table, differences, estimates
 from benchmarks.retrieval.metrics import document_scores
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from souvenir.embedding.factory import embedder_of
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
+from souvenir.models.embedding.factory import embedder_of
 
 METRICS = ("recall@5", "recall@10", "NDCG@10")
 PARITY = -0.005

@@ -12,9 +12,9 @@ from benchmarks.facts.fact_scan import FactScan
 from benchmarks.facts.told import drafts
 from benchmarks.facts.turns import Operation, Seconds, at_once, in_turns
 from benchmarks.service import Client, Service, ServiceFailed
-from memory_engine import MemoryEngine
-from souvenir.settings import Settings
-from souvenir.types import Embedder, MemoryDraft, Scope
+from souvenir.core.settings import Settings
+from souvenir.core.types import Embedder, MemoryDraft, Scope
+from souvenir.memories.engine import MemoryEngine
 
 ADDERS = 8
 OK = 200

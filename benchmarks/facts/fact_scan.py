@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import numpy as np
 
-from souvenir.types import Embedder, FloatVector
+from souvenir.core.types import Embedder, FloatVector
 
 TAG_BOOST = 1.2
 

@@ -17,9 +17,9 @@ from benchmarks.facts.told import COMMON, FACTS_EACH, RARE, TurnedEmbedder, draf
 from benchmarks.facts.turns import Operation, Seconds, in_turns
 from benchmarks.load.sentences import questions
 from benchmarks.service import Service, ServiceFailed
-from memory_engine import MemoryEngine
-from souvenir.settings import Settings
-from souvenir.types import Embedder, Filters, FloatVector, Scope, SearchQuery
+from souvenir.core.settings import Settings
+from souvenir.core.types import Embedder, Filters, FloatVector, Scope, SearchQuery
+from souvenir.memories.engine import MemoryEngine
 
 TOP_K = 10
 BATCH = 500

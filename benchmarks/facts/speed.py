@@ -25,10 +25,10 @@ from benchmarks.facts.told import FACTS_EACH
 from benchmarks.facts.turns import Seconds
 from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
 from benchmarks.service import Service
-from memory_engine import MemoryEngine
-from souvenir.embedding.factory import embedder_of
-from souvenir.settings import Settings
-from souvenir.types import Embedder
+from souvenir.core.settings import Settings
+from souvenir.core.types import Embedder
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.embedding.factory import embedder_of
 
 SEARCH_P50_MS = 60.0
 

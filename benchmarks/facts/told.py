@@ -13,7 +13,7 @@ from itertools import islice
 import numpy as np
 
 from benchmarks.load.sentences import memories
-from souvenir.types import Embedder, FloatVector, MemoryDraft
+from souvenir.core.types import Embedder, FloatVector, MemoryDraft
 
 FACTS_EACH = 5
 EMBEDDED = 2_000

@@ -13,9 +13,9 @@ from benchmarks.retrieval.data_sets import Question
 from benchmarks.retrieval.metrics import TOP_K, Found
 from benchmarks.retrieval.own import BATCH, opened
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from memory_engine import MemoryEngine
-from souvenir.facts.splitting import by_sentences
-from souvenir.types import MemoryDraft, Scope, SearchQuery
+from souvenir.core.types import MemoryDraft, Scope, SearchQuery
+from souvenir.memories.engine import MemoryEngine
+from souvenir.memories.fact_splitting import by_sentences
 
 DEPTH = 10 * TOP_K
 """Memories looked at where several stand for one telling."""

@@ -19,8 +19,8 @@ from benchmarks.report import RESULTS_DIR, progress, table, write_results
 from benchmarks.retrieval.certainty import Estimate
 from benchmarks.retrieval.data_sets import read_data_set
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from souvenir.embedding.factory import embedder_of
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
+from souvenir.models.embedding.factory import embedder_of
 
 SETS = ("locomo_turns", "locomo_facts", "beam_chat", "cranfield", "med", "memdaily_zh")
 

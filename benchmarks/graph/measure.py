@@ -21,9 +21,8 @@ from benchmarks.retrieval.data_sets import DataSet, Document, Question
 from benchmarks.retrieval.metrics import DOCUMENT_METRICS, TOP_K, document_scores
 from benchmarks.retrieval.own import EngineSearcher, opened, store
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from souvenir.concepts.naming import possible_keys
-from souvenir.graph.said import mentions_in
-from souvenir.types import PassageKind
+from souvenir.core.types import PassageKind
+from souvenir.knowledge.recognition.extraction import keys_in_question, mentions_in
 
 METRICS = DOCUMENT_METRICS[:3]
 WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3)
@@ -107,7 +106,7 @@ def measure(data_set: DataSet, embedder: CachedEmbedder) -> Measured:
 def support_of(graph: ConceptGraph, question: str, scores: Floats, way: Way) -> Floats:
     """The graph's part of the score of every document, in [0, 1]."""
     concepts = np.zeros(len(graph.concepts))
-    named = [graph.concepts[key] for key in possible_keys(question) if key in graph.concepts]
+    named = [graph.concepts[key] for key in keys_in_question(question) if key in graph.concepts]
     concepts[named] = 1.0
     documents = np.zeros(len(scores))
     order = np.argsort(-scores, kind="stable")[: SEEDS + 1]

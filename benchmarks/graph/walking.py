@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from souvenir.concepts.weights import rarity
+from souvenir.knowledge.concept_ranking import rarity
 
 STEPS = 10
 """Further ones change no ranking: what is left after them is below `damping ** 10`."""

@@ -23,10 +23,10 @@ from pathlib import Path
 from benchmarks.graph_speed.filling import HandedOut, fill, paced
 from benchmarks.graph_speed.reading import Reads, measure
 from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
-from memory_engine import MemoryEngine
-from souvenir.embedding.factory import embedder_of
-from souvenir.graph.parts import GraphParts
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
+from souvenir.knowledge.services import KnowledgeServices
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.embedding.factory import embedder_of
 
 MESSAGES_PER_S = 50.0
 CHECKED_AT_MOST = 10_000
@@ -53,7 +53,7 @@ def run(messages: int, rounds: int, seconds: float, folder: Path) -> bool:
         model.load()
         embedder = HandedOut(model)
         with closing(MemoryEngine.open(settings, embedder)) as engine:
-            graph = GraphParts.open(engine)
+            graph = KnowledgeServices.open(engine)
             with one_core():
                 filled = fill(engine, graph, embedder, messages)
                 reads = Reads(engine, graph)

@@ -13,12 +13,12 @@ import numpy as np
 from benchmarks.graph_speed.reading import SCOPE, Reads
 from benchmarks.graph_speed.talks import Talks
 from benchmarks.report import progress
-from memory_engine import MemoryEngine
-from souvenir.conversation.messages import Conversations
-from souvenir.graph.parts import GraphParts
-from souvenir.store import unread
-from souvenir.store.messages import MessageDraft
-from souvenir.types import Embedder, FloatVector
+from souvenir.conversations.messages import Conversations
+from souvenir.core.types import Embedder, FloatVector
+from souvenir.knowledge.services import KnowledgeServices
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.graph import mention_queue
+from souvenir.store.messages.messages import MessageDraft
 
 BATCH = 500
 
@@ -106,7 +106,7 @@ class Paced:
         return {"messages": self.messages, "seconds": self.seconds, "late_s": self.late_s, "waiting": self.waiting}
 
 
-def fill(engine: MemoryEngine, graph: GraphParts, embedder: HandedOut, messages: int) -> Filled:
+def fill(engine: MemoryEngine, graph: KnowledgeServices, embedder: HandedOut, messages: int) -> Filled:
     """Store what is not there yet, then let it all be read at once."""
     conversations, there = Conversations(engine), _count(engine, "messages")
     drafts = list(Talks().drafts(messages))[there:]
@@ -115,14 +115,14 @@ def fill(engine: MemoryEngine, graph: GraphParts, embedder: HandedOut, messages:
     progress(f"{messages:,} messages are stored")
     waiting = _waiting(engine)
     began, cpu_began = time.perf_counter(), time.process_time()
-    graph.filling.catch_up()
+    graph.indexer.catch_up()
     seconds, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
     progress(f"{waiting:,} messages are read")
     return Filled(waiting, seconds, cpu_s, _count(engine, "concepts"), _count(engine, "neighbours"))
 
 
 def paced(
-    engine: MemoryEngine, graph: GraphParts, embedder: HandedOut, reads: Reads, *, seconds: float, per_s: float
+    engine: MemoryEngine, graph: KnowledgeServices, embedder: HandedOut, reads: Reads, *, seconds: float, per_s: float
 ) -> Paced:
     """Store messages at a steady pace, one by one, while the graph fills in its thread and others read it."""
     found, conversations = Paced(), Conversations(engine)
@@ -152,4 +152,4 @@ def _count(engine: MemoryEngine, table: str) -> int:
 
 def _waiting(engine: MemoryEngine) -> int:
     with engine.namespace(SCOPE) as (connection, namespace):
-        return 0 if namespace is None else unread.count(connection, namespace.id)
+        return 0 if namespace is None else mention_queue.count(connection, namespace.id)

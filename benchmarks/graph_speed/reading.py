@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import cycle
 
-from memory_engine import MemoryEngine
-from souvenir.graph.concepts import Concepts
-from souvenir.graph.parts import GraphParts
-from souvenir.types import Scope
+from souvenir.core.types import Scope
+from souvenir.knowledge.concepts import Concepts
+from souvenir.knowledge.services import KnowledgeServices
+from souvenir.memories.engine import MemoryEngine
 
 SCOPE = Scope("ann")
 ASKED_ABOUT = 40
@@ -44,7 +44,7 @@ class Durations:
 class Reads:
     """The verbs by name; each call asks about the next concept."""
 
-    def __init__(self, engine: MemoryEngine, graph: GraphParts) -> None:
+    def __init__(self, engine: MemoryEngine, graph: KnowledgeServices) -> None:
         self._engine = engine
         concepts = Concepts(engine)
         with engine.namespace(SCOPE) as (connection, namespace):

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from souvenir.store.messages import MessageDraft
-from souvenir.types import MessageRole
+from souvenir.core.types import MessageRole
+from souvenir.store.messages.messages import MessageDraft
 
 SESSION_LENGTH = 20
 FIRST_AT = datetime(2023, 1, 1, tzinfo=UTC)

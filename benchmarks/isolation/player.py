@@ -18,8 +18,8 @@ from typing import Any
 import apsw
 
 from benchmarks.isolation.requests import Party, Pool, Request, Requests
-from souvenir.facts.later import ACTOR
-from souvenir.store.facts import SPLIT
+from souvenir.memories.split_queue import ACTOR
+from souvenir.store.memories.facts import SPLIT
 
 Send = Callable[[Request], tuple[int, str]]
 

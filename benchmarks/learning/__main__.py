@@ -26,10 +26,10 @@ from benchmarks.learning.watching import Block, Seen, watching
 from benchmarks.load.sentences import memories
 from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
 from benchmarks.service import Service
-from memory_engine import MemoryEngine
-from souvenir.embedding.factory import embedder_of
-from souvenir.settings import Settings
-from souvenir.types import MemoryDraft, Scope
+from souvenir.core.settings import Settings
+from souvenir.core.types import MemoryDraft, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.embedding.factory import embedder_of
 
 MAX_INFLIGHT = 2
 BATCH = 500

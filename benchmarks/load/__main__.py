@@ -20,10 +20,10 @@ from benchmarks.load.callers import SEARCHERS, SOURCE, Traffic, generate, probe_
 from benchmarks.load.sentences import memories
 from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
 from benchmarks.service import Client, Service, ServiceFailed
-from memory_engine import MemoryEngine
-from souvenir.embedding.factory import embedder_of
-from souvenir.settings import Settings
-from souvenir.types import MemoryDraft, Scope
+from souvenir.core.settings import Settings
+from souvenir.core.types import MemoryDraft, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.embedding.factory import embedder_of
 
 BATCH = 500
 IDLE_S = 10.0

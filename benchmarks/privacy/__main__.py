@@ -21,8 +21,8 @@ from benchmarks.privacy.finders import Finder, finders
 from benchmarks.privacy.scoring import ALL, Score, halves, outside, score
 from benchmarks.privacy.synthetic import synthetic_texts
 from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
+from souvenir.core.settings import Settings
 from souvenir.privacy.rules import PrivacyRules
-from souvenir.settings import Settings
 
 RECALL, PRECISION = 0.97, 0.95
 ORDINARY_MS = 150.0

@@ -23,8 +23,8 @@ from benchmarks.retrieval.run import Plan, SetReport, measure
 from benchmarks.retrieval.tables import figures, print_report
 from benchmarks.retrieval.targets import targets_of
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from souvenir.embedding.factory import embedder_of
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
+from souvenir.models.embedding.factory import embedder_of
 
 SETS = ("locomo_turns", "locomo_facts", "beam_chat", "cranfield", "med", "memdaily_zh")
 

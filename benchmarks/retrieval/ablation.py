@@ -12,8 +12,8 @@ from benchmarks.retrieval.data_sets import DataSet
 from benchmarks.retrieval.own import EngineSearcher, opened
 from benchmarks.retrieval.rankings import Rankings, ask
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from souvenir.search.profiles import NO_SPREAD, PROFILES, Constants, Profiles
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
+from souvenir.retrieval.profiles import NO_SPREAD, PROFILES, Constants, Profiles
 
 USUAL_B = 0.75
 """What b is where nobody chose it."""

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from souvenir.store.messages import MessageDraft
-from souvenir.types import MemoryDraft, MessageRole, PassageKind
+from souvenir.core.types import MemoryDraft, MessageRole, PassageKind
+from souvenir.store.messages.messages import MessageDraft
 
 ADVERSARIAL = "adversarial"
 """Questions about the wrong person or thing: they ask for abstention, and recall says nothing of them."""

@@ -18,11 +18,11 @@ from benchmarks.retrieval.data_sets import DataSet, Document, Question
 from benchmarks.retrieval.metrics import SESSION_DEPTH, Found
 from benchmarks.retrieval.rankings import Rankings, ask
 from benchmarks.service import Client, Service, ServiceFailed
-from memory_engine import MemoryEngine
 from souvenir.api.fields import MAX_TEXT_CHARS
-from souvenir.conversation.messages import Conversations
-from souvenir.store.messages import MessageDraft, MessageFilter
-from souvenir.types import PassageKind, Scope
+from souvenir.conversations.messages import Conversations
+from souvenir.core.types import PassageKind, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.messages.messages import MessageDraft, MessageFilter
 
 OVER_HTTP = "souvenir, over HTTP"
 BATCH = 500

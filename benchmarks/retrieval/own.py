@@ -12,11 +12,11 @@ from benchmarks.report import percentile_ms
 from benchmarks.retrieval.data_sets import DataSet, Document, Question
 from benchmarks.retrieval.metrics import TOP_K, Found
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from memory_engine import MemoryEngine
-from souvenir.conversation.messages import Conversations, MessageQuery
-from souvenir.search.profiles import PROFILES, Profiles
-from souvenir.settings import Settings
-from souvenir.types import Fusion, PassageKind, Scope, SearchQuery, Weights
+from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.core.settings import Settings
+from souvenir.core.types import Fusion, PassageKind, Scope, SearchQuery, Weights
+from souvenir.memories.engine import MemoryEngine
+from souvenir.retrieval.profiles import PROFILES, Profiles
 
 BATCH = 500
 TIMED = 200

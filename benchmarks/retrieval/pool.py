@@ -27,14 +27,14 @@ from benchmarks.retrieval.data_sets import ADVERSARIAL, DataSet, Document, Quest
 from benchmarks.retrieval.metrics import TOP_K, document_scores
 from benchmarks.retrieval.own import opened, store
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from memory_engine import MemoryEngine
-from souvenir.conversation.agent_search import AgentQuery, AgentSearch
-from souvenir.conversation.agents import Agents
-from souvenir.conversation.messages import Conversations, MessageHit
-from souvenir.embedding.factory import embedder_of
-from souvenir.search.one_ranking import in_turns
-from souvenir.settings import Settings
-from souvenir.types import Hit, RecordKind, Scope
+from souvenir.conversations.agent_search import AgentQuery, AgentSearch
+from souvenir.conversations.agents import Agents
+from souvenir.conversations.messages import Conversations, MessageHit
+from souvenir.core.settings import Settings
+from souvenir.core.types import Hit, RecordKind, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.embedding.factory import embedder_of
+from souvenir.retrieval.ranking import in_turns
 
 TURNS, FACTS = "locomo_turns", "locomo_facts"
 STRANGERS = ((TURNS, FACTS), (TURNS, "cranfield"), ("beam_chat", FACTS), (FACTS, "cranfield"), (TURNS, "beam_chat"))

@@ -19,7 +19,7 @@ from benchmarks.retrieval.peers import measure_peers
 from benchmarks.retrieval.rankings import Rankings, ask, by_category, metrics_of, scores_of
 from benchmarks.retrieval.targets import Measured
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from souvenir.types import Fusion
+from souvenir.core.types import Fusion
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from threading import Lock
 
 import numpy as np
 
-from souvenir.types import Embedder, FloatVector
+from souvenir.core.types import Embedder, FloatVector
 
 
 class CachedEmbedder:

@@ -29,13 +29,13 @@ from rank_bm25 import BM25Okapi
 
 from benchmarks.engine.corpus import DIM, Corpus, LookupEmbedder, make_corpus
 from benchmarks.report import Target, percentile_ms, print_targets, progress, table, write_results
-from memory_engine import MemoryEngine
-from souvenir.conversation.messages import Conversations
-from souvenir.engine import recall
+from souvenir.conversations.messages import Conversations
+from souvenir.core.settings import Settings
+from souvenir.core.types import FloatVector, MessageRole, PassageKind, Scope, SearchQuery
 from souvenir.index.analyser import Analyser
-from souvenir.settings import Settings
-from souvenir.store.messages import MessageDraft
-from souvenir.types import FloatVector, MessageRole, PassageKind, Scope, SearchQuery
+from souvenir.memories.engine import MemoryEngine
+from souvenir.retrieval import searcher
+from souvenir.store.messages.messages import MessageDraft
 
 SCOPE = Scope("ann")
 SPEAKERS = ("Ann", "Ben")
@@ -134,7 +134,7 @@ def measure(corpus: Corpus, count: int, drafts: Drafts, peer: Peer) -> tuple[dic
                 verb(number)
                 seconds[name].append(time.perf_counter() - begin)
         cut = [_found(engine, corpus, number) for number in range(QUESTIONS // 2)]
-        with patch.object(recall, "CANDIDATE_COUNT", count + ADDS + 1):
+        with patch.object(searcher, "CANDIDATE_COUNT", count + ADDS + 1):
             full = [_found(engine, corpus, number) for number in range(QUESTIONS // 2)]
     return seconds, sum(len(a & b) for a, b in zip(cut, full, strict=True)) / sum(map(len, full))
 

@@ -24,11 +24,11 @@ from benchmarks.retrieval.data_sets import entries
 from benchmarks.retrieval.vector_cache import CachedEmbedder
 from benchmarks.topics.agreement import Agreement, agreement
 from benchmarks.topics.peer import k_means
-from souvenir.embedding.factory import embedder_of
-from souvenir.graph.clustering import Counted, clusters_of
-from souvenir.graph.said import mentions_in
-from souvenir.settings import Settings
-from souvenir.types import ConceptKind, Embedder, MessageRole
+from souvenir.core.settings import Settings
+from souvenir.core.types import ConceptKind, Embedder, MessageRole
+from souvenir.knowledge.clustering import Counted, clusters_of
+from souvenir.knowledge.recognition.extraction import mentions_in
+from souvenir.models.embedding.factory import embedder_of
 
 EMBEDDED_CHARS = 500
 """Of each message, the first, which the model reads whole."""

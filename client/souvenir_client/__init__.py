@@ -1,12 +1,18 @@
 """The client of Souvenir, a memory service for agents.
 
-Souvenir, AsyncSouvenir     the whole HTTP API
-learning, session           memory around the calls of OpenAI's and Anthropic's SDKs
-errors                      what can go wrong
-records                     what is answered
+Souvenir, AsyncSouvenir     the HTTP API
+learning, session           memory for the calls of OpenAI's and Anthropic's SDKs
+errors                      exceptions
+records                     responses
 
-Each is imported when it is first used, so that what needs one of them does not pay for the others: a hook of an editor
-and the command line's help are there at once.
+    with Souvenir(namespace="team-a") as souvenir:
+        souvenir.memories.add(text="Alice leads billing.", source="team/billing")
+        found = souvenir.memories.search(query="who leads billing?")
+
+    async with AsyncSouvenir(namespace="team-a") as souvenir:
+        found = await souvenir.memories.search(query="who leads billing?")
+
+Each is imported when it is first used, so that editor hooks and the help of the command line start quickly.
 """
 
 from __future__ import annotations

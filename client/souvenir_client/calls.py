@@ -1,7 +1,7 @@
-"""What is asked of the service and how its answers are read, without any sending: the core of both clients.
+"""Requests and answers of the service, without I/O: the core of both clients.
 
-Invariants: a call that reached the service is sent again only if that does no harm (`Repeat`); a key that makes a POST
-harmless is made once a call and stays the same over its repeats.
+Invariants: a call that reached the service is retried only if that is safe (`Repeat`); the Idempotency-Key of a call
+stays the same over its retries.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 import re
 import ssl
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import Enum
@@ -35,19 +35,19 @@ URL_SAVED, KEY_SAVED, AGENT_SAVED = "souvenir_url", "souvenir_api_key", "souveni
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
 _CHANCE = SystemRandom()
-"""Not the program's own, whose numbers it may want to repeat."""
+"""Independent of the random numbers of the program, which may be seeded."""
 LONGEST_TIMEOUT_S = 86_400.0
 _NOT_FROM_PROXIES = frozenset({400, 404, 405, 409, 422, 501})
-"""Statuses that no proxy before the service makes up: without a body of the service's, something else answers."""
+"""Status codes that a proxy does not generate: without a body of the service, another program answered."""
 LONGEST_WISH_S = 30.0
-"""A service that wants to be left alone for longer is not waited for."""
+"""The longest Retry-After that is waited for."""
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 
 
 class NotSent(Enum):
-    """Stands for an argument that was not given: the service then takes its own default, which null is not."""
+    """The value of an argument that was not given: the service then uses its default."""
 
     NOT_SENT = "not sent"
 
@@ -59,7 +59,7 @@ NOT_SENT = NotSent.NOT_SENT
 
 
 class Repeat(Enum):
-    """Whether a call may be sent again when it is not known what became of it."""
+    """Whether a call may be retried when its outcome is unknown."""
 
     SAFE = "safe"
     KEYED = "keyed"
@@ -68,7 +68,7 @@ class Repeat(Enum):
 
 
 class Listing(list[Item]):
-    """A list that an answer is, with what its headers say of it."""
+    """The list of an answer, with the values of its headers."""
 
     def __init__(self, items: Iterable[Item], headers: Mapping[str, str]) -> None:
         super().__init__(items)
@@ -76,13 +76,13 @@ class Listing(list[Item]):
 
     @property
     def total(self) -> int | None:
-        """How many there are on all pages, where the service says so."""
+        """The number of items on all pages, if the service gives it."""
         found = self.headers.get("x-total-count", "")
         return int(found) if found.isdecimal() else None
 
     @property
     def relevance(self) -> float | None:
-        """Of a search: how likely it is that what was found answers the query, in [0, 1]."""
+        """Of a search: the probability in [0, 1] that the results answer the query."""
         found = self.headers.get("x-search-relevance")
         return None if found is None else float(found)
 
@@ -93,7 +93,7 @@ class Listing(list[Item]):
 
     @property
     def degraded(self) -> list[str]:
-        """Of a search: what of it could not run."""
+        """Of a search: the parts that could not run."""
         found = self.headers.get("x-search-degraded", "")
         return [name.strip() for name in found.split(",") if name.strip()]
 
@@ -103,8 +103,8 @@ class Call(Generic[Result]):
     """One request.
 
     :param results: The type of the answer by its status.
-    :param body: Sent as JSON, without what was not given; None for no body.
-    :param content: Sent as it is, in the place of a body.
+    :param body: Sent as JSON, without arguments that were not given; None for no body.
+    :param content: Sent unchanged, instead of a body.
     """
 
     method: str
@@ -122,9 +122,9 @@ class Call(Generic[Result]):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the service is, and who asks.
+    """The address of the service, with the key and the namespace of the calls.
 
-    :param namespace: None for that of the key.
+    :param namespace: None for the namespace of the key.
     """
 
     url: str
@@ -137,22 +137,22 @@ class Address:
     def of(
         cls, server_url: str | None, api_key: str | None, namespace: str | None, timeout_s: float, max_retries: int
     ) -> Address:
-        """With what was not given taken from the environment, the saved file, or the default.
+        """Use the environment, the saved file or the default for missing values.
 
-        :raises ValueError: If that is no address of a service, or a bound, a key or a name is none. A key is not told.
+        :raises ValueError: If an argument is invalid. The message never contains the key.
         """
         named = server_url or named_url() or DEFAULT_URL
         if not 0 < timeout_s <= LONGEST_TIMEOUT_S or max_retries < 0:
-            raise ValueError("timeout_s has to be above 0 and at most a day, and max_retries not below 0")
+            raise ValueError("timeout_s must be above 0 and at most a day, and max_retries not below 0")
         # A key that was read from a file often ends with its line.
         key = (api_key or named_key() or "").strip()
         if not key.isprintable():
-            raise ValueError(f"the API key holds what no key holds: look how {KEY_VARIABLE} is set")
+            raise ValueError(f"the API key contains characters that no key has: check {KEY_VARIABLE}")
         return cls(_service_url(named.strip()), key or None, namespace, timeout_s, max_retries)
 
     def __post_init__(self) -> None:
         if self.namespace is not None and not self.namespace.isprintable():
-            raise ValueError(f"{self.namespace!r} is no namespace: it takes printable characters only")
+            raise ValueError(f"{self.namespace!r} is not a namespace: use printable characters only")
 
     def in_namespace(self, namespace: str | None) -> Address:
         return replace(self, namespace=namespace)
@@ -178,29 +178,29 @@ def _service_url(named: str) -> str:
     try:
         url = httpx.URL(named)
     except httpx.InvalidURL as error:
-        raise ValueError(f"{named!r} is no address of a service ({error}): give one such as {DEFAULT_URL}") from error
+        raise ValueError(f"{named!r} is not an HTTP address ({error}): use one such as {DEFAULT_URL}") from error
     if url.scheme not in ("http", "https") or not url.host:
-        raise ValueError(f"{named!r} is no address of a service: give one such as {DEFAULT_URL}")
+        raise ValueError(f"{named!r} is not an HTTP address: use one such as {DEFAULT_URL}")
     return named.rstrip("/")
 
 
 def trusted(url: str) -> ssl.SSLContext | bool:
-    """What certificates are held against: httpx's default, or nothing for an address without TLS.
+    """The TLS verification: httpx's default, or none for an address without TLS.
 
-    Reading the default takes longer than a request to this machine.
+    Loading the default takes longer than a local request.
     """
     return url.startswith("https:") or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that were given."""
+    """The values that were given."""
     return {name: value for name, value in values.items() if value is not NOT_SENT}
 
 
 def request_of(call: Call[Any], address: Address, content: Any = None) -> dict[str, Any]:
-    """What httpx sends: the arguments of its `build_request`, but for the timeout.
+    """The arguments of httpx's `build_request`, except the timeout.
 
-    :param content: In the place of the call's, for a client that sends another kind.
+    :param content: Replaces the content of the call, for the asynchronous client.
     """
     headers = {"Accept": "application/json", **given(call.headers)}
     if address.api_key is not None:
@@ -249,7 +249,7 @@ def raise_for(response: httpx.Response, address: Address) -> None:
     if response.is_success:
         return
     if response.is_redirect:
-        raise UnreadableAnswer(address.url, f"it leads on to {response.headers.get('location')}")
+        raise UnreadableAnswer(address.url, f"it redirects to {response.headers.get('location')}")
     try:
         body = _parsed(response.content)
     except Undecodable:
@@ -267,7 +267,7 @@ def raise_for(response: httpx.Response, address: Address) -> None:
 
 
 def failure_of(error: httpx.HTTPError, address: Address, timeout_s: float) -> ConnectionFailed:
-    """What a failure of the network is called here."""
+    """The exception of the client for a network error."""
     if isinstance(error, httpx.TimeoutException):
         return TimedOut(address.url, timeout_s)
     return ConnectionFailed(address.url, str(error) or type(error).__name__)
@@ -305,19 +305,8 @@ def line_of(call: Call[Any], line: str, address: Address) -> dict[str, Any]:
     except Undecodable as error:
         raise UnreadableAnswer(address.url, str(error)) from error
     if not isinstance(value, dict):
-        raise UnreadableAnswer(address.url, f"a line of {call.path} is no object")
+        raise UnreadableAnswer(address.url, f"a line of {call.path} is not an object")
     return value
-
-
-async def in_turns(content: bytes | Iterable[bytes]) -> AsyncIterator[bytes]:
-    """Content for a client that takes asynchronous iterators only."""
-    for part in [content] if isinstance(content, bytes) else content:
-        yield part
-
-
-def whole(content: bytes | Iterable[bytes]) -> Iterator[bytes]:
-    """Content part by part."""
-    yield from [content] if isinstance(content, bytes) else content
 
 
 def _in_query(value: Any) -> Any:
@@ -327,12 +316,12 @@ def _in_query(value: Any) -> Any:
 
 
 def _in_body(value: Any) -> Any:
-    """What JSON has no form of: moments and dates, and mappings that are no dict."""
+    """The JSON form of times, dates, and mappings other than dict."""
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"a {type(value).__name__} cannot be sent; give text, numbers, lists, mappings or dates")
+    raise TypeError(f"a {type(value).__name__} cannot be sent; use text, numbers, lists, mappings or dates")
 
 
 def _sentence(detail: Any, response: httpx.Response) -> str:
@@ -359,7 +348,7 @@ def _parsed(content: bytes | str) -> Any:
 
 
 def _seconds(header: str | None) -> float | None:
-    """None for a date, which this service does not send, and for what is no time to wait for."""
+    """The seconds of the header; None for a date, which this service does not send, and for invalid values."""
     return float(header) if header is not None and re.fullmatch(r"\d{1,9}(\.\d+)?", header) else None
 
 
@@ -370,7 +359,7 @@ def segment(value: object) -> str:
     """
     text = str(value)
     if text in ("", ".", "..") or "/" in text:
-        raise ValueError(f"{text!r} names nothing that the service has: a name is not empty, no dots and without /")
+        raise ValueError(f"{text!r} is not a valid name: it must not be empty, `.` or `..`, or contain /")
     return quote(text, safe="")
 
 

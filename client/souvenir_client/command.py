@@ -1,4 +1,4 @@
-"""The entry point `souvenir`. It needs the extra `cli`, and says so where that is not installed."""
+"""The entry point `souvenir`; without the extra `cli` it prints how to install it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NEEDED = ("click", "rich")
 def main() -> None:
     """Run the command line of this process, and end the process."""
     if any(find_spec(name) is None for name in NEEDED):
-        sys.stderr.write('The command line is an extra: pip install "souvenir-client[cli]"\n')
+        sys.stderr.write('The command line needs an extra: pip install "souvenir-client[cli]"\n')
         # An editor takes 2 from a hook for a no to what it was about to do.
         sys.exit(1 if sys.argv[1:2] == ["hook"] else 2)
     for stream in (sys.stdout, sys.stderr):

@@ -1,22 +1,22 @@
-"""What can go wrong between a client and the service.
+"""The exceptions of the client.
 
     SouvenirError
-    ├── ConnectionFailed            nobody answers at the address
-    │   └── TimedOut                the answer did not come in time
-    ├── AnswerLost                  a tool of MCP was called, and what became of it is not known
-    ├── NotImportable               a file is none that can be imported
-    ├── UnreadableAnswer            what answers is not this service, or speaks another version
-    └── ApiError                    the service says no; has status, code, detail, request_id
+    ├── ConnectionFailed            no service answers at the address
+    │   └── TimedOut                the answer did not arrive in time
+    ├── AnswerLost                  the answer to an MCP tool call was lost, its outcome is unknown
+    ├── NotImportable               a file cannot be imported
+    ├── UnreadableAnswer            the answer is not from this service, or from another version
+    └── ApiError                    the service refused; has status, code, detail, request_id
         ├── InvalidRequest          400, 422, and every other 4xx
         ├── Unauthorized            401
         ├── Forbidden               403
         ├── NotFound                404
         ├── Conflict                409
         ├── PreconditionFailed      412
-        ├── Overloaded              429; may be sent again after retry_after_s
-        └── ServerFailed            5xx; may be sent again after retry_after_s where that is set
+        ├── Overloaded              429; retry after retry_after_s
+        └── ServerFailed            5xx; retry after retry_after_s if it is set
 
-No other exception leaves the client, but for `TypeError` and `ValueError` where it is called wrongly.
+The client raises nothing else, except `TypeError` and `ValueError` for wrong arguments.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-START_IT = "start it with `souvenir serve` or `docker compose up`, or set SOUVENIR_URL to where it runs"
+START_IT = "start it with `souvenir serve` or `docker compose up`, or set SOUVENIR_URL to its address"
 
 
 def without_password(url: str) -> str:
-    """An address as it may be told: who asks and their password stay out."""
+    """The URL without user name and password."""
     return re.sub("//[^/@]*@", "//", url)
 
 
@@ -37,11 +37,11 @@ class SouvenirError(Exception):
 
 
 class ConnectionFailed(SouvenirError):
-    """Nobody answers at the address.
+    """No service answers at the address.
 
     :param url: The service's address.
-    :param reason: What the network says.
-    :param advice: What to do.
+    :param reason: The error of the network.
+    :param advice: The remedy.
     """
 
     def __init__(self, url: str, reason: str, advice: str = START_IT) -> None:
@@ -51,38 +51,38 @@ class ConnectionFailed(SouvenirError):
 
 
 class TimedOut(ConnectionFailed):
-    """The answer did not come in time; what was asked for may be done all the same."""
+    """The answer did not arrive in time. The service may have processed the request."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        super().__init__(url, f"no answer within {timeout_s:g} s", "ask again, or give it more time")
+        super().__init__(url, f"no answer within {timeout_s:g} s", "retry, or raise the timeout")
         self.timeout_s = timeout_s
 
 
 class AnswerLost(SouvenirError):
-    """A tool was called over MCP, and it is not known what became of it."""
+    """The answer to an MCP tool call was lost: its outcome is unknown."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(
-            f"The answer of {without_password(url)} was lost ({reason}): the tool may have done its work, so look "
-            "before you call it again."
+            f"The answer of {without_password(url)} was lost ({reason}): the tool may have run, so check "
+            "its effect before you call it again."
         )
 
 
 class UnreadableAnswer(SouvenirError):
-    """What answers at the address is not this service, or speaks another version of its API."""
+    """The answer is not from this service, or from another version of its API."""
 
     def __init__(self, url: str, reason: str) -> None:
         self.url = without_password(url)
         super().__init__(
-            f"What answered at {self.url} cannot be read: {reason}; is this the address of a Souvenir service?"
+            f"The answer of {self.url} cannot be read: {reason}; is this the address of a Souvenir service?"
         )
         self.reason = reason
 
 
 class NotImportable(SouvenirError):
-    """A file is none that can be imported.
+    """A file cannot be imported.
 
-    :param name: The file's, or the path that was given.
+    :param name: Name of the file, or the given path.
     """
 
     def __init__(self, name: str, reason: str) -> None:
@@ -92,13 +92,14 @@ class NotImportable(SouvenirError):
 
 
 class ApiError(SouvenirError):
-    """The service says no.
+    """The service refused the request.
 
-    :param status: Of the HTTP answer.
-    :param code: The service's stable name of the error, such as `memory_not_found`; empty if a proxy answered.
-    :param detail: The sentence of the service.
-    :param request_id: By which the service's log knows the request.
-    :param retry_after_s: When the service wants to be asked again, where it says so.
+    :param status: HTTP status code.
+    :param code: The service's stable name of the error, such as `memory_not_found`; empty if the answer came from a
+        proxy.
+    :param detail: The error message of the service.
+    :param request_id: The id of the request in the log of the service.
+    :param retry_after_s: Seconds to wait before a retry, if the service gives them.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class ApiError(SouvenirError):
 
 
 class InvalidRequest(ApiError):
-    """The request cannot be used as it is."""
+    """The request is invalid."""
 
 
 class Unauthorized(ApiError):
@@ -127,23 +128,23 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """The key may not do that."""
+    """The key has no permission for the request."""
 
 
 class NotFound(ApiError):
-    """What was named does not exist, or not for this key."""
+    """The resource does not exist, or the key cannot see it."""
 
 
 class Conflict(ApiError):
-    """It stands against what is there."""
+    """The request conflicts with the stored state."""
 
 
 class PreconditionFailed(ApiError):
-    """It was changed since it was read."""
+    """The resource was changed since it was read."""
 
 
 class Overloaded(ApiError):
-    """The service has too much to do."""
+    """The service is overloaded."""
 
 
 class ServerFailed(ApiError):
@@ -161,5 +162,5 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 
 
 def error_class(status: int) -> type[ApiError]:
-    """What an answer of that status is raised as."""
+    """The exception for a status code."""
     return _BY_STATUS.get(status, ServerFailed if status >= 500 else InvalidRequest)

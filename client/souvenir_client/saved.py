@@ -1,7 +1,7 @@
-"""The saved file: one JSON object, in which the service finds its settings, and the client what its environment leaves.
+"""The saved file: one JSON object with settings of the service and defaults of the client.
 
-It is replaced in one step, and readable by its owner only, since keys stand in it. Names are compared without case. A
-file that cannot be read is an error, never an empty one.
+It is replaced atomically and readable by its owner only, because it may contain keys. Names are case-insensitive. An
+unreadable file is an error, never an empty one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def saved_path() -> Path:
 
 
 def expanded(path: str | Path) -> Path:
-    """The path with `~` as the home folder; one of a user who is not known stays as it is."""
+    """The path with `~` expanded; unchanged if the user is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -33,9 +33,9 @@ def expanded(path: str | Path) -> Path:
 
 
 def saved(name: str) -> str | None:
-    """What the file says, as text; None if it does not say it.
+    """The value of a name, as text; None if it is not saved.
 
-    :raises ValueError: If the file cannot be read; it says what to do.
+    :raises ValueError: If the file cannot be read; the message gives the remedy.
     """
     value = read(saved_path()).get(name)
     return str(value).strip() or None if value is not None else None
@@ -50,10 +50,10 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def change(path: Path, name: str, value: Any) -> bool:
-    """Save a value in the place of any other of that name; None takes it out.
+    """Save a value, replacing any other of that name; None removes it.
 
-    :returns: Whether that changed anything.
-    :raises ValueError: If what is there cannot be read; nothing is written then.
+    :returns: Whether anything changed.
+    :raises ValueError: If the existing file cannot be read; nothing is written then.
     :raises OSError: If it cannot be written.
     """
     # Where the file is a link, what it leads to is written.
@@ -76,9 +76,9 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ValueError(f"{path} cannot be read ({error.strerror}): make it readable") from error
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON ({error}): correct it, or name another in {PATH_VARIABLE}") from error
+        raise ValueError(f"{path} is not JSON ({error}): repair it, or set {PATH_VARIABLE} to another file") from error
     if not isinstance(said, dict):
-        raise ValueError(f"{path} holds no JSON object: correct it, or name another in {PATH_VARIABLE}")
+        raise ValueError(f"{path} is not a JSON object: repair it, or set {PATH_VARIABLE} to another file")
     return said
 
 

@@ -1,6 +1,6 @@
-"""What the client says in words of its own, to models and in what it stores; the same wherever it stands.
+"""The phrases that the client adds to prompts and stored messages, shared by all of its parts.
 
-Whoever asks for what was stored with these words finds what every part of the client stored. No imports.
+A search for these phrases finds the messages of every part of the client. No imports.
 """
 
 from __future__ import annotations
@@ -23,5 +23,5 @@ def calls(name: str, arguments: str) -> str:
 
 
 def returned(name: str, result: str) -> str:
-    """What a tool gave back."""
+    """The message of a tool's result."""
     return f"{name or 'A tool'} returned: {result}"

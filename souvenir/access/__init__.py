@@ -1,1 +1,1 @@
-"""Who may ask, and for what: keys, failed attempts, and the door that turns a sent key into a scope."""
+"""Access: API keys, failed attempts, authentication, and the audit log."""

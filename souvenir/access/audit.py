@@ -1,8 +1,8 @@
-"""The audit of one service: acts are written before they are answered, denials in batches and only so many.
+"""The audit log: actions are written before they are answered, denials in batches and at a limited rate.
 
-Whoever is denied must not be able to fill the disk or to keep the writer busy. Equal denials become one row with a
-count; of different ones a burst is kept and then a trickle, the rest as one row that counts them. A kill forgets the
-denials of the last `FLUSH_INTERVAL_S`, and no act.
+A denied caller must not be able to fill the disk or to keep the writer busy. Equal denials become one row with a count;
+of different ones a burst is kept and then a trickle, the rest as one row that counts them. A kill loses the denials of
+the last `FLUSH_INTERVAL_S`, and no action.
 """
 
 from __future__ import annotations
@@ -16,33 +16,32 @@ from threading import Lock
 
 import apsw
 
-from memory_engine import MemoryEngine
-from souvenir.engine.maintenance import Maintenance
-from souvenir.errors import Overloaded, Unavailable
-from souvenir.moments import utc_now
-from souvenir.store import audit as rows
-from souvenir.store.audit import AuditEntry, AuditEvent, AuditFilter
-from souvenir.types import Scope
+from souvenir.core.background import Maintenance
+from souvenir.core.errors import Overloaded, Unavailable
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin import audit as rows
+from souvenir.store.admin.audit import AuditEntry, AuditEvent, AuditFilter
 
 FLUSH_INTERVAL_S = 30.0
 SWEEP_INTERVAL_S = 3600.0
-"""Between two looks for events that are older than they are kept."""
+"""Between two deletions of events that have expired."""
 
 BURST = 60
 REFILL_PER_S = 0.1
-"""Denials that get a row of their own: so many at once, then so many a second. A flood that never ends writes some
-11,000 rows a day, about 2 MB."""
+"""Token bucket of the denials that get a row of their own; an endless flood writes 11,000 rows a day, about 2 MB."""
 
 DENIED = "denied"
 SEVERAL = "several"
-"""The actor of the row that counts what got none of its own."""
+"""The actor of the row that counts denials without a row of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A request that was refused for who sent it.
+    """A request that was refused because of its caller.
 
-    :param code: Of the error that it was answered with.
+    :param code: The code of the error in the answer.
     """
 
     actor: str
@@ -73,18 +72,18 @@ class AuditLog:
         self._maintenance.start()
 
     def close(self) -> None:
-        """Write the denials that wait; the engine must still be open. If it cannot, they are forgotten."""
+        """Write the pending denials; the engine must still be open. If it cannot, they are lost."""
         self._maintenance.close()
         with suppress(Overloaded, Unavailable):
             self.flush()
 
     def act(self, scope: Scope, action: str, resource_id: str | None = None, detail: str | None = None) -> None:
-        """Write down what somebody did, durably."""
+        """Record an action of a caller, durably."""
         event = AuditEvent(utc_now(), action, scope.actor, scope.namespace, resource_id, detail=detail)
         self._engine.write_rows(lambda connection: rows.record(connection, [event]))
 
     def deny(self, denial: Denial) -> None:
-        """Note a denied request; it is written later, by itself or as part of a count."""
+        """Record a denied request; it is written later, as a row or as part of a count."""
         with self._lock:
             known = self._denied.get(denial)
             if known is not None:
@@ -95,7 +94,7 @@ class AuditLog:
                 self._more += 1
 
     def flush(self) -> None:
-        """Write the denials that wait."""
+        """Write the pending denials."""
         with self._lock:
             denied, self._denied = self._denied, {}
             more, self._more = self._more, 0
@@ -112,13 +111,13 @@ class AuditLog:
             return rows.page(connection, chosen, limit=limit, offset=offset)
 
     def purge(self, scope: Scope, *, retention_days: int) -> int:
-        """Delete events older than that, and write down that it was done; how many they were. History stays."""
+        """Delete older events, record that, and return how many they were. The history of memories stays."""
         deleted = self._delete_older(retention_days)
         self.act(scope, "audit.purge", detail=f"{deleted} events older than {retention_days} days")
         return deleted
 
     def sweep(self) -> None:
-        """Delete the events that are older than they are kept."""
+        """Delete the events that have expired."""
         self._delete_older(self._retention_days)
 
     def _turn(self) -> None:
@@ -129,7 +128,7 @@ class AuditLog:
             self.sweep()
 
     def _delete_older(self, retention_days: int) -> int:
-        """In parts, so that other writes come between them."""
+        """In parts, so that other writes are not delayed."""
         before = utc_now() - timedelta(days=retention_days)
 
         def delete(connection: apsw.Connection) -> int:

@@ -1,12 +1,12 @@
-"""The API keys: made, changed, replaced, revoked, and looked up without asking the database.
+"""API keys: created, changed, rotated, revoked, and looked up without a query of the database.
 
-A key is `mem_` and 32 hexadecimal digits. It is shown once, when it is made; what is kept is its SHA-256, which is as
-good as the key is random. Lookups read a map in memory, which is read anew after every change and before the change is
-answered, so a revoked key stops at once. A restore keeps the present keys; a service that never had one gets the
-backup's.
+A key is `mem_` and 32 hexadecimal digits. It is shown once, when it is created; only its SHA-256 is stored, which is
+enough for a random key. Lookups read a map in memory, which is reloaded after every change and before the change is
+answered, so a revoked key stops at once. A restore keeps the present keys; a service that never had one gets those of
+the backup.
 
-Invariant: nobody can lock everybody out. While the service has no API_KEY, an admin key is the first to be made, and
-the last one cannot be revoked or made less.
+Invariant: an admin can always get in. While the service has no API_KEY, the first key is an admin's, and the last admin
+key cannot be revoked or demoted.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from threading import Lock
 
 import apsw
 
-from memory_engine import MemoryEngine
-from souvenir.engine.maintenance import Maintenance
-from souvenir.errors import Conflict, KeyNotFound, KeyNotUsable, NothingToDo, Overloaded, Unavailable
-from souvenir.moments import utc_now
-from souvenir.store import audit, jobs
-from souvenir.store import keys as rows
-from souvenir.store.audit import AuditEvent
-from souvenir.store.keys import ApiKey, Usage
-from souvenir.types import DEFAULT_NAMESPACE, Role, Scope
+from souvenir.core.background import Maintenance
+from souvenir.core.errors import Conflict, KeyNotFound, KeyNotUsable, NothingToDo, Overloaded, Unavailable
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import DEFAULT_NAMESPACE, Role, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin import audit, jobs
+from souvenir.store.admin import keys as rows
+from souvenir.store.admin.audit import AuditEvent
+from souvenir.store.admin.keys import ApiKey, Usage
 
 KEY_BEGIN = "mem_"
 SHOWN_CHARS = 8
-"""Of a key, kept for people to tell it from others; 16 of its 128 bits."""
+"""Characters of a key that are kept to recognise it by; 16 of its 128 bits."""
 
 USAGE_INTERVAL_S = 60.0
-"""How often use is written down: a kill forgets the use of this time, and nothing else."""
+"""How often usage is written: a kill loses the usage of this time, and nothing else."""
 
 PRINCIPAL_PATTERN = r"^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$"
 _SLUG = re.compile(PRINCIPAL_PATTERN)
@@ -45,7 +45,7 @@ _SLUG = re.compile(PRINCIPAL_PATTERN)
 
 @dataclass(frozen=True, slots=True)
 class KeyDraft:
-    """A key that somebody asks for."""
+    """The fields of a new key."""
 
     name: str
     role: Role
@@ -67,7 +67,7 @@ class KeyPatch:
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key and its secret, which nobody can read a second time."""
+    """A key and its secret, which cannot be read a second time."""
 
     key: ApiKey
     secret: str
@@ -84,7 +84,10 @@ class ApiKeys:
         self._has_env_key = has_env_key
         self._reloading = Lock()
         self._living: Mapping[str, ApiKey] = {}
-        self._any_made = False
+        self.any_made = False
+        """Whether there ever was a key, revoked ones included."""
+        self.generation = 0
+        """Changes with every change of a key: while it is the same, every key is what it was."""
         self._using = Lock()
         self._used: dict[str, Usage] = {}
         self._reload()
@@ -93,18 +96,13 @@ class ApiKeys:
         self._maintenance.start()
 
     def close(self) -> None:
-        """Write down what was used; the engine must still be open. If it cannot, that use is forgotten."""
+        """Write the usage; the engine must still be open. If it cannot, that usage is lost."""
         self._maintenance.close()
         with suppress(Overloaded, Unavailable):
             self.write_usage()
 
-    @property
-    def any_made(self) -> bool:
-        """Whether there ever was a key, revoked ones included."""
-        return self._any_made
-
     def holder_of(self, secret: bytes) -> ApiKey | None:
-        """The key that this is the secret of, if it was not revoked."""
+        """The key with this secret, if it was not revoked."""
         return self._living.get(_hash(secret))
 
     def use(self, key: ApiKey) -> None:
@@ -114,14 +112,14 @@ class ApiKeys:
             self._used[key.id] = Usage(1 if before is None else before.count + 1, utc_now())
 
     def write_usage(self) -> None:
-        """Write down what was counted since the last time."""
+        """Write the usage since the last time."""
         with self._using:
             used, self._used = self._used, {}
         if used:
             self._engine.write_rows(lambda connection: rows.add_usage(connection, used))
 
     def all(self) -> Sequence[ApiKey]:
-        """Oldest first, revoked ones included, with their use until now."""
+        """All keys, oldest first, revoked ones included, with their usage until now."""
         with self._engine.namespace(Scope()) as (connection, _):
             stored = rows.all_keys(connection)
         with self._using:
@@ -131,7 +129,7 @@ class ApiKeys:
     def create(self, draft: KeyDraft, *, by: Scope) -> NewKey:
         """:raises KeyNotUsable: If an admin's prefixes or namespace are given, or neither is for another key.
 
-        :raises Conflict: If nobody could make a further key.
+        :raises Conflict: If no admin would remain to make another key.
         """
         _require_usable(draft.role, draft.prefixes, draft.namespace)
         secret = _new_secret()
@@ -149,7 +147,7 @@ class ApiKeys:
 
         def work(connection: apsw.Connection) -> ApiKey:
             if key.role is not Role.ADMIN:
-                self._require_admin_beside(connection, key.id, "Make an admin key first")
+                self._require_other_admin(connection, key.id, "Make an admin key first")
             rows.put(connection, key)
             return key
 
@@ -161,7 +159,7 @@ class ApiKeys:
         :raises NothingToDo: If the patch changes nothing.
         :raises KeyNotFound: If there is no such key, or it was revoked.
         :raises KeyNotUsable: If the key could not have been made like this.
-        :raises Conflict: If nobody could make a further key.
+        :raises Conflict: If no admin would remain to make another key.
         """
         if patch == KeyPatch():
             raise NothingToDo("Nothing to update; give name, role, prefixes, namespace or principal_id")
@@ -170,7 +168,7 @@ class ApiKeys:
             before = _living(connection, key_id)
             after = _patched(before, patch)
             if before.role is Role.ADMIN and after.role is not Role.ADMIN:
-                self._require_admin_beside(connection, key_id, "Make another admin key first")
+                self._require_other_admin(connection, key_id, "Make another admin key first")
             rows.put(connection, after)
             if (before.role, before.prefixes, before.namespace) != (after.role, after.prefixes, after.namespace):
                 jobs.request_cancel_of(connection, before.actor)
@@ -179,7 +177,7 @@ class ApiKeys:
         return self._change(work, "key.update", by)
 
     def rotate(self, key_id: str, *, by: Scope) -> NewKey:
-        """A new secret for the same key; the old one stops at once.
+        """Give a key a new secret; the old one stops at once.
 
         :raises KeyNotFound: If there is no such key, or it was revoked.
         """
@@ -194,16 +192,16 @@ class ApiKeys:
         return NewKey(self._change(work, "key.rotate", by), secret)
 
     def revoke(self, key_id: str, *, by: Scope) -> None:
-        """Let a key stop for good, at once, and its jobs at their next step.
+        """Revoke a key at once, and cancel its jobs at their next step.
 
         :raises KeyNotFound: If there is no such key, or it was revoked already.
-        :raises Conflict: If nobody could make a further key.
+        :raises Conflict: If no admin would remain to make another key.
         """
 
         def work(connection: apsw.Connection) -> ApiKey:
             before = _living(connection, key_id)
             if before.role is Role.ADMIN:
-                self._require_admin_beside(connection, key_id, "Make another admin key first")
+                self._require_other_admin(connection, key_id, "Make another admin key first")
             after = replace(before, revoked_at=utc_now())
             rows.put(connection, after)
             jobs.request_cancel_of(connection, before.actor)
@@ -212,7 +210,7 @@ class ApiKeys:
         self._change(work, "key.revoke", by)
 
     def _change(self, work: Callable[[apsw.Connection], ApiKey], action: str, by: Scope) -> ApiKey:
-        """Do it and write down who did, in one transaction."""
+        """Do the work and record the action, in one transaction."""
 
         def audited(connection: apsw.Connection) -> ApiKey:
             key = work(connection)
@@ -224,14 +222,15 @@ class ApiKeys:
         return changed
 
     def _reload(self) -> None:
-        """Under a lock, so that of two changes at once the map ends as the later one left the table."""
+        """Under a lock, so that after two concurrent changes the map equals the table."""
         with self._reloading:
             with self._engine.namespace(Scope()) as (connection, _):
                 stored = rows.all_keys(connection)
             self._living = {key.key_hash: key for key in stored if key.revoked_at is None}
-            self._any_made = bool(stored)
+            self.any_made = bool(stored)
+            self.generation += 1
 
-    def _require_admin_beside(self, connection: apsw.Connection, key_id: str, advice: str) -> None:
+    def _require_other_admin(self, connection: apsw.Connection, key_id: str, advice: str) -> None:
         if not self._has_env_key and not rows.other_admin_lives(connection, key_id):
             raise Conflict(f"{advice}, or set API_KEY: otherwise nobody could manage keys any more")
 

@@ -1,4 +1,4 @@
-"""Everything that an agent has, as lines of JSON, each with its type."""
+"""The export of an agent: all of its data as typed JSON lines."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fastapi import Request
 from fastapi.responses import StreamingResponse
 
-from souvenir.api.agents import AgentName, AgentRecord
-from souvenir.api.block_models import MemoryBlock
-from souvenir.api.caller import Reader, RunningService, agent_scope
-from souvenir.api.errors import error_responses
+from souvenir.api.agents import AgentRecord, UserRecord
+from souvenir.api.blocks import MemoryBlock
 from souvenir.api.fields import wire_time
-from souvenir.api.json_route import router
-from souvenir.api.message_models import message_fields
-from souvenir.api.session_models import SessionRecord, UserRecord
+from souvenir.api.messages import message_fields
+from souvenir.api.parameters import AgentReader
+from souvenir.api.sessions import SessionRecord
+from souvenir.api.transfer import NDJSON
 from souvenir.api.transfer_lines import json_line, memory_said
-from souvenir.api.transfer_models import NDJSON
-from souvenir.conversation.export import agent_lines
-from souvenir.moments import utc_now
-from souvenir.store.agents import Agent, AgentCounts
-from souvenir.store.blocks import Block
-from souvenir.store.messages import Message
-from souvenir.store.sessions import Session, User
-from souvenir.types import HistoryEntry, Memory
+from souvenir.conversations.agents import agent_lines
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import HistoryEntry, Memory
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import RunningService
+from souvenir.server.routing import Routes
+from souvenir.store.messages.agents import Agent, AgentCounts
+from souvenir.store.messages.blocks import Block
+from souvenir.store.messages.messages import Message
+from souvenir.store.messages.sessions import Session, User
 
-routes = router("agents")
+routes = Routes("agents")
 
 FORMAT_VERSION = "1.0.0"
 
@@ -80,19 +80,20 @@ def _line(of_type: str, said: Mapping[str, Any]) -> bytes:
 @routes.get(
     "/agents/{agent_name}/export",
     summary="Export an agent",
+    cost=CostClass.LONG,
+    sdk="agents.export",
     response_class=StreamingResponse,
+    errors=[404],
     responses={
-        **error_responses(404),
         200: {
-            "description": "A line `header` with the counts, then `agent`, and each `user`, `session`, `message` "
-            "(oldest first), `block` and `memory`.",
+            "description": "One `header` line with the counts, then `agent`, then every `user`, `session`, "
+            "`message` (oldest first), `block` and `memory`.",
             "content": {NDJSON: {"schema": {"type": "string"}, "example": LINE_EXAMPLE}},
         },
     },
 )
-def export_agent(agent_name: AgentName, _: Reader, service: RunningService, request: Request) -> StreamingResponse:
-    """Stream one state of all that an agent has, a line of JSON each."""
-    scope = agent_scope(request, agent_name)
+def export_agent(scope: AgentReader, service: RunningService) -> StreamingResponse:
+    """Stream a consistent snapshot of an agent's data, one JSON object per line."""
     service.audit.act(scope, "export")
     lines = agent_lines(service.engine, scope, TypedLines())
     return StreamingResponse(service.transfer.exports.stream_lines(lines), media_type=NDJSON)

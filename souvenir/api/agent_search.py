@@ -1,56 +1,34 @@
-"""One search of all that an agent has: its messages and its memories in one ranking."""
+"""Search over an agent's messages and memories in one ranking."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api.agents import AgentName
-from souvenir.api.caller import Reader, RunningService, agent_scope, result_limit
-from souvenir.api.conversation_fields import SessionId, UserName
-from souvenir.api.errors import error_responses
-from souvenir.api.fields import EndMoment, Moment, Text
-from souvenir.api.json_route import router
-from souvenir.api.message_models import FOUND_EXAMPLE, FoundMessage
-from souvenir.api.messages import search_limit
-from souvenir.api.relevance_fields import EvidenceOfAnswer, RelevanceShare
-from souvenir.api.search_models import ANSWER_EXAMPLE, AUTO_INTENT, HIT_EXAMPLE, REFERENCE_DATE, SearchHit
-from souvenir.conversation.agent_search import AgentFinds, AgentQuery
-from souvenir.conversation.messages import MessageHit
-from souvenir.moments import utc_now
-from souvenir.types import Hit, MessageRole, RecordKind, SearchStrategy
+from souvenir.api.fields import EndMoment, EvidenceOfAnswer, Moment, RelevanceShare, SessionId, Text, UserName
+from souvenir.api.message_search import FoundMessage, search_limit
+from souvenir.api.parameters import AgentReader
+from souvenir.api.search import AUTO_INTENT, REFERENCE_DATE, SearchHit
+from souvenir.conversations.agent_search import AgentQuery, AgentSearchResult
+from souvenir.conversations.messages import MessageHit
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import Hit, MessageRole, RecordKind, SearchStrategy
+from souvenir.server.access_policy import SEARCHING
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import RunningService, result_limit
+from souvenir.server.routing import Routes
 
-routes = router("agents")
-
-_EXAMPLE: dict[str, Any] = {
-    "query": "What is my favourite colour?",
-    "results": [
-        {"rank": 1, "kind": "message", "score": 1.64, "concepts": [], "message": FOUND_EXAMPLE, "memory": None},
-        {
-            "rank": 2,
-            "kind": "memory",
-            "score": 1.31,
-            "concepts": ["favourite colour"],
-            "message": None,
-            "memory": {**HIT_EXAMPLE, "similarity": 0.41},
-        },
-    ],
-    "count": 2,
-    "strategy": "auto",
-    "searched_by": ["semantic", "keyword"],
-    "concepts": ["favourite colour"],
-    **ANSWER_EXAMPLE,
-}
+routes = Routes("agents")
 
 
 STRATEGY = (
-    "`auto`: by meaning and words, and by the time that the query names; `semantic`: by meaning alone; `keyword`: by "
-    "words alone; `concept`: what mentions the concepts that the query names, the most and the rarest first; `time`: "
-    "what is of the time that the query names, or of `since` to `until`: ranked if the query says more than a time, "
-    "else the latest first."
+    "`auto`: by meaning, words and the time named in the query; `semantic`: by meaning only; `keyword`: by words "
+    "only; `concept`: by the concepts named in the query, most and rarest matches first; `time`: within the time "
+    "named in the query, or from `since` to `until`: ranked if the query contains more than a time, else newest "
+    "first."
 )
 
 
@@ -59,9 +37,14 @@ class AgentSearchRequest(BaseModel):
         json_schema_extra={"examples": [{"query": "What is my favourite colour?", "exclude_session_id": "2025-04-02"}]}
     )
 
-    query: Annotated[Text, Field(description="What is looked for.")]
+    query: Annotated[Text, Field(description="The search query.")]
     limit: Annotated[
-        int | None, Field(ge=1, description="Results wanted: DEFAULT_SEARCH_LIMIT (5), at most MAX_SEARCH_LIMIT (20).")
+        int | None,
+        Field(
+            ge=1,
+            description="Maximum number of results: DEFAULT_SEARCH_LIMIT (5) by default, at "
+            "most MAX_SEARCH_LIMIT (20).",
+        ),
     ] = None
     kinds: Annotated[
         list[RecordKind], Field(min_length=1, max_length=len(RecordKind), description="Kinds to search.")
@@ -70,13 +53,13 @@ class AgentSearchRequest(BaseModel):
         Moment | None,
         Field(description="Earliest `created_at` of messages, `document_at` or `created_at` of memories."),
     ] = None
-    until: Annotated[EndMoment | None, Field(description="Latest; a date alone includes that whole day.")] = None
-    session_id: Annotated[SessionId | None, Field(description="Messages of this session only.")] = None
+    until: Annotated[EndMoment | None, Field(description="Latest time; a date alone includes that whole day.")] = None
+    session_id: Annotated[SessionId | None, Field(description="Only messages of this session.")] = None
     exclude_session_id: Annotated[
-        SessionId | None, Field(description="No messages of this session, such as the running one.")
+        SessionId | None, Field(description="Exclude messages of this session, such as the active one.")
     ] = None
-    user: Annotated[UserName | None, Field(description="Messages of this user only.")] = None
-    role: Annotated[MessageRole | None, Field(description="Messages said by these only.")] = None
+    user: Annotated[UserName | None, Field(description="Only messages of this user.")] = None
+    role: Annotated[MessageRole | None, Field(description="Only messages of this role.")] = None
     strategy: Annotated[SearchStrategy, Field(description=STRATEGY)] = SearchStrategy.AUTO
     auto_intent: bool = Field(default=True, description=AUTO_INTENT)
     reference_date: Annotated[Moment | None, Field(description=REFERENCE_DATE)] = None
@@ -99,34 +82,40 @@ class AgentSearchRequest(BaseModel):
 
 
 class AgentSearchItem(BaseModel):
-    """A message or a memory: the field that its kind names holds it, and the other one is null."""
+    """A message or a memory, in the field named by `kind`; the other field is null."""
 
-    rank: int = Field(description="1 is the best.")
+    rank: int = Field(description="The rank; 1 is the best.")
     kind: RecordKind
     score: float = Field(
-        description="Comparable within a kind; between kinds, `rank` says more. By `concept` how rare the mentioned "
-        "concepts are, 1 at most each; of what is listed by `time` half as much every 30 days."
+        description="Comparable within a kind; use `rank` across kinds. With `concept`: the sum of the rarities of "
+        "the mentioned concepts, each at most 1. With `time` and without ranking: halves every 30 days."
     )
-    concepts: list[str] = Field(description="Those of the query's concepts that it mentions.")
+    concepts: list[str] = Field(
+        description="The concepts of the query that it mentions.", examples=[["favourite colour"]]
+    )
     message: FoundMessage | None
     memory: SearchHit | None
 
 
 class AgentSearchResponse(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
-
     query: str
     results: list[AgentSearchItem] = Field(description="Best first.")
     count: int
-    strategy: SearchStrategy = Field(description="That was asked for.")
-    searched_by: list[SearchStrategy] = Field(description="What it came to, without what could not run.")
-    concepts: list[str] = Field(description="Those of the agent's concepts that the query names.")
+    strategy: SearchStrategy = Field(description="The requested strategy.")
+    searched_by: list[SearchStrategy] = Field(
+        description="The strategy in effect, without components that could not run."
+    )
+    concepts: list[str] = Field(
+        description="The concepts of the agent that the query names.", examples=[["favourite colour"]]
+    )
     relevance: RelevanceShare
     evidence: EvidenceOfAnswer
-    degraded: list[str] = Field(description="What of the searches could not run, as in `/search`; empty if all did.")
+    degraded: list[str] = Field(
+        description="Components of the search that could not run, as in `/search`; empty if all ran.", examples=[[]]
+    )
 
     @classmethod
-    def of(cls, query: AgentQuery, found: AgentFinds) -> AgentSearchResponse:
+    def of(cls, query: AgentQuery, found: AgentSearchResult) -> AgentSearchResponse:
         items = [_item(rank, hit, concepts, found) for rank, (hit, concepts) in enumerate(found.with_concepts, 1)]
         return cls(
             query=query.text,
@@ -141,16 +130,24 @@ class AgentSearchResponse(BaseModel):
         )
 
 
-@routes.post("/agents/{agent_name}/search", summary="Search all that an agent has", responses=error_responses(404))
+@routes.post(
+    "/agents/{agent_name}/search",
+    summary="Search an agent's messages and memories",
+    cost=CostClass.SEARCH,
+    access=SEARCHING,
+    sdk="agents.search",
+    idempotent=True,
+    errors=[404],
+)
 def search_agent(
-    agent_name: AgentName, body: AgentSearchRequest, _: Reader, service: RunningService, request: Request
+    body: AgentSearchRequest, scope: AgentReader, service: RunningService, request: Request
 ) -> AgentSearchResponse:
-    """Find what answers a query best among an agent's messages and memories, in one ranking."""
+    """Find the messages and memories of an agent that best match a query, in one ranking."""
     query = body.query_of(result_limit(request, search_limit(service.settings, body.limit)))
-    return AgentSearchResponse.of(query, service.agent_search.search(agent_scope(request, agent_name), query))
+    return AgentSearchResponse.of(query, service.agent_search.search(scope, query))
 
 
-def _item(rank: int, hit: MessageHit | Hit, concepts: Sequence[str], found: AgentFinds) -> AgentSearchItem:
+def _item(rank: int, hit: MessageHit | Hit, concepts: Sequence[str], found: AgentSearchResult) -> AgentSearchItem:
     is_message = isinstance(hit, MessageHit)
     return AgentSearchItem(
         rank=rank,

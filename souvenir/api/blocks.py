@@ -1,4 +1,4 @@
-"""Memory blocks: made, listed, read, changed and deleted; an ETag and If-Match keep one change from undoing another."""
+"""Memory blocks: create, list, get, update and delete them; an ETag and If-Match prevent lost updates."""
 
 from __future__ import annotations
 
@@ -6,33 +6,169 @@ import re
 from typing import Annotated
 
 from fastapi import Depends, Header, Request, Response
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, StringConstraints
 
-from souvenir.api.agents import AgentName
-from souvenir.api.block_models import (
-    BlockHistoryPage,
-    BlockVersionRecord,
-    CreateBlockRequest,
-    DeletedBlock,
-    Label,
-    MemoryBlock,
-    MemoryBlockList,
-    UpdateBlockRequest,
+from souvenir.api.fields import Clean, wire_time
+from souvenir.api.parameters import (
+    COUNTED,
+    AgentName,
+    AgentReader,
+    AgentWriter,
+    Limit,
+    Offset,
+    described_headers,
+    set_total,
 )
-from souvenir.api.caller import Reader, RunningService, Writer, agent_scope
-from souvenir.api.errors import error_responses
-from souvenir.api.json_route import router
-from souvenir.api.once import MakeOnce
-from souvenir.api.pages import COUNTED, Limit, Offset, described_headers, set_total
-from souvenir.errors import InvalidRequest
-from souvenir.store.blocks import Block
+from souvenir.conversations.blocks import DEFAULT_MAX_CHARS, MOST_MAX_CHARS, BlockChange
+from souvenir.core.errors import InvalidRequest
+from souvenir.server.access_policy import REMEMBERED
+from souvenir.server.idempotency import MakeOnce
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import DOTS, RunningService, Writer, agent_scope
+from souvenir.server.routing import Routes
+from souvenir.store.messages.blocks import Block, BlockDraft, BlockVersion
 
-routes = router("blocks")
+routes = Routes("blocks")
+
+MAX_LABEL_CHARS = 100
+MAX_DESCRIPTION_CHARS = 2_000
+
+
+def label_name(text: str) -> str:
+    """:raises ValueError: If no block can be called so."""
+    name = text.strip()
+    if not name or "/" in name or name in DOTS or not name.isprintable():
+        raise ValueError(f"a label takes 1 to {MAX_LABEL_CHARS} printable characters without /, and is not . or ..")
+    return name
+
+
+Label = Annotated[
+    str,
+    AfterValidator(label_name),
+    Field(
+        min_length=1,
+        max_length=MAX_LABEL_CHARS,
+        description="The block's label: printable characters without `/`.",
+        examples=["human"],
+    ),
+]
+
+_Value = Annotated[str, StringConstraints(max_length=MOST_MAX_CHARS), Clean]
+_Description = Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION_CHARS), Clean]
+_MaxChars = Annotated[int, Field(ge=1, le=MOST_MAX_CHARS)]
+
+
+class CreateBlockRequest(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"agent_name": "my_agent", "label": "human", "value": "Name: Alice\nLocation: Boston"}]
+        }
+    )
+
+    agent_name: AgentName
+    label: Label
+    value: _Value = Field(description="The text of the block, which is always part of the agent's context.")
+    description: _Description | None = Field(
+        default=None, description="The purpose of the block; not part of the context."
+    )
+    limit: _MaxChars = Field(default=DEFAULT_MAX_CHARS, description="Maximum number of characters of the value.")
+    read_only: bool = Field(default=False, description="Reject updates until one sets `read_only` to false.")
+
+    def draft(self) -> BlockDraft:
+        return BlockDraft(self.label, self.value, self.description, self.limit, self.read_only)
+
+
+class UpdateBlockRequest(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"value": "Name: Alice\nLocation: New York"}]})
+
+    value: _Value | None = Field(default=None, description="The new text.")
+    description: _Description | None = Field(default=None, description="The new description; null removes it.")
+    limit: _MaxChars | None = Field(default=None, description="The new limit, in characters.")
+    read_only: bool | None = Field(
+        default=None, description="False makes a read-only block writable, including this update."
+    )
+
+    def change(self) -> BlockChange:
+        remove = "description" in self.model_fields_set and self.description is None
+        return BlockChange(self.value, self.description, remove, self.limit, self.read_only)
+
+
+class MemoryBlock(BaseModel):
+    id: str = Field(description="A UUID.", examples=["2f0c5a1e-7d43-4a53-8f0e-5f3f1d9b6a10"])
+    agent_id: str = Field(description="The UUID of the agent.")
+    label: str = Field(examples=["human"])
+    value: str
+    description: str | None = Field(examples=["What is known of the person."])
+    limit: int = Field(description="Maximum number of characters of the value.")
+    read_only: bool
+    version: int = Field(description="The version number, counted from 1.")
+    created_at: str = Field(description="ISO-8601 in UTC with microseconds.")
+    updated_at: str
+
+    @classmethod
+    def of(cls, block: Block) -> MemoryBlock:
+        return cls(
+            id=block.uid,
+            agent_id=block.agent_uid,
+            label=block.label,
+            value=block.value,
+            description=block.description,
+            limit=block.max_chars,
+            read_only=block.read_only,
+            version=block.version,
+            created_at=wire_time(block.created_at),
+            updated_at=wire_time(block.updated_at),
+        )
+
+
+class MemoryBlockList(RootModel[list[MemoryBlock]]):
+    """In order of creation, as in the context."""
+
+
+class BlockVersionRecord(BaseModel):
+    """A version of a block."""
+
+    version: int
+    value: str
+    description: str | None = Field(examples=["What is known of the person."])
+    limit: int
+    read_only: bool
+    actor: str = Field(description="The actor that made this version.", examples=["anonymous"])
+    at: str = Field(description="ISO-8601 in UTC with microseconds.", examples=["2025-04-02T09:30:00.000000+00:00"])
+
+    @classmethod
+    def of(cls, version: BlockVersion) -> BlockVersionRecord:
+        return cls(
+            version=version.version,
+            value=version.value,
+            description=version.description,
+            limit=version.max_chars,
+            read_only=version.read_only,
+            actor=version.actor,
+            at=wire_time(version.at),
+        )
+
+
+class BlockHistoryPage(BaseModel):
+    versions: list[BlockVersionRecord] = Field(description="Newest first, including the current version.")
+    total: int = Field(description="The total number of items on all pages.")
+    offset: int
+    limit: int
+
+
+class DeletedBlock(BaseModel):
+    success: bool
+    deleted_id: str = Field(
+        description="The UUID of the deleted block.", examples=["2f0c5a1e-7d43-4a53-8f0e-5f3f1d9b6a10"]
+    )
+    label: str = Field(examples=["human"])
+
 
 _TAG = r'(?:W/)?"[\x21\x23-\x7e]*"'
 _TAGS = re.compile(rf"{_TAG}(?:[ \t]*,[ \t]*{_TAG})*")
 _STRONG_VERSION = re.compile(r'(?<!/)"([1-9][0-9]{0,17})"')
 
-_ETAG = described_headers(("ETag", "The block's version in quotes.", "string"))
+_ETAG = described_headers(("ETag", "The version of the block in quotes.", "string"))
 
 
 async def _expected_versions(
@@ -41,7 +177,8 @@ async def _expected_versions(
         Header(
             alias="If-Match",
             max_length=1000,
-            description="ETags, one of which the block must have, or it is not changed (412); `*` stands for any.",
+            description="ETags, one of which must match the block, or the update fails with 412; `*` matches any "
+            "version.",
             examples=['"1"'],
         ),
     ] = None,
@@ -66,7 +203,14 @@ def _tagged(block: Block, response: Response) -> MemoryBlock:
     return MemoryBlock.of(block)
 
 
-@routes.post("/memory-blocks", summary="Make a memory block", responses=_ETAG | error_responses(404, 409))
+@routes.post(
+    "/memory-blocks",
+    summary="Create a memory block",
+    cost=CostClass.LIGHT,
+    sdk="blocks.create",
+    errors=[404, 409],
+    responses=_ETAG,
+)
 def create_block(
     body: CreateBlockRequest,
     _: Writer,
@@ -75,77 +219,89 @@ def create_block(
     response: Response,
     once: MakeOnce,
 ) -> MemoryBlock:
-    """Make a block of text that is always in the agent's context; an agent that is not there is made too."""
+    """Create a block of text that is always part of the agent's context; the agent is created if it does not exist."""
     scope = agent_scope(request, body.agent_name)
     return _tagged(service.blocks.create(scope, body.draft(), once=once), response)
 
 
-@routes.get("/memory-blocks/{agent_name}", summary="List memory blocks", responses=COUNTED | error_responses(404))
+@routes.get(
+    "/memory-blocks/{agent_name}",
+    summary="List memory blocks",
+    cost=CostClass.LIGHT,
+    access=REMEMBERED,
+    sdk="blocks.list",
+    errors=[404],
+    responses=COUNTED,
+)
 def list_blocks(
-    agent_name: AgentName,
-    _: Reader,
-    service: RunningService,
-    request: Request,
-    response: Response,
-    offset: Offset = 0,
-    limit: Limit = 100,
+    scope: AgentReader, service: RunningService, response: Response, offset: Offset = 0, limit: Limit = 100
 ) -> MemoryBlockList:
-    """List an agent's blocks in the order in which they were made."""
-    found, total = service.blocks.page(agent_scope(request, agent_name), offset=offset, limit=limit)
+    """List an agent's blocks in order of creation."""
+    found, total = service.blocks.page(scope, offset=offset, limit=limit)
     set_total(response, total)
     return MemoryBlockList([MemoryBlock.of(block) for block in found])
 
 
-@routes.get("/memory-blocks/{agent_name}/{label}", summary="Get a block", responses=_ETAG | error_responses(404))
-def get_block(
-    agent_name: AgentName, label: Label, _: Reader, service: RunningService, request: Request, response: Response
-) -> MemoryBlock:
+@routes.get(
+    "/memory-blocks/{agent_name}/{label}",
+    summary="Get a memory block",
+    cost=CostClass.LIGHT,
+    access=REMEMBERED,
+    sdk="blocks.get",
+    errors=[404],
+    responses=_ETAG,
+)
+def get_block(label: Label, scope: AgentReader, service: RunningService, response: Response) -> MemoryBlock:
     """Get a block by its label."""
-    return _tagged(service.blocks.get(agent_scope(request, agent_name), label), response)
+    return _tagged(service.blocks.get(scope, label), response)
 
 
 @routes.put(
     "/memory-blocks/{agent_name}/{label}",
-    summary="Change a block",
-    responses=_ETAG | error_responses(400, 404, 409, 412),
+    summary="Update a memory block",
+    cost=CostClass.LIGHT,
+    sdk="blocks.update",
+    idempotent=False,
+    errors=[400, 404, 409, 412],
+    responses=_ETAG,
 )
 def update_block(
-    agent_name: AgentName,
     label: Label,
     body: UpdateBlockRequest,
-    _: Writer,
+    scope: AgentWriter,
     service: RunningService,
-    request: Request,
     response: Response,
     expected: ExpectedVersions,
 ) -> MemoryBlock:
-    """Change the fields that are given, if the block is still one of the versions that If-Match names."""
-    scope = agent_scope(request, agent_name)
+    """Update the given fields of a block if its version matches If-Match."""
     return _tagged(service.blocks.update(scope, label, body.change(), expected=expected), response)
 
 
-@routes.delete("/memory-blocks/{agent_name}/{label}", summary="Forget a block", responses=error_responses(404))
-def delete_block(
-    agent_name: AgentName, label: Label, _: Writer, service: RunningService, request: Request
-) -> DeletedBlock:
-    """Forget a block and all its versions for good, also a read-only one."""
-    gone = service.blocks.delete(agent_scope(request, agent_name), label)
+@routes.delete(
+    "/memory-blocks/{agent_name}/{label}",
+    summary="Delete a memory block",
+    cost=CostClass.LIGHT,
+    sdk="blocks.delete",
+    errors=[404],
+)
+def delete_block(label: Label, scope: AgentWriter, service: RunningService) -> DeletedBlock:
+    """Delete a block and all its versions permanently, even if it is read-only."""
+    gone = service.blocks.delete(scope, label)
     return DeletedBlock(success=True, deleted_id=gone.uid, label=gone.label)
 
 
 @routes.get(
-    "/memory-blocks/{agent_name}/{label}/history", summary="List versions of a block", responses=error_responses(404)
+    "/memory-blocks/{agent_name}/{label}/history",
+    summary="List the versions of a memory block",
+    cost=CostClass.LIGHT,
+    access=REMEMBERED,
+    sdk="blocks.history",
+    errors=[404],
 )
 def block_history(
-    agent_name: AgentName,
-    label: Label,
-    _: Reader,
-    service: RunningService,
-    request: Request,
-    offset: Offset = 0,
-    limit: Limit = 100,
+    label: Label, scope: AgentReader, service: RunningService, offset: Offset = 0, limit: Limit = 100
 ) -> BlockHistoryPage:
-    """List what a block was in every version, newest first."""
-    found, total = service.blocks.history(agent_scope(request, agent_name), label, offset=offset, limit=limit)
+    """List all versions of a block, newest first."""
+    found, total = service.blocks.history(scope, label, offset=offset, limit=limit)
     versions = [BlockVersionRecord.of(version) for version in found]
     return BlockHistoryPage(versions=versions, total=total, offset=offset, limit=limit)

@@ -1,138 +1,283 @@
-"""What an agent knows: its concepts, what belongs to them, and a summary of everything."""
+"""Concepts: list, get, rename, merge and delete them, and list related ones."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from fastapi import Query, Request
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.agents import AgentName
-from souvenir.api.caller import Reader, RunningService, Writer, agent_scope, require_access
-from souvenir.api.concept_models import (
-    ConceptDetailsRecord,
-    ConceptId,
-    ConceptName,
-    ConceptPage,
-    ConceptRecord,
-    RelatedConcept,
-    RelatedConcepts,
-    UpdateConceptRequest,
-)
-from souvenir.api.errors import error_responses
-from souvenir.api.json_route import router
-from souvenir.api.levels import REMEMBERED
-from souvenir.api.pages import Limit, Offset
-from souvenir.api.summary_models import SummaryResponse, summary_of
-from souvenir.graph.related import MAX_DEPTH
+from souvenir.api.fields import MAX_ID, Clean, optional_wire_time
+from souvenir.api.memories import MemoryRecord
+from souvenir.api.messages import MessageRecord
+from souvenir.api.parameters import AgentReader, AgentWriter, Limit, Offset
+from souvenir.knowledge.claim_types import ConceptPatch
+from souvenir.knowledge.concepts import ConceptDetails
+from souvenir.knowledge.related import MAX_DEPTH, ReachedConcept
+from souvenir.server.access_policy import REMEMBERED
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import RunningService
+from souvenir.server.routing import Routes
+from souvenir.store.graph.concepts import Concept
 
-routes = router("concepts")
+routes = Routes("concepts")
+
+MAX_NAME_CHARS = 200
+MAX_DESCRIPTION_CHARS = 2_000
+MAX_KIND_CHARS = 50
+MAX_STATED_ALIASES = 20
+
+
+ConceptId = Annotated[int, Field(ge=0, le=MAX_ID, description="The id of a concept.", examples=[1])]
+ConceptName = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=MAX_NAME_CHARS),
+    Clean,
+    Field(description="A name of a concept; case and spelling variants are recognised.", examples=["alice"]),
+]
+StatedName = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=MAX_NAME_CHARS), Clean, Field(examples=["Alice Smith"])
+]
+StatedDescription = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_DESCRIPTION_CHARS), Clean]
+_Alias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS), Clean]
+
+
+class UpdateConceptRequest(BaseModel):
+    """Omitted or null fields are kept; an empty text removes the value that callers set."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"description": "My sister, a doctor", "aliases": ["Dr. Smith"]}]}
+    )
+
+    name: Annotated[StatedName | None, Field(description="The name.")] = None
+    description: Annotated[StatedDescription | None, Field(description="The description.")] = None
+    kind: Annotated[
+        Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_KIND_CHARS), Clean] | None,
+        Field(description="The kind of the concept, such as `person`."),
+    ] = None
+    aliases: Annotated[
+        list[_Alias] | None,
+        Field(
+            max_length=MAX_STATED_ALIASES,
+            description="The other names, replacing all stated ones. A concept with such a name is merged into "
+            "this one.",
+        ),
+    ] = None
+
+    def patch(self) -> ConceptPatch:
+        aliases = None if self.aliases is None else tuple(self.aliases)
+        return ConceptPatch(self.name, self.description, self.kind, aliases)
+
+
+class ConceptRecord(BaseModel):
+    """A concept that an agent's messages and memories mention."""
+
+    id: int
+    key: str = Field(description="Its normal form, which all its spellings share.")
+    name: str = Field(description="The stated name, or else the most frequent spelling.", examples=["Alice"])
+    kind: str = Field(
+        description="`name`, `phrase`, `date`, `quantity`, `hashtag` or `code`, or a stated kind.", examples=["name"]
+    )
+    mentions: int = Field(description="The number of messages and memories that mention it.")
+    aliases: list[str] = Field(description="Other names; stated ones first.", examples=[["Alice Smith"]])
+    description: str | None = Field(description="The stated description, if any.")
+    first_at: str | None = Field(description="The time of the first mention.")
+    last_at: str | None
+
+    @classmethod
+    def of(cls, concept: Concept) -> Self:
+        return cls.model_validate(concept_fields(concept))
+
+
+def concept_fields(concept: Concept) -> dict[str, Any]:
+    """A concept on the wire."""
+    return {
+        "id": concept.id,
+        "key": concept.key,
+        "name": concept.name,
+        "kind": concept.kind,
+        "mentions": concept.owners,
+        "aliases": list(concept.aliases),
+        "description": concept.description,
+        "first_at": optional_wire_time(concept.first_at),
+        "last_at": optional_wire_time(concept.last_at),
+    }
+
+
+class ConceptPage(BaseModel):
+    concepts: list[ConceptRecord] = Field(description="Most characteristic first: mentioned often, but not everywhere.")
+    total: int = Field(description="The total number of items on all pages.")
+    offset: int
+    limit: int
+
+
+class ConceptDetailsRecord(ConceptRecord):
+    """A concept with its mentions."""
+
+    description: str | None = Field(
+        description="The stated description, or else the sentence that best defines the concept.",
+        examples=["My name is Alice."],
+    )
+    described_by: str | None = Field(
+        description="`caller`, `model`, or `texts` for a sentence from the texts.", examples=["texts"]
+    )
+    rarity: float = Field(description="The rarity in the agent's texts, from 0 (in all of them) to 1 (in one).")
+    messages: list[MessageRecord] = Field(description="The latest mentions, newest first.")
+    memories: list[MemoryRecord]
+
+    @classmethod
+    def of_details(cls, details: ConceptDetails) -> Self:
+        fields = {
+            **concept_fields(details.concept),
+            "description": details.description,
+            "described_by": details.described_by,
+            "rarity": round(details.rarity, 6),
+            "messages": [MessageRecord.of(one) for one in details.messages],
+            "memories": [MemoryRecord.of(one) for one in details.memories],
+        }
+        return cls.model_validate(fields)
+
+
+class RelatedConcept(BaseModel):
+    """A related concept, with the strongest path to it."""
+
+    concept: ConceptRecord
+    strength: float = Field(description="The strength of the path: the product of its steps, each in (0, 1].")
+    depth: int = Field(description=f"The number of steps, at most {MAX_DEPTH}.")
+    relationship_type: str = Field(description="The type of the last step: `co_occurs` or a stated relation type.")
+    outgoing: bool = Field(description="True if a stated relation leads to this concept, false if it leads from it.")
+    together: int = Field(description="The number of messages and memories that mention both ends of the last step.")
+    path: list[str] = Field(description="The names of the intermediate concepts.", examples=[["Lisbon"]])
+
+    @classmethod
+    def of(cls, found: ReachedConcept) -> Self:
+        return cls(
+            concept=ConceptRecord.of(found.concept),
+            strength=round(found.strength, 6),
+            depth=found.depth,
+            relationship_type=found.relationship_type,
+            outgoing=found.outgoing,
+            together=found.together,
+            path=list(found.path),
+        )
+
+
+class RelatedConcepts(BaseModel):
+    concept: ConceptRecord
+    related: list[RelatedConcept] = Field(description="Strongest first.")
+    depth: int
+
+    @classmethod
+    def of(cls, concept: Concept, found: list[RelatedConcept], depth: int) -> Self:
+        return cls(concept=ConceptRecord.of(concept), related=found, depth=depth)
+
 
 MAX_RELATED = 200
 
-Depth = Annotated[int, Query(ge=1, le=MAX_DEPTH, description="Steps at most.")]
-RelatedLimit = Annotated[int, Query(ge=1, le=MAX_RELATED, description="Concepts wanted.")]
+Depth = Annotated[int, Query(ge=1, le=MAX_DEPTH, description="Maximum number of steps.")]
+RelatedLimit = Annotated[int, Query(ge=1, le=MAX_RELATED, description="Maximum number of concepts.")]
 
 
-@routes.get("/agents/{agent_name}/summary", summary="Summarise what an agent knows", responses=error_responses(404))
-def agent_summary(agent_name: AgentName, _: Reader, service: RunningService, request: Request) -> SummaryResponse:
-    """Say how much an agent has, what was said last, and which concepts tell most of it."""
-    return SummaryResponse.of(summary_of(service, agent_scope(request, agent_name)))
-
-
-@routes.get("/agents/{agent_name}/concepts", summary="List concepts", responses=error_responses(404))
-def list_concepts(
-    agent_name: AgentName,
-    _: Reader,
-    service: RunningService,
-    request: Request,
-    offset: Offset = 0,
-    limit: Limit = 100,
-) -> ConceptPage:
-    """List what an agent's messages and memories mention, those first that tell most of it."""
-    found, total = service.graph.concepts.page(agent_scope(request, agent_name), offset=offset, limit=limit)
+@routes.get(
+    "/agents/{agent_name}/concepts",
+    summary="List concepts",
+    cost=CostClass.SEARCH,
+    access=REMEMBERED,
+    sdk="concepts.list",
+    errors=[404],
+)
+def list_concepts(scope: AgentReader, service: RunningService, offset: Offset = 0, limit: Limit = 100) -> ConceptPage:
+    """List the concepts that an agent's messages and memories mention, most characteristic first."""
+    found, total = service.graph.concepts.page(scope, offset=offset, limit=limit)
     return ConceptPage(concepts=[ConceptRecord.of(one) for one in found], total=total, offset=offset, limit=limit)
 
 
-@routes.get("/agents/{agent_name}/concepts/{concept_id}", summary="Get a concept", responses=error_responses(404))
-def get_concept(
-    agent_name: AgentName, concept_id: ConceptId, _: Reader, service: RunningService, request: Request
-) -> ConceptDetailsRecord:
-    """Get a concept with what it is and where it is mentioned."""
-    details = service.graph.concepts.details(agent_scope(request, agent_name), concept_id)
+@routes.get(
+    "/agents/{agent_name}/concepts/{concept_id}",
+    summary="Get a concept",
+    cost=CostClass.SEARCH,
+    sdk="concepts.get",
+    errors=[404],
+)
+def get_concept(concept_id: ConceptId, scope: AgentReader, service: RunningService) -> ConceptDetailsRecord:
+    """Get a concept with its description and its mentions."""
+    details = service.graph.concepts.details(scope, concept_id)
     return ConceptDetailsRecord.of_details(details)
 
 
 @routes.patch(
-    "/agents/{agent_name}/concepts/{concept_id}", summary="Change a concept", responses=error_responses(400, 404, 409)
+    "/agents/{agent_name}/concepts/{concept_id}",
+    summary="Update a concept",
+    cost=CostClass.WRITE,
+    access=REMEMBERED,
+    sdk="concepts.update",
+    errors=[400, 404, 409],
 )
 def update_concept(
-    agent_name: AgentName,
-    concept_id: ConceptId,
-    body: UpdateConceptRequest,
-    _: Writer,
-    service: RunningService,
-    request: Request,
+    concept_id: ConceptId, body: UpdateConceptRequest, scope: AgentWriter, service: RunningService
 ) -> ConceptRecord:
-    """Say what a concept is called and what it is, in the place of what callers said before."""
-    scope = agent_scope(request, agent_name)
-    require_access(request, REMEMBERED)
-    changed = service.graph.concepts.update(scope, concept_id, body.patch())
+    """Set the name, kind, description and other names of a concept, replacing what callers set before."""
+    changed = service.graph.claims.update(scope, concept_id, body.patch())
     return ConceptRecord.of(changed)
 
 
-@routes.delete("/agents/{agent_name}/concepts/{concept_id}", summary="Delete a concept", responses=error_responses(404))
-def delete_concept(
-    agent_name: AgentName, concept_id: ConceptId, _: Writer, service: RunningService, request: Request
-) -> ConceptRecord:
-    """Forget a concept under all of its names; texts that mention it stay, and it is not read in them again."""
-    return ConceptRecord.of(service.graph.concepts.hide(agent_scope(request, agent_name), concept_id))
+@routes.delete(
+    "/agents/{agent_name}/concepts/{concept_id}",
+    summary="Delete a concept",
+    cost=CostClass.LONG,
+    sdk="concepts.delete",
+    errors=[404],
+)
+def delete_concept(concept_id: ConceptId, scope: AgentWriter, service: RunningService) -> ConceptRecord:
+    """Delete a concept under all its names; texts that mention it are kept, and it is not recognised there again."""
+    return ConceptRecord.of(service.graph.concepts.hide(scope, concept_id))
 
 
 @routes.get(
     "/agents/{agent_name}/concepts/{concept_id}/related",
     summary="List related concepts",
-    responses=error_responses(404),
+    cost=CostClass.SEARCH,
+    access=REMEMBERED,
+    sdk="concepts.related",
+    errors=[404],
 )
 def related_concepts(
-    agent_name: AgentName,
-    concept_id: ConceptId,
-    _: Reader,
-    service: RunningService,
-    request: Request,
-    depth: Depth = 2,
-    limit: RelatedLimit = 50,
+    concept_id: ConceptId, scope: AgentReader, service: RunningService, depth: Depth = 2, limit: RelatedLimit = 50
 ) -> RelatedConcepts:
-    """List the concepts to which the strongest paths lead from one."""
-    scope = agent_scope(request, agent_name)
+    """List the concepts with the strongest paths from a concept."""
     concept, found = service.graph.concepts.related(scope, concept_id, depth=depth, limit=limit)
     return RelatedConcepts.of(concept, [RelatedConcept.of(one) for one in found], depth)
 
 
-@routes.get("/agents/{agent_name}/concept", summary="Find a concept by a name", responses=error_responses(404))
+@routes.get(
+    "/agents/{agent_name}/concept",
+    summary="Find a concept by name",
+    cost=CostClass.SEARCH,
+    sdk="concepts.find",
+    errors=[404],
+)
 def find_concept(
-    agent_name: AgentName,
-    name: Annotated[ConceptName, Query()],
-    _: Reader,
-    service: RunningService,
-    request: Request,
+    name: Annotated[ConceptName, Query()], scope: AgentReader, service: RunningService
 ) -> ConceptDetailsRecord:
-    """Get the concept that is called so, however the name is written."""
-    return ConceptDetailsRecord.of_details(service.graph.concepts.details(agent_scope(request, agent_name), name))
+    """Get a concept by its name, regardless of case and spelling variants."""
+    return ConceptDetailsRecord.of_details(service.graph.concepts.details(scope, name))
 
 
 @routes.get(
-    "/agents/{agent_name}/concept/related", summary="List what is related to a name", responses=error_responses(404)
+    "/agents/{agent_name}/concept/related",
+    summary="List concepts related to a name",
+    cost=CostClass.SEARCH,
+    access=REMEMBERED,
+    sdk="concepts.related_to",
+    errors=[404],
 )
 def related_to_name(
-    agent_name: AgentName,
     name: Annotated[ConceptName, Query()],
-    _: Reader,
+    scope: AgentReader,
     service: RunningService,
-    request: Request,
     depth: Depth = 2,
     limit: RelatedLimit = 50,
 ) -> RelatedConcepts:
-    """List the concepts to which the strongest paths lead from the one that is called so."""
-    scope = agent_scope(request, agent_name)
+    """List the concepts with the strongest paths from the concept with this name."""
     concept, found = service.graph.concepts.related(scope, name, depth=depth, limit=limit)
     return RelatedConcepts.of(concept, [RelatedConcept.of(one) for one in found], depth)

@@ -1,38 +1,34 @@
-"""Memories that contradict each other: the list of them, and letting the newer one of each two win."""
+"""Conflicts between memories: list them, and resolve them in favour of the newer memory."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api.caller import Reader, RunningService, Writer
-from souvenir.api.errors import error_responses
-from souvenir.api.json_route import router
-from souvenir.api.records import RECORD_EXAMPLE, MemoryRecord, record_fields
-from souvenir.moments import utc_now
-from souvenir.tending.conflicts import MAX_AT_ONCE, NEWEST_WINS, Contradiction, Resolution, Review
+from souvenir.api.memories import MemoryRecord, record_fields
+from souvenir.core.timestamps import utc_now
+from souvenir.memories.conflicts import MAX_AT_ONCE, NEWEST_WINS, Contradiction, Resolution, Review
+from souvenir.server.access_policy import REMEMBERED
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import Reader, RunningService, Writer
+from souvenir.server.routing import Routes
 
-routes = router("conflicts")
+routes = Routes("conflicts")
 
 MAX_PAGE = 500
 
-_OLDER: dict[str, Any] = {**RECORD_EXAMPLE, "id": 7, "text": "The billing service stays on Postgres 16."}
-
 
 class ConflictRecord(MemoryRecord):
-    """The memory that carries the flag, and the other one."""
+    """The flagged memory and the memory that it contradicts."""
 
-    model_config = ConfigDict(
-        extra="allow",
-        json_schema_extra={"examples": [{**RECORD_EXAMPLE, "conflicts_with": 7, "conflicting_memory": _OLDER}]},
-    )
+    model_config = ConfigDict(extra="allow")
 
-    conflicts_with: int = Field(description="The id of the other one.")
+    conflicts_with: int = Field(description="The id of the contradicting memory.")
     conflicting_memory: MemoryRecord
     needs_review: bool | None = Field(
-        default=None, description="True if somebody has to decide; `review_reason` says why."
+        default=None, description="True if a person has to decide; `review_reason` gives the reason."
     )
     review_reason: Review | None = None
 
@@ -50,22 +46,8 @@ class ConflictRecord(MemoryRecord):
 
 
 class ConflictList(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "conflicts": [{**RECORD_EXAMPLE, "conflicts_with": 7, "conflicting_memory": _OLDER}],
-                    "count": 1,
-                    "total": 1,
-                    "offset": 0,
-                    "has_more": False,
-                }
-            ]
-        }
-    )
-
-    conflicts: list[ConflictRecord] = Field(description="Of living memories, the newest flag first.")
-    count: int = Field(description="Of this page.")
+    conflicts: list[ConflictRecord] = Field(description="Conflicts of active memories, newest first.")
+    count: int = Field(description="The number of items on this page.")
     total: int
     offset: int
     has_more: bool
@@ -74,63 +56,40 @@ class ConflictList(BaseModel):
 class ResolveConflictsRequest(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"dry_run": True, "max": 0}]})
 
-    dry_run: bool = Field(default=True, description="Change nothing, and answer what would be.")
+    dry_run: bool = Field(default=True, description="Dry run: change nothing, and return what would change.")
     max: int = Field(
-        default=0, ge=0, le=MAX_AT_ONCE, description=f"Settle at most so many; 0: {MAX_AT_ONCE}, which is the most."
+        default=0, ge=0, le=MAX_AT_ONCE, description=f"Maximum number of conflicts to resolve; 0 means {MAX_AT_ONCE}."
     )
 
 
 class SettledRecord(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"kept": 12, "archived": 7, "flagger": 12}]})
-
-    kept: int = Field(description="The newer one.")
+    kept: int = Field(description="The id of the newer memory.")
     archived: int
-    flagger: int = Field(description="The one that carried the flag.")
+    flagger: int = Field(description="The id of the flagged memory.")
 
 
 class FlagRecord(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"id": 12, "conflicts_with": 7}]})
-
     id: int
     conflicts_with: int
 
 
 class ReviewRecord(FlagRecord):
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"id": 12, "conflicts_with": 7, "reason": "cross_source"}]}
-    )
-
     reason: Review = Field(
-        description="`cross_source`: not of one source; `undated`: it cannot be said which is newer; `pinned_loser`: "
-        "the older one is pinned; `less_trusted`: the newer one is of a less trusted `origin_class`."
+        description="`cross_source`: different sources; `undated`: the newer one cannot be determined; "
+        "`pinned_loser`: the older one is pinned; `less_trusted`: the newer one has a less trusted "
+        "`origin_class`."
     )
 
 
 class ResolveConflictsResponse(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "success": True,
-                    "dry_run": True,
-                    "policy": NEWEST_WINS,
-                    "resolved": [{"kept": 12, "archived": 7, "flagger": 12}],
-                    "needs_review": [{"id": 13, "conflicts_with": 8, "reason": "undated"}],
-                    "orphaned": [],
-                    "resolved_count": 1,
-                    "needs_review_count": 1,
-                    "orphaned_count": 0,
-                }
-            ]
-        }
-    )
-
     success: bool
     dry_run: bool
-    policy: str
+    policy: str = Field(examples=["newest_wins"])
     resolved: list[SettledRecord]
-    needs_review: list[ReviewRecord] = Field(description="Left as they are.")
-    orphaned: list[FlagRecord] = Field(description="Flags that go, since one of the two is archived already.")
+    needs_review: list[ReviewRecord] = Field(description="Conflicts that were not resolved.")
+    orphaned: list[FlagRecord] = Field(
+        description="Flags that were removed because one of the two memories is already archived."
+    )
     resolved_count: int
     needs_review_count: int
     orphaned_count: int
@@ -155,16 +114,22 @@ class ResolveConflictsResponse(BaseModel):
         )
 
 
-@routes.get("/memory/conflicts", summary="List contradictions", responses=error_responses())
+@routes.get(
+    "/memory/conflicts",
+    summary="List conflicts",
+    cost=CostClass.LIGHT,
+    access=REMEMBERED,
+    sdk="conflicts.list",
+)
 def list_conflicts(
     scope: Reader,
     service: RunningService,
-    limit: Annotated[int, Query(description=f"At most so many; below 1 is 1, above {MAX_PAGE} is {MAX_PAGE}.")] = 50,
-    offset: Annotated[int, Query(description="Skip so many; below 0 is 0.")] = 0,
+    limit: Annotated[int, Query(description=f"Maximum number of items; clamped to 1 to {MAX_PAGE}.")] = 50,
+    offset: Annotated[int, Query(description="Number of items to skip; negative values mean 0.")] = 0,
 ) -> ConflictList:
-    """List memories that say otherwise than another one, each with that other."""
+    """List memories that contradict another memory, each with that memory."""
     start = min(max(offset, 0), 2**31)
-    found, total = service.tending.conflicts.page(scope, limit=min(max(limit, 1), MAX_PAGE), offset=start)
+    found, total = service.maintenance.conflicts.page(scope, limit=min(max(limit, 1), MAX_PAGE), offset=start)
     records = [ConflictRecord.of_both(one) for one in found]
     return ConflictList(
         conflicts=records,
@@ -175,10 +140,15 @@ def list_conflicts(
     )
 
 
-@routes.post("/memory/conflicts/resolve", summary="Resolve contradictions", responses=error_responses())
+@routes.post(
+    "/memory/conflicts/resolve",
+    summary="Resolve conflicts",
+    cost=CostClass.LONG,
+    sdk="conflicts.resolve",
+)
 def resolve_conflicts(
     body: ResolveConflictsRequest, scope: Writer, service: RunningService
 ) -> ResolveConflictsResponse:
-    """Archive the older one of two memories that contradict each other, where a rule can say which that is."""
-    found = service.tending.conflicts.resolve(scope, dry_run=body.dry_run, limit=body.max or None)
+    """Archive the older of two contradicting memories wherever a rule decides between them."""
+    found = service.maintenance.conflicts.resolve(scope, dry_run=body.dry_run, limit=body.max or None)
     return ResolveConflictsResponse.of(found, dry_run=body.dry_run)

@@ -1,24 +1,140 @@
-"""The context of an agent for what its model is about to be asked."""
+"""The context for a query: memory blocks and the relevant messages and memories within a token budget."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.agents import AgentName
-from souvenir.api.caller import Reader, RunningService, agent_scope, most_found
-from souvenir.api.context_models import ContextRequest, ContextResponse
-from souvenir.api.errors import error_responses
-from souvenir.api.json_route import router
+from souvenir.api.blocks import MemoryBlock
+from souvenir.api.fields import EvidenceOfAnswer, RelevanceShare, SessionId, Text, UserName
+from souvenir.api.message_search import FoundMessage
+from souvenir.api.parameters import AgentReader
+from souvenir.api.search import SearchHit
+from souvenir.conversations.context import DEFAULT_DEADLINE_S, DEFAULT_MAX_TOKENS, Context, ContextQuery
+from souvenir.core.timestamps import utc_now
+from souvenir.retrieval.searcher import VECTOR
+from souvenir.server.access_policy import SEARCHING
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import RunningService, most_found
+from souvenir.server.routing import Routes
 
-routes = router("context")
+routes = Routes("context")
+
+MIN_MAX_TOKENS, MOST_MAX_TOKENS = 64, 200_000
+MOST_DEADLINE_MS = 60_000
 
 
-@routes.post("/context/{agent_name}", summary="Get the context for a query", responses=error_responses(404))
+class ContextRequest(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "What's my favorite color?"}]})
+
+    query: Annotated[Text, Field(description="The question that the model will be asked.")]
+    agent_name: str | None = Field(default=None, description="Accepted and ignored; the path names the agent.")
+    session_id: Annotated[
+        SessionId | None, Field(description="The active session, whose messages are excluded; it need not exist.")
+    ] = None
+    user: Annotated[UserName | None, Field(description="Only messages exchanged with this user.")] = None
+    max_tokens: int = Field(
+        default=DEFAULT_MAX_TOKENS,
+        ge=MIN_MAX_TOKENS,
+        le=MOST_MAX_TOKENS,
+        description="Token budget of `text`, counted with the tokenizer of the embedding model.",
+    )
+    deadline_ms: int = Field(
+        default=int(DEFAULT_DEADLINE_S * 1000),
+        ge=1,
+        le=MOST_DEADLINE_MS,
+        description="Milliseconds after which the response is sent with the results found so far.",
+    )
+    exclude_topics: list[Annotated[str, StringConstraints(min_length=1, max_length=100)]] = Field(
+        default=[],
+        max_length=100,
+        description="Sensitive topics to exclude, in addition to those that the agent hides.",
+    )
+
+    def to_query(self) -> ContextQuery:
+        return ContextQuery(
+            self.query,
+            session_id=self.session_id,
+            user=self.user,
+            max_tokens=self.max_tokens,
+            deadline_s=self.deadline_ms / 1000,
+            exclude_topics=tuple(self.exclude_topics),
+        )
+
+
+class DroppedCounts(BaseModel):
+    """The number of results that are not in the text because the budget is used up."""
+
+    messages: int
+    memories: int
+
+
+class ContextResponse(BaseModel):
+    memory_blocks: list[MemoryBlock] = Field(description="All blocks, in order of creation.")
+    relevant_messages: list[FoundMessage] = Field(
+        description="Relevant messages, best first; at most MAX_CONTEXT_MESSAGES."
+    )
+    relevant_memories: list[SearchHit] = Field(description="Relevant memories, best first.")
+    text: str = Field(description="The text for the prompt: `stable_prefix` followed by `volatile_tail`.")
+    stable_prefix: str = Field(
+        description="The blocks; byte-identical as long as no block changes.",
+        examples=["<recalled_memory>\n## Memory\n\n### human\nName: Alice\nLocation: Boston\n</recalled_memory>\n"],
+    )
+    stable_etag: str = Field(
+        description="SHA-256 of `stable_prefix`.",
+        examples=["f3b9a2c0d5e84b7f9c1d6a3e2f708b9155c4d0e7a6b8f9123c4d5e6f708192a3"],
+    )
+    volatile_tail: str = Field(
+        description="Memories and excerpts of conversations.",
+        examples=[
+            "\n<recalled_memory>\n## Relevant Past Conversations\n\n**User**: I like blue.\n</recalled_memory>\n"
+        ],
+    )
+    tokens: int = Field(description="The number of tokens of `text`; exceeds `max_tokens` only if the blocks alone do.")
+    relevance: RelevanceShare
+    evidence: EvidenceOfAnswer
+    degraded: list[str] = Field(
+        description="Missing components: `vector` or `lexical` (an arm of the search), `rerank` (the order of the "
+        "cross-encoder), `messages` or `memories` (not searched), with `deadline` if the time ran out; "
+        "`blocks_over_budget` if the blocks use the whole budget. Empty if nothing is missing.",
+        examples=[[]],
+    )
+    dropped: DroppedCounts
+
+    @classmethod
+    def of(cls, context: Context) -> ContextResponse:
+        now, embedded = utc_now(), VECTOR not in context.degraded
+        return cls(
+            memory_blocks=[MemoryBlock.of(block) for block in context.blocks],
+            relevant_messages=[FoundMessage.of_hit(hit) for hit in context.messages],
+            relevant_memories=[SearchHit.of_hit(hit, now, embedded=embedded) for hit in context.memories],
+            text=context.text,
+            stable_prefix=context.stable_prefix,
+            stable_etag=context.stable_etag,
+            volatile_tail=context.volatile_tail,
+            tokens=context.tokens,
+            relevance=context.relevance,
+            evidence=context.evidence,
+            degraded=list(context.degraded),
+            dropped=DroppedCounts(messages=context.dropped.messages, memories=context.dropped.memories),
+        )
+
+
+@routes.post(
+    "/context/{agent_name}",
+    summary="Build the context for a query",
+    cost=CostClass.SEARCH,
+    access=SEARCHING,
+    sdk="context.build",
+    idempotent=True,
+    errors=[404],
+)
 def build_context(
-    agent_name: AgentName, body: ContextRequest, _: Reader, service: RunningService, request: Request
+    body: ContextRequest, scope: AgentReader, service: RunningService, request: Request
 ) -> ContextResponse:
-    """Get an agent's blocks and what was said before that bears on a query, as records and as text for a prompt."""
+    """Get an agent's blocks and the messages and memories relevant to a query, as records and as text for a prompt."""
     query = replace(body.to_query(), max_results=most_found(request))
-    return ContextResponse.of(service.contexts.build(agent_scope(request, agent_name), query))
+    return ContextResponse.of(service.contexts.build(scope, query))

@@ -1,4 +1,4 @@
-"""The description of this API, for machines and for people. Open to everybody; it holds nothing of what is stored.
+"""The OpenAPI document and the page that shows it. Both are open and contain no stored data.
 
 The page's script and style come from the package fastapi-offline, so that the page needs no network; only its files are
 used, none of its code.
@@ -13,19 +13,20 @@ from fastapi import Request
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
-from souvenir.api.json_route import router
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.routing import Routes
 
-routes = router("docs")
+routes = Routes("docs")
 
 # Not left to FastAPI, whose own routes make the description, for some 0.4 s at first, on the event loop.
 
 
-@routes.get("/openapi.json", include_in_schema=False)
+@routes.get("/openapi.json", cost=CostClass.LIGHT, include_in_schema=False)
 def openapi(request: Request) -> JSONResponse:
     return JSONResponse(request.app.openapi())
 
 
-@routes.get("/docs", include_in_schema=False)
+@routes.get("/docs", cost=CostClass.LIGHT, include_in_schema=False)
 def docs(request: Request) -> HTMLResponse:
     return get_swagger_ui_html(
         openapi_url="openapi.json",
@@ -36,17 +37,17 @@ def docs(request: Request) -> HTMLResponse:
     )
 
 
-@routes.get("/docs/swagger-ui-bundle.js", include_in_schema=False)
+@routes.get("/docs/swagger-ui-bundle.js", cost=CostClass.LIGHT, include_in_schema=False)
 def docs_script() -> FileResponse:
     return FileResponse(_page_file("swagger-ui-bundle.js"))
 
 
-@routes.get("/docs/swagger-ui.css", include_in_schema=False)
+@routes.get("/docs/swagger-ui.css", cost=CostClass.LIGHT, include_in_schema=False)
 def docs_style() -> FileResponse:
     return FileResponse(_page_file("swagger-ui.css"))
 
 
-@routes.get("/docs/favicon.png", include_in_schema=False)
+@routes.get("/docs/favicon.png", cost=CostClass.LIGHT, include_in_schema=False)
 def docs_icon() -> FileResponse:
     return FileResponse(_page_file("favicon.png"))
 

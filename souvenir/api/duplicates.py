@@ -1,4 +1,4 @@
-"""What is said already: whether a text is new, and which memories say the same."""
+"""Duplicates: check whether a text is new, and remove memories that state the same."""
 
 from __future__ import annotations
 
@@ -7,87 +7,62 @@ from collections.abc import Mapping
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api.caller import Admin, Engine, Reader, RunningService
-from souvenir.api.errors import error_responses
 from souvenir.api.fields import Text
-from souvenir.api.json_route import router
-from souvenir.api.long_work import ACCEPTED, DEFAULT_WAIT_S, JOB_ABOVE_MEMORIES, WaitS
-from souvenir.api.records import RECORD_EXAMPLE, MemoryRecord, record_fields
-from souvenir.jobs.deduplication import PAIRS_SHOWN, Deduplication
-from souvenir.jobs.running import AtOnce
-from souvenir.moments import utc_now
-from souvenir.types import JsonObject, Memory
+from souvenir.api.memories import MemoryRecord, record_fields
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import JsonObject, Memory
+from souvenir.jobs.handler import AtOnce
+from souvenir.memories.deduplication import PAIRS_SHOWN, Deduplication
+from souvenir.server.access_policy import SEARCHING
+from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, JOB_ABOVE_MEMORIES, WaitS
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import Admin, Engine, Reader, RunningService
+from souvenir.server.routing import Routes
 
-routes = router("duplicates")
+routes = Routes("duplicates")
 
 
 class IsNovelRequest(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Billing is moved to Postgres 17 in May."}]})
 
-    text: Text = Field(description="What may be new.")
-    threshold: float = Field(default=0.88, ge=0.0, le=1.0, description="Cosine from which the text is not new.")
+    text: Text = Field(description="The text to check.")
+    threshold: float = Field(
+        default=0.88, ge=0.0, le=1.0, description="The cosine similarity at which the text counts as known."
+    )
 
 
 class SimilarMemory(MemoryRecord):
-    similarity: float = Field(description="Cosine to the text.")
+    similarity: float = Field(description="Cosine similarity to the text.")
 
 
 class IsNovelResponse(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"is_novel": False, "threshold": 0.88, "most_similar": {**RECORD_EXAMPLE, "similarity": 0.951203}}
-            ]
-        }
-    )
-
     is_novel: bool
     threshold: float
-    most_similar: SimilarMemory | None = Field(description="Also if the text is new; null in an empty namespace.")
+    most_similar: SimilarMemory | None = Field(
+        description="The most similar memory, even if the text is new; null in an empty namespace."
+    )
 
 
 class DeduplicateRequest(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"threshold": 0.95, "dry_run": True}]})
 
     threshold: float = Field(
-        default=0.9, ge=0.5, le=1.0, description="Cosine from which two texts of one source are the same."
+        default=0.9, ge=0.5, le=1.0, description="The minimum cosine similarity of duplicates in one source."
     )
-    dry_run: bool = Field(default=True, description="Delete nothing, and answer what would be.")
+    dry_run: bool = Field(default=True, description="Dry run: delete nothing, and return what would be deleted.")
 
 
 class DuplicatePairRecord(BaseModel):
-    id_a: int = Field(description="The one that is kept.")
+    id_a: int = Field(description="The id of the memory that is kept.")
     id_b: int
     source: str
     similarity: float
-    text_a: str
-    text_b: str
+    text_a: str = Field(examples=["The billing service moves to Postgres 17 in May."])
+    text_b: str = Field(examples=["Billing is moved to Postgres 17 in May."])
 
 
 class DeduplicateResponse(BaseModel):
     """After a dry run `would_remove` and `pairs`, else `removed` and `remaining`."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "duplicate_pairs": 1,
-                    "would_remove": 1,
-                    "dry_run": True,
-                    "pairs": [
-                        {
-                            "id_a": 12,
-                            "id_b": 13,
-                            "source": "claude-code/billing",
-                            "similarity": 0.951203,
-                            "text_a": "The billing service moves to Postgres 17 in May.",
-                            "text_b": "Billing is moved to Postgres 17 in May.",
-                        }
-                    ],
-                }
-            ]
-        }
-    )
 
     duplicate_pairs: int
     dry_run: bool
@@ -121,9 +96,16 @@ class DeduplicateResponse(BaseModel):
         return cls(duplicate_pairs=result["found"], would_remove=result["found"], pairs=pairs, dry_run=True)
 
 
-@routes.post("/memory/is-novel", summary="Ask whether a text is new", responses=error_responses())
+@routes.post(
+    "/memory/is-novel",
+    summary="Check whether a text is new",
+    cost=CostClass.SEARCH,
+    access=SEARCHING,
+    sdk="memories.is_novel",
+    idempotent=True,
+)
 def is_novel(body: IsNovelRequest, scope: Reader, engine: Engine) -> IsNovelResponse:
-    """Compare a text with the memory most similar to it; nothing is stored."""
+    """Compare a text with its most similar memory; nothing is stored."""
     nearest = engine.nearest(scope, body.text)
     if nearest is None:
         return IsNovelResponse(is_novel=True, threshold=body.threshold, most_similar=None)
@@ -136,13 +118,16 @@ def is_novel(body: IsNovelRequest, scope: Reader, engine: Engine) -> IsNovelResp
 @routes.post(
     "/memory/deduplicate",
     summary="Remove duplicates",
+    cost=CostClass.LONG,
+    sdk="memories.deduplicate",
     response_model=DeduplicateResponse,
-    responses={**error_responses(409), **ACCEPTED},
+    errors=[409],
+    responses=ACCEPTED,
 )
 def deduplicate(
     body: DeduplicateRequest, scope: Admin, service: RunningService, wait_s: WaitS = DEFAULT_WAIT_S
 ) -> DeduplicateResponse | JSONResponse:
-    """Find memories of one source that say the same and keep the oldest; a backup is made first."""
+    """Find duplicate memories within each source and keep the oldest of each; a backup is made first."""
     if service.engine.count(scope) > JOB_ABOVE_MEMORIES:
         result = service.long_work.run(Deduplication.kind, scope, body.model_dump(), wait_s=wait_s)
     else:

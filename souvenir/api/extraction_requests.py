@@ -1,4 +1,4 @@
-"""A request to learn from a transcript, as one write: its job, and its turns as messages of the agent if that is asked.
+"""The request of an extraction, stored in one transaction: the job and, if requested, the turns as messages.
 
 Both are there or neither is, and the same request under the same Idempotency-Key makes them once.
 """
@@ -8,24 +8,97 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import apsw
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from memory_engine import MemoryEngine
-from souvenir.api.extraction_models import ExtractRequest
-from souvenir.api.service import Service
-from souvenir.conversation.transcripts import message_drafts
-from souvenir.errors import InvalidRequest, JobNotFound
-from souvenir.extraction.transcript import read_transcript
-from souvenir.moments import utc_now
-from souvenir.settings import Settings
-from souvenir.store import jobs
-from souvenir.store import messages as message_rows
+from souvenir.api.fields import Clean, Moment, OptionalSource, SessionId, UserName
+from souvenir.conversations.transcript_sync import message_drafts
+from souvenir.core.errors import InvalidRequest, JobNotFound
+from souvenir.core.settings import Settings
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import Scope
+from souvenir.learning.extraction import ExtractionRequest
+from souvenir.learning.transcripts.transcript import read_transcript
+from souvenir.memories.engine import MemoryEngine
+from souvenir.server.service import Service
+from souvenir.store.admin import jobs
+from souvenir.store.admin.jobs import Job
 from souvenir.store.idempotency import Once, do_once, made_before
-from souvenir.store.jobs import Job
-from souvenir.store.messages import Message, MessageDraft
+from souvenir.store.messages import messages as message_rows
+from souvenir.store.messages.messages import Message, MessageDraft
 from souvenir.store.transaction import Transaction
-from souvenir.types import Scope
+
+Context = Annotated[str, StringConstraints(max_length=100), Clean]
+
+
+ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200), Clean]
+
+
+class ExtractRequest(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "messages": "User: We decided to move billing to Postgres 17 in May.\nAssistant: Noted.",
+                    "source": "claude-code/billing",
+                    "document_at": "2025-04-02",
+                }
+            ]
+        }
+    )
+
+    messages: Annotated[str, StringConstraints(min_length=1), Clean] = Field(
+        description="The transcript, in plain text with a speaker before each turn or as JSON; at most "
+        "MAX_EXTRACT_MESSAGE_CHARS (120,000) characters."
+    )
+    source: OptionalSource = Field(
+        default="",
+        description="The source of the stored facts; only memories of this source and below are compared and "
+        "changed. Empty: the whole namespace, and new memories get the source `extract`. Required for "
+        "keys with prefixes.",
+    )
+    context: Context = Field(
+        default="stop",
+        description="The occasion: `stop`, `session_end`, `pre_compact` (which extracts more), or any other text.",
+    )
+    debug: bool = Field(default=False, description="Include the prompts and the cost of the model in the result.")
+    dry_run: bool = Field(
+        default=False, description="Decide, but change nothing; `/memory/extract/commit` applies the chosen actions."
+    )
+    document_at: Moment | None = Field(
+        default=None, description="The date of the conversation, where the transcript contains none."
+    )
+    store_messages: bool = Field(
+        default=False,
+        description="Also store the turns as messages of the namespace's agent, in the same transaction, so that "
+        "they are searchable immediately. Needs a key for the whole namespace.",
+    )
+    session: SessionId | None = Field(
+        default=None,
+        description="The session of the conversation and of the stored messages (a new one if unset); deleting it "
+        "also deletes the extracted memories.",
+    )
+    user: UserName | None = Field(
+        default=None,
+        description="The user that the agent talks with, by default the user of the session; deleting them also "
+        "deletes the extracted memories.",
+    )
+
+    def to_request(self, session: str | None) -> ExtractionRequest:
+        """:param session: Of its messages, where they are stored."""
+        return ExtractionRequest(
+            self.messages,
+            self.source,
+            self.context,
+            self.dry_run,
+            self.debug,
+            self.document_at,
+            self.user,
+            session,
+        )
+
 
 FALLBACK_WAIT_S = 5.0
 """That a request waits for a job that asks no model: it reads sentences and embeds a few, so it is done by then."""
@@ -33,7 +106,7 @@ FALLBACK_WAIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """:param messages: Those that were stored of the transcript; None if nobody asked for it."""
+    """:param messages: The stored turns of the transcript; None if they were not requested."""
 
     job: Job
     messages: Sequence[Message] | None = None
@@ -91,7 +164,7 @@ def _drafts(body: ExtractRequest, session: str) -> list[MessageDraft]:
 
 
 def _made_before(engine: MemoryEngine, scope: Scope, body: ExtractRequest, once: Once) -> Taken | None:
-    """What the same request made, before anything is embedded for it again."""
+    """The result of the same request, looked up before anything is embedded again."""
     with engine.namespace(scope) as (connection, namespace):
         ids = None if namespace is None else made_before(connection, namespace.id, scope.actor, once, utc_now())
         if namespace is None or ids is None:

@@ -1,4 +1,7 @@
-"""The types of request fields: what is checked of a text, a source, an id, a moment."""
+"""Field types that several requests share, and the relevance of search results.
+
+Relevance is returned as fields, or as headers where the response is a bare array.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,18 @@ from datetime import UTC, date, datetime, time
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
+from fastapi import Response
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StringConstraints, WithJsonSchema
 
-from souvenir.facts.splitting import MAX_GIVEN_FACT_CHARS, MAX_GIVEN_FACTS
-from souvenir.moments import utc_now
-from souvenir.tags import MAX_TAG_CHARS, MAX_TAGS
+from souvenir.core.labels import MAX_TAG_CHARS, MAX_TAGS
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import EvidenceLevel
+from souvenir.memories.fact_splitting import MAX_GIVEN_FACT_CHARS, MAX_GIVEN_FACTS
+from souvenir.server.request_guards import DOTS
 
 
 class TagMatch(StrEnum):
-    """How many of the tags that are asked for a memory must have."""
+    """The match of tags: any or all of them."""
 
     ANY = "any"
     ALL = "all"
@@ -38,7 +44,7 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT_CHARS)
 Source = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_CHARS), Clean]
 OptionalSource = Annotated[str, StringConstraints(max_length=MAX_SOURCE_CHARS), Clean]
 Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_CHARS), Clean]
-MemoryId = Annotated[int, Field(ge=0, le=MAX_ID, description="The id of a memory.")]
+MemoryId = Annotated[int, Field(ge=0, le=MAX_ID, description="The id of a memory.", examples=[1])]
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TAG_CHARS), Clean]
 TagList = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
 FactText = Annotated[str, StringConstraints(min_length=1, max_length=MAX_GIVEN_FACT_CHARS), Clean]
@@ -90,8 +96,8 @@ EndMoment = Annotated[
 
 
 AS_OF = (
-    "The moment that is read: ISO-8601, UTC without an offset; later than now is now. What was forgotten since is not "
-    "there."
+    "Read the state at this time: ISO-8601, UTC without an offset; a future time means now. Memories deleted since "
+    "then are not included."
 )
 
 AsOf = Annotated[
@@ -123,3 +129,81 @@ def without_trailing_slash(path: str) -> str:
 
 
 SourcePath = Annotated[Source, AfterValidator(source_path)]
+
+
+MAX_NAME_CHARS = 200
+MAX_SPEAKER_CHARS = 100
+"""A speaker's name is embedded with the content and uses part of the model's window."""
+
+
+def printable(text: str) -> str:
+    """:raises ValueError: If it holds line ends or other characters that cannot be seen."""
+    if not text.isprintable():
+        raise ValueError("takes printable characters only")
+    return text
+
+
+def without_slash(text: str) -> str:
+    """:raises ValueError: If it cannot be one part of a path."""
+    if "/" in text or text in DOTS:
+        raise ValueError("takes no / and is not . or .., so that it can be part of a path")
+    return text
+
+
+_Name = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=MAX_NAME_CHARS),
+    AfterValidator(printable),
+    AfterValidator(without_slash),
+]
+
+SessionId = Annotated[
+    _Name, Field(description="A session's id: printable characters without `/`.", examples=["2025-04-02"])
+]
+UserName = Annotated[
+    _Name,
+    Field(description="The user that the agent talks with: printable characters without `/`.", examples=["alice"]),
+]
+MessageId = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_NAME_CHARS,
+        description="A message's id, a UUID.",
+        examples=["2f6c9e0a-7a55-4f0a-8f0e-6f1d2c3b4a59"],
+    ),
+]
+SpeakerName = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=MAX_SPEAKER_CHARS),
+    AfterValidator(printable),
+    Field(description="The name of the speaker; searched together with the content.", examples=["Alice"]),
+]
+Title = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=500),
+    AfterValidator(printable),
+    Field(description="The title of the session.", examples=["Colours"]),
+]
+
+
+RELEVANCE_HEADER, EVIDENCE_HEADER = "X-Search-Relevance", "X-Search-Evidence"
+DECIMALS = 4
+
+_RELEVANCE = "The estimated probability that the results answer the query, in [0, 1]; 0 without results."
+_EVIDENCE = "The relevance in words: `strong`, `weak` or `none`."
+
+RelevanceShare = Annotated[
+    float,
+    PlainSerializer(lambda value: round(value, DECIMALS), return_type=float),
+    Field(ge=0.0, le=1.0, description=_RELEVANCE),
+]
+EvidenceOfAnswer = Annotated[EvidenceLevel, Field(description=_EVIDENCE)]
+
+RELEVANCE_HEADERS = (RELEVANCE_HEADER, _RELEVANCE, "number"), (EVIDENCE_HEADER, _EVIDENCE, "string")
+"""As the documentation has them."""
+
+
+def set_relevance(response: Response, relevance: float, evidence: EvidenceLevel) -> None:
+    response.headers[RELEVANCE_HEADER] = str(round(relevance, DECIMALS))
+    response.headers[EVIDENCE_HEADER] = evidence.value

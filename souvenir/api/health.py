@@ -1,4 +1,4 @@
-"""Whether the service lives, and whether it is ready. Open to everybody, so only an admin sees what is stored."""
+"""Liveness and readiness. Both are open; only an admin sees counts and settings."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import asyncio
 from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api import VERSION
-from souvenir.api.caller import Engine, address_of, sent_key, service_of
-from souvenir.api.errors import error_response, host_refusal
-from souvenir.api.json_route import router
-from souvenir.api.service import Service
-from souvenir.settings import EmbedProvider
-from souvenir.types import Readiness, Scope
+from souvenir import VERSION
+from souvenir.core.settings import EmbedProvider
+from souvenir.core.types import Readiness, Scope
+from souvenir.server.errors import error_response, host_refusal
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import Engine, address_of, sent_key, service_of
+from souvenir.server.routing import Routes
+from souvenir.server.service import Service
 
-routes = router("health")
+routes = Routes("health")
 
 
 class HealthResponse(BaseModel):
@@ -37,46 +38,45 @@ class HealthResponse(BaseModel):
         }
     )
 
-    status: str = Field(description="`ok`, as long as there is an answer at all.")
-    service: str = Field(description="The family of services that clients of this API look for.")
+    status: str = Field(description="Always `ok`.")
+    service: str = Field(description="The service family that clients of this API check for.")
     version: str
     total_memories: int | None = Field(
-        default=None, description="In the default namespace; if an admin asks, or nobody needs a key."
+        default=None,
+        description="The number of memories in the default namespace; only for admins, or if no key is required.",
     )
-    dimension: int | None = Field(default=None, description="Of a vector; likewise.")
-    model: str | None = Field(default=None, description="The embedding model; likewise.")
+    dimension: int | None = Field(
+        default=None, description="The dimension of the vectors; only for admins, or if no key is required."
+    )
+    model: str | None = Field(
+        default=None, description="The embedding model; only for admins, or if no key is required."
+    )
     embedding_backend: str | None = Field(
-        default=None, description="Who makes the vectors: `local`, `openai` or `ollama`; likewise."
+        default=None,
+        description="The embedding provider: `local`, `openai` or `ollama`; only for admins, or if no key is required.",
     )
-    embedding_dimension: int | None = Field(default=None, description="The same as `dimension`.")
-    database_path: str | None = Field(default=None, description="The file that everything stands in; likewise.")
+    embedding_dimension: int | None = Field(default=None, description="Same as `dimension`.")
+    database_path: str | None = Field(
+        default=None, description="The path of the database; only for admins, or if no key is required."
+    )
 
 
 class ReadyResponse(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "ready": True,
-                    "status": "ready",
-                    "index_count": 1204,
-                    "record_count": 1204,
-                    "qdrant_count": 1204,
-                    "metadata_count": 1204,
-                }
-            ]
-        }
-    )
-
     ready: bool
-    status: str = Field(description="`ready`; `starting` while model or index are loaded; `error` if they cannot be.")
-    index_count: int | None = Field(
-        description="Memories of the default namespace that a search can find; null unless an admin asks, or nobody "
-        "needs a key."
+    status: str = Field(
+        description="`ready`; `starting` while model or index are loading; `error` if they cannot be loaded.",
+        examples=["ready"],
     )
-    record_count: int | None = Field(description="Memories that are stored there; likewise.")
-    qdrant_count: int | None = Field(description="The same as `index_count`.")
-    metadata_count: int | None = Field(description="The same as `record_count`.")
+    index_count: int | None = Field(
+        description="The number of searchable memories of the default namespace; null unless an admin asks or no "
+        "key is required."
+    )
+    record_count: int | None = Field(
+        description="The number of stored memories of the default namespace; null "
+        "unless an admin asks or no key is required."
+    )
+    qdrant_count: int | None = Field(description="Same as `index_count`.")
+    metadata_count: int | None = Field(description="Same as `record_count`.")
 
     @classmethod
     def of(cls, readiness: Readiness, *, load_failed: bool, tells_all: bool) -> ReadyResponse:
@@ -94,33 +94,20 @@ class ReadyResponse(BaseModel):
 class NotReadyBody(BaseModel):
     """The error body whose `detail` is the state."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "detail": {
-                        "ready": False,
-                        "status": "starting",
-                        "index_count": 0,
-                        "record_count": 1204,
-                        "qdrant_count": 0,
-                        "metadata_count": 1204,
-                    },
-                    "code": "not_ready",
-                    "request_id": "4f9c2a7d6b1e4c0f8a3d5e7b9c1f2a4d",
-                }
-            ]
-        }
-    )
-
     detail: ReadyResponse
-    code: str
-    request_id: str
+    code: str = Field(examples=["not_ready"])
+    request_id: str = Field(examples=["4f9c2a7d6b1e4c0f8a3d5e7b9c1f2a4d"])
 
 
-@routes.get("/health", summary="Ask whether the service lives", responses=host_refusal())
+@routes.get(
+    "/health",
+    summary="Check liveness",
+    cost=CostClass.HEALTH,
+    sdk="health.check",
+    responses=host_refusal(),
+)
 async def health(request: Request) -> HealthResponse:
-    """Answer at once, whatever else is being done."""
+    """Respond immediately, regardless of load."""
     answer = HealthResponse(status="ok", service="memories", version=VERSION)
     if await _tells_all(request):
         # Not on one of the threads that all routes share, where it would queue behind searches.
@@ -139,12 +126,17 @@ def _tell(answer: HealthResponse, service: Service) -> None:
 
 @routes.get(
     "/health/ready",
-    summary="Ask whether the service is ready",
+    summary="Check readiness",
+    cost=CostClass.HEALTH,
+    sdk="health.ready",
     response_model=ReadyResponse,
-    responses={**host_refusal(), 503: {"model": NotReadyBody, "description": "Not yet, or not any more."}},
+    responses={
+        **host_refusal(),
+        503: {"model": NotReadyBody, "description": "Not ready: the service is starting, or a component has failed."},
+    },
 )
 async def ready(request: Request, engine: Engine) -> ReadyResponse | Response:
-    """Tell whether searches are answered now, and from all that is stored."""
+    """Report whether searches can be answered now, from all stored data."""
     readiness = await asyncio.to_thread(engine.readiness)
     failed = service_of(request).model.load_failed.is_set()
     state = ReadyResponse.of(readiness, load_failed=failed, tells_all=await _tells_all(request))
@@ -154,4 +146,4 @@ async def ready(request: Request, engine: Engine) -> ReadyResponse | Response:
 
 
 async def _tells_all(request: Request) -> bool:
-    return service_of(request).door.admits_admin(await sent_key(request), address_of(request))
+    return service_of(request).authenticator.is_admin(sent_key(request), address_of(request))

@@ -1,60 +1,48 @@
-"""Long work: what of it waits, runs and has ended."""
+"""Jobs: list, read and cancel them."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
-from pydantic.config import JsonDict
+from pydantic import BaseModel, Field, StringConstraints
 
-from souvenir.api.caller import Reader, Writer, service_of
-from souvenir.api.errors import error_responses
 from souvenir.api.fields import Clean, wire_time
-from souvenir.api.json_route import router
+from souvenir.core.types import Role
 from souvenir.jobs.worker import Jobs
-from souvenir.store.jobs import Job, JobStatus
-from souvenir.types import Role
+from souvenir.server.access_policy import NOTHING
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import Reader, Writer, service_of
+from souvenir.server.routing import Routes
+from souvenir.store.admin.jobs import Job, JobStatus
 
-routes = router("jobs")
+routes = Routes("jobs")
 
-_EXAMPLE: JsonDict = {
-    "id": "0d7f6a3c5b2e4f1a9c8d7e6f5a4b3c2d",
-    "kind": "deduplicate",
-    "status": "completed",
-    "done": 12040,
-    "total": 12040,
-    "result": {"found": 1, "pairs": [[12, 13, 0.951203]], "removed": 1, "remaining": 12039, "dry_run": False},
-    "error": None,
-    "waits_for": None,
-    "actor": "api-key",
-    "namespace": "default",
-    "cancel_requested": False,
-    "created_at": "2025-04-02T09:30:00.000000+00:00",
-    "started_at": "2025-04-02T09:30:00.004000+00:00",
-    "finished_at": "2025-04-02T09:30:07.120000+00:00",
-}
 
 _Kind = Annotated[str, StringConstraints(max_length=100), Clean]
 JobId = Annotated[
-    str, StringConstraints(min_length=1, max_length=100), Clean, Path(description="The id that the job was given.")
+    str,
+    StringConstraints(min_length=1, max_length=100),
+    Clean,
+    Path(description="The id of a job.", examples=["0d7f6a3c5b2e4f1a9c8d7e6f5a4b3c2d"]),
 ]
 
 
 class JobRecord(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
-
-    id: str
-    kind: str
+    id: str = Field(examples=["0d7f6a3c5b2e4f1a9c8d7e6f5a4b3c2d"])
+    kind: str = Field(examples=["deduplicate"])
     status: JobStatus
-    done: int = Field(description="How far it is, in a unit of its own.")
-    total: int | None = Field(description="Where `done` leads to; null while that is not known.")
-    result: dict[str, Any] | None = Field(description="What came of it, once it is completed.")
-    error: str | None = Field(description="Why it failed, in a sentence.")
-    waits_for: str | None = Field(description="Why it does not get on and is tried again, while it is not finished.")
-    actor: str = Field(description="Who asked for it.")
-    namespace: str
-    cancel_requested: bool = Field(description="Whether it will end at its next checkpoint, or has ended so.")
+    done: int = Field(description="The progress, in units of the job kind.")
+    total: int | None = Field(description="The value of `done` at the end; null while unknown.")
+    result: dict[str, Any] | None = Field(
+        description="The result, once the job is completed.",
+        examples=[{"found": 1, "pairs": [[12, 13, 0.951203]], "removed": 1, "remaining": 12039, "dry_run": False}],
+    )
+    error: str | None = Field(description="The reason for the failure, in one sentence.")
+    waits_for: str | None = Field(description="The reason for the retry, while the job is not finished.")
+    actor: str = Field(description="The actor that submitted the job.", examples=["api-key"])
+    namespace: str = Field(examples=["default"])
+    cancel_requested: bool = Field(description="True if cancellation was requested or has taken effect.")
     created_at: str
     started_at: str | None
     finished_at: str | None
@@ -80,13 +68,9 @@ class JobRecord(BaseModel):
 
 
 class JobsResponse(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"jobs": [_EXAMPLE], "count": 1, "total": 1, "offset": 0, "limit": 50}]}
-    )
-
     jobs: list[JobRecord] = Field(description="Newest first.")
     count: int
-    total: int = Field(description="Of all pages.")
+    total: int = Field(description="The total number on all pages.")
     offset: int
     limit: int
 
@@ -101,32 +85,51 @@ async def _sees_all_actors(request: Request, scope: Reader) -> bool:
 
 _Jobs = Annotated[Jobs, Depends(_jobs_of)]
 AllActors = Annotated[bool, Depends(_sees_all_actors)]
-"""Whether the caller sees the jobs of others in the namespace: an admin of all of it does."""
+"""True if the caller sees the jobs of all actors in the namespace, as an admin of the whole namespace does."""
 
 
-@routes.get("/jobs", summary="List jobs", responses=error_responses())
+@routes.get(
+    "/jobs",
+    summary="List jobs",
+    cost=CostClass.LIGHT,
+    access=NOTHING,
+    sdk="jobs.list",
+)
 def list_jobs(
     scope: Reader,
     jobs: _Jobs,
     all_actors: AllActors,
-    status: Annotated[JobStatus | None, Query(description="Only those of this status.")] = None,
-    kind: Annotated[_Kind | None, Query(description="Only those of this kind, such as `deduplicate`.")] = None,
-    limit: Annotated[int, Query(ge=1, le=500, description="At most so many.")] = 50,
-    offset: Annotated[int, Query(ge=0, le=2**31, description="Skip so many.")] = 0,
+    status: Annotated[JobStatus | None, Query(description="Only jobs with this status.")] = None,
+    kind: Annotated[_Kind | None, Query(description="Only jobs of this kind, such as `deduplicate`.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of items.")] = 50,
+    offset: Annotated[int, Query(ge=0, le=2**31, description="Number of items to skip.")] = 0,
 ) -> JobsResponse:
-    """List the jobs of this namespace, newest first; who is no admin sees only their own."""
+    """List the jobs of this namespace, newest first; non-admin keys see only their own."""
     found, total = jobs.list(scope, all_actors=all_actors, status=status, kind=kind, limit=limit, offset=offset)
     records = [JobRecord.of(job) for job in found]
     return JobsResponse(jobs=records, count=len(records), total=total, offset=offset, limit=limit)
 
 
-@routes.get("/jobs/{job_id}", summary="Look at a job", responses=error_responses(404))
+@routes.get(
+    "/jobs/{job_id}",
+    summary="Get a job",
+    cost=CostClass.LIGHT,
+    access=NOTHING,
+    sdk="jobs.get",
+    errors=[404],
+)
 def get_job(job_id: JobId, scope: Reader, jobs: _Jobs, all_actors: AllActors) -> JobRecord:
-    """Say how far a job is, and what came of it."""
+    """Get the progress of a job, and its result when it has finished."""
     return JobRecord.of(jobs.get(scope, job_id, all_actors=all_actors))
 
 
-@routes.post("/jobs/{job_id}/cancel", summary="Cancel a job", responses=error_responses(404, 409))
+@routes.post(
+    "/jobs/{job_id}/cancel",
+    summary="Cancel a job",
+    cost=CostClass.LIGHT,
+    sdk="jobs.cancel",
+    errors=[404, 409],
+)
 def cancel_job(job_id: JobId, scope: Writer, jobs: _Jobs, all_actors: AllActors) -> JobRecord:
-    """End a job that waits at once, and one that runs at its next checkpoint; what it did until then stays."""
+    """Cancel a queued job immediately, or a running job at its next checkpoint; work already done is kept."""
     return JobRecord.of(jobs.cancel(scope, job_id, all_actors=all_actors))

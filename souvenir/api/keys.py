@@ -1,4 +1,4 @@
-"""Managing API keys. A key itself is in one answer only: that which makes or replaces it."""
+"""API keys: create, list, update, rotate and revoke them. The key itself is only in the response that creates it."""
 
 from __future__ import annotations
 
@@ -7,38 +7,29 @@ from typing import Annotated, Any
 from fastapi import Path, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.access.door import ENV_KEY
+from souvenir.access.authenticator import ENV_KEY
 from souvenir.access.keys import PRINCIPAL_PATTERN, KeyDraft, KeyPatch, NewKey
-from souvenir.api.caller import MAX_NAMESPACE_CHARS, Admin, Reader, caller_of, namespace_name, service_of
-from souvenir.api.errors import error_responses
 from souvenir.api.fields import Clean, SourcePath, wire_time
-from souvenir.api.json_route import router
-from souvenir.store.keys import ApiKey
-from souvenir.types import Role
+from souvenir.core.types import Role
+from souvenir.server.access_policy import NOTHING
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import MAX_NAMESPACE_CHARS, Admin, Reader, caller_of, namespace_name, service_of
+from souvenir.server.routing import Routes
+from souvenir.store.admin.keys import ApiKey
 
-routes = router("keys")
+routes = Routes("keys")
 
 MAX_PREFIXES = 100
 
-_ID = "0b6f3c52-5d0c-4c55-9a0e-3f6a3f0f6a51"
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=200), Clean]
 _Principal = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=PRINCIPAL_PATTERN)]
 _Namespace = Annotated[
     str, StringConstraints(min_length=1, max_length=MAX_NAMESPACE_CHARS), Clean, AfterValidator(namespace_name)
 ]
 _Prefixes = Annotated[list[SourcePath], Field(max_length=MAX_PREFIXES)]
-_KeyId = Annotated[str, Path(description="The id of a key.", max_length=200)]
-
-_KEY_EXAMPLE: dict[str, Any] = {
-    "id": _ID,
-    "name": "claude-code",
-    "principal_id": "claude-code",
-    "key_prefix": "mem_9f2c",
-    "role": "read-write",
-    "namespace": "default",
-    "prefixes": ["claude-code"],
-    "created_at": "2025-04-02T09:30:00.000000+00:00",
-}
+_KeyId = Annotated[
+    str, Path(description="The id of a key.", max_length=200, examples=["0b6f3c52-5d0c-4c55-9a0e-3f6a3f0f6a51"])
+]
 
 
 class CreateKeyRequest(BaseModel):
@@ -46,14 +37,14 @@ class CreateKeyRequest(BaseModel):
         json_schema_extra={"examples": [{"name": "claude-code", "role": "read-write", "prefixes": ["claude-code/*"]}]}
     )
 
-    name: _Name = Field(description="What people call it.")
+    name: _Name = Field(description="A name for people to recognise the key.")
     role: Role = Field(description="`read-only`, `read-write` or `admin`.")
     prefixes: _Prefixes = Field(
-        default=[], description="Source paths that it may see and write: each itself and what lies below it."
+        default=[], description="Source paths that the key can read and write: each path and everything below it."
     )
-    namespace: _Namespace | None = Field(default=None, description="The one that it may name; `default` without it.")
+    namespace: _Namespace | None = Field(default=None, description="The namespace of the key; `default` if unset.")
     principal_id: _Principal | None = Field(
-        default=None, description="Who it stands for; `name` without it, if that is a slug."
+        default=None, description="The client that the key identifies; `name` by default, if that is a slug."
     )
 
     def draft(self) -> KeyDraft:
@@ -65,9 +56,9 @@ class UpdateKeyRequest(BaseModel):
 
     name: _Name | None = Field(default=None, description="The new name.")
     role: Role | None = Field(default=None, description="A key that becomes admin loses its prefixes and namespace.")
-    prefixes: _Prefixes | None = Field(default=None, description="All of the new prefixes.")
+    prefixes: _Prefixes | None = Field(default=None, description="The prefixes, replacing all present ones.")
     namespace: _Namespace | None = Field(default=None, description="The new namespace.")
-    principal_id: _Principal | None = Field(default=None, description="Who it stands for now.")
+    principal_id: _Principal | None = Field(default=None, description="The new client that the key identifies.")
 
     def patch(self) -> KeyPatch:
         prefixes = None if self.prefixes is None else tuple(dict.fromkeys(self.prefixes))
@@ -75,18 +66,14 @@ class UpdateKeyRequest(BaseModel):
 
 
 class NewKeyResponse(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{**_KEY_EXAMPLE, "key": "mem_9f2c7a1e4b8d4f0a9c3e5d7b1f2a6c48"}]}
-    )
-
-    id: str
-    key: str = Field(description="The key itself. It is shown this once.")
-    key_prefix: str
-    name: str
-    principal_id: str | None
+    id: str = Field(examples=["0b6f3c52-5d0c-4c55-9a0e-3f6a3f0f6a51"])
+    key: str = Field(description="The key itself. It is shown only once.")
+    key_prefix: str = Field(examples=["mem_9f2c"])
+    name: str = Field(examples=["claude-code"])
+    principal_id: str | None = Field(examples=["claude-code"])
     role: Role
-    namespace: str | None = Field(description="Null for an admin, who may name any.")
-    prefixes: list[str]
+    namespace: str | None = Field(description="Null for an admin, who can access all namespaces.", examples=["default"])
+    prefixes: list[str] = Field(examples=[["claude-code"]])
     created_at: str
 
     @classmethod
@@ -95,21 +82,17 @@ class NewKeyResponse(BaseModel):
 
 
 class KeyRecord(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{**_KEY_EXAMPLE, "last_used_at": None, "usage_count": 0, "revoked": 0}]}
-    )
-
-    id: str
-    name: str
-    principal_id: str | None
-    key_prefix: str = Field(description="The first characters of the key, to tell it from others.")
+    id: str = Field(examples=["0b6f3c52-5d0c-4c55-9a0e-3f6a3f0f6a51"])
+    name: str = Field(examples=["claude-code"])
+    principal_id: str | None = Field(examples=["claude-code"])
+    key_prefix: str = Field(description="The first characters of the key, which identify it.", examples=["mem_9f2c"])
     role: Role
-    namespace: str | None
-    prefixes: list[str]
+    namespace: str | None = Field(examples=["default"])
+    prefixes: list[str] = Field(examples=[["claude-code"]])
     created_at: str
     last_used_at: str | None
-    usage_count: int = Field(description="Requests; written down once a minute.")
-    revoked: int = Field(description="1 if it was revoked, else 0.")
+    usage_count: int = Field(description="The number of requests; updated once a minute.")
+    revoked: int = Field(description="1 if the key is revoked, else 0.")
 
     @classmethod
     def of(cls, key: ApiKey) -> KeyRecord:
@@ -119,50 +102,27 @@ class KeyRecord(BaseModel):
 
 
 class KeysResponse(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"keys": [{**_KEY_EXAMPLE, "last_used_at": None, "usage_count": 0, "revoked": 0}], "count": 1}]
-        }
-    )
-
     keys: list[KeyRecord] = Field(description="Oldest first.")
     count: int
 
 
 class UpdateKeyResponse(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"success": True, "id": _ID}]})
-
     success: bool
-    id: str
+    id: str = Field(examples=["0b6f3c52-5d0c-4c55-9a0e-3f6a3f0f6a51"])
 
 
 class RevokeKeyResponse(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"id": _ID, "revoked": True}]})
-
-    id: str
+    id: str = Field(examples=["0b6f3c52-5d0c-4c55-9a0e-3f6a3f0f6a51"])
     revoked: bool
 
 
 class OwnKeyResponse(BaseModel):
-    """`type` and `role`, and of a managed key the rest."""
+    """`type` and `role`; the other fields are set for a managed key."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": "managed",
-                    "role": "read-write",
-                    "id": _ID,
-                    "name": "claude-code",
-                    "principal_id": "claude-code",
-                    "namespace": "default",
-                    "prefixes": ["claude-code"],
-                }
-            ]
-        }
+    type: str = Field(
+        description="`none`: no key is required; `env`: the setting API_KEY; `managed`: a key created with the API.",
+        examples=["managed"],
     )
-
-    type: str = Field(description="`none`: no key is needed; `env`: the setting API_KEY; `managed`: one made here.")
     role: Role
     id: str | None = None
     name: str | None = None
@@ -171,9 +131,15 @@ class OwnKeyResponse(BaseModel):
     prefixes: list[str] | None = None
 
 
-@routes.get("/api/keys/me", summary="Ask what the own key may do", responses=error_responses())
+@routes.get(
+    "/api/keys/me",
+    summary="Get the current key",
+    cost=CostClass.LIGHT,
+    access=NOTHING,
+    sdk="keys.me",
+)
 def own_key(scope: Reader, request: Request) -> OwnKeyResponse:
-    """Get the role and the reach of the key that the request carries."""
+    """Get the role and scope of the key that the request carries."""
     caller = caller_of(request)
     if caller.key is None:
         return OwnKeyResponse(type="env" if caller.actor == ENV_KEY else "none", role=caller.role)
@@ -183,34 +149,57 @@ def own_key(scope: Reader, request: Request) -> OwnKeyResponse:
     )
 
 
-@routes.post("/api/keys", summary="Make a key", responses=error_responses(400, 409))
+@routes.post("/api/keys", summary="Create a key", cost=CostClass.LIGHT, sdk="keys.create", errors=[400, 409])
 def create_key(body: CreateKeyRequest, scope: Admin, request: Request) -> NewKeyResponse:
-    """Make a key, of which the first must be an admin's: from then on no request is answered without one."""
+    """Create an API key; the first key must be an admin key, and from then on every request needs a key."""
     return NewKeyResponse.of(service_of(request).keys.create(body.draft(), by=scope))
 
 
-@routes.get("/api/keys", summary="List keys", responses=error_responses())
+@routes.get(
+    "/api/keys",
+    summary="List keys",
+    cost=CostClass.LIGHT,
+    sdk="keys.list",
+)
 def list_keys(scope: Admin, request: Request) -> KeysResponse:
-    """List all keys, revoked ones included."""
+    """List all keys, including revoked ones."""
     found = [KeyRecord.of(key) for key in service_of(request).keys.all()]
     return KeysResponse(keys=found, count=len(found))
 
 
-@routes.patch("/api/keys/{key_id}", summary="Change a key", responses=error_responses(400, 404, 409))
+@routes.patch(
+    "/api/keys/{key_id}",
+    summary="Update a key",
+    cost=CostClass.LIGHT,
+    sdk="keys.update",
+    errors=[400, 404, 409],
+)
 def update_key(key_id: _KeyId, body: UpdateKeyRequest, scope: Admin, request: Request) -> UpdateKeyResponse:
-    """Change what a key may do, from the next request on."""
+    """Change the name or permissions of a key; effective immediately."""
     return UpdateKeyResponse(success=True, id=service_of(request).keys.update(key_id, body.patch(), by=scope).id)
 
 
-@routes.post("/api/keys/{key_id}/rotate", summary="Replace a key's secret", responses=error_responses(404))
+@routes.post(
+    "/api/keys/{key_id}/rotate",
+    summary="Rotate a key",
+    cost=CostClass.LIGHT,
+    sdk="keys.rotate",
+    errors=[404],
+)
 def rotate_key(key_id: _KeyId, scope: Admin, request: Request) -> NewKeyResponse:
-    """Get a new secret for the same key; the old one stops at once."""
+    """Replace the secret of a key; the old secret stops working immediately."""
     return NewKeyResponse.of(service_of(request).keys.rotate(key_id, by=scope))
 
 
-@routes.delete("/api/keys/{key_id}", summary="Revoke a key", responses=error_responses(404, 409))
+@routes.delete(
+    "/api/keys/{key_id}",
+    summary="Revoke a key",
+    cost=CostClass.LIGHT,
+    sdk="keys.revoke",
+    errors=[404, 409],
+)
 def revoke_key(key_id: _KeyId, scope: Admin, request: Request) -> RevokeKeyResponse:
-    """Let a key stop at once and for good."""
+    """Revoke a key immediately and permanently."""
     service_of(request).keys.revoke(key_id, by=scope)
     return RevokeKeyResponse(id=key_id, revoked=True)
 

@@ -1,147 +1,270 @@
-"""Messages: stored one by one and in batches, listed, found, changed."""
+"""Messages: store, search, list, get, edit and delete them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 from fastapi import Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from souvenir.api.agents import AgentName
-from souvenir.api.caller import Admin, Reader, RunningService, Writer, agent_scope, result_limit
-from souvenir.api.conversation_fields import MessageId, SessionId, UserName
-from souvenir.api.errors import error_responses
-from souvenir.api.fields import EndMoment, Moment
-from souvenir.api.json_route import router
-from souvenir.api.message_explain_models import ExplainMessagesResponse
-from souvenir.api.message_models import (
-    AddMessageRequest,
-    AddMessagesRequest,
-    EditMessageRequest,
-    FoundMessage,
-    FoundMessages,
-    MessageBatch,
-    MessageList,
-    MessageRecord,
-    SearchMessagesRequest,
+from souvenir.api.agents import RemovedResponse
+from souvenir.api.fields import (
+    EndMoment,
+    MessageId,
+    Moment,
+    SessionId,
+    SpeakerName,
+    Text,
+    UserName,
+    optional_wire_time,
+    wire_time,
 )
-from souvenir.api.once import MakeOnce
-from souvenir.api.pages import COUNTED, Limit, Offset, described_headers, set_total
-from souvenir.api.relevance_fields import RELEVANCE_HEADERS, set_relevance
-from souvenir.errors import InvalidRequest
-from souvenir.settings import Settings
-from souvenir.store.messages import MessageFilter
-from souvenir.types import MessageRole
-
-routes = router("messages")
-
-DEGRADED_HEADER = "X-Search-Degraded"
-_SEARCHED = described_headers(
-    (
-        DEGRADED_HEADER,
-        "What of the search could not run, separated by commas: an arm (`vector`, `lexical`), the cross-encoder "
-        "(`rerank`); absent if all did.",
-        "string",
-    ),
-    *RELEVANCE_HEADERS,
+from souvenir.api.metadata import PlainMetadata
+from souvenir.api.parameters import (
+    COUNTED,
+    AgentName,
+    AgentReader,
+    AgentWriter,
+    Limit,
+    Offset,
+    set_total,
 )
+from souvenir.core.types import MessageRole
+from souvenir.server.access_policy import SAID
+from souvenir.server.idempotency import MakeOnce
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import RunningService, Writer, agent_scope
+from souvenir.server.routing import Routes
+from souvenir.store.messages.messages import Message, MessageDraft, MessageFilter
+from souvenir.store.selection import Chooses
+
+routes = Routes("messages")
+
+MAX_BATCH = 1_000
 
 
-@routes.post("/messages", summary="Store a message", responses=error_responses(404, 409))
+Role = Annotated[MessageRole, Field(description="The role of the speaker.")]
+Content = Annotated[Text, Field(description="The text of the message.")]
+
+
+class NewMessage(BaseModel):
+    """A message to store, without agent and session."""
+
+    role: Role
+    content: Content
+    metadata: PlainMetadata | None = None
+    user: UserName | None = None
+    name: SpeakerName | None = None
+    created_at: Moment | None = None
+
+    def draft(self, session_id: str | None) -> MessageDraft:
+        return MessageDraft(
+            self.role,
+            self.content,
+            self.metadata,
+            session_id=session_id,
+            user=self.user,
+            speaker=self.name,
+            created_at=self.created_at,
+        )
+
+
+class AddMessageRequest(NewMessage):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"agent_name": "my_agent", "role": "user", "content": "My favourite colour is blue."}]
+        }
+    )
+
+    agent_name: AgentName
+    session_id: SessionId | None = None
+
+
+class AddMessagesRequest(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "agent_name": "my_agent",
+                    "session_id": "2025-04-02",
+                    "messages": [
+                        {
+                            "role": "user",
+                            "name": "Alice",
+                            "content": "My favourite colour is blue.",
+                            "created_at": "2025-04-02T09:30:00Z",
+                        },
+                        {
+                            "role": "assistant",
+                            "content": "Noted: blue it is.",
+                            "created_at": "2025-04-02T09:30:05Z",
+                        },
+                    ],
+                }
+            ]
+        }
+    )
+
+    agent_name: AgentName
+    session_id: SessionId | None = None
+    messages: list[NewMessage] = Field(min_length=1, max_length=MAX_BATCH, description="In chronological order.")
+
+    def drafts(self) -> list[MessageDraft]:
+        return [one.draft(self.session_id) for one in self.messages]
+
+
+class EditMessageRequest(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"content": "My favourite colour is green."}]})
+
+    content: Content | None = None
+    metadata: Annotated[PlainMetadata | None, Field(description="Replaces the present value.")] = None
+
+
+class MessageRecord(BaseModel):
+    """A message."""
+
+    id: str = Field(description="A UUID.", examples=["0f8f5b0a-64a3-4c88-9d3b-0a6a5a0b8c11"])
+    agent_id: str = Field(description="The UUID of its agent.")
+    role: MessageRole
+    content: str
+    created_at: str = Field(description="The time of the message; ISO-8601 in UTC with microseconds.")
+    metadata: dict[str, Any] | None
+    similarity: float | None = Field(
+        description="Cosine similarity to the query, in [-1, 1]; null outside of searches, and if the query was "
+        "not embedded."
+    )
+    session_id: str
+    user: str | None = Field(description="The user of the message, or else of its session.")
+    name: str | None = Field(description="The name of the speaker.")
+    edited_at: str | None = Field(description="The time of the last change of content or metadata.")
+
+    @classmethod
+    def of(cls, message: Message) -> Self:
+        return cls.model_validate(message_fields(message))
+
+
+class MessageList(RootModel[list[MessageRecord]]):
+    """A page of a list."""
+
+
+class MessageBatch(BaseModel):
+    messages: list[MessageRecord] = Field(description="In the order of the request.")
+    count: int
+
+
+def message_fields(message: Message) -> dict[str, Any]:
+    """A message on the wire, as nothing found it."""
+    return {
+        "id": message.uid,
+        "agent_id": message.agent_uid,
+        "role": message.role,
+        "content": message.content,
+        "created_at": wire_time(message.created_at),
+        "metadata": None if message.metadata is None else dict(message.metadata),
+        "similarity": None,
+        "session_id": message.session_id,
+        "user": message.user,
+        "name": message.speaker,
+        "edited_at": optional_wire_time(message.edited_at),
+    }
+
+
+@routes.post(
+    "/messages",
+    summary="Add a message",
+    cost=CostClass.WRITE,
+    sdk="messages.add",
+    errors=[404, 409],
+)
 def add_message(
     body: AddMessageRequest, _: Writer, service: RunningService, request: Request, once: MakeOnce
 ) -> MessageRecord:
-    """Store a message, and make its agent, user and session if they are new; it can be found from then on."""
+    """Add a message, and create its agent, user and session if they do not exist; it is searchable immediately."""
     scope = agent_scope(request, body.agent_name)
     [message] = service.conversations.add(scope, [body.draft(body.session_id)], once=once)
     return MessageRecord.of(message)
 
 
-@routes.post("/messages/batch", summary="Store many messages", responses=error_responses(404, 409))
+@routes.post(
+    "/messages/batch",
+    summary="Add messages",
+    cost=CostClass.LONG,
+    sdk="messages.add_batch",
+    errors=[404, 409],
+)
 def add_messages(
     body: AddMessagesRequest, _: Writer, service: RunningService, request: Request, once: MakeOnce
 ) -> MessageBatch:
-    """Store up to 1000 messages in one transaction, all or none, in their order and with their times."""
+    """Add up to 1000 messages in one transaction, all or none, in the given order and with their times."""
     scope = agent_scope(request, body.agent_name)
     messages = service.conversations.add(scope, body.drafts(), once=once)
     return MessageBatch(messages=[MessageRecord.of(one) for one in messages], count=len(messages))
 
 
-@routes.post("/messages/search", summary="Search messages", responses=_SEARCHED | error_responses(404))
-def search_messages(
-    body: SearchMessagesRequest, _: Reader, service: RunningService, request: Request, response: Response
-) -> FoundMessages:
-    """Find the messages that answer a query best, by meaning and by words, among all that the agent has."""
-    query = body.query_of(result_limit(request, search_limit(service.settings, body.limit)))
-    found = service.conversations.search(agent_scope(request, body.agent_name), query)
-    set_relevance(response, found.relevance, found.evidence)
-    if found.degraded:
-        response.headers[DEGRADED_HEADER] = ",".join(found.degraded)
-    return FoundMessages([FoundMessage.of_hit(hit) for hit in found.hits])
-
-
-@routes.post("/messages/search/explain", summary="Search messages, and explain", responses=error_responses(404))
-def explain_messages(
-    body: SearchMessagesRequest, _: Admin, service: RunningService, request: Request
-) -> ExplainMessagesResponse:
-    """Search like `/messages/search`, and show what each score is made of."""
-    query = body.query_of(search_limit(service.settings, body.limit), explain=True)
-    found = service.conversations.search(agent_scope(request, body.agent_name), query)
-    return ExplainMessagesResponse.of(body.query, found, service.settings.search_fusion)
-
-
-@routes.get("/messages/{agent_name}", summary="List messages", responses=COUNTED | error_responses(404))
+@routes.get(
+    "/messages/{agent_name}",
+    summary="List messages",
+    cost=CostClass.LIGHT,
+    access=SAID,
+    sdk="messages.list",
+    errors=[404],
+    responses=COUNTED,
+)
 def list_messages(
-    agent_name: AgentName,
-    _: Reader,
+    scope: AgentReader,
     service: RunningService,
-    request: Request,
     response: Response,
     offset: Offset = 0,
     limit: Limit = 100,
-    session_id: Annotated[SessionId | None, Query(description="Of this session only.")] = None,
-    user: Annotated[UserName | None, Query(description="Of this user only.")] = None,
-    role: Annotated[MessageRole | None, Query(description="Said by these only.")] = None,
+    session_id: Annotated[SessionId | None, Query(description="Only messages of this session.")] = None,
+    user: Annotated[UserName | None, Query(description="Only those of this user.")] = None,
+    role: Annotated[MessageRole | None, Query(description="Only messages of this role.")] = None,
     since: Annotated[Moment | None, Query(description="Earliest `created_at`.")] = None,
-    until: Annotated[EndMoment | None, Query(description="Latest; a date alone includes that whole day.")] = None,
+    until: Annotated[EndMoment | None, Query(description="Latest time; a date alone includes that whole day.")] = None,
 ) -> MessageList:
-    """List an agent's messages, most recent first."""
+    """List an agent's messages, newest first."""
     chosen = MessageFilter(session_id, user, role, since, until)
-    scope = agent_scope(request, agent_name)
     found, total = service.conversations.page(scope, chosen, offset=offset, limit=limit)
     set_total(response, total)
     return MessageList([MessageRecord.of(one) for one in found])
 
 
-@routes.get("/messages/{agent_name}/{message_id}", summary="Get a message", responses=error_responses(404))
-def get_message(
-    agent_name: AgentName, message_id: MessageId, _: Reader, service: RunningService, request: Request
-) -> MessageRecord:
+@routes.get(
+    "/messages/{agent_name}/{message_id}",
+    summary="Get a message",
+    cost=CostClass.LIGHT,
+    access=SAID,
+    sdk="messages.get",
+    errors=[404],
+)
+def get_message(message_id: MessageId, scope: AgentReader, service: RunningService) -> MessageRecord:
     """Get a message by its id."""
-    return MessageRecord.of(service.conversations.get(agent_scope(request, agent_name), message_id))
+    return MessageRecord.of(service.conversations.get(scope, message_id))
 
 
-@routes.patch("/messages/{agent_name}/{message_id}", summary="Change a message", responses=error_responses(400, 404))
+@routes.patch(
+    "/messages/{agent_name}/{message_id}",
+    summary="Update a message",
+    cost=CostClass.WRITE,
+    sdk="messages.update",
+    errors=[400, 404],
+)
 def edit_message(
-    agent_name: AgentName,
-    message_id: MessageId,
-    body: EditMessageRequest,
-    _: Writer,
-    service: RunningService,
-    request: Request,
+    message_id: MessageId, body: EditMessageRequest, scope: AgentWriter, service: RunningService
 ) -> MessageRecord:
-    """Replace a message's content, its metadata or both; from then on it is found by its new content only."""
-    scope = agent_scope(request, agent_name)
+    """Replace the content or the metadata of a message and index it again."""
     changed = service.conversations.edit(scope, message_id, content=body.content, metadata=body.metadata)
     return MessageRecord.of(changed)
 
 
-def search_limit(settings: Settings, asked: int | None) -> int:
-    """How many hits a search gives.
-
-    :raises InvalidRequest: If more are asked for than may be.
-    """
-    if asked is None:
-        return min(settings.default_search_limit, settings.max_search_limit)
-    if asked > settings.max_search_limit:
-        raise InvalidRequest(f"limit is at most {settings.max_search_limit} (MAX_SEARCH_LIMIT); ask for fewer")
-    return asked
+@routes.delete(
+    "/messages/{agent_name}/{message_id}",
+    summary="Delete a message",
+    cost=CostClass.WRITE,
+    sdk="messages.delete",
+    tag="agents",
+    errors=[404],
+)
+def delete_message(message_id: MessageId, scope: AgentWriter, service: RunningService) -> RemovedResponse:
+    """Delete a message."""
+    return RemovedResponse.of(service.removals.remove(scope, Chooses.MESSAGE, message_id))

@@ -1,4 +1,4 @@
-"""What a caller may say about a memory beside its text: bounded JSON, some keys of which are fields of the memory."""
+"""Metadata of a memory in requests: bounded JSON, some keys of which set fields of the memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from souvenir.api.fields import MAX_SOURCE_CHARS, moment, without_nul
-from souvenir.types import OriginClass
+from souvenir.core.types import OriginClass
 
 MAX_METADATA_BYTES = 64 * 1024
 
@@ -85,7 +85,7 @@ MetadataFilter = Annotated[dict[str, Any], Field(max_length=20), AfterValidator(
 PlainMetadata = Annotated[
     dict[str, Any],
     AfterValidator(_readable_metadata),
-    Field(description=f"Any JSON of at most {MAX_METADATA_BYTES} bytes."),
+    Field(description=f"Any JSON object of at most {MAX_METADATA_BYTES} bytes."),
 ]
 """Of nouns that have no fields among their metadata."""
 
@@ -94,10 +94,10 @@ Metadata = Annotated[
     AfterValidator(_readable_metadata),
     AfterValidator(_readable_fields),
     Field(
-        description="Any JSON of at most 64 KiB. `document_at` (ISO-8601) dates what the text says, `pinned` and "
-        "`archived` are the memory's own, `entity_key` is its key, `origin_class` (`user`, `document`, `tool`, "
-        "`assistant`, `inferred`, `recalled`) says where the text comes from and can make a memory less trusted, never "
-        "more; names that the service writes are dropped.",
+        description="Any JSON object of at most 64 KiB. `document_at` (ISO-8601) is the date of the content; "
+        "`pinned`, `archived` and `entity_key` set the fields of the memory; `origin_class` (`user`, "
+        "`document`, `tool`, `assistant`, `inferred`, `recalled`) is the origin of the text and can "
+        "only lower the trust of a memory. Names that the service writes are dropped.",
         examples=[{"category": "decision", "document_at": "2023-05-08"}],
     ),
 ]
@@ -105,7 +105,7 @@ Metadata = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class MemoryFields:
-    """A caller's metadata, and what it said of the memory's own fields."""
+    """A caller's metadata, and the fields of the memory that it sets."""
 
     metadata: dict[str, Any]
     document_at: datetime | None

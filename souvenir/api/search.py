@@ -1,43 +1,292 @@
-"""Searching: one query, one query explained, many queries."""
+"""Search over memories, one query or many, with an explanation for admins."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
+from typing import Annotated, Any, Self
 
 from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from souvenir.api.caller import Admin, Reader, RunningService, result_limit
-from souvenir.api.errors import error_responses
-from souvenir.api.explain_models import ExplainResponse
-from souvenir.api.json_route import router
-from souvenir.api.search_models import SearchBatchRequest, SearchBatchResponse, SearchRequest, SearchResponse
-from souvenir.types import Scope, SearchQuery
+from souvenir.api.fields import (
+    AsOf,
+    Clean,
+    EndMoment,
+    EvidenceOfAnswer,
+    Moment,
+    OptionalSource,
+    RelevanceShare,
+    SourcePath,
+    TagList,
+    TagMatch,
+    source_path,
+)
+from souvenir.api.memories import RECORD_EXAMPLE, MemoryRecord, record_fields, source_filter
+from souvenir.api.metadata import MetadataFilter
+from souvenir.core.errors import SourceForbidden
+from souvenir.core.labels import is_visible
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import Filters, Hit, Scope, SearchQuery, SearchResult, SourceFilter, SourceMatch, Weights
+from souvenir.server.access_policy import SEARCHING
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import Reader, RunningService, result_limit
+from souvenir.server.routing import Routes
 
-routes = router("search")
+routes = Routes("search")
+
+REFERENCE_DATE = "The reference time for times in the query, recency and confidence; now by default."
+
+AUTO_INTENT = (
+    "Interpret times in the query, such as `in May 2023` or `last week`: results of that time score higher. A "
+    "query for when something was said (`what did I tell you yesterday`) sets `since` and `until` if neither is "
+    "given; a query for the latest sets `recency_weight` to 0.2 if it is 0."
+)
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
-@routes.post("/search", summary="Search memories", responses=error_responses())
+class SearchRequest(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"query": "which database does billing use", "k": 3, "source_prefix": "claude-code/"}]
+        }
+    )
+
+    query: Annotated[str, StringConstraints(min_length=1, max_length=10_000), Clean] = Field(
+        description="The search query, in any words."
+    )
+    k: int = Field(default=5, ge=1, le=100, description="Maximum number of results.")
+    hybrid: bool = Field(default=True, description="Search by words and by meaning; `false`: by meaning only.")
+    threshold: Share | None = Field(default=None, description="Minimum cosine similarity of a result to the query.")
+    vector_weight: Share = Field(
+        default=0.7, description="The weight of meaning; the default keeps the calibrated balance."
+    )
+    recency_weight: Share = Field(
+        default=0.0, description="Weight of the recency in the score: 0.5 ** (age / half-life)."
+    )
+    recency_half_life_days: float = Field(
+        default=30.0, gt=0.0, le=365.0, description="The half-life of recency in days."
+    )
+    confidence_weight: Share = Field(default=0.0, description="Weight of the confidence in the score.")
+    feedback_weight: Share = Field(
+        default=0.1, description="Weight of feedback in `rrf_score`; no feedback is recorded."
+    )
+    graph_weight: Share = Field(
+        default=0.1,
+        description="Above 0, the graph's fields are included. It changes no score: benchmarks showed no gain.",
+    )
+    auto_intent: bool = Field(default=True, description=AUTO_INTENT)
+    include_archived: bool = Field(default=False, description="Include archived and superseded memories.")
+    source: OptionalSource = Field(default="", description="Accepted and ignored; use `source_prefix` to filter.")
+    source_prefix: OptionalSource | None = Field(default=None, description="Only sources that start with this prefix.")
+    source_boundary: bool = Field(
+        default=False, description="Treat `source_prefix` as a path: match it and everything below it."
+    )
+    source_prefixes: Annotated[list[SourcePath], Field(min_length=1, max_length=100)] | None = Field(
+        default=None,
+        description="Source paths; a result lies at or below one of them. Cannot be combined with `source_prefix`.",
+    )
+    metadata: MetadataFilter | None = Field(default=None, description="Metadata keys and their exact values.")
+    tags: TagList = Field(
+        default=[],
+        description="Tags (case-insensitive); a result has any of them, or all of them with `tag_match` `all`.",
+    )
+    tag_match: TagMatch = Field(default=TagMatch.ANY, description="`any` or `all` of `tags`.")
+    since: Moment | None = Field(default=None, description="Earliest `document_at`, or `created_at` if there is none.")
+    until: EndMoment | None = Field(default=None, description="Latest time; a date alone includes that whole day.")
+    reference_date: Moment | None = Field(default=None, description=REFERENCE_DATE)
+    as_of: AsOf | None = Field(
+        default=None,
+        description="Search the state at this time; ISO-8601, UTC without an offset. It is also the reference time "
+        "unless `reference_date` is set.",
+    )
+
+    @model_validator(mode="after")
+    def _one_kind_of_source_filter(self) -> Self:
+        if self.source_prefix and self.source_prefixes:
+            raise ValueError("source_prefix and source_prefixes exclude each other")
+        if self.source_prefix and self.source_boundary:
+            source_path(self.source_prefix)
+        return self
+
+    def to_query(self, scope: Scope, *, explain: bool = False) -> SearchQuery:
+        """:raises SourceForbidden: If one of `source_prefixes` lies outside of what the scope may see."""
+        for path in self.source_prefixes or ():
+            if not is_visible(path, scope.sources):
+                raise SourceForbidden(path, may_not="read")
+        return SearchQuery(
+            text=self.query,
+            top_k=self.k,
+            hybrid=self.hybrid,
+            threshold=self.threshold,
+            now=self.reference_date,
+            weights=self.weights(),
+            explain=explain,
+            auto_intent=self.auto_intent,
+            filters=Filters(
+                sources=self._sources(),
+                since=self.since,
+                until=self.until,
+                metadata=self.metadata or {},
+                tags=tuple(self.tags),
+                all_tags=self.tag_match is TagMatch.ALL,
+                include_archived=self.include_archived,
+            ),
+        )
+
+    def weights(self) -> Weights:
+        return Weights(
+            vector=self.vector_weight,
+            recency=self.recency_weight,
+            recency_half_life_days=self.recency_half_life_days,
+            confidence=self.confidence_weight,
+            feedback=self.feedback_weight,
+        )
+
+    def _sources(self) -> tuple[SourceFilter, ...]:
+        if self.source_prefixes:
+            return tuple(SourceFilter(path, SourceMatch.PATH) for path in self.source_prefixes)
+        return (source_filter(self.source_prefix, boundary=self.source_boundary),) if self.source_prefix else ()
+
+
+class SearchBatchRequest(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"queries": [{"query": "database of billing"}, {"query": "who is on call"}]}]}
+    )
+
+    queries: list[SearchRequest] = Field(min_length=1, max_length=200, description="Answered in the same order.")
+
+
+class SearchHit(MemoryRecord):
+    """A memory and its scores: `similarity` in vector mode, the others in hybrid mode."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{**RECORD_EXAMPLE, "score": 1.9, "similarity": 0.61}]})
+
+    similarity: float | None = Field(
+        default=None, description="Cosine similarity between the query and the best passage."
+    )
+    score: float | None = Field(default=None, description="The score that orders hybrid results.")
+    rrf_score: float | None = Field(default=None, description="Reciprocal rank fusion of the two arms, k = 60.")
+    base_rrf_score: float | None = Field(default=None, description="Equal to `rrf_score`; the graph adds nothing.")
+    match_type: str | None = Field(default=None, description="Always `direct`: found by the query.")
+    graph_support: float | None = Field(default=None, description="Always 0: the graph does not affect scores.")
+    graph_via: list[int] | None = Field(default=None, description="Always empty.")
+    relative_score: float | None = Field(
+        default=None, description="The score divided by the best score of this response."
+    )
+
+    @classmethod
+    def of_hit(cls, hit: Hit, now: datetime, *, embedded: bool) -> SearchHit:
+        """A hit with its score and cosine similarity.
+
+        :param embedded: True if the query was embedded; else there is no cosine.
+        """
+        similarity = round(hit.parts.similarity, 6) if embedded else None
+        scores = {"score": round(hit.score, 6), "similarity": similarity}
+        return cls.model_validate({**_plain_fields(hit, now), **scores})
+
+
+SCORE_FIELDS = (SearchHit.model_fields.keys() - MemoryRecord.model_fields.keys()) | {"explanation"}
+"""Names that only a search gives; metadata of the same name is kept, and shown by the routes that do not search."""
+
+
+class SearchResponse(BaseModel):
+    query: str
+    results: list[SearchHit] = Field(description="Best first.")
+    count: int
+    relevance: RelevanceShare
+    evidence: EvidenceOfAnswer
+    degraded: list[str] = Field(
+        description="Components that could not run: an arm (`vector`, `lexical`), the cross-encoder (`rerank`), or "
+        "with `as_of` texts that were different at the time (`past_texts`: more than 200, or they "
+        "could not be embedded); empty if all ran.",
+        examples=[[]],
+    )
+
+    @classmethod
+    def of(cls, request: SearchRequest, result: SearchResult) -> SearchResponse:
+        hits = hit_fields(request, result)
+        return cls.model_validate(
+            {
+                "query": result.query,
+                "results": hits,
+                "count": len(hits),
+                "relevance": result.relevance,
+                "evidence": result.evidence,
+                "degraded": list(result.degraded),
+            }
+        )
+
+
+class SearchBatchResponse(BaseModel):
+    results: list[SearchResponse] = Field(description="In the order of the queries.")
+    count: int
+
+
+def hit_fields(request: SearchRequest, result: SearchResult) -> list[dict[str, Any]]:
+    """The fields of every hit, by mode; `relative_score` is 0 where the best score says nothing."""
+    now = request.reference_date or request.as_of or utc_now()
+    ordering = [hit.score if request.hybrid else hit.parts.similarity for hit in result.hits]
+    best = max(ordering, default=0.0)
+    return [
+        {
+            **_plain_fields(hit, now),
+            **_scores(request, hit),
+            "relative_score": round(max(0.0, value / best), 4) if best > 0 else 0.0,
+        }
+        for hit, value in zip(result.hits, ordering, strict=True)
+    ]
+
+
+def _plain_fields(hit: Hit, now: datetime) -> dict[str, Any]:
+    """A record without metadata that looks like a score, and with the facts that were found."""
+    fields = record_fields(hit.memory, now)
+    for name in SCORE_FIELDS & hit.memory.metadata.keys():
+        del fields[name]
+    if hit.facts:
+        found = [{"id": one.fact.id, "text": one.fact.text, "score": round(one.score, 6)} for one in hit.facts]
+        fields["facts"] = found
+    return fields
+
+
+def _scores(request: SearchRequest, hit: Hit) -> dict[str, Any]:
+    if not request.hybrid:
+        return {"similarity": round(hit.parts.similarity, 6)}
+    rrf_score = round(hit.parts.rrf_score, 6)
+    scores: dict[str, Any] = {"score": round(hit.score, 6), "rrf_score": rrf_score}
+    if request.graph_weight > 0:
+        scores |= {"base_rrf_score": rrf_score, "match_type": "direct", "graph_support": 0.0, "graph_via": []}
+    return scores
+
+
+@routes.post(
+    "/search",
+    summary="Search memories",
+    cost=CostClass.SEARCH,
+    access=SEARCHING,
+    sdk="memories.search",
+    idempotent=True,
+)
 def search(body: SearchRequest, scope: Reader, service: RunningService, request: Request) -> SearchResponse:
-    """Find the memories that answer a query best, by meaning and by words; all filters come before the choice."""
-    return SearchResponse.of(body, service.past.search(scope, _query(body, scope, request), body.as_of))
+    """Find the memories that best match a query, by meaning and by words; filters apply before ranking."""
+    return SearchResponse.of(body, service.engine.search(scope, _query(body, scope, request), body.as_of))
 
 
-@routes.post("/search/explain", summary="Search, and explain every score", responses=error_responses())
-def explain_search(body: SearchRequest, scope: Admin, service: RunningService) -> ExplainResponse:
-    """Search like `/search`, and show what each arm found and what each score is made of."""
-    result = service.past.search(scope, body.to_query(scope, explain=True), body.as_of)
-    ids = [item.memory_id for item in (*result.vector_candidates, *result.lexical_candidates)]
-    found = service.past.shown(scope, ids, body.as_of)
-    return ExplainResponse.of(body, result, found, service.settings.search_fusion)
-
-
-@routes.post("/search/batch", summary="Run many searches", responses=error_responses())
+@routes.post(
+    "/search/batch",
+    summary="Run a batch of searches",
+    cost=CostClass.LONG,
+    access=SEARCHING,
+    sdk="memories.search_batch",
+    idempotent=True,
+)
 def search_batch(
     body: SearchBatchRequest, scope: Reader, service: RunningService, request: Request
 ) -> SearchBatchResponse:
     """Run up to 200 searches in one request."""
     asked = [(query, _query(query, scope, request)) for query in body.queries]
-    results = [SearchResponse.of(one, service.past.search(scope, query, one.as_of)) for one, query in asked]
+    results = [SearchResponse.of(one, service.engine.search(scope, query, one.as_of)) for one, query in asked]
     return SearchBatchResponse(results=results, count=len(results))
 
 

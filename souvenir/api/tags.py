@@ -1,37 +1,30 @@
-"""Tags: which are used, and renaming, merging and deleting them over all memories."""
+"""Tags: list, rename, merge and delete them on all memories."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api.caller import Reader, RunningService, Writer
-from souvenir.api.errors import error_responses
 from souvenir.api.fields import Tag, wire_time
-from souvenir.api.json_route import router
-from souvenir.api.pages import Limit, Offset
-from souvenir.store.tag_counts import TagCount
+from souvenir.api.parameters import Limit, Offset
+from souvenir.server.access_policy import REMEMBERED
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import Reader, RunningService, Writer
+from souvenir.server.routing import Routes
+from souvenir.store.memories.tags import TagCount
 
-routes = router("tags")
+routes = Routes("tags")
 
-_TagOfPath = Annotated[Tag, Path(description="The tag, in any case.")]
-_TAG: dict[str, Any] = {
-    "tag": "billing",
-    "count": 7,
-    "first_used_at": "2025-04-02T09:30:00.000000+00:00",
-    "last_used_at": "2025-05-11T16:02:10.000000+00:00",
-}
+_TagOfPath = Annotated[Tag, Path(description="The tag (case-insensitive).", examples=["proj/billing"])]
 
 
 class UsedTag(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [_TAG]})
-
-    tag: str = Field(description="As it was spelled first.")
-    count: int = Field(description="Living memories that have it, in whatever case.")
-    first_used_at: str = Field(description="When one of them got it first.")
-    last_used_at: str = Field(description="When one of them got it last.")
+    tag: str = Field(description="The tag as it was first spelled.", examples=["billing"])
+    count: int = Field(description="The number of active memories that have it (case-insensitive).")
+    first_used_at: str = Field(description="The time of its first use.")
+    last_used_at: str = Field(description="The time of its latest use.")
 
     @classmethod
     def of(cls, used: TagCount) -> UsedTag:
@@ -40,10 +33,8 @@ class UsedTag(BaseModel):
 
 
 class TagsResponse(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"tags": [_TAG], "total": 1, "offset": 0, "limit": 100}]})
-
-    tags: list[UsedTag] = Field(description="The most used first.")
-    total: int = Field(description="How many there are on all pages.")
+    tags: list[UsedTag] = Field(description="Most used first.")
+    total: int = Field(description="The total number of items on all pages.")
     offset: int
     limit: int
 
@@ -51,51 +42,56 @@ class TagsResponse(BaseModel):
 class RenameTagRequest(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"old": "biling", "new": "billing"}]})
 
-    old: Tag = Field(description="In any case.")
-    new: Tag = Field(description="As it shall be spelled; memories that have it already keep it once.")
+    old: Tag = Field(description="The tag to replace (case-insensitive).")
+    new: Tag = Field(description="The new spelling; memories that already have it keep it once.")
 
 
 class MergeTagsRequest(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"tags": ["invoice", "Invoices"], "into": "billing"}]})
 
-    tags: list[Tag] = Field(min_length=1, max_length=100, description="In any case.")
-    into: Tag = Field(description="The tag in their place, as it shall be spelled.")
+    tags: list[Tag] = Field(min_length=1, max_length=100, description="The tags to replace (case-insensitive).")
+    into: Tag = Field(description="The tag that replaces them, as it is to be spelled.")
 
 
 class ChangedTagResponse(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"changed": 7}]})
-
-    changed: int = Field(description="Memories that had it, archived ones among them.")
+    changed: int = Field(description="The number of memories that had it, including archived ones.")
 
 
-@routes.get("/tags", summary="List tags", responses=error_responses())
+@routes.get(
+    "/tags",
+    summary="List tags",
+    cost=CostClass.LIGHT,
+    access=REMEMBERED,
+    sdk="tags.list",
+)
 def list_tags(
     scope: Reader,
     service: RunningService,
     regex: Annotated[
-        str | None, Query(min_length=1, max_length=500, description="In the syntax of RE2; matches in any case.")
+        str | None,
+        Query(min_length=1, max_length=500, description="A regular expression in RE2 syntax (case-insensitive)."),
     ] = None,
     offset: Offset = 0,
     limit: Limit = 100,
 ) -> TagsResponse:
-    """List the tags of living memories, with how often and since when they are used."""
+    """List the tags of active memories, with their number of uses and their first use."""
     page = service.tags.list(scope, regex=regex, offset=offset, limit=limit)
     return TagsResponse(tags=[UsedTag.of(one) for one in page.tags], total=page.total, offset=offset, limit=limit)
 
 
-@routes.post("/tags/rename", summary="Rename a tag", responses=error_responses(404))
+@routes.post("/tags/rename", summary="Rename a tag", cost=CostClass.LONG, sdk="tags.rename", errors=[404])
 def rename_tag(body: RenameTagRequest, scope: Writer, service: RunningService) -> ChangedTagResponse:
-    """Give every memory that has one tag another in its place."""
+    """Replace a tag with another tag on every memory that has it."""
     return ChangedTagResponse(changed=service.tags.rename(scope, body.old, body.new))
 
 
-@routes.post("/tags/merge", summary="Merge tags", responses=error_responses(404))
+@routes.post("/tags/merge", summary="Merge tags", cost=CostClass.LONG, sdk="tags.merge", errors=[404])
 def merge_tags(body: MergeTagsRequest, scope: Writer, service: RunningService) -> ChangedTagResponse:
-    """Give every memory that has any of the tags one in their place."""
+    """Replace several tags with one tag on every memory that has any of them."""
     return ChangedTagResponse(changed=service.tags.merge(scope, body.tags, body.into))
 
 
-@routes.delete("/tags/{tag:path}", summary="Delete a tag", responses=error_responses(404))
+@routes.delete("/tags/{tag:path}", summary="Delete a tag", cost=CostClass.LONG, sdk="tags.delete", errors=[404])
 def delete_tag(tag: _TagOfPath, scope: Writer, service: RunningService) -> ChangedTagResponse:
-    """Take a tag away from every memory that has it; the memories stay."""
+    """Remove a tag from every memory that has it; the memories are kept."""
     return ChangedTagResponse(changed=service.tags.delete(scope, tag))

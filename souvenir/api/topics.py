@@ -1,57 +1,195 @@
-"""Topics: what an agent's sessions are about, and what callers call it."""
+"""Topics: clusters of the sessions of an agent, with names that callers give."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from fastapi import Path, Request
+from fastapi import Path
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.api.agents import AgentName
-from souvenir.api.caller import Reader, RunningService, Writer, agent_scope, require_access
-from souvenir.api.errors import error_responses
-from souvenir.api.fields import MAX_ID
-from souvenir.api.json_route import router
-from souvenir.api.levels import REMEMBERED
-from souvenir.api.pages import Limit, Offset
-from souvenir.api.topic_models import DescribeTopicRequest, TopicDetailsRecord, TopicPage, TopicRecord
+from souvenir.api.fields import MAX_ID, Clean, optional_wire_time, wire_time
+from souvenir.api.parameters import AgentReader, AgentWriter, Limit, Offset
+from souvenir.knowledge.topics import NamedTopic, TopicDetails, WeightedTerm
+from souvenir.server.access_policy import REMEMBERED
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import RunningService
+from souvenir.server.routing import Routes
+from souvenir.store.graph.topics import OfSession
+from souvenir.store.messages.messages import Message
 
-routes = router("agents")
-
-TopicId = Annotated[int, Path(ge=0, le=MAX_ID, description="The id of a topic.")]
+routes = Routes("agents")
 
 
-@routes.get("/agents/{agent_name}/topics", summary="List topics", responses=error_responses(404))
-def list_topics(
-    agent_name: AgentName,
-    _: Reader,
-    service: RunningService,
-    request: Request,
-    offset: Offset = 0,
-    limit: Limit = 100,
-) -> TopicPage:
-    """List what an agent's sessions are about; what was said in the last half minute may be missing."""
-    found, total = service.graph.topics.page(agent_scope(request, agent_name), offset=offset, limit=limit)
+_MAX_NAME_CHARS = 200
+_MAX_SUMMARY_CHARS = 4_000
+
+
+class DescribeTopicRequest(BaseModel):
+    """Omitted fields are kept; null removes the value."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Sailing"}]})
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=_MAX_NAME_CHARS), Clean] | None = Field(
+        default=None,
+        description="The name of the topic; without one, it is named after its most characteristic concepts.",
+    )
+    summary: Annotated[str, StringConstraints(min_length=1, max_length=_MAX_SUMMARY_CHARS), Clean] | None = Field(
+        default=None, description="A summary of the topic."
+    )
+
+    def changes(self) -> dict[str, str | None]:
+        return self.model_dump(exclude_unset=True)
+
+
+class TopicTerm(BaseModel):
+    concept_id: int
+    name: str = Field(examples=["Lisbon"])
+    weight: float = Field(description="The weight in the topic; 1 for the most characteristic concept.")
+
+    @classmethod
+    def of(cls, term: WeightedTerm) -> Self:
+        return cls(concept_id=term.concept_id, name=term.name, weight=term.weight)
+
+
+class TopicRecord(BaseModel):
+    """The subject of one or more sessions."""
+
+    id: int
+    name: str = Field(
+        description="The name that a caller set, else the names of its most characteristic concepts.",
+        examples=["Sailing"],
+    )
+    named_by: str | None = Field(description="`caller`; null if no caller set a name or summary.", examples=["caller"])
+    summary: str | None
+    terms: list[TopicTerm] = Field(description="The most characteristic concepts first.")
+    sessions: int = Field(description="The number of sessions that belong to it.")
+    messages: int = Field(description="The number of messages in these sessions.")
+    first_at: str = Field(description="The start of its first session.")
+    last_at: str = Field(description="The time of the latest message.")
+
+    @classmethod
+    def fields_of(cls, named: NamedTopic) -> dict[str, Any]:
+        topic = named.topic
+        return {
+            "id": topic.id,
+            "name": named.name,
+            "named_by": topic.named_by,
+            "summary": topic.summary,
+            "terms": [TopicTerm.of(term) for term in named.terms],
+            "sessions": topic.sessions,
+            "messages": topic.messages,
+            "first_at": wire_time(topic.first_at),
+            "last_at": wire_time(topic.last_at),
+        }
+
+    @classmethod
+    def of(cls, named: NamedTopic) -> Self:
+        return cls(**cls.fields_of(named))
+
+
+class TopicPage(BaseModel):
+    topics: list[TopicRecord] = Field(description="Topics with the most sessions first.")
+    total: int = Field(description="The total number of items on all pages.")
+    offset: int
+    limit: int
+
+
+class TopicSession(BaseModel):
+    session_id: str
+    title: str | None
+    relevance: float = Field(description="The similarity to the topic, 0 to 1.")
+    primary_topic: bool = Field(description="True if it belongs to this topic, false if it is only similar.")
+    messages: int
+    started_at: str
+    last_message_at: str | None
+
+    @classmethod
+    def of(cls, session: OfSession) -> Self:
+        return cls(
+            session_id=session.name,
+            title=session.title,
+            relevance=session.about.relevance,
+            primary_topic=session.about.is_primary,
+            messages=session.messages,
+            started_at=wire_time(session.started_at),
+            last_message_at=optional_wire_time(session.last_message_at),
+        )
+
+
+class TopicMessage(BaseModel):
+    message_id: str
+    session_id: str
+    content: str
+    created_at: str
+    relevance: float = Field(description="The weighted share of the topic's concepts that it mentions.")
+
+    @classmethod
+    def of(cls, message: Message, relevance: float) -> Self:
+        return cls(
+            message_id=message.uid,
+            session_id=message.session_id,
+            content=message.content,
+            created_at=wire_time(message.created_at),
+            relevance=round(relevance, 4),
+        )
+
+
+class TopicDetailsRecord(TopicRecord):
+    """A topic with its sessions and its most relevant messages."""
+
+    in_sessions: list[TopicSession] = Field(
+        description="Sessions that belong to it, most similar first, then other similar ones; at most 100."
+    )
+    in_messages: list[TopicMessage] = Field(description="The 10 most relevant messages of its sessions.")
+
+    @classmethod
+    def of_details(cls, details: TopicDetails) -> Self:
+        return cls(
+            **cls.fields_of(details.named),
+            in_sessions=[TopicSession.of(one) for one in details.sessions],
+            in_messages=[TopicMessage.of(message, relevance) for message, relevance in details.messages],
+        )
+
+
+TopicId = Annotated[int, Path(ge=0, le=MAX_ID, description="The id of a topic.", examples=[1])]
+
+
+@routes.get(
+    "/agents/{agent_name}/topics",
+    summary="List topics",
+    cost=CostClass.LIGHT,
+    access=REMEMBERED,
+    sdk="agents.topics",
+    errors=[404],
+)
+def list_topics(scope: AgentReader, service: RunningService, offset: Offset = 0, limit: Limit = 100) -> TopicPage:
+    """List the topics of an agent's sessions; messages of the last half minute may be missing."""
+    found, total = service.graph.topics.page(scope, offset=offset, limit=limit)
     return TopicPage(topics=[TopicRecord.of(one) for one in found], total=total, offset=offset, limit=limit)
 
 
-@routes.get("/agents/{agent_name}/topics/{topic_id}", summary="Get a topic", responses=error_responses(404))
-def get_topic(
-    agent_name: AgentName, topic_id: TopicId, _: Reader, service: RunningService, request: Request
-) -> TopicDetailsRecord:
-    """Get a topic with its sessions and the messages that discuss it most."""
-    return TopicDetailsRecord.of_details(service.graph.topics.details(agent_scope(request, agent_name), topic_id))
+@routes.get(
+    "/agents/{agent_name}/topics/{topic_id}",
+    summary="Get a topic",
+    cost=CostClass.LIGHT,
+    sdk="agents.topic",
+    errors=[404],
+)
+def get_topic(topic_id: TopicId, scope: AgentReader, service: RunningService) -> TopicDetailsRecord:
+    """Get a topic with its sessions and its most relevant messages."""
+    return TopicDetailsRecord.of_details(service.graph.topics.details(scope, topic_id))
 
 
-@routes.patch("/agents/{agent_name}/topics/{topic_id}", summary="Name a topic", responses=error_responses(404))
+@routes.patch(
+    "/agents/{agent_name}/topics/{topic_id}",
+    summary="Update a topic",
+    cost=CostClass.LIGHT,
+    access=REMEMBERED,
+    sdk="agents.describe_topic",
+    errors=[404],
+)
 def describe_topic(
-    agent_name: AgentName,
-    topic_id: TopicId,
-    body: DescribeTopicRequest,
-    _: Writer,
-    service: RunningService,
-    request: Request,
+    topic_id: TopicId, body: DescribeTopicRequest, scope: AgentWriter, service: RunningService
 ) -> TopicRecord:
-    """Say what a topic is called or what it is about; it keeps that while it goes on."""
-    scope = agent_scope(request, agent_name)
-    require_access(request, REMEMBERED)
+    """Set the name or summary of a topic; both are kept as long as the topic exists."""
     return TopicRecord.of(service.graph.topics.describe(scope, topic_id, body.changes()))

@@ -1,4 +1,4 @@
-"""The lines of exports and imports, as JSON: what is written, and what is read of our own files and of others'.
+"""The JSON lines of exports and imports, including the formats of other services.
 
 Keys stand in a fixed order, so that equal stores make equal files. What a line of the reference service says in
 `custom_fields` of a memory's own fields is taken from there.
@@ -15,13 +15,13 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from souvenir.api.fields import Clean, Key, MemoryId, Moment, Source, Text, optional_wire_time, wire_time
 from souvenir.api.metadata import OF_THE_RECORD, Metadata, read_fields
-from souvenir.errors import InvalidRequest
-from souvenir.moments import from_us, to_us, utc_now
-from souvenir.store.reads import MERGED_FROM
-from souvenir.store.rows import fact_state
-from souvenir.tags import clean_tags
+from souvenir.core.errors import InvalidRequest
+from souvenir.core.labels import clean_tags
+from souvenir.core.timestamps import from_us, to_us, utc_now
+from souvenir.core.types import FactsBy, HistoryEntry, JsonObject, Memory, MemoryDraft, Origin, OriginClass
+from souvenir.store.memories.memories import fact_state
+from souvenir.store.memories.reads import MERGED_FROM
 from souvenir.transfer.lines import ImportLine, LineLink
-from souvenir.types import FactsBy, HistoryEntry, JsonObject, Memory, MemoryDraft, Origin, OriginClass
 
 FORMAT_VERSION = "4.1.0"
 _MAJOR = int(FORMAT_VERSION.partition(".")[0])
@@ -40,7 +40,7 @@ LINE_EXAMPLE = (
 )
 
 TAGS, FACTS = "tags", "facts"
-"""Of a line, and of what a memory was."""
+"""Fields of a line and of a history entry."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), Clean]
 
@@ -73,7 +73,7 @@ class WrittenAs:
 
 
 def memory_said(memory: Memory) -> dict[str, Any]:
-    """What a line says of a memory, without its history."""
+    """The fields of a memory in a line, without its history."""
     links = [{"to_id": it.to_id, "type": it.type, "created_at": wire_time(it.created_at)} for it in memory.links]
     return {
         "text": memory.text,
@@ -122,7 +122,7 @@ def _state_said(state: JsonObject | None) -> dict[str, Any] | None:
 
 
 def written_state(state: JsonObject | None) -> dict[str, Any] | None:
-    """What a memory was, with its times as texts; tags and facts stand there if it had some."""
+    """A former state of a memory, with times as texts; tags and facts are included if it had any."""
     if state is None:
         return None
     times = {name: state.get(name) for name in STATE_TIMES}
@@ -170,7 +170,7 @@ class _HistoryState(BaseModel):
         return {**plain, **times, "metadata": _with_sources(self.metadata), **self._owned(at)}
 
     def _owned(self, at: datetime) -> JsonObject:
-        """Tags and facts, if there are some, as `history_state` writes them."""
+        """Tags and facts, if there are some, as the history holds them."""
         facts = [
             {"text": one.text, "made_by": one.made_by.value, "created_at": to_us(one.created_at or at)}
             for one in self.facts
@@ -273,7 +273,7 @@ def _sentence(error: ValidationError) -> str:
 
 
 def _with_sources(metadata: Mapping[str, Any], *, known: bool = True) -> dict[str, Any]:
-    """Without what a merged memory was made of, if that is no list of ids, or nobody knows whose ids they are."""
+    """The metadata without the sources of a merge, if they are not a list of ids or cannot be mapped."""
     named = metadata.get(MERGED_FROM)
     ids = isinstance(named, list) and all(isinstance(id_, int) and not isinstance(id_, bool) for id_ in named)
     return {name: value for name, value in metadata.items() if name != MERGED_FROM or (ids and known)}

@@ -17,12 +17,14 @@ A text is cut into tokens at white space and punctuation; a token that is made o
 A joined whole lets ``wi-fi`` meet ``wifi`` and ``user_name`` meet ``userName``. A text of nothing but stop words keeps
 them, stored or asked, so that it can be found at all.
 
-Every step is linear in the length of the text, whatever the text. This module knows nothing of frequencies or indexes.
+Every step, Unicode normalisation included, is linear in the length of any text. Frequencies and indexes are not known
+here.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from enum import Enum
 from functools import cache
@@ -31,8 +33,6 @@ from threading import Lock
 from typing import NamedTuple
 
 import Stemmer
-
-from souvenir.index.folding import fold, has_marks, mark_class, normalised
 
 ANALYSER_VERSION = 1
 """Stored with every index: terms of two versions never meet."""
@@ -291,3 +291,64 @@ def _bigrams(run: str) -> Iterator[QueryWord]:
 @cache
 def _marked_tokens() -> re.Pattern[str]:
     return re.compile(_TOKEN.replace("{w}", rf"(?:[^\W_]{mark_class()}*)"))
+
+
+# Written differently, meant alike, which NFKC leaves as they are; some are invisible. The last two are marks that count
+# as letters until NFKC makes these marks of them.
+_SPELLINGS = (("\u2019", "'"), ("\u2018", "'"), ("\u02bc", "'"), ("\u00b4", "'"), ("\u2010", "-"), ("\u2011", "-"),
+              ("\u2212", "-"), ("\u00ad", ""), ("\u200c", ""), ("\u200d", ""), ("\u2060", ""), ("\ufeff", ""),
+              ("\uff9e", "\u3099"), ("\uff9f", "\u309a"))  # fmt: skip
+
+# Latin letters that Unicode does not decompose into a base and a mark.
+_UNDECOMPOSED = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ħ": "h", "\u0640": ""}
+)
+
+# Accents over Latin and Greek letters and Cyrillic ie, Hebrew points, Arabic vowels. Not what makes a letter another
+# one: Cyrillic short i, the voiced kana, the vowel signs of Indic scripts.
+_DIACRITIC = re.compile(
+    "(?<=[a-z\u0370-\u03ff\u0435])[\u0300-\u036f]+|[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+    "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed]+"
+)
+
+# Normalising takes quadratic time in a run of marks; 30 is what Unicode Annex 15 calls stream-safe. Marks, and signs
+# that are no terms anyway, are the characters beyond ASCII that are not \w.
+_MARK_FLOOD = re.compile(r"([^\w\x00-\x7f]{30})[^\w\x00-\x7f]+")
+
+_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
+
+
+def normalised(text: str) -> str:
+    """NFKC, with one sign for what is meant alike, digits in ASCII, and floods of combining marks cut short."""
+    for written, meant in _SPELLINGS:
+        text = text.replace(written, meant)
+    text = unicodedata.normalize("NFKC", _MARK_FLOOD.sub(r"\1", text))
+    return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
+
+
+def fold(word: str) -> str:
+    """A casefolded word without diacritics; as it is if nothing else is in it."""
+    if word.isascii():
+        return word
+    decomposed = unicodedata.normalize("NFD", word).translate(_UNDECOMPOSED)
+    return unicodedata.normalize("NFC", _DIACRITIC.sub("", decomposed)) or word
+
+
+def has_marks(text: str) -> bool:
+    """Whether combining marks are left in a normalised text."""
+    return _marks().search(text) is not None
+
+
+@cache
+def mark_class() -> str:
+    """Give the combining marks of the basic plane as a regex class; Python's word class leaves them out.
+
+    It ends before the variation selectors, which say how the character before them is drawn.
+    """
+    points = map(chr, range(0x300, 0xFE00))
+    return f"[{''.join(point for point in points if unicodedata.category(point) in ('Mn', 'Mc'))}]"
+
+
+@cache
+def _marks() -> re.Pattern[str]:
+    return re.compile(mark_class())

@@ -1,24 +1,27 @@
 """What filters and scores read of every passage, as arrays by row, so that neither asks the database.
 
 Rows are dense; removing one moves the last into its place, as in the other arrays of a namespace. The neighbours of a
-passage in its session are links between rows (`souvenir.index.session_links`).
+passage in its session are links between rows (`souvenir.index.passage_words`).
+
+`Speakers` maps the names of speakers to codes and to the terms by which a question names them. `turn_flags` classifies
+the form of a message when it is stored: whether it asks, and whether it has a time, a number or a name. It knows
+English words; in other languages only question marks and digits count. It is linear in the length of the text.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from souvenir.index.session_links import Place, SessionLinks
-from souvenir.index.speakers import Speakers
-from souvenir.index.turn_flags import turn_flags
-from souvenir.moments import to_us
-from souvenir.passages import OwnerChanged, Passage, PassageColumns, PassageRow
-from souvenir.sources import is_visible, lies_in
-from souvenir.types import Filters, MessageRole, Profile, SourceFilter, SourceMatch, TurnFilter
+from souvenir.core.labels import is_visible, lies_in
+from souvenir.core.passages import OwnerChanged, Passage, PassageColumns, PassageRow, TurnFlag
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import Filters, MessageRole, Profile, SourceFilter, SourceMatch, TurnFilter
+from souvenir.index.passage_words import Place, SessionLinks
 
 _MIN_CAPACITY = 64
 _PATHS_KEPT = 64
@@ -385,3 +388,79 @@ class PassageAttributes:
             new = np.zeros(capacity, dtype=old.dtype)
             new[: self._size] = old[: self._size]
             setattr(self, name, new)
+
+
+class Speakers:
+    """A code for every name, from 1 on; 0 is nobody. Only names that some passage still has can be named.
+
+    :param analyse: A name's terms.
+    """
+
+    def __init__(self, analyse: Callable[[str], Sequence[str]]) -> None:
+        self._analyse = analyse
+        self._names: list[str] = [""]
+        self._codes: dict[str, int] = {"": 0}
+        self._counts: list[int] = [0]
+        self._named_by: defaultdict[str, set[int]] = defaultdict(set)
+
+    def code(self, name: str) -> int:
+        code = self._codes.get(name)
+        if code is None:
+            code = self._codes[name] = len(self._names)
+            self._names.append(name)
+            self._counts.append(0)
+        return code
+
+    def name_of(self, code: int) -> str:
+        return self._names[code]
+
+    def count(self, code: int, change: int) -> None:
+        """One passage more or less that this speaker said."""
+        if not code:
+            return
+        before, after = self._counts[code], self._counts[code] + change
+        self._counts[code] = after
+        if not before or not after:
+            for term in self._analyse(self._names[code]):
+                of_term = self._named_by[term]
+                of_term.add(code) if after else of_term.discard(code)
+                if not of_term:
+                    del self._named_by[term]
+
+    def is_name(self, term: str) -> bool:
+        """Whether it is a term of some speaker's name."""
+        return term in self._named_by
+
+    def only_one_named(self, terms: Iterable[str]) -> int | None:
+        """The speaker whom the terms of a question name, if they name just one."""
+        named = {code for term in terms if term in self._named_by for code in self._named_by[term]}
+        return named.pop() if len(named) == 1 else None
+
+
+TURN_FLAGS_VERSION = 1
+"""Stored with every index."""
+
+_NOTE_AT_END = re.compile(r"\s*\[[^\[\]]*\]\s*\Z")
+"""A note in brackets (what a picture shows, say) is not what was said."""
+
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_RELATIVE = "yesterday|today|tonight|tomorrow|morning|last|next|ago|since|recently|soon|just"
+_SPANS = "week|weekend|month|years?|summer"
+_COUNTS = "one|two|three|four|five|six|seven|eight|nine|ten|once|twice|couple|few|dozen|hundred|several|half"
+
+_PATTERNS: Mapping[TurnFlag, re.Pattern[str]] = {
+    TurnFlag.TIME: re.compile(rf"\b(?:{_MONTHS}|{_DAYS}|{_RELATIVE}|{_SPANS}|\d{{4}})\b", re.IGNORECASE),
+    TurnFlag.NUMBER: re.compile(rf"\b(?:\d+|{_COUNTS})\b", re.IGNORECASE),
+    TurnFlag.NAME: re.compile(r"[a-z,] [A-Z][a-z]"),
+}
+
+
+def turn_flags(text: str) -> TurnFlag:
+    """Of what was said, without who says it. A capitalised word counts where it does not begin a sentence."""
+    said = _NOTE_AT_END.sub("", text) if text.rstrip().endswith("]") else text
+    found = TurnFlag.QUESTION if said.rstrip().endswith(("?", "？")) else TurnFlag(0)
+    for flag, pattern in _PATTERNS.items():
+        if pattern.search(said):
+            found |= flag
+    return found

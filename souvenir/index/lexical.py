@@ -9,6 +9,10 @@ terms have a posting of it; a term is known exactly as long as a row holds it, a
 
 Reads change nothing and keep no view of a growing array beyond an expression, so any number of them may run at once; a
 write needs the index for itself. Which of the two may run is the caller's lock to say.
+
+A snapshot stores the index as plain arrays. Term t of V is `term_bytes[term_offsets[t] : term_offsets[t + 1]]`, in
+UTF-8. Its postings, of P in all, are entries `posting_offsets[t]` to `posting_offsets[t + 1]` of `posting_rows` and
+`posting_tfs`, ascending by row. The terms of the n rows are not stored again: the postings say the same.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -25,10 +29,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from souvenir.core.types import Profile, TermMatch
 from souvenir.index.analyser import QueryWord, WordKind
-from souvenir.index.lexical_arrays import check, check_arrays, offsets, posting_terms
 from souvenir.index.trigrams import TrigramIndex
-from souvenir.types import Profile, TermMatch
 
 LEAST_SIMILARITY = 0.45
 """Jaccard similarity of trigrams from which a known term stands in for an unknown one (measured on dropped letters)."""
@@ -264,7 +267,7 @@ class LexicalIndex:
         return RepairedQuery(tuple(terms), repairs)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything but the constants, as plain arrays: see `souvenir.index.lexical_arrays`."""
+        """Everything but the constants, as plain arrays: see `souvenir.index.lexical`."""
         encoded = [term.encode("utf-8", "surrogatepass") for term in self._term_ids]
         postings = [self._postings[term_id] for term_id in self._term_ids.values()]
         packed = np.frombuffer(b"".join(postings), np.int64)
@@ -396,3 +399,61 @@ def _unswapped(term: str) -> Iterator[str]:
     if len(term) >= SHORTEST_SWAP:
         for at in range(len(term) - 1):
             yield term[:at] + term[at + 1] + term[at] + term[at + 2 :]
+
+
+DTYPES = {
+    "term_bytes": np.uint8,
+    "term_offsets": np.int64,
+    "posting_offsets": np.int64,
+    "posting_rows": np.uint32,
+    "posting_tfs": np.uint16,
+    "row_lengths": np.uint32,
+    "row_profiles": np.uint8,
+}
+
+
+def offsets(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of some consecutive pieces starts, and where the last one ends: shape (len(sizes) + 1,)."""
+    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+
+
+def posting_terms(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
+    """The term id of every posting, shape (P,)."""
+    dfs = np.diff(arrays["posting_offsets"])
+    return np.repeat(np.arange(len(dfs), dtype=np.int64), dfs)
+
+
+def check_arrays(arrays: Mapping[str, NDArray[Any]], profiles: Iterable[Profile], *, max_tf: int) -> None:
+    """Refuse arrays that break an invariant of the index, before anything is built from them.
+
+    :param profiles: Those that rows may have.
+    :param max_tf: What a higher term frequency was stored as.
+    :raises ValueError: Names the first thing that is wrong.
+    """
+    for name, dtype in DTYPES.items():
+        if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != 1:
+            raise ValueError(f"lexical snapshot: {name} is not a one-dimensional array of {np.dtype(dtype)}")
+    rows, tfs, lengths = (arrays[name].astype(np.int64) for name in ("posting_rows", "posting_tfs", "row_lengths"))
+    check(_are_offsets(arrays["term_offsets"], len(arrays["term_bytes"]), least=0), "term offsets")
+    check(_are_offsets(arrays["posting_offsets"], len(rows), least=1), "posting offsets")
+    check(len(arrays["term_offsets"]) == len(arrays["posting_offsets"]), "number of terms")
+    check(len(rows) == len(tfs) and len(lengths) == len(arrays["row_profiles"]), "lengths of columns")
+    check(bool(np.isin(arrays["row_profiles"], [profile.value for profile in profiles]).all()), "profiles")
+    check(bool((rows < len(lengths)).all()), "rows of postings")
+    ascending = np.diff(posting_terms(arrays) << 32 | rows) > 0
+    check(bool(ascending.all()), "order of postings")
+    check(bool((tfs > 0).all()), "term frequencies")
+    counted = np.bincount(rows, weights=tfs, minlength=len(lengths))
+    clipped = np.bincount(rows, weights=tfs == max_tf, minlength=len(lengths)) > 0
+    check(bool(((counted == lengths) | clipped & (counted < lengths)).all()), "lengths of rows")
+
+
+def _are_offsets(offsets: NDArray[Any], total: int, *, least: int) -> bool:
+    """Whether offsets cut `total` things into consecutive pieces of at least `least` each."""
+    starts_and_ends = len(offsets) > 0 and int(offsets[0]) == 0 and int(offsets[-1]) == total
+    return starts_and_ends and bool((np.diff(offsets) >= least).all())
+
+
+def check(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"lexical snapshot: {what} are inconsistent")

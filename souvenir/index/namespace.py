@@ -16,14 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from souvenir.index.analyser import QueryWord
-from souvenir.index.attributes import PassageAttributes, row_of
-from souvenir.index.lexical import Corpus, idf
-from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
-from souvenir.index.vector import VectorIndex, drawn_mean
-from souvenir.locks import ReadersWriterLock
-from souvenir.moments import to_us
-from souvenir.passages import (
+from souvenir.core.concurrency import ReadersWriterLock
+from souvenir.core.labels import is_visible
+from souvenir.core.passages import (
     Chunks,
     FieldScores,
     IndexChange,
@@ -34,8 +29,13 @@ from souvenir.passages import (
     PassageRemoved,
     TurnFlag,
 )
-from souvenir.sources import is_visible
-from souvenir.types import Filters, FloatVector, Profile, TermMatch
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import Filters, FloatVector, Profile, TermMatch
+from souvenir.index.analyser import QueryWord
+from souvenir.index.attributes import PassageAttributes, row_of
+from souvenir.index.lexical import Corpus, idf
+from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
+from souvenir.index.vector import VectorIndex, drawn_mean
 
 CHANGES_PER_LOCK = 256
 """Changes made while searches wait: some tens of milliseconds at most."""

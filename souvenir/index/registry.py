@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, Protocol
 
 import structlog
 
-from souvenir.errors import Unavailable
+from souvenir.core.errors import Unavailable
+from souvenir.core.passages import Chunks, IndexChange, Passage, PassageAdded, PassageRemoved, PassageRow
+from souvenir.core.types import FloatVector, PassageKind, Profile
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_words import WordRules
 from souvenir.index.snapshot import SnapshotFiles
-from souvenir.passages import Chunks, IndexChange, Passage, PassageAdded, PassageRemoved, PassageRow
-from souvenir.types import FloatVector, PassageKind, Profile
 
 REBUILD_SHARE = 0.25
 """A write that removes more than this share of a namespace's rows makes its index be loaded anew: that is quicker."""

@@ -18,11 +18,11 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from souvenir.files import sha256_of, sync
+from souvenir.core.files import sha256_of, sync
+from souvenir.core.types import Profile
+from souvenir.index.attributes import TURN_FLAGS_VERSION
 from souvenir.index.passage_words import PassageWords, WordRules
-from souvenir.index.turn_flags import TURN_FLAGS_VERSION
 from souvenir.index.vector import VectorIndex
-from souvenir.types import Profile
 
 LAYOUT = f"2.{TURN_FLAGS_VERSION}"
 """Of the arrays, and of what stands in them beside terms."""
@@ -97,7 +97,7 @@ class SnapshotFiles:
         try:
             manifest = json.loads(manifest_path.read_text(encoding="utf-8"))
             if not isinstance(manifest, dict):
-                raise ValueError("its manifest is no JSON object")
+                raise ValueError("its manifest is not a JSON object")
             stale = self._difference(manifest, newest_seq)
             if stale is None:
                 for path in (faiss_path, words_path):
@@ -155,7 +155,7 @@ class SnapshotFiles:
             raise ValueError("its parts hold different numbers of rows")
         change_seq = manifest["change_seq"]
         if not isinstance(change_seq, int):
-            raise TypeError("its change_seq is no number")
+            raise TypeError("its change_seq is not a number")
         return Snapshot(change_seq, passage_ids, flags, vectors, words)
 
     def _paths(self, name: str) -> tuple[Path, Path, Path]:

@@ -15,7 +15,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from souvenir.types import FloatVector
+from souvenir.core.types import FloatVector
 
 MEAN_PRIOR_ROWS = 32
 """Rows at the origin that the mean is taken with, so that centring fades out in a namespace of a few texts."""

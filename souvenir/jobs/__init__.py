@@ -1,1 +1,1 @@
-"""Long work: jobs that are rows, run one at a time, and go on after a kill."""
+"""Background jobs: rows of the database, run by worker threads and resumed after a kill."""

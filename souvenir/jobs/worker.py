@@ -17,22 +17,23 @@ from typing import TypeVar
 import apsw
 import structlog
 
-from memory_engine import MemoryEngine
-from souvenir.errors import (
-    Conflict,
-    JobNotFound,
-    Overloaded,
-    ServiceClosing,
-    SouvenirError,
+from souvenir.core.errors import Conflict, JobNotFound, Overloaded, ServiceClosing, SouvenirError
+from souvenir.core.stored_json import to_json
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import JsonObject, Scope
+from souvenir.jobs.handler import (
+    PASSING,
+    JobCancelled,
+    JobHandler,
+    JobInterrupted,
+    JobStore,
+    RunningJob,
+    UndoableHandler,
 )
-from souvenir.jobs.running import PASSING, JobCancelled, JobHandler, JobInterrupted, RunningJob, UndoableHandler
-from souvenir.moments import utc_now
-from souvenir.store import audit
-from souvenir.store import jobs as rows
-from souvenir.store.audit import AuditEvent
-from souvenir.store.jobs import Job, JobFilter, JobStatus
-from souvenir.store.rows import to_json
-from souvenir.types import JsonObject, Scope
+from souvenir.store.admin import audit
+from souvenir.store.admin import jobs as rows
+from souvenir.store.admin.audit import AuditEvent
+from souvenir.store.admin.jobs import Job, JobFilter, JobStatus
 
 T = TypeVar("T")
 
@@ -77,7 +78,7 @@ class Jobs:
 
     def __init__(
         self,
-        engine: MemoryEngine,
+        store: JobStore,
         handlers: Iterable[JobHandler],
         *,
         queue_max: int,
@@ -89,11 +90,11 @@ class Jobs:
     ) -> None:
         """:param on_end: Called after jobs ended, to clear up what they left; also when they never began.
 
-        :param lane: The kind of `souvenir.store.jobs.OWN_LANES` that is handled here; None: all that have no own lane.
+        :param lane: The kind of `souvenir.store.admin.jobs.OWN_LANES` handled here; None: all without one.
         :param workers: Jobs that run at once; of one serial key never more than one does.
         :param when_full: What is raised when so many wait already.
         """
-        self._engine = engine
+        self._store = store
         self._on_end = on_end
         self._lane = lane
         self._workers = workers
@@ -157,7 +158,7 @@ class Jobs:
                 beside(connection, chosen)
             return job
 
-        job = (within or self._engine.write_rows)(work)
+        job = (within or self._store.write_rows)(work)
         log.info("job_submitted", job_id=job.id, kind=kind)
         self._tell_change()
         return job
@@ -167,7 +168,7 @@ class Jobs:
 
         :raises JobNotFound: If there is none of that id that the scope may see.
         """
-        with self._engine.namespace(scope) as (connection, _):
+        with self._store.namespace(scope) as (connection, _):
             return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
 
     def list(
@@ -182,18 +183,18 @@ class Jobs:
     ) -> tuple[Sequence[Job], int]:
         """Those that the scope may see, newest first, and how many there are."""
         chosen = JobFilter(scope.namespace, None if all_actors else scope, status, kind)
-        with self._engine.namespace(scope) as (connection, _):
+        with self._store.namespace(scope) as (connection, _):
             return rows.page(connection, chosen, limit=limit, offset=offset)
 
     @property
     def waiting(self) -> int:
         """Jobs of all namespaces that have not begun."""
-        with self._engine.namespace(Scope()) as (connection, _):
+        with self._store.namespace(Scope()) as (connection, _):
             return rows.count_queued(connection, self._lane)
 
     @property
     def figures(self) -> JobFigures:
-        with self._engine.namespace(Scope()) as (connection, _):
+        with self._store.namespace(Scope()) as (connection, _):
             waiting, kept = rows.count_queued(connection, self._lane), rows.count(connection, self._lane)
         return JobFigures(waiting, self._queue_max, self._workers, kept)
 
@@ -212,7 +213,7 @@ class Jobs:
             _record(connection, scope, "job.cancel", job_id, job.kind)
             return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
 
-        return self._tell_end(self._engine.write_rows(work))
+        return self._tell_end(self._store.write_rows(work))
 
     def reopen(
         self,
@@ -240,7 +241,7 @@ class Jobs:
             _record(connection, scope, "job.reopen", job_id, job.kind)
             return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
 
-        job = self._engine.write_rows(work)
+        job = self._store.write_rows(work)
         log.info("job_reopened", job_id=job.id, kind=job.kind)
         self._tell_change()
         return job
@@ -254,7 +255,7 @@ class Jobs:
         while True:
             with self._changed:
                 seen = self._changes
-            with self._engine.namespace(Scope()) as (connection, _):
+            with self._store.namespace(Scope()) as (connection, _):
                 job = rows.find(connection, job_id)
             if job is None:
                 raise JobNotFound(job_id)
@@ -399,12 +400,12 @@ class Jobs:
     def _resumed(self, job: Job) -> RunningJob:
         """The job with what it saved last."""
         scope = rows.scope_of(job)
-        with self._engine.namespace(scope) as (connection, _):
+        with self._store.namespace(scope) as (connection, _):
             kept = rows.kept(connection, job.id)
         if kept is None:
             raise JobCancelled
         parameters, state = kept
-        return RunningJob(self._engine, job.id, scope, parameters, state, self._closing)
+        return RunningJob(self._store, job.id, scope, parameters, state, self._closing)
 
     def _persist(self, work: Callable[[apsw.Connection], T]) -> T:
         """Write, and try until it succeeds.
@@ -413,7 +414,7 @@ class Jobs:
         """
         while True:
             try:
-                return self._engine.write_rows(work)
+                return self._store.write_rows(work)
             except ServiceClosing as error:
                 raise JobInterrupted from error
             except SouvenirError as error:

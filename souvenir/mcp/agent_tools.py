@@ -6,32 +6,134 @@ import json
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Annotated, Self
 
-from souvenir.api.admission import CostClass
-from souvenir.api.extraction_models import ExtractRequest
-from souvenir.api.extraction_requests import take
-from souvenir.api.levels import REMEMBERED, SEARCHING
-from souvenir.conversation.blocks import DEFAULT_MAX_CHARS, BlockChange
-from souvenir.conversation.context import ContextQuery
-from souvenir.errors import AgentNotFound, BlockChanged, BlockExists, BlockNotFound, BlockReadOnly, InvalidRequest
-from souvenir.mcp.agent_models import (
-    BLOCK_SHOWN_CHARS,
-    AppendToBlockArguments,
-    BlockList,
-    BlockShown,
-    ContextResult,
-    GetContextArguments,
-    ListBlocksArguments,
-    OfBlock,
-    RememberConversationArguments,
-    RememberedConversation,
-    ReplaceInBlockArguments,
-    WriteBlockArguments,
-)
-from souvenir.mcp.tools import Call, Tool
-from souvenir.store.blocks import Block, BlockDraft
-from souvenir.store.messages import MessageDraft
-from souvenir.types import Role
+from pydantic import Field, StringConstraints
+
+from souvenir.api.blocks import MAX_DESCRIPTION_CHARS, Label
+from souvenir.api.context import MIN_MAX_TOKENS
+from souvenir.api.extraction_requests import ExtractRequest, take
+from souvenir.api.fields import Clean, Moment, SessionId, SpeakerName, Text, UserName, wire_time
+from souvenir.conversations.blocks import DEFAULT_MAX_CHARS, MOST_MAX_CHARS, BlockChange
+from souvenir.conversations.context import DEFAULT_MAX_TOKENS, Context, ContextQuery
+from souvenir.core.errors import AgentNotFound, BlockChanged, BlockExists, BlockNotFound, BlockReadOnly, InvalidRequest
+from souvenir.core.types import EvidenceLevel, MessageRole, Role
+from souvenir.mcp.tools import Arguments, Call, Result, Tool
+from souvenir.server.access_policy import REMEMBERED, SEARCHING
+from souvenir.server.load_shedding import CostClass
+from souvenir.store.messages.blocks import Block, BlockDraft
+from souvenir.store.messages.messages import MessageDraft
+
+MAX_MESSAGES = 1_000
+MAX_CONTEXT_TOKENS = 20_000
+BLOCK_SHOWN_CHARS = 500
+"""Maximum length of a block's value in a list; `get_block` returns all of it."""
+
+_Value = Annotated[str, StringConstraints(max_length=MOST_MAX_CHARS), Clean]
+_SomeText = Annotated[str, StringConstraints(min_length=1, max_length=MOST_MAX_CHARS), Clean]
+
+
+class GetContextArguments(Arguments):
+    query: Text = Field(description="What you are about to answer or do, in plain words.")
+    session_id: SessionId | None = Field(
+        default=None, description="The active conversation, which is left out of the context."
+    )
+    user: UserName | None = Field(default=None, description="Only messages exchanged with this user.")
+    max_tokens: int = Field(
+        default=DEFAULT_MAX_TOKENS, ge=MIN_MAX_TOKENS, le=MAX_CONTEXT_TOKENS, description="Maximum length of the text."
+    )
+
+
+class ContextResult(Result):
+    text: str = Field(description="Memory blocks, memories and excerpts of conversations, to be read before answering.")
+    tokens: int
+    evidence: EvidenceLevel = Field(description="How well the context answers the query.")
+    degraded: list[str] = Field(description="Parts that could not be searched in time; empty if all were.")
+
+    @classmethod
+    def of(cls, context: Context) -> Self:
+        return cls(text=context.text, tokens=context.tokens, evidence=context.evidence, degraded=list(context.degraded))
+
+
+class Turn(Arguments):
+    """A message of the conversation."""
+
+    role: MessageRole = Field(description="The role of the speaker.")
+    content: Text = Field(description="The text of the message.")
+    name: SpeakerName | None = None
+    created_at: Moment | None = Field(default=None, description="The time of the message; default now.")
+
+
+class RememberConversationArguments(Arguments):
+    messages: list[Turn] = Field(min_length=1, max_length=MAX_MESSAGES, description="In the order of the conversation.")
+    session_id: SessionId | None = Field(default=None, description="Their conversation; the same id appends to it.")
+    user: UserName | None = Field(default=None, description="The user in the conversation.")
+
+
+class RememberedConversation(Result):
+    session_id: str
+    stored: int = Field(description="Number of stored messages.")
+    learning: bool = Field(description="True if lasting facts are learned from them in the background.")
+    job_id: str | None = Field(default=None, description="The id of the learning job.")
+
+
+class OfBlock(Arguments):
+    label: Label
+
+
+class WriteBlockArguments(OfBlock):
+    value: _Value = Field(description="The whole new value of the block.")
+    description: Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION_CHARS), Clean] | None = Field(
+        default=None, description="The purpose of the block; it is not part of the context."
+    )
+    expected_version: int | None = Field(
+        default=None, ge=0, description="Change it only if it is at this version; 0: only if there is none."
+    )
+
+
+class AppendToBlockArguments(OfBlock):
+    text: _SomeText = Field(description="Appended to the block, on a line of its own.")
+
+
+class ReplaceInBlockArguments(OfBlock):
+    old_text: _SomeText = Field(description="The text to replace, exactly as it is in the block; it must occur once.")
+    new_text: _Value = Field(description="The replacement; empty removes the text.")
+
+
+class ListBlocksArguments(Arguments):
+    """Nothing."""
+
+
+class BlockShown(Result):
+    label: str
+    value: str
+    truncated: bool | None = Field(default=None, description="True if the value is cut; get_block returns all of it.")
+    description: str | None = None
+    chars: int = Field(description="Length of the value in characters.")
+    limit: int = Field(description="Maximum length in characters.")
+    read_only: bool
+    version: int
+    updated_at: str = Field(description="ISO-8601 in UTC.")
+
+    @classmethod
+    def of(cls, block: Block, max_chars: int = MOST_MAX_CHARS) -> Self:
+        return cls(
+            label=block.label,
+            value=block.value[:max_chars],
+            truncated=len(block.value) > max_chars or None,
+            description=block.description,
+            chars=len(block.value),
+            limit=block.max_chars,
+            read_only=block.read_only,
+            version=block.version,
+            updated_at=wire_time(block.updated_at),
+        )
+
+
+class BlockList(Result):
+    blocks: list[BlockShown] = Field(description="In the order of the context.")
+    total: int
+
 
 MAX_BLOCKS = 100
 """In a list; far more than fit into a context."""
@@ -138,9 +240,9 @@ def _replace(call: Call, asked: ReplaceInBlockArguments) -> BlockShown:
 
 @contextmanager
 def _of_block(label: str) -> Iterator[None]:
-    """What can go wrong with a block, in words for a model.
+    """Translate the errors of blocks into sentences for a model.
 
-    :raises InvalidRequest: In the place of the errors whose sentences are about HTTP.
+    :raises InvalidRequest: Instead of the errors whose sentences are about HTTP.
     """
     try:
         yield
@@ -164,7 +266,7 @@ TOOLS = (
     Tool(
         "get_context",
         "Get context",
-        "Get, as one text, what bears on a question: the memory blocks, memories and excerpts of earlier "
+        "Get the context of a question as one text: the memory blocks, relevant memories and excerpts of earlier "
         "conversations. Use it once at the beginning of a task or a turn; to look for one thing, search_memory is "
         "cheaper.",
         GetContextArguments,
@@ -177,8 +279,8 @@ TOOLS = (
     Tool(
         "remember_conversation",
         "Remember a conversation",
-        "Store messages of a conversation as they were said, so that get_context finds them later; where a language "
-        "model is set up, lasting facts are learned from them too. Use it at the end of a conversation, or for the "
+        "Store messages of a conversation verbatim, so that get_context finds them later; if a language model is "
+        "configured, lasting facts are learned from them too. Use it at the end of a conversation, or for the "
         "part since the last call, and not for single facts: those are for add_memory.",
         RememberConversationArguments,
         RememberedConversation,
@@ -190,7 +292,7 @@ TOOLS = (
     Tool(
         "list_blocks",
         "List memory blocks",
-        "List the memory blocks: short texts with a label, such as `human` or `project`, that stand in every context.",
+        "List the memory blocks: short labelled texts, such as `human` or `project`, that are part of every context.",
         ListBlocksArguments,
         BlockList,
         _list_blocks,
@@ -201,7 +303,7 @@ TOOLS = (
     Tool(
         "get_block",
         "Get a memory block",
-        "Get one memory block whole by its label. Use it before you change one.",
+        "Get one full memory block by its label. Use it before you change one.",
         OfBlock,
         BlockShown,
         _get_block,
@@ -212,7 +314,7 @@ TOOLS = (
     Tool(
         "write_block",
         "Write a memory block",
-        "Make a memory block, or put a new text in the place of its whole value. Use it for what should always be in "
+        "Create a memory block, or replace its whole value. Use it for information that should always be in "
         "the context; for a small change, append_to_block and replace_in_block are safer.",
         WriteBlockArguments,
         BlockShown,
@@ -226,7 +328,7 @@ TOOLS = (
     Tool(
         "append_to_block",
         "Append to a memory block",
-        "Add a line to a memory block that is there.",
+        "Add a line to an existing memory block.",
         AppendToBlockArguments,
         BlockShown,
         _append,

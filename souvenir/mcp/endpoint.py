@@ -13,26 +13,66 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import Context
 from importlib import import_module
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from souvenir.api.admission import CostClass, Lane
-from souvenir.api.caller import admit, look_again, namespace_name, scope_of, sent_key, service_of, settle_access
-from souvenir.api.errors import CODES, headers_of
-from souvenir.api.intake import HeldRequest, hold_body, in_turn
-from souvenir.api.json_route import JsonRequest
-from souvenir.api.service import Service
-from souvenir.deadlines import deadline
-from souvenir.errors import Forbidden, InvalidRequest, SouvenirError, Unauthorized
-from souvenir.mcp.origins import OriginCheck
-from souvenir.settings import Settings
-from souvenir.types import Role
+from souvenir.core.concurrency import deadline
+from souvenir.core.errors import Forbidden, InvalidRequest, OriginNotAllowed, SouvenirError, Unauthorized
+from souvenir.core.settings import Settings
+from souvenir.core.types import Role
+from souvenir.server.errors import CODES, headers_of
+from souvenir.server.load_shedding import CostClass, Lane
+from souvenir.server.middleware import LOOPBACK_NAMES, allowed_names, without_port
+from souvenir.server.request_guards import (
+    admit,
+    admit_again,
+    establish_scope,
+    namespace_name,
+    service_of,
+    settle_access,
+)
+from souvenir.server.route import JsonRequest
+from souvenir.server.service import Service
+
+ANY = "*"
+
+
+class OriginCheck:
+    def __init__(self, settings: Settings) -> None:
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.cors_origins)
+        self._names = allowed_names(settings)
+
+    def require_allowed(self, headers: Headers) -> None:
+        """:raises OriginNotAllowed: If a page sends this that may not."""
+        sent = headers.getlist("origin")
+        if sent and not (len(sent) == 1 and self._is_allowed(sent[0].strip().lower(), headers.get("host", ""))):
+            raise OriginNotAllowed
+
+    def _is_allowed(self, origin: str, host: str) -> bool:
+        if ANY in self._origins or origin in self._origins:
+            return True
+        host = host.strip().lower()
+        return self._is_ours(without_port(host)) and origin in {f"http://{host}", f"https://{host}"}
+
+    def _is_ours(self, name: str) -> bool:
+        return name in LOOPBACK_NAMES or (_is_address(name) if self._names is None else name in self._names)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
+
 
 if TYPE_CHECKING:
     from souvenir.mcp.server import McpServer
@@ -92,12 +132,12 @@ class McpEndpoint:
                 405, "Send messages with POST; no stream of the server's own is kept", {"Allow": "POST"}
             )
         service = service_of(request)
-        admit(request, await sent_key(request))
+        admit(request)
         self._settle_scope(request)
         accepted = _accepted(request)
         bodies, light = service.bodies, _lane(service, CostClass.LIGHT)
-        if (left := await hold_body(request, light, bodies)) is not None:
-            return left
+        if not await request.hold_body(bodies, light):
+            return light.left()
         try:
             server, message = await self._loaded(service), await _message(request)
             if not server.is_message(message):
@@ -106,17 +146,17 @@ class McpEndpoint:
             streams = EVENTS in accepted and (JSON not in accepted or server.wants_progress(message))
             lane = _lane(service, server.cost_of(message))
         except BaseException:
-            bodies.release(request.body_bytes)
+            bodies.release(request.held_bytes or 0)
             raise
 
-        async def handle(_: Request) -> Response:
-            await look_again(request)
-            self._settle_scope(request)
+        async def begin() -> asyncio.Future[Response]:
+            if service.authenticator.keys.generation != request.state.keys:
+                admit_again(request)
+                self._settle_scope(request)
             await settle_access(request)
-            return await self._handled(server, request, streams=streams)
+            return asyncio.ensure_future(self._handled(server, request, streams=streams))
 
-        timeout_s = self._settings.request_timeout_s
-        return await in_turn(request, handle, lane, bodies, holds_body=True, timeout_s=timeout_s)
+        return await request.answer_in(lane, begin, bodies, self._settings.request_timeout_s)
 
     def _settle_scope(self, request: Request) -> None:
         """:raises Forbidden: If the caller may not see the namespace. :raises InvalidRequest: If it cannot be one."""
@@ -131,16 +171,16 @@ class McpEndpoint:
                 request.state.namespace = caller.scope(Role.READ_ONLY, named).namespace
             except Forbidden as error:
                 raise Forbidden(f"This key is for the namespace {own!r}; use {PATH}/{quote(own, safe='')}") from error
-        elif (header := request.headers.get("X-Namespace")) is not None:
-            scope_of(request, caller, Role.READ_ONLY, header)
+        elif "x-namespace" in request.headers:
+            establish_scope(request, caller, Role.READ_ONLY)
         elif caller.key is None or caller.role is Role.ADMIN:
             request.state.namespace = self._settings.mcp_namespace
         else:
             request.state.namespace = caller.scope(Role.READ_ONLY, None).namespace
         request.state.role = caller.role
 
-    async def _handled(self, server: McpServer, request: HeldRequest, *, streams: bool) -> Response:
-        """What the SDK answers: whole, or a stream that it writes itself."""
+    async def _handled(self, server: McpServer, request: JsonRequest, *, streams: bool) -> Response:
+        """The answer of the SDK: complete, or a stream that it writes itself."""
         body, timeout_s = await request.body(), self._settings.request_timeout_s
         scope = {**request.scope, "headers": _headers_for_sdk(request)}
 
@@ -218,14 +258,14 @@ class _Stream(StreamingResponse):
 
 
 def _lane(service: Service, cost: CostClass) -> Lane:
-    lane = service.admission.lane(cost)
+    lane = service.admission.lanes.get(cost)
     if lane is None:
         raise LookupError(f"Nothing of MCP costs {cost}")
     return lane
 
 
 def _accepted(request: Request) -> frozenset[str]:
-    """Which kinds of answer the client takes.
+    """The kinds of answer that the client accepts.
 
     :raises HTTPException: If its body is not JSON, or it takes no kind.
     """
@@ -244,14 +284,14 @@ async def _message(request: JsonRequest) -> dict[str, Any]:
     try:
         message = await request.json()
     except json.JSONDecodeError as error:
-        raise _NotJson(400, f"The body is no JSON ({error.msg.removeprefix('Invalid JSON: ')})") from error
+        raise _NotJson(400, f"The body is not JSON ({error.msg.removeprefix('Invalid JSON: ')})") from error
     if not isinstance(message, dict):
         raise HTTPException(400, "The body has to be one JSON-RPC message, and no batch of them")
     return message
 
 
 def _headers_for_sdk(request: Request) -> list[tuple[bytes, bytes]]:
-    """As they came, but for the kinds of answer: which of them it will be is decided."""
+    """The headers of the request, with the chosen kind of answer as the only accepted one."""
     others = [(name, value) for name, value in request.scope["headers"] if name != b"accept"]
     return [*others, (b"accept", f"{JSON}, {EVENTS}".encode())]
 
@@ -274,7 +314,7 @@ def _refusal(
     headers: Mapping[str, str] | None,
     rpc_code: int | None = None,
 ) -> JSONResponse:
-    """An error of JSON-RPC, which clients show to whoever asked; it names the request once that was read."""
+    """A JSON-RPC error, which clients show to their users, with the id of the request if it was read."""
     request.state.error_code = code
     rpc_code = rpc_code or (INTERNAL_ERROR if status >= 500 else INVALID_REQUEST)
     data = {"code": code, "request_id": request.state.request_id}

@@ -2,29 +2,170 @@
 
 from __future__ import annotations
 
-from souvenir.api.admission import CostClass
-from souvenir.api.levels import REMEMBERED
-from souvenir.errors import InvalidRequest, MemoryPinned
-from souvenir.mcp.graph_models import (
-    AddedObservations,
-    AddedToEntity,
-    AddObservationsArguments,
-    CreatedEntities,
-    CreatedRelations,
-    CreateEntitiesArguments,
-    Deleted,
-    DeleteEntitiesArguments,
-    DeleteObservationsArguments,
-    GraphShown,
-    OpenNodesArguments,
-    ReadGraphArguments,
-    RelationsArguments,
-    SearchNodesArguments,
-    ShownEntity,
-    ShownRelation,
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from souvenir.api.knowledge_graph import (
+    MAX_NAMED,
+    EntityName,
+    EntityType,
+    RelationType,
+    SomeObservations,
+    note_on,
 )
-from souvenir.mcp.tools import Call, Tool
-from souvenir.types import Role
+from souvenir.core.errors import InvalidRequest, MemoryPinned
+from souvenir.core.types import Role
+from souvenir.knowledge.entities import Entity, Graph, Observations
+from souvenir.knowledge.knowledge_graph import MAX_ENTITIES
+from souvenir.mcp.memory_models import MAX_OFFSET, MAX_QUERY_CHARS
+from souvenir.mcp.tools import Arguments, Call, Result, Tool, spelled
+from souvenir.server.access_policy import REMEMBERED
+from souvenir.server.load_shedding import CostClass
+from souvenir.store.graph.relations import EntityRelation
+
+_Names = Annotated[list[EntityName], Field(max_length=MAX_NAMED)]
+
+
+class GivenEntity(BaseModel):
+    name: EntityName
+    entity_type: EntityType = Field(validation_alias=spelled("entityType", "entity_type"))
+    observations: SomeObservations = Field(description="Observations about it, one fact each.")
+
+    def entity(self) -> Entity:
+        return Entity(self.name, self.entity_type, tuple(self.observations))
+
+
+class GivenRelation(BaseModel):
+    from_entity: EntityName = Field(validation_alias="from", description="The name of the entity it starts at.")
+    to_entity: EntityName = Field(validation_alias="to", description="The name of the entity it ends at.")
+    relation_type: RelationType = Field(validation_alias=spelled("relationType", "relation_type"))
+
+    def relation(self) -> EntityRelation:
+        return EntityRelation(self.from_entity, self.to_entity, self.relation_type)
+
+
+class NewObservations(BaseModel):
+    entity_name: EntityName = Field(validation_alias=spelled("entityName", "entity_name"))
+    contents: SomeObservations = Field(description="New observations about it, one fact each.")
+
+    def observations(self) -> Observations:
+        return Observations(self.entity_name, tuple(self.contents))
+
+
+class OldObservations(BaseModel):
+    entity_name: EntityName = Field(validation_alias=spelled("entityName", "entity_name"))
+    gone: SomeObservations = Field(
+        validation_alias="observations", description="Observations to delete, word for word as they are stored."
+    )
+
+    def observations(self) -> Observations:
+        return Observations(self.entity_name, tuple(self.gone))
+
+
+class CreateEntitiesArguments(Arguments):
+    entities: Annotated[list[GivenEntity], Field(max_length=MAX_NAMED)]
+
+
+class RelationsArguments(Arguments):
+    relations: Annotated[list[GivenRelation], Field(max_length=MAX_NAMED)]
+
+
+class AddObservationsArguments(Arguments):
+    observations: Annotated[list[NewObservations], Field(max_length=MAX_NAMED)]
+
+
+class DeleteEntitiesArguments(Arguments):
+    entity_names: _Names = Field(validation_alias=spelled("entityNames", "entity_names"))
+
+
+class DeleteObservationsArguments(Arguments):
+    deletions: Annotated[list[OldObservations], Field(max_length=MAX_NAMED)]
+
+
+class _PartArguments(Arguments):
+    offset: int = Field(
+        default=0, ge=0, le=MAX_OFFSET, description="The start; the note of an earlier answer names it."
+    )
+
+    @property
+    def part(self) -> dict[str, int]:
+        return {"offset": self.offset, "limit": MAX_ENTITIES}
+
+
+class ReadGraphArguments(_PartArguments):
+    """The whole."""
+
+
+class SearchNodesArguments(_PartArguments):
+    query: str = Field(
+        max_length=MAX_QUERY_CHARS,
+        description="A word or phrase of a name, a type or an observation; searched by meaning if none contains it.",
+    )
+
+
+class OpenNodesArguments(_PartArguments):
+    names: _Names = Field(description="Names of the entities.")
+
+
+class _Shaped(Result):
+    model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True, validate_by_alias=True)
+
+
+class ShownEntity(_Shaped):
+    name: str
+    entity_type: str = Field(validation_alias="entityType", serialization_alias="entityType")
+    observations: list[str]
+
+    @classmethod
+    def of(cls, one: Entity) -> Self:
+        return cls(name=one.name, entity_type=one.entity_type, observations=list(one.observations))
+
+
+class ShownRelation(_Shaped):
+    from_entity: str = Field(validation_alias="from", serialization_alias="from")
+    to_entity: str = Field(validation_alias="to", serialization_alias="to")
+    relation_type: str = Field(validation_alias="relationType", serialization_alias="relationType")
+
+    @classmethod
+    def of(cls, one: EntityRelation) -> Self:
+        return cls(from_entity=one.from_entity, to_entity=one.to_entity, relation_type=one.relation_type)
+
+
+class CreatedEntities(_Shaped):
+    entities: list[ShownEntity] = Field(description="The new ones.")
+
+
+class CreatedRelations(_Shaped):
+    relations: list[ShownRelation] = Field(description="The new ones.")
+
+
+class AddedToEntity(_Shaped):
+    entity_name: str = Field(validation_alias="entityName", serialization_alias="entityName")
+    added_observations: list[str] = Field(validation_alias="addedObservations", serialization_alias="addedObservations")
+
+
+class AddedObservations(_Shaped):
+    results: list[AddedToEntity] = Field(description="The new observations of each entity.")
+
+
+class Deleted(_Shaped):
+    success: bool
+    message: str
+
+
+class GraphShown(_Shaped):
+    entities: list[ShownEntity]
+    relations: list[ShownRelation]
+    note: str | None = Field(default=None, description="The part that is left out, and how to get it.")
+
+    @classmethod
+    def of(cls, graph: Graph) -> Self:
+        return cls(
+            entities=[ShownEntity.of(one) for one in graph.entities],
+            relations=[ShownRelation.of(one) for one in graph.relations],
+            note=note_on(graph),
+        )
 
 
 def _create_entities(call: Call, asked: CreateEntitiesArguments) -> CreatedEntities:
@@ -81,8 +222,8 @@ TOOLS = (
     Tool(
         "create_entities",
         "Create entities",
-        "Add people, projects, things or events to the knowledge graph, each with a type and what is known of it. An "
-        "entity whose name is there already is left as it is; add_observations adds to it.",
+        "Add people, projects, things or events to the knowledge graph, each with a type and observations. An existing "
+        "entity of that name is not changed; add_observations adds to it.",
         CreateEntitiesArguments,
         CreatedEntities,
         _create_entities,
@@ -93,8 +234,8 @@ TOOLS = (
     Tool(
         "create_relations",
         "Create relations",
-        "Say how entities of the knowledge graph relate, in the active voice: Ann works_at Acme. Those that are there "
-        "already are left out.",
+        "State relations between entities of the knowledge graph, in the active voice: Ann works_at Acme. Existing "
+        "ones are skipped.",
         RelationsArguments,
         CreatedRelations,
         _create_relations,
@@ -105,7 +246,7 @@ TOOLS = (
     Tool(
         "add_observations",
         "Add observations",
-        "Add what is newly known about entities that are in the knowledge graph, one fact each.",
+        "Add observations to entities of the knowledge graph, one fact each.",
         AddObservationsArguments,
         AddedObservations,
         _add_observations,
@@ -116,7 +257,7 @@ TOOLS = (
     Tool(
         "delete_entities",
         "Delete entities",
-        "Forget entities of the knowledge graph for good, with all that is known of them and their relations.",
+        "Delete entities of the knowledge graph permanently, with their observations and relations.",
         DeleteEntitiesArguments,
         Deleted,
         _delete_entities,
@@ -128,7 +269,7 @@ TOOLS = (
     Tool(
         "delete_observations",
         "Delete observations",
-        "Take single observations away from entities of the knowledge graph, such as what is not true any more.",
+        "Delete single observations of entities of the knowledge graph, such as those that are no longer true.",
         DeleteObservationsArguments,
         Deleted,
         _delete_observations,
@@ -140,7 +281,7 @@ TOOLS = (
     Tool(
         "delete_relations",
         "Delete relations",
-        "Take relations away from the knowledge graph; the entities stay.",
+        "Delete relations of the knowledge graph; the entities stay.",
         RelationsArguments,
         Deleted,
         _delete_relations,

@@ -1,4 +1,4 @@
-"""What the tools of the tier `memory` take and answer. Memories have ids of 8 characters (`souvenir.facts.ids`)."""
+"""Inputs and outputs of the `memory` tools. Memory ids have 8 characters (`souvenir.memories.short_ids`)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StringConstraints
 
 from souvenir.api.fields import Clean, Source, Text, wire_time
-from souvenir.facts.facts import Stored
-from souvenir.facts.ids import Kind, id_of, short_id
-from souvenir.facts.splitting import MAX_GIVEN_FACT_CHARS, MAX_GIVEN_FACTS
-from souvenir.facts.tags import TagPage
+from souvenir.core.labels import MAX_TAG_CHARS, MAX_TAGS
+from souvenir.core.types import EvidenceLevel, FactsBy, FactsOutcome, Hit, Memory, Page, SearchResult
 from souvenir.mcp.tools import Arguments, Result, spelled
-from souvenir.store.tag_counts import TagCount
-from souvenir.tags import MAX_TAG_CHARS, MAX_TAGS
-from souvenir.types import EvidenceLevel, FactsBy, Hit, Memory, Page, SearchResult
+from souvenir.memories.fact_splitting import MAX_GIVEN_FACT_CHARS, MAX_GIVEN_FACTS
+from souvenir.memories.short_ids import Kind, id_of, short_id
+from souvenir.memories.tags import TagPage
+from souvenir.store.memories.tags import TagCount
 
 DEFAULT_SEARCH_LIMIT, MAX_SEARCH_LIMIT = 10, 50
 DEFAULT_LIST_LIMIT, MAX_LIST_LIMIT = 50, 200
@@ -24,10 +23,10 @@ MAX_ID_CHARS = 200
 """Read of what is given as an id: more than one has, so that a wrong one gets a sentence."""
 
 MAX_SHOWN_CHARS, MIN_SHOWN_CHARS = 2_000, 200
-"""Of a memory's text among others; `get_memory` gives all of it."""
+"""Range of the length of a memory's text in a list; `get_memory` returns all of it."""
 
 ALL_SHOWN_CHARS = 40_000
-"""Of all texts of one answer, some 10,000 tokens, as long as `MIN_SHOWN_CHARS` of each fit."""
+"""Target length of all texts of one answer, about 10,000 tokens."""
 
 MAX_TAGS_SHOWN = 500
 """In one answer; more are counted, and a regex chooses among them."""
@@ -69,7 +68,7 @@ class OfMemory(Arguments):
 class AddMemoryArguments(Arguments):
     text: _Said = Field(
         validation_alias=spelled("text", "data"),
-        description="What to remember, so that it can be understood without the conversation: names instead of "
+        description="The text to remember, understandable without the conversation: names instead of "
         "pronouns, dates instead of `tomorrow`.",
     )
     context_tags: _Tags = Field(
@@ -83,7 +82,7 @@ class AddMemoryArguments(Arguments):
         "it is split for you.",
     )
     source: Source | None = Field(
-        default=None, description="Where it belongs, as a path such as `project/billing`; usually left out."
+        default=None, description="Its source, as a path such as `project/billing`; usually left out."
     )
 
 
@@ -91,23 +90,25 @@ class UpdateMemoryArguments(OfMemory):
     text: _Said | None = Field(
         default=None,
         validation_alias=spelled("text", "data"),
-        description="The whole new text, in the old one's place.",
+        description="The whole new text, which replaces the old one.",
     )
-    facts: _Facts | None = Field(default=None, description="All facts that it shall have, instead of those it has.")
+    facts: _Facts | None = Field(default=None, description="All its facts, replacing the present ones.")
     context_tags: _Tags | None = Field(
         default=None,
         validation_alias=spelled("context_tags", "tags"),
-        description="All tags that it shall have, instead of those it has.",
+        description="All its tags, replacing the present ones.",
     )
-    add_tags: _Tags = Field(default=[], description="Tags that it shall have too.")
-    remove_tags: _Tags = Field(default=[], description="Tags that it shall not have any more.")
+    add_tags: _Tags = Field(default=[], description="Tags to add.")
+    remove_tags: _Tags = Field(default=[], description="Tags to remove.")
 
 
 class SearchMemoryArguments(Arguments):
     query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS), Clean] = Field(
-        description="What you want to know, in plain words; a question works best."
+        description="The question in plain words."
     )
-    limit: int = Field(default=DEFAULT_SEARCH_LIMIT, ge=1, le=MAX_SEARCH_LIMIT, description="Memories wanted, at most.")
+    limit: int = Field(
+        default=DEFAULT_SEARCH_LIMIT, ge=1, le=MAX_SEARCH_LIMIT, description="Maximum number of memories."
+    )
     context_tags: _Tags = Field(
         default=[],
         validation_alias=spelled("context_tags", "tags"),
@@ -117,7 +118,7 @@ class SearchMemoryArguments(Arguments):
 
 class ListMemoriesArguments(Arguments):
     limit: int = Field(default=DEFAULT_LIST_LIMIT, ge=1, le=MAX_LIST_LIMIT, description="Memories on one page.")
-    offset: int = Field(default=0, ge=0, le=MAX_OFFSET, description="Memories to leave out first.")
+    offset: int = Field(default=0, ge=0, le=MAX_OFFSET, description="Number of memories to skip.")
     context_tags: _Tags = Field(
         default=[],
         validation_alias=spelled("context_tags", "tags"),
@@ -127,7 +128,7 @@ class ListMemoriesArguments(Arguments):
 
 class GetContextTagsArguments(Arguments):
     regex: Annotated[str, Field(max_length=MAX_REGEX_CHARS), Clean] | None = Field(
-        default=None, description="Only tags that this matches somewhere, without case."
+        default=None, description="Only tags that this matches anywhere, case-insensitively."
     )
 
 
@@ -140,7 +141,7 @@ class MemoryShown(Result):
 
     memory_id: str
     memory: str = Field(description="Its text.")
-    truncated: bool | None = Field(default=None, description="True if the text is cut; get_memory gives all of it.")
+    truncated: bool | None = Field(default=None, description="True if the text is cut; get_memory returns all of it.")
     tags: list[str]
     source: str
     created_at: str = Field(description="ISO-8601 in UTC.")
@@ -179,9 +180,9 @@ class SearchMemoryResult(Result):
     memories: list[MemoryFound] = Field(description="Best first.")
     count: int
     evidence: EvidenceLevel = Field(
-        description="Whether they answer the query: with `none` and no `note`, nothing that is stored seems to."
+        description="How well they answer the query: with `none` and no `note`, no stored memory seems to."
     )
-    note: str | None = Field(default=None, description="Why this may not be all that there is.")
+    note: str | None = Field(default=None, description="The reason why results may be missing.")
 
     @classmethod
     def of(cls, found: SearchResult, note: str | None) -> Self:
@@ -192,11 +193,11 @@ class SearchMemoryResult(Result):
 
 class ListMemoriesResult(Result):
     memories: list[MemoryListed] = Field(description="Newest first, without those that something newer replaced.")
-    total: int = Field(description="On all pages.")
+    total: int = Field(description="The number on all pages.")
     limit: int
     offset: int
     has_more: bool
-    note: str | None = Field(default=None, description="Why there is nothing.")
+    note: str | None = Field(default=None, description="The reason why the list is empty.")
 
     @classmethod
     def of(cls, page: Page, asked: ListMemoriesArguments, note: str | None) -> Self:
@@ -215,13 +216,13 @@ class WholeMemory(Result):
     memory_id: str
     memory: str = Field(description="Its text.")
     tags: list[str]
-    facts: list[str] = Field(description="What it says, statement by statement; each can be found by itself.")
-    split_by: FactsBy | None = Field(default=None, description="Who split it into facts.")
+    facts: list[str] = Field(description="Its statements; each can be found by itself.")
+    split_by: FactsBy | None = Field(default=None, description="The origin of the facts.")
     source: str
     created_at: str = Field(description="ISO-8601 in UTC.")
     updated_at: str
     pinned: bool
-    archived: bool = Field(description="True if something newer took its place, or it was put away.")
+    archived: bool = Field(description="True if a newer memory replaced it, or it was archived.")
 
     @classmethod
     def fields_of(cls, memory: Memory) -> dict[str, Any]:
@@ -244,11 +245,11 @@ class WholeMemory(Result):
 
 
 class StoredMemory(WholeMemory):
-    facts_created: int = Field(description="How many of its facts are new.")
-    note: str | None = Field(default=None, description="Why it was split by sentences for now.")
+    facts_created: int = Field(description="Number of new facts.")
+    note: str | None = Field(default=None, description="The reason why its sentences are its facts for now.")
 
     @classmethod
-    def of_stored(cls, stored: Stored, before: Memory | None = None) -> Self:
+    def of_stored(cls, stored: FactsOutcome, before: Memory | None = None) -> Self:
         """:param before: What it was, if it was changed; a fact that stays keeps its id."""
         known = {fact.id for fact in before.facts} if before else set()
         created, note = sum(fact.id not in known for fact in stored.memory.facts), None
@@ -278,7 +279,7 @@ class TagShown(Result):
 
 class ContextTags(Result):
     tags: list[TagShown] = Field(description="The most used first.")
-    total: int = Field(description="Also those that are not shown.")
+    total: int = Field(description="Including those that are not shown.")
 
     @classmethod
     def of(cls, page: TagPage) -> Self:
@@ -288,13 +289,13 @@ class ContextTags(Result):
 class DeletedMemory(Result):
     memory_id: str
     deleted: bool
-    memory: str = Field(description="The beginning of the text that is gone.")
+    memory: str = Field(description="The beginning of the deleted text.")
 
 
 class DeletedAll(Result):
     deleted: int
     kept_pinned: int = Field(description="Pinned memories, which stay.")
-    backed_up: bool = Field(description="Whether a backup was made before, which an admin can restore.")
+    backed_up: bool = Field(description="True if a backup was made before, which an admin can restore.")
 
 
 def shown_chars(count: int) -> int:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from souvenir.api.admission import CostClass
-from souvenir.api.levels import REMEMBERED, SEARCHING
-from souvenir.engine.recall import LEXICAL, VECTOR
-from souvenir.errors import InvalidRequest, MemoryNotFound, MemoryPinned
-from souvenir.facts.facts import Wanted
+from dataclasses import replace
+
+from souvenir.core.errors import InvalidRequest, MemoryNotFound, MemoryPinned
+from souvenir.core.labels import clean_tags
+from souvenir.core.types import (
+    Filters,
+    Listing,
+    Memory,
+    MemoryDraft,
+    MemoryPatch,
+    Page,
+    Role,
+    SearchQuery,
+    SourceFilter,
+)
 from souvenir.mcp.memory_models import (
     MAX_TAGS_SHOWN,
     MIN_SHOWN_CHARS,
@@ -26,12 +36,14 @@ from souvenir.mcp.memory_models import (
     WholeMemory,
 )
 from souvenir.mcp.tools import Call, Tool
-from souvenir.search.reranking import RERANK
-from souvenir.tags import clean_tags
-from souvenir.types import Filters, Listing, Memory, MemoryDraft, MemoryPatch, Page, Role, SearchQuery, SourceFilter
+from souvenir.memories.fact_splitting import given
+from souvenir.retrieval.reranking import RERANK
+from souvenir.retrieval.searcher import LEXICAL, VECTOR
+from souvenir.server.access_policy import REMEMBERED, SEARCHING
+from souvenir.server.load_shedding import CostClass
 
 MCP_SOURCE = "mcp"
-"""Of what is added without a source, by a key that may write anywhere."""
+"""Source of memories that are added without one by a key for the whole namespace."""
 
 MAX_TAGS_NAMED = 3
 """In a sentence."""
@@ -43,16 +55,21 @@ _LEFT_OUT = {
     LEXICAL: "The search by words could not run, so this is by meaning only; try again later",
     RERANK: "The results could not be reranked, so their order is rougher; try again later",
 }
-"""What is said of a search that could not run in full, the gravest first."""
+"""Notes on searches that ran only in part, the most serious first."""
 
 
 def _add(call: Call, asked: AddMemoryArguments) -> StoredMemory:
     source = asked.source or (call.scope.sources[0] if call.scope.sources else MCP_SOURCE)
-    draft = MemoryDraft(asked.text, source, tags=clean_tags(asked.context_tags))
+    facts = () if asked.facts is None else given(asked.facts).facts
+    split = asked.facts is None
+    draft = MemoryDraft(asked.text, source, tags=clean_tags(asked.context_tags), facts=facts, split=split)
     call.progress(0, 1, "Splitting the text into facts")
-    stored = call.service.facts.add(call.scope, draft, Wanted(asked.facts, split=True)).stored
+    outcome = call.service.engine.add(call.scope, draft)
+    stored = None
+    if outcome.id is not None:
+        stored = call.service.engine.facts.outcome(call.scope, outcome.id, outcome.split_failure)
     if stored is None:
-        raise InvalidRequest("The memory was deleted by somebody else at once; look with search_memory what is there")
+        raise InvalidRequest("The memory was deleted concurrently; use search_memory to see the current memories")
     return StoredMemory.of_stored(stored)
 
 
@@ -61,11 +78,13 @@ def _update(call: Call, asked: UpdateMemoryArguments) -> StoredMemory:
     tags = None if asked.context_tags is None else clean_tags(asked.context_tags)
     add, remove = clean_tags(asked.add_tags), clean_tags(asked.remove_tags)
     patch = MemoryPatch(asked.text, tags=tags, add_tags=add, remove_tags=remove)
-    if patch == MemoryPatch() and asked.facts is None:
+    if asked.facts is not None:
+        patch = replace(patch, facts=given(asked.facts).facts)
+    if patch == MemoryPatch():
         raise InvalidRequest("Nothing to change; give text, facts, context_tags, add_tags or remove_tags")
     call.progress(0, 1, "Splitting the text into facts" if asked.text else "Changing the memory")
     try:
-        stored = call.service.facts.update(call.scope, before.id, patch, Wanted(asked.facts, split=True))
+        stored = call.service.engine.update(call.scope, before.id, replace(patch, split=True))
     except MemoryNotFound as error:
         raise no_such_memory(asked.memory_id) from error
     return StoredMemory.of_stored(stored, before)
@@ -148,7 +167,7 @@ TOOLS = (
     Tool(
         "add_memory",
         "Add a memory",
-        "Remember something for good: a fact about somebody, a preference, a decision with its reason, how something "
+        "Remember something for good: a fact about a person, a preference, a decision with its reason, how something "
         "works. Use it when you learn what will matter in later conversations, with one self-contained text for each "
         "topic. Do not store what only this conversation needs, or secrets; to correct what is stored, use "
         "update_memory.",
@@ -161,8 +180,8 @@ TOOLS = (
     Tool(
         "update_memory",
         "Update a memory",
-        "Change a memory that is stored: its text when it is wrong or out of date, its facts or its tags. What is "
-        "not given stays. Find its memory_id with search_memory first.",
+        "Change a stored memory: its text when it is wrong or out of date, its facts or its tags. Omitted fields are "
+        "kept. Find its memory_id with search_memory first.",
         UpdateMemoryArguments,
         StoredMemory,
         _update,
@@ -174,9 +193,9 @@ TOOLS = (
     Tool(
         "search_memory",
         "Search memories",
-        "Find what is stored that bears on a question, by meaning and by words, best first. Use it before answering "
+        "Find stored memories relevant to a question, by meaning and by words, best first. Use it before answering "
         "anything that may depend on what the user said, prefers or decided earlier. Ask in plain words; if there is a "
-        "`note`, do what it says; if not and `evidence` is `none`, say that you do not know instead of guessing from "
+        "`note`, follow it; if not and `evidence` is `none`, say that you do not know instead of guessing from "
         "weak results.",
         SearchMemoryArguments,
         SearchMemoryResult,
@@ -187,7 +206,7 @@ TOOLS = (
     Tool(
         "list_memories",
         "List memories",
-        "Go through what is stored, newest first, page by page. Use it to review or clean up; to find something, "
+        "List stored memories, newest first, page by page. Use it to review or clean up; to find something, "
         "search_memory is better.",
         ListMemoriesArguments,
         ListMemoriesResult,
@@ -198,7 +217,7 @@ TOOLS = (
     Tool(
         "get_context_tags",
         "Get context tags",
-        "List the tags in use, with how many memories have each and since when. Use it before you tag a memory, so "
+        "List the tags in use, with the number of memories and the first use. Use it before you tag a memory, so "
         "that one topic has one tag, or before you search by tags.",
         GetContextTagsArguments,
         ContextTags,
@@ -209,7 +228,7 @@ TOOLS = (
     Tool(
         "get_memory",
         "Get a memory",
-        "Get one memory whole by its memory_id. Use it when a search shows a text as truncated.",
+        "Get the full text of one memory by its memory_id. Use it when a search shows a text as truncated.",
         OfMemory,
         WholeMemory,
         _get,

@@ -1,4 +1,4 @@
-"""Which tools there are, in tiers, and which of them a caller may see. A tier is a module that exports its tools."""
+"""The tools by tier, and the tools that a caller may use. A tier is a module that exports its tools."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from souvenir.access.door import Caller
-from souvenir.api.levels import require_levels
-from souvenir.errors import Forbidden
+from souvenir.access.authenticator import Caller
+from souvenir.core.errors import Forbidden
+from souvenir.core.settings import McpTier
+from souvenir.core.types import AccessLevels, Scope
 from souvenir.mcp import agent_tools, graph_tools, memory_tools
 from souvenir.mcp.tools import MAX_SHOWN_CHARS, Tool
-from souvenir.settings import McpTier
-from souvenir.types import AccessLevels, Scope
+from souvenir.server.access_policy import require_levels
 
 TIERS: Mapping[McpTier, tuple[Tool[Any], ...]] = MappingProxyType(
     {McpTier.MEMORY: memory_tools.TOOLS, McpTier.AGENT: agent_tools.TOOLS, McpTier.GRAPH: graph_tools.TOOLS}
@@ -25,7 +25,7 @@ def tools_of(tiers: Sequence[McpTier]) -> Mapping[str, Tool[Any]]:
 
 
 def no_such_tool(name: str) -> str:
-    """What is said of a tool that is not offered."""
+    """The error sentence for a tool that is not offered."""
     for tier, tools in TIERS.items():
         if any(tool.name == name for tool in tools):
             return f"There is no tool {name!r} here; it is of the group `{tier}`, which the setting MCP_TOOLS turns on"
@@ -33,7 +33,7 @@ def no_such_tool(name: str) -> str:
 
 
 def scope_for(tool: Tool[Any], caller: Caller, levels: AccessLevels, namespace: str) -> Scope:
-    """What a caller sees through a tool.
+    """The scope of a call of a tool.
 
     :param levels: What the caller may read of the namespace. :raises Forbidden: If the caller may not call it.
     """
@@ -45,7 +45,7 @@ def scope_for(tool: Tool[Any], caller: Caller, levels: AccessLevels, namespace: 
 
 
 def may_call(tool: Tool[Any], caller: Caller, levels: AccessLevels, namespace: str) -> bool:
-    """Whether a caller is offered a tool."""
+    """Whether a tool is offered to a caller."""
     try:
         scope_for(tool, caller, levels, namespace)
     except Forbidden:

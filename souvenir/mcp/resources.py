@@ -15,31 +15,31 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote, unquote
 
-from souvenir.api.service import Service
-from souvenir.errors import AgentNotFound, InvalidRequest, NotFound
-from souvenir.facts.ids import Kind, id_of, short_id
-from souvenir.store.blocks import Block
-from souvenir.types import Listing, Memory, Scope
+from souvenir.core.errors import AgentNotFound, InvalidRequest, NotFound
+from souvenir.core.types import Listing, Memory, Scope
+from souvenir.memories.short_ids import Kind, id_of, short_id
+from souvenir.server.service import Service
+from souvenir.store.messages.blocks import Block
 
 PAGE_SIZE = 100
 MAX_TITLE_CHARS = 80
 MAX_COMPLETIONS = 100
-"""What the protocol allows in one answer."""
+"""Maximum number of completions in one answer, by the protocol."""
 
 _BEGIN = "souvenir://agents/"
 _ADDRESS = re.compile(r"souvenir://agents/([^/]+)/(memories|blocks)/([^/]+)")
 _OFFSET = re.compile(r"[0-9]{1,9}")
 
 
-class Noun(StrEnum):
-    """What an address leads to; the name of a part of it."""
+class ResourceKind(StrEnum):
+    """The kinds of resource, named as in their addresses."""
 
     MEMORY = "memories"
     BLOCK = "blocks"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownResource:
     """A resource in a list."""
 
     uri: str
@@ -58,12 +58,12 @@ class Template:
 
 TEMPLATES = (
     Template(
-        f"{_BEGIN}{{name}}/{Noun.BLOCK}/{{label}}",
+        f"{_BEGIN}{{name}}/{ResourceKind.BLOCK}/{{label}}",
         "block",
         "Memory block",
-        "A labelled text that always stands in the agent's context.",
+        "A labelled text that is part of every context of the agent.",
     ),
-    Template(f"{_BEGIN}{{name}}/{Noun.MEMORY}/{{id}}", "memory", "Memory", "The text of one memory."),
+    Template(f"{_BEGIN}{{name}}/{ResourceKind.MEMORY}/{{id}}", "memory", "Memory", "The text of one memory."),
 )
 
 
@@ -71,7 +71,7 @@ class Resources:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    def page(self, scope: Scope, cursor: str | None) -> tuple[Sequence[Shown], str | None]:
+    def page(self, scope: Scope, cursor: str | None) -> tuple[Sequence[ShownResource], str | None]:
         """Blocks in the order of the context, then memories, newest first; and the cursor of the next page.
 
         :raises InvalidRequest: If the cursor is none of ours.
@@ -94,7 +94,7 @@ class Resources:
         if address is None or unquote(address[1]) != scope.namespace:
             raise _missing(uri)
         try:
-            if address[2] == Noun.BLOCK:
+            if address[2] == ResourceKind.BLOCK:
                 return self._block(scope, uri, unquote(address[3])).value
             number = id_of(Kind.MEMORY, unquote(address[3]))
             return self._service.engine.get(scope, [number])[number].text
@@ -102,7 +102,7 @@ class Resources:
             raise _missing(uri) from error
 
     def completions(self, scope: Scope, uri: str, argument: str, begin: str) -> Sequence[str]:
-        """What an argument of a template can be, of what begins so."""
+        """The values of a template argument that begin with a text."""
         known = uri in {template.uri for template in TEMPLATES}
         values: Sequence[str] = ()
         if known and argument == "name":
@@ -117,7 +117,7 @@ class Resources:
         return self._service.blocks.get(scope, label)
 
     def _blocks(self, scope: Scope, offset: int, limit: int) -> tuple[Sequence[Block], int]:
-        """Of a scope that sees the whole namespace; for another there are none."""
+        """The blocks, if the scope covers the whole namespace; otherwise none."""
         if scope.sources is not None:
             return (), 0
         try:
@@ -126,18 +126,20 @@ class Resources:
             return (), 0
 
 
-def _of_block(scope: Scope, block: Block) -> Shown:
-    return Shown(_uri(scope, Noun.BLOCK, block.label), block.label, f"Block {block.label}", block.description)
+def _of_block(scope: Scope, block: Block) -> ShownResource:
+    return ShownResource(
+        _uri(scope, ResourceKind.BLOCK, block.label), block.label, f"Block {block.label}", block.description
+    )
 
 
-def _of_memory(scope: Scope, memory: Memory) -> Shown:
+def _of_memory(scope: Scope, memory: Memory) -> ShownResource:
     memory_id, title = short_id(Kind.MEMORY, memory.id), " ".join(memory.text[: 2 * MAX_TITLE_CHARS].split())
     described = ", ".join(memory.tags) or None
-    return Shown(_uri(scope, Noun.MEMORY, memory_id), memory_id, title[:MAX_TITLE_CHARS], described)
+    return ShownResource(_uri(scope, ResourceKind.MEMORY, memory_id), memory_id, title[:MAX_TITLE_CHARS], described)
 
 
-def _uri(scope: Scope, noun: Noun, name: str) -> str:
-    return f"{_BEGIN}{quote(scope.namespace, safe='')}/{noun}/{quote(name, safe='')}"
+def _uri(scope: Scope, kind: ResourceKind, name: str) -> str:
+    return f"{_BEGIN}{quote(scope.namespace, safe='')}/{kind}/{quote(name, safe='')}"
 
 
 def _offset_of(cursor: str | None) -> int:

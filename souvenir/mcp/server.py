@@ -1,6 +1,6 @@
 """The protocol, by the official SDK: tools, resources and prompts of the service, for clients of every version.
 
-Nothing is kept between requests. Who calls was settled before (`souvenir.mcp.endpoint`) and stands in the request's
+Nothing is kept between requests. The caller was authenticated before (`souvenir.mcp.endpoint`) and is in the request's
 state. What a tool refuses is a result that says so in one sentence, for the model; what the protocol refuses is an
 error. Neither holds a stack trace or a text of the service's inside. Imported with the first request only.
 """
@@ -28,22 +28,21 @@ from starlette.requests import Request
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
+from souvenir import VERSION
 from souvenir.access.audit import Denial
-from souvenir.api import VERSION
-from souvenir.api.admission import CostClass
-from souvenir.api.caller import access_of, address_of, caller_of, most_found, require_access
-from souvenir.api.counters import Outcome
-from souvenir.api.levels import REMEMBERED, Needs
-from souvenir.api.observer import template_of
-from souvenir.api.service import Service
-from souvenir.errors import Forbidden, SouvenirError
-from souvenir.mcp.prompts import PROMPTS, Prompt
+from souvenir.core.errors import Forbidden, SouvenirError
+from souvenir.core.settings import McpTier
+from souvenir.core.types import Role, Scope
+from souvenir.mcp.prompts import GRAPH_INSTRUCTIONS, INSTRUCTIONS, PROMPTS, ServerPrompt
 from souvenir.mcp.registry import may_call, no_such_tool, scope_for, tools_of
 from souvenir.mcp.resources import TEMPLATES, Resources
 from souvenir.mcp.tools import MAX_SHOWN_CHARS, Call, Tool
-from souvenir.mcp.words import GRAPH_INSTRUCTIONS, INSTRUCTIONS
-from souvenir.settings import McpTier
-from souvenir.types import Role, Scope
+from souvenir.server.access_policy import REMEMBERED, Needs
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.metrics import Outcome
+from souvenir.server.middleware import template_of
+from souvenir.server.request_guards import access_of, address_of, caller_of, most_found, require_access
+from souvenir.server.service import Service
 
 Context = ServerRequestContext[Any, Request]
 P = TypeVar("P")
@@ -83,7 +82,7 @@ class McpServer:
             yield
 
     async def handle(self, scope: AsgiScope, receive: Receive, send: Send, *, streams: bool) -> None:
-        """Answer a request, as JSON or as a stream of events; returns when its tool is through, whoever waits."""
+        """Answer a request, as JSON or as a stream of events; returns when its tool has finished."""
         try:
             await (self._streamed if streams else self._whole).handle_request(scope, receive, send)
         finally:
@@ -102,7 +101,7 @@ class McpServer:
         return not (isinstance(message, wire.JSONRPCNotification) and "id" in sent)
 
     def cost_of(self, message: Mapping[str, Any]) -> CostClass:
-        """Of a message as it came."""
+        """The cost class of a message."""
         match message:
             case {"method": "tools/call", "params": {"name": str(name)}} if name in self._tools:
                 return self._tools[name].cost
@@ -111,7 +110,7 @@ class McpServer:
         return CostClass.LIGHT
 
     def wants_progress(self, message: Mapping[str, Any]) -> bool:
-        """Whether it calls a tool and asks to be told how far that is."""
+        """Whether it calls a tool and asks for its progress."""
         match message:
             case {"method": "tools/call", "params": {"_meta": {"progressToken": str() | int()}}}:
                 return True
@@ -157,12 +156,12 @@ class McpServer:
         except SouvenirError as error:
             self._note(request, tool, error)
             return _tool_error(error.message)
-        except Exception:  # the boundary of a tool, where what nobody expected is reported
+        except Exception:  # the boundary of a tool, where unexpected errors are reported
             request.state.error_code = "internal"
             log.exception("tool_failed", tool=tool.name)
-            self._service.counters.tool_called(tool.name, Outcome.FAILED)
+            self._service.metrics.tool_called(tool.name, Outcome.FAILED)
             return _tool_error(_internal(request))
-        self._service.counters.tool_called(tool.name, Outcome.OK)
+        self._service.metrics.tool_called(tool.name, Outcome.OK)
         text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
         return wire.CallToolResult(content=[wire.TextContent(type="text", text=text)], structured_content=answer)
 
@@ -211,7 +210,7 @@ class McpServer:
         return wire.GetPromptResult(description=prompt.description, messages=[message])
 
     async def _complete(self, context: Context, params: wire.CompleteRequestParams) -> wire.CompleteResult:
-        """Of the addresses of resources; the arguments of prompts are free."""
+        """Complete arguments of resource templates; the arguments of prompts are free text."""
         values: Sequence[str] = ()
         if isinstance(params.ref, wire.ResourceTemplateReference):
             uri, argument = params.ref.uri, params.argument
@@ -225,7 +224,7 @@ class McpServer:
         """For the log, the counts and the audit, as if it were the answer of a route."""
         request.state.error_code = error.code
         outcome = Outcome.REFUSED if error.status < 500 else Outcome.FAILED
-        self._service.counters.tool_called(tool.name, outcome)
+        self._service.metrics.tool_called(tool.name, outcome)
         if isinstance(error, Forbidden):
             actor, namespace = caller_of(request).actor, request.state.namespace
             route, address = template_of(request.scope), address_of(request)
@@ -246,7 +245,7 @@ def _guarded(handle: Callable[[Context, P], Awaitable[R]]) -> Callable[[Context,
             _request(context).state.error_code = error.code
             code = wire.INVALID_PARAMS if error.status < 500 else wire.INTERNAL_ERROR
             raise MCPError(code, error.message) from error
-        except Exception as error:  # the boundary of a request, where what nobody expected is reported
+        except Exception as error:  # the boundary of a request, where unexpected errors are reported
             log.exception("mcp_request_failed", method=context.method)
             raise MCPError(wire.INTERNAL_ERROR, _internal(_request(context))) from error
 
@@ -254,7 +253,7 @@ def _guarded(handle: Callable[[Context, P], Awaitable[R]]) -> Callable[[Context,
 
 
 async def _in_thread(request: Request, work: Callable[[], R]) -> R:
-    """Work that nobody can stop, known to its request until it is through."""
+    """Run work that cannot be interrupted, registered with its request until it has finished."""
     through = request.scope["state"][_WORK] = asyncio.Event()
     try:
         return await to_thread.run_sync(work)
@@ -263,7 +262,7 @@ async def _in_thread(request: Request, work: Callable[[], R]) -> R:
 
 
 def _report(session: ServerSession, done: float, total: float | None = None, message: str | None = None) -> None:
-    """From the thread of a tool."""
+    """Report progress from the thread of a tool."""
     from_thread.run(session.report_progress, done, total, message)
 
 
@@ -278,7 +277,7 @@ def _internal(request: Request) -> str:
 
 
 def _reading(context: Context, needed: Needs) -> Scope:
-    """What the caller sees of their namespace.
+    """The scope of a reading caller.
 
     :raises AccessLimited: If they may not read so much of it.
     """
@@ -291,7 +290,7 @@ def _tool_error(sentence: str) -> wire.CallToolResult:
     return wire.CallToolResult(content=[wire.TextContent(type="text", text=sentence)], is_error=True)
 
 
-def _prompt_described(prompt: Prompt) -> wire.Prompt:
+def _prompt_described(prompt: ServerPrompt) -> wire.Prompt:
     wanted = prompt.argument
     arguments = (
         [] if wanted is None else [wire.PromptArgument(name=wanted.name, description=wanted.description, required=True)]

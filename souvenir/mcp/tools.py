@@ -1,6 +1,6 @@
-"""What a tool is: its name and words for a model, what it takes and answers, who may call it, and what it does.
+"""The type of a tool: name, description for models, arguments, result, required access, and implementation.
 
-A tool runs on a thread, in its turn, and raises the errors of `souvenir.errors`; what it answers is one JSON object.
+A tool runs on a thread, in its turn, and raises the errors of `souvenir.core.errors`; its result is one JSON object.
 Arguments are read here: a name that a tool does not know is refused with the names that it knows, since models invent
 arguments, and one that is null counts as not given. Nothing here knows the protocol.
 """
@@ -13,19 +13,19 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError, model_validator
 
-from souvenir.api.admission import CostClass
-from souvenir.api.levels import NOTHING, Needs
-from souvenir.api.service import Service
-from souvenir.errors import InvalidRequest
-from souvenir.types import Role, Scope
+from souvenir.core.errors import InvalidRequest
+from souvenir.core.types import Role, Scope
+from souvenir.server.access_policy import NOTHING, Needs
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.service import Service
 
 MAX_SHOWN_ERRORS = 3
 MAX_SHOWN_CHARS = 60
-"""Of a name that nobody knows; enough to recognise it."""
+"""Shown length of an unknown name."""
 
 
 class Arguments(BaseModel):
-    """What a tool takes. Its fields' descriptions are for the model that fills them."""
+    """The arguments of a tool. The descriptions of the fields are for the model that fills them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -41,7 +41,7 @@ class Arguments(BaseModel):
 
 
 class Result(BaseModel):
-    """What a tool answers; fields that are None are left out."""
+    """The result of a tool; fields that are None are omitted."""
 
 
 A = TypeVar("A", bound=Arguments)
@@ -111,7 +111,7 @@ class Tool(Generic[A]):
 
     @property
     def is_reader(self) -> bool:
-        """Whether it changes nothing."""
+        """Whether it only reads."""
         return self.role is Role.READ_ONLY
 
     @property

@@ -6,12 +6,13 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-from souvenir.errors import InvalidRequest
-from souvenir.types import JsonObject
+from souvenir.core.errors import InvalidRequest
+from souvenir.core.stored_json import StoredJson
+from souvenir.core.types import JsonObject
 
 
 class Action(StrEnum):
-    """What happens to a finding, mildest first."""
+    """The action on a finding, mildest first."""
 
     ALLOW = "allow"
     FLAG = "flag"
@@ -51,10 +52,13 @@ class PrivacyPolicy:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {"secrets": self.secrets.value, "pii": self.pii.value, "hidden_topics": list(self.hidden_topics)}
+        return _POLICY_JSON.dump(self)
 
     def action(self, *, is_secret: bool) -> Action:
         return self.secrets if is_secret else self.pii
+
+
+_POLICY_JSON = StoredJson(PrivacyPolicy)
 
 
 def _action(name: str, value: Any) -> Action:

@@ -1,10 +1,18 @@
-"""What a text holds that should not be stored as it is, and the text without it.
+"""Screening of texts by rules: personal data and secrets that must not be stored, and the text without them.
 
 `PrivacyRules` is made once from the rules file and used by many threads. It keeps nothing of a text, and no text stands
 in a log, an error or a `repr` of what it gives.
 
 Invariant: screening what was screened changes nothing. Redaction texts are no findings, and a text is looked at again
 after a redaction, which can uncover what a longer finding or a word too far away had hidden.
+
+`Patterns` finds every match, also those that overlap, and checks it. Patterns run in RE2, whose time is linear in the
+text, over its UTF-8 bytes; findings are in characters of the text.
+
+`Prefilter` finds in one pass which of many patterns match, and `TopicRules` which sensitive topics occur, by the words
+of a topic. Words are compared without case; their parts may be joined by spaces, hyphens or underscores, or not
+at all. A word is found as a whole or in a plural with s, not inside of another; in scripts without spaces it is found
+anywhere.
 """
 
 from __future__ import annotations
@@ -12,19 +20,21 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import re2
 
-from souvenir.errors import PersonalDataRejected, PrivacyRulesUnusable
-from souvenir.privacy.patterns import Patterns
+from souvenir.core.errors import PersonalDataRejected, PrivacyRulesUnusable
+from souvenir.privacy.checks import CHECK_NAMES, check_named
+from souvenir.privacy.checks.numbering import options
+from souvenir.privacy.checks.surroundings import Check, Found
 from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules_file import PatternRule, RulesFile, read_rules_file
-from souvenir.privacy.topics import Topics
 
 MAX_ROUNDS = 8
 """Looks at one text. The second mostly finds nothing; a text made to need more is left as the last one leaves it."""
@@ -49,7 +59,7 @@ class ScreenedJson:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RuleMatch:
     """Something that was found: `start` and `end` are characters of the text, `kind` is the pattern's name."""
 
     kind: str
@@ -73,7 +83,7 @@ class PrivacyRules:
         self.categories = file.categories
         self._patterns = Patterns(file)
         try:
-            self._topics = Topics(file.topics)
+            self._topics = TopicRules(file.topics)
         except re2.error as error:
             raise PrivacyRulesUnusable(file.path, "sensitive_topics has too many words; remove some") from error
         redactions = sorted({rule.redaction for rule in file.patterns}, key=len, reverse=True)
@@ -94,10 +104,10 @@ class PrivacyRules:
         """Every topic that a text can have, in the order of the file."""
         return self._topics.names
 
-    def spans(self, text: str) -> list[Span]:
+    def spans(self, text: str) -> list[RuleMatch]:
         """Everything found, in order. Findings that overlap are one, of the kind of the longest among them."""
         found = _merged(self._find(text, lambda rule: True))
-        return [Span(rule.name, start, end, rule.is_secret) for rule, start, end in found]
+        return [RuleMatch(rule.name, start, end, rule.is_secret) for rule, start, end in found]
 
     def topics(self, text: str) -> tuple[str, ...]:
         """Names of the sensitive topics that the text touches, in the order of the file; redaction texts touch none."""
@@ -232,3 +242,170 @@ def _replaced(text: str, redacted: Sequence[_Finding]) -> str:
 def _encoded(text: str) -> bytes:
     """In UTF-8; half of a surrogate pair is kept, as bytes that no pattern finds."""
     return text.encode("utf-8", "surrogatepass")
+
+
+MAX_PATTERN_BYTES = 8 * 1024 * 1024
+"""Memory that one pattern may take; RE2 refuses those that would need more."""
+
+_NOT_IN_MATCH = (-1, -1)
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
+
+
+class Pattern:
+    """One rule, ready to run.
+
+    If its regex has named groups, the one that took part is what it finds; the rest is what has to stand around it.
+    """
+
+    def __init__(self, rule: PatternRule, check: Check | None) -> None:
+        """:raises re2.error: If RE2 cannot run it."""
+        self.rule = rule
+        self._check = check
+        chosen = options(MAX_PATTERN_BYTES)
+        self._regex = re2.compile(rule.regex, chosen)
+        self._groups = sorted(self._regex.groupindex.values())
+        if not self._groups:
+            # Groups that nobody reads cost time.
+            chosen.never_capture = True
+            self._regex = re2.compile(rule.regex, chosen)
+
+    @property
+    def matches_nothing(self) -> bool:
+        """Whether it matches the empty text."""
+        return self._regex.fullmatch(b"") is not None
+
+    def matches(self, data: bytes) -> Iterator[Found]:
+        """Where it matches, in bytes."""
+        for match in self._regex.finditer(data):
+            spans = [match.span(group) for group in self._groups]
+            start, end = next((span for span in spans if span != _NOT_IN_MATCH), match.span())
+            if start < end:
+                yield start, end
+
+    def checked(self, text: str, span: Found) -> Sequence[Found]:
+        """The parts of a match, in characters, that stand the check."""
+        return [span] if self._check is None else self._check(text, *span)
+
+
+class Patterns:
+    """All patterns of a rules file. Safe for many threads.
+
+    :raises PrivacyRulesUnusable: If one of them cannot be used; the sentence names it.
+    """
+
+    def __init__(self, file: RulesFile) -> None:
+        checks: dict[str, Check] = {}
+        self._patterns = [_compiled(rule, file, checks) for rule in file.patterns]
+        try:
+            self._prefilter = Prefilter([pattern.rule.regex for pattern in self._patterns])
+        except re2.error as error:
+            raise PrivacyRulesUnusable(file.path, "its patterns are too large together; remove some") from error
+
+    def found(self, text: str, data: bytes, wanted: Callable[[PatternRule], bool]) -> list[tuple[PatternRule, Found]]:
+        """Every finding of the patterns that are wanted, in no order.
+
+        :param data: The text in UTF-8.
+        """
+        matches: list[tuple[Pattern, list[Found]]] = []
+        for index in self._prefilter.candidates(data):
+            pattern = self._patterns[index]
+            if wanted(pattern.rule):
+                matches.append((pattern, list(pattern.matches(data))))
+        if len(data) != len(text):
+            to_character = _characters_at(data, (at for _, spans in matches for span in spans for at in span))
+            matches = [(p, [(to_character[start], to_character[end]) for start, end in spans]) for p, spans in matches]
+        return [(p.rule, found) for p, spans in matches for span in spans for found in p.checked(text, span)]
+
+
+def _compiled(rule: PatternRule, file: RulesFile, checks: dict[str, Check]) -> Pattern:
+    if rule.check is not None and rule.check not in CHECK_NAMES:
+        known = ", ".join(CHECK_NAMES)
+        raise PrivacyRulesUnusable(
+            file.path, f"pattern {rule.name!r} asks for the check {rule.check!r}; there are {known}"
+        )
+    if rule.check is not None and rule.check not in checks:
+        checks[rule.check] = check_named(rule.check, file.phone_regions)
+    try:
+        pattern = Pattern(rule, checks.get(rule.check or ""))
+    except re2.error as error:
+        reason = f"pattern {rule.name!r} does not run in RE2: {_reason(error)}; write it without"
+        raise PrivacyRulesUnusable(file.path, reason) from error
+    if pattern.matches_nothing:
+        raise PrivacyRulesUnusable(file.path, f"pattern {rule.name!r} matches the empty text; make it need a character")
+    return pattern
+
+
+def _reason(error: re2.error) -> str:
+    reason = error.args[0]
+    return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+
+
+def _characters_at(data: bytes, positions: Iterable[int]) -> Mapping[int, int]:
+    """How many characters stand before each of the bytes: those that do not continue a character."""
+    ordered = sorted({0, *positions})
+    characters = {0: 0}
+    for before, position in pairwise(ordered):
+        characters[position] = characters[before] + len(data[before:position].translate(None, _CONTINUATION_BYTES))
+    return characters
+
+
+MAX_MEMORY_BYTES = 32 * 1024 * 1024
+"""For all patterns together, with what RE2 remembers of the texts that it saw."""
+
+_END_OF_TEXT = r"\z"
+
+
+class Prefilter:
+    """Patterns in the syntax of RE2. Safe for many threads.
+
+    :raises re2.error: If they are too large together.
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._count = len(patterns)
+        self._set = re2.Set.SearchSet(options(MAX_MEMORY_BYTES))
+        for pattern in patterns:
+            self._set.Add(pattern)
+        # RE2 says nothing of a pass that it could not finish. The end of the text is always found by one that it could.
+        self._set.Add(_END_OF_TEXT)
+        self._set.Compile()
+
+    def candidates(self, data: bytes) -> Sequence[int]:
+        """Positions of the patterns that occur, in order; all of them if RE2 could not tell."""
+        found = self._set.Match(data) or ()
+        if self._count not in found:
+            return range(self._count)
+        return sorted(index for index in found if index != self._count)
+
+
+_JOINTS = re.compile(r"[\s_-]+")
+
+
+class TopicRules:
+    """Finds topics in texts, all in one pass. Safe for many threads."""
+
+    def __init__(self, words: Mapping[str, Sequence[str]]) -> None:
+        self.names = tuple(words)
+        self._any_word = Prefilter([_pattern(words[name]) for name in self.names])
+
+    def in_text(self, data: bytes) -> tuple[str, ...]:
+        """Names of the topics, in the order of the rules.
+
+        :param data: The text in UTF-8.
+        """
+        return tuple(self.names[index] for index in self._any_word.candidates(data))
+
+
+def _pattern(words: Sequence[str]) -> str:
+    return "(?i)" + "|".join(map(_word_pattern, words))
+
+
+def _word_pattern(word: str) -> str:
+    whole = r"[\s_-]*".join(re2.escape(part) for part in _JOINTS.split(word) if part)
+    before = "(?:^|[^A-Za-z])" if _is_western(word[0]) else ""
+    after = "(?:'?s)?(?:$|[^A-Za-z])" if _is_western(word[-1]) else ""
+    return f"{before}{whole}{after}"
+
+
+def _is_western(letter: str) -> bool:
+    return letter.isascii() and letter.isalpha()

@@ -15,15 +15,44 @@ import phonenumbers
 import yaml
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from souvenir.errors import PrivacyRulesUnusable
-from souvenir.privacy.topics import words_of
-from souvenir.settings import ROOT
+from souvenir.core.errors import PrivacyRulesUnusable
+from souvenir.core.files import RESOURCES
 
-SHIPPED = ROOT / "config" / "privacy.yaml"
+SHIPPED = RESOURCES / "config" / "privacy.yaml"
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Text = Annotated[str, StringConstraints(min_length=1)]
 Word = Annotated[str, StringConstraints(pattern=r"[^\W_]", strip_whitespace=True, max_length=200)]
+
+KNOWN_TOPICS: Mapping[str, Sequence[str]] = {
+    topic: [word.strip() for word in words.split(",")]
+    for topic, words in {
+        "health": """
+            health, healthcare, medical, medicine, medication, prescription, doctor, physician, hospital, clinic,
+            nurse, illness, sickness, disease, diagnosis, diagnoses, diagnosed, symptom, surgery, therapy,
+            therapist, psychiatrist, psychologist, cancer, tumor, tumour, diabetes, diabetic, asthma, depression,
+            depressed, anxiety, bipolar, autism, adhd, dementia, heart attack, had a stroke, blood pressure, blood
+            type, allergy, allergies, allergic, pregnant, pregnancy, miscarriage, abortion, hiv, vaccine,
+            vaccinated, disability, disabled, chronic pain, insulin, antidepressant, addiction, rehab""",
+        "financial": """
+            financial, finances, bank account, bank balance, salary, salaries, wage, payroll, income, mortgage,
+            loan, debt, overdraft, credit card, credit score, credit limit, debit card, iban, routing number, tax
+            return, taxes, bankruptcy, bankrupt, investment, pension, savings, net worth, brokerage, shareholding,
+            inheritance, alimony, crypto wallet""",
+        "legal": """
+            legal, lawyer, attorney, solicitor, lawsuit, litigation, court case, court order, court hearing, in
+            court, sued, plaintiff, defendant, prosecutor, indictment, subpoena, verdict, convicted, conviction,
+            criminal record, arrested, arrest, probation, parole, custody, divorce, restraining order, power of
+            attorney, immigration status, asylum, non-disclosure agreement, nda""",
+        "password": """
+            password, passwd, pwd, passcode, passphrase, pin code, pin number, login credentials, credentials,
+            master key, security question, one-time code, 2fa code, recovery code, seed phrase""",
+        "api_key": """
+            api_key, secret key, access key, private key, client secret, api secret, ssh key, encryption key""",
+        "token": """
+            token, jwt, bearer, oauth, session cookie""",
+    }.items()
+}
 
 
 class _Section(BaseModel):
@@ -126,3 +155,8 @@ def _sentence(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return f"{place} is not known; remove it, or correct its name"
     return f"{place}: {error['msg']}"
+
+
+def words_of(topic: str) -> Sequence[str]:
+    """The words of a topic that the rules name without words: known ones, or the name itself."""
+    return KNOWN_TOPICS.get(topic.lower(), (topic,))

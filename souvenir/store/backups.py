@@ -18,10 +18,10 @@ from threading import Lock
 
 import apsw
 
-from souvenir.errors import BackupDamaged, BackupNotFound, InvalidRequest, StoreUnusable, Unavailable
-from souvenir.files import sha256_of, sync
-from souvenir.locks import ReadersWriterLock
-from souvenir.store import reads
+from souvenir.core.concurrency import ReadersWriterLock
+from souvenir.core.errors import BackupDamaged, BackupNotFound, InvalidRequest, StoreUnusable, Unavailable
+from souvenir.core.files import sha256_of, sync
+from souvenir.store.memories import reads
 from souvenir.store.schema import schema_version
 
 DATABASE_FILE = "souvenir.db"
@@ -141,7 +141,7 @@ class Backups:
         return sorted((name, database) for name, database in found if database.exists())
 
     def rewrite(self, name: str, change: Callable[[Path], None]) -> None:
-        """Put a changed copy in the place of a backup's database, in one step: a crash leaves the old or the new one.
+        """Replace a backup's database by a changed copy, in one step: a crash leaves the old or the new one.
 
         :param change: Changes the copy, which nobody else has open.
         :raises BackupNotFound: If there is none of that name, or not any more.
@@ -172,7 +172,7 @@ class Backups:
             if not database.exists():
                 raise BackupNotFound(name) from error
             if isinstance(error, OSError | apsw.FullError | apsw.IOError):
-                raise Unavailable("A backup could not be written anew; look at the space in DATA_DIR") from error
+                raise Unavailable("A backup could not be rewritten; check the free space in DATA_DIR") from error
             raise BackupDamaged(name, str(error)) from error
         finally:
             if not switching:

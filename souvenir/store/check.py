@@ -1,4 +1,4 @@
-"""Whether the database agrees with itself: SQLite's own checks, and the rules that the schema cannot state."""
+"""Consistency check: SQLite's own checks, and the rules that the schema cannot express."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _RULES = {
         "(p.source, p.archived, p.occurred_at, p.dated) IS NOT "
         "(m.source, m.archived, coalesce(m.document_at, m.created_at), m.document_at IS NOT NULL)"
     ),
-    "passage {} is no part of its memory's text": (
+    "passage {} is not part of its memory's text": (
         "SELECT p.id FROM passages p JOIN memories m ON p.kind = 'memory' AND m.id = p.owner_id "
         "WHERE p.fact_id IS NULL AND instr(m.text, p.text) = 0 AND p.text <> ''"
     ),
-    "passage {} is no part of a fact of its memory": (
+    "passage {} is not part of a fact of its memory": (
         "SELECT p.id FROM passages p WHERE p.fact_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM facts f "
         "WHERE f.id = p.fact_id AND p.kind = 'memory' AND f.memory_id = p.owner_id AND instr(f.text, p.text) > 0)"
     ),

@@ -14,8 +14,8 @@ from typing import TypeVar
 import apsw
 import structlog
 
-from souvenir.errors import BackupDamaged, BackupNotFound
-from souvenir.store import erasure
+from souvenir.core.errors import BackupDamaged, BackupNotFound
+from souvenir.store import pending_removals
 from souvenir.store.backups import Backups
 from souvenir.store.connections import open_reader
 from souvenir.store.restore import REPLACED, rewrite_backup
@@ -49,7 +49,11 @@ class Copies:
     def holding(self, rows: Sequence[Tombstone]) -> list[str]:
         """The backups that hold something that has one of these tombstones, or that cannot be read."""
         targets = [row.target for row in rows]
-        return [name for name, held in self.ask(lambda one: bool(erasure.present(one, targets))) if held is not False]
+        return [
+            name
+            for name, held in self.ask(lambda one: bool(pending_removals.present(one, targets)))
+            if held is not False
+        ]
 
     def forget(self, name: str, rows: Sequence[Tombstone]) -> bool:
         """Remove what has a tombstone from a backup; False if it had to be dropped instead, since it cannot be used."""

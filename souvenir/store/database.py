@@ -12,22 +12,26 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
+from queue import Empty, LifoQueue
 from time import monotonic
 from types import MappingProxyType
 from typing import TypeVar
 
 import apsw
+import structlog
 
-from souvenir.errors import BackupDamaged, ServiceClosing, StoreUnusable, Unavailable
-from souvenir.files import sync
-from souvenir.locks import ReadersWriterLock
-from souvenir.observation.instruments import Instruments
-from souvenir.passages import Embeddable
-from souvenir.settings import Settings
-from souvenir.store import reads, vectors
+from souvenir.core.concurrency import ReadersWriterLock, time_left
+from souvenir.core.errors import BackupDamaged, Overloaded, ServiceClosing, StoreUnusable, Unavailable
+from souvenir.core.files import sync
+from souvenir.core.passages import Embeddable
+from souvenir.core.settings import Settings
+from souvenir.core.telemetry import Instruments
+from souvenir.core.types import FloatVector, Scope
+from souvenir.store import schema, vectors
 from souvenir.store.backups import Backup, Backups
-from souvenir.store.connections import BUSY_TIMEOUT_MS, ReaderPool, open_reader, open_writer, require_sound
+from souvenir.store.connections import BUSY_TIMEOUT_MS, open_reader, open_writer, require_sound
 from souvenir.store.copies import Copies
+from souvenir.store.memories import reads
 from souvenir.store.passages import VectorModels
 from souvenir.store.restore import (
     COMPACT,
@@ -46,7 +50,6 @@ from souvenir.store.scrubbing import empty_log, scrub
 from souvenir.store.transaction import IndexUpdate, Transaction
 from souvenir.store.vectors import MODEL, MODEL_SPEC, OTHER_MODEL
 from souvenir.store.writer import Writer
-from souvenir.types import FloatVector, Scope
 
 T = TypeVar("T")
 READERS = 4
@@ -54,6 +57,11 @@ LOG_WAIT_S = 5.0
 """That an erasure waits for reads to let go of the write-ahead log, before it is tried again later."""
 SWITCH_WAIT_S = 0.5
 """That a change of the model waits, with everybody behind it, for the reads that run."""
+
+READER_WAIT_S = 30.0
+"""Limit of waiting for a free connection."""
+
+log = structlog.get_logger(__name__)
 
 
 class Database:
@@ -91,7 +99,7 @@ class Database:
         *,
         model_spec: str | None = None,
     ) -> Database:
-        """:param model_spec: What the model is made from again; noted beside its id.
+        """:param model_spec: What the model is made from again; stored next to its id.
 
         :raises StoreUnusable: With a sentence that says what to do, if it must not be opened.
         """
@@ -129,7 +137,7 @@ class Database:
         with connection:
             connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (LINEAGE, uuid.uuid4().hex))
             connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (MODEL, self.model_id))
-        stored = reads.meta(connection, MODEL)
+        stored = schema.meta(connection, MODEL)
         if stored != self.model_id:
             if reads.counts(connection).passages:
                 raise StoreUnusable(
@@ -139,7 +147,7 @@ class Database:
             connection.execute("UPDATE meta SET value = ? WHERE key = ?", (self.model_id, MODEL))
         if self._model_spec is not None:
             vectors.note(connection, MODEL_SPEC, self._model_spec)
-        self.lineage = str(reads.meta(connection, LINEAGE))
+        self.lineage = str(schema.meta(connection, LINEAGE))
 
     def _refuse_lost_database(self) -> None:
         if self._path.exists() and self._path.stat().st_size:
@@ -155,7 +163,7 @@ class Database:
             return f"there is no backup in {self._settings.backup_dir}: put a sound copy there, or set another DATA_DIR"
         return (
             f"restore the newest backup with `python app.py restore {newest.name}` "
-            "(the damaged file is kept beside it), or set another DATA_DIR"
+            "(the damaged file is kept next to it), or set another DATA_DIR"
         )
 
     def _clear_leftovers(self) -> None:
@@ -258,7 +266,7 @@ class Database:
 
     @property
     def bytes_on_disk(self) -> tuple[int, int]:
-        """Of the database file, and of the write-ahead log beside it."""
+        """Of the database file and its write-ahead log."""
         main, log = self._path, self._path.with_name(self._path.name + "-wal")
         return main.stat().st_size, log.stat().st_size if log.exists() else 0
 
@@ -279,7 +287,7 @@ class Database:
             raise Unavailable("The backup could not be written; look at the disk and the service's log") from error
 
     def restore(self, name: str, *, now: datetime, switched: Callable[[], None]) -> Backup:
-        """Put a backup in the place of the database, in one step; the present state is backed up first.
+        """Replace the database by a backup, in one step; the current state is backed up first.
 
         Ids given out since the backup are not given out again, and keys stay as they are now.
 
@@ -303,7 +311,7 @@ class Database:
 
     def _require_same_model(self, restoring: Path, name: str) -> None:
         with closing(open_reader(restoring)) as connection:
-            stored = reads.meta(connection, MODEL)
+            stored = schema.meta(connection, MODEL)
             if stored != self.model_id and reads.counts(connection).passages:
                 raise BackupDamaged(
                     name,
@@ -349,3 +357,47 @@ class Database:
             self._close_connections()
             self._held.close()
             self._closed = True
+
+
+class ReaderPool:
+    """Read-only connections, each used by one thread at a time, last used first."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._idle: LifoQueue[apsw.Connection] = LifoQueue()
+        self._connections = [open_reader(path) for _ in range(size)]
+        for connection in self._connections:
+            self._idle.put(connection)
+        self._closed = False
+
+    @contextmanager
+    def read(self) -> Iterator[apsw.Connection]:
+        """A connection inside one read transaction: every statement sees the same state.
+
+        :raises Overloaded: If none became free in `READER_WAIT_S`.
+        :raises DeadlineExceeded: If nobody waits for it any more.
+        :raises Unavailable: If the database cannot be read.
+        """
+        if self._closed:
+            raise ServiceClosing
+        try:
+            connection = self._idle.get(timeout=time_left(READER_WAIT_S))
+        except Empty:
+            raise Overloaded("Too many reads are waiting for the database; try again in a moment") from None
+        try:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+        except apsw.Error as error:
+            log.error("read_failed", error=type(error).__name__, reason=str(error))
+            raise Unavailable("The database could not be read; look at the disk and the service's log") from error
+        finally:
+            self._idle.put(connection)
+
+    def close(self) -> None:
+        """Nobody may be reading."""
+        self._closed = True
+        for connection in self._connections:
+            connection.close()

@@ -1,8 +1,8 @@
-"""Requests that are done once, however often they are sent: what was made for an Idempotency-Key.
+"""Idempotent requests: what was created for an Idempotency-Key.
 
-The look and the write are one transaction, so that requests of one key that come at once, or again after a kill, make
-one thing. Only ids are kept, and SHA-256 of the key and of the request: an answer that is given again is read from the
-rows as they are now, and what was deleted since is not found.
+The lookup and the write are one transaction, so requests with one key that arrive at once, or again after a crash,
+create one thing. Only ids are stored, and the SHA-256 of the key and of the request: a replayed answer is read from the
+current rows, and what was deleted since is not found.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import apsw
 
-from souvenir.errors import IdempotencyKeyReused
-from souvenir.moments import to_us
-from souvenir.store.rows import to_json
+from souvenir.core.errors import IdempotencyKeyReused
+from souvenir.core.passages import PreparedPassage
+from souvenir.core.stored_json import to_json
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import MemoryDraft
+from souvenir.store.rows import first
 from souvenir.store.transaction import Transaction
 
 T = TypeVar("T")
@@ -58,18 +61,19 @@ def made_before(
 
     :raises IdempotencyKeyReused: If its key came with another request.
     """
-    row: Any = connection.execute(
+    row = first(
+        connection,
+        tuple[str, tuple[str, ...]],
         "SELECT request_hash, made FROM idempotency_keys WHERE namespace_id = ? AND actor = ? AND route = ? "
         "AND key_hash = ? AND created_at > ?",
         (namespace_id, actor, once.route, once.key_hash, to_us(now - KEPT)),
-    ).fetchone()
+    )
     if row is None:
         return None
     request_hash, made = row
     if request_hash != once.request_hash:
         raise IdempotencyKeyReused
-    ids: list[str] = json.loads(made)
-    return ids
+    return made
 
 
 def do_once(
@@ -118,3 +122,23 @@ def _keep(tx: Transaction, once: Once, ids: Sequence[str]) -> None:
 
 def _hash(text: str) -> str:
     return sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()
+
+
+# --- new memories ----------------------------------------------------------------------------------------------------
+
+
+PreparedDraft: TypeAlias = tuple[MemoryDraft, Sequence[PreparedPassage]]
+
+
+def insert_once(tx: Transaction, prepared: Sequence[PreparedDraft], once: Once | None) -> list[int]:
+    """The ids of these, in their order, or of what the same request made before; some may be deleted since.
+
+    :raises IdempotencyKeyReused: If the key came with another request.
+    """
+    return do_once(
+        tx,
+        once,
+        lambda: [tx.insert(draft, passages).id for draft, passages in prepared],
+        ids=lambda made: [str(one) for one in made],
+        again=lambda made: [int(one) for one in made],
+    )

@@ -12,9 +12,9 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import apsw
+import numpy as np
 
-from souvenir.moments import to_us
-from souvenir.passages import (
+from souvenir.core.passages import (
     Embeddable,
     IndexChange,
     OwnerChanged,
@@ -25,9 +25,9 @@ from souvenir.passages import (
     PreparedPassage,
     searched_text,
 )
-from souvenir.store import vectors
-from souvenir.store.rows import ids_parameter
-from souvenir.types import FloatVector, PassageKind
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import FloatVector, PassageKind
+from souvenir.store.rows import ids_parameter, select
 
 
 class ModelChanged(Exception):
@@ -148,12 +148,12 @@ class PassageWriter:
 
     def _insert_vectors(self, passage: Passage, vector: FloatVector, prepared: PreparedPassage) -> None:
         """Of the present model, and of the next one if it has embedded the text already."""
-        vectors.add(self.connection, self.models.present, {passage.id: vector})
+        insert_vectors(self.connection, self.models.present, {passage.id: vector})
         self.changes.append(PassageAdded(passage, vector, prepared.chunks))
         following = self.models.following
         next_vector = None if following is None else prepared.vector_by(following)
         if following is not None and next_vector is not None:
-            vectors.add(self.connection, following, {passage.id: next_vector})
+            insert_vectors(self.connection, following, {passage.id: next_vector})
             self.next_changes.append(PassageAdded(passage, next_vector, prepared.chunks))
 
     def tell(self, changes: Sequence[IndexChange]) -> None:
@@ -177,9 +177,25 @@ def remove_passages(
     if parts is not None:
         chosen = f"AND ({'fact_id IS NULL OR ' if parts.text else ''}fact_id IN (SELECT value FROM json_each(?))) "
         parameters.append(ids_parameter(parts.fact_ids))
-    rows: list[Any] = connection.execute(
-        f"DELETE FROM passages WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) {chosen}"
-        "RETURNING id, text, speaker",
-        parameters,
-    ).fetchall()
+    rows = list(
+        select(
+            connection,
+            tuple[int, str, str | None],
+            f"DELETE FROM passages WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) {chosen}"
+            "RETURNING id, text, speaker",
+            parameters,
+        )
+    )
     return [(passage_id, searched_text(text, speaker)) for passage_id, text, speaker in rows]
+
+
+def insert_vectors(connection: apsw.Connection, model_id: str, vectors: Mapping[int, FloatVector]) -> None:
+    """Store vectors by the ids of their passages; those that are gone by now are left out."""
+    connection.executemany(
+        "INSERT OR IGNORE INTO vectors (passage_id, model_id, vector) SELECT id, ?, ? FROM passages WHERE id = ?",
+        [(model_id, as_bytes(vector), passage_id) for passage_id, vector in vectors.items()],
+    )
+
+
+def as_bytes(vector: FloatVector) -> bytes:
+    return vector.astype(np.float32, copy=False).tobytes()

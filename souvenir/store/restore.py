@@ -10,18 +10,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import apsw
 
-from souvenir.errors import BackupDamaged, BackupNotFound, StoreUnusable
-from souvenir.files import sync
-from souvenir.moments import utc_now
-from souvenir.settings import Settings
-from souvenir.store import jobs, tombstones, vectors
+from souvenir.core.errors import BackupDamaged, BackupNotFound, StoreUnusable
+from souvenir.core.files import sync
+from souvenir.core.settings import Settings
+from souvenir.core.timestamps import utc_now
+from souvenir.store import tombstones, vectors
+from souvenir.store.admin import jobs
 from souvenir.store.backups import Backups
+from souvenir.store.cascade import RemovedRows
 from souvenir.store.connections import open_reader, require_sound
-from souvenir.store.removal import Removed
+from souvenir.store.rows import select
 from souvenir.store.schema import migrate, require_known
 from souvenir.store.tombstones import Tombstone
 
@@ -37,7 +39,7 @@ REPLACED = ".replaced"
 """In the names of the files that a restore put aside; those of an offline one stay."""
 
 COMPACT = ".compact"
-"""At the end of the name of a copy while it is written anew."""
+"""The suffix of a copy while it is compacted."""
 
 
 def lock_folder(data_dir: Path) -> IO[str]:
@@ -75,7 +77,7 @@ OFFLINE_ID_GAP = 1_000_000
 
 
 def stage_backup(source: Path, path: Path, name: str, *, id_gap: int = 0) -> Path:
-    """A checked copy of a backup's database beside `path`, at today's schema, with a lineage of its own.
+    """A checked copy of a backup's database next to `path`, at the current schema, with a lineage of its own.
 
     Jobs that were unfinished in it are cancelled, and vectors of a model that was to take over are removed.
 
@@ -106,11 +108,14 @@ def stage_backup(source: Path, path: Path, name: str, *, id_gap: int = 0) -> Pat
 
 def sequences(connection: apsw.Connection) -> dict[str, int]:
     """Where the id counter of every table that has one stands; SQLite keeps none for a table that was never used."""
-    rows: list[Any] = connection.execute(
-        "SELECT t.name, coalesce(s.seq, 0) FROM sqlite_schema t LEFT JOIN sqlite_sequence s ON s.name = t.name "
-        "WHERE t.type = 'table' AND t.sql LIKE '%AUTOINCREMENT%'"
-    ).fetchall()
-    return dict(rows)
+    return dict(
+        select(
+            connection,
+            tuple[str, int],
+            "SELECT t.name, coalesce(s.seq, 0) FROM sqlite_schema t LEFT JOIN sqlite_sequence s ON s.name = t.name "
+            "WHERE t.type = 'table' AND t.sql LIKE '%AUTOINCREMENT%'",
+        )
+    )
 
 
 def raise_sequences(connection: apsw.Connection, least: Mapping[str, int]) -> None:
@@ -126,7 +131,7 @@ def raise_sequences(connection: apsw.Connection, least: Mapping[str, int]) -> No
 
 
 def carry_over(present: apsw.Connection, restored: apsw.Connection) -> None:
-    """Put the present keys and audit events in the place of the restored ones, where there are any; add the tombstones.
+    """Replace the restored keys and audit events by the current ones, where there are any; add the tombstones.
 
     A restore takes memories back; it neither brings a revoked key back to life nor stops a new one, and what was done
     since stays on record. A database that never had a key gets those of the backup: it is new. What was erased stays
@@ -148,7 +153,7 @@ def forget_again(path: Path) -> None:
     """Remove what has a tombstone from a copy of a database, for good: the file is then another one."""
     with closing(open_copy(path)) as copy:
         removed = tombstones.replay(copy, utc_now())
-    if removed == Removed():
+    if removed == RemovedRows():
         return
     compact = path.with_name(path.name + COMPACT)
     compact.unlink(missing_ok=True)
@@ -211,7 +216,7 @@ def _tombstones_of(backups: Backups, restored: apsw.Connection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OfflineRestore:
-    """What a restore did beside restoring.
+    """Side effects of an offline restore.
 
     :param kept: The files that were replaced, under the names that they were kept by.
     :param keys_carried_over: Whether the replaced database could be asked for its keys; else they are the backup's,
@@ -223,7 +228,7 @@ class OfflineRestore:
 
 
 def restore_offline(settings: Settings, name: str) -> OfflineRestore:
-    """Put a verified backup in the place of a database that does not open, while no service runs on the folder.
+    """Replace a database that does not open by a verified backup, while no service runs on the folder.
 
     :raises BackupNotFound: If there is no such backup.
     :raises BackupDamaged: If it cannot be used; nothing was changed.

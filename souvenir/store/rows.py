@@ -1,32 +1,62 @@
-"""How values stand in the database: times as microseconds, metadata and history as JSON, a row as a `Memory`."""
+"""Typed rows: the columns of a query become a dataclass, a named tuple, a tuple or a single value.
+
+This is the only place where SQLite's untyped columns get types. Columns are taken in the order of the fields; fields
+after the last column keep their defaults, and a field that is a record itself takes as many columns as it has fields,
+or, if it is the last one, those that are left.
+The type of a field says how its column is converted: microseconds to `datetime`, 0 and 1 to `bool`, a value to its
+enum, JSON to mappings and tuples. Anything else is taken as SQLite gives it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from datetime import datetime
+from enum import Enum
+from functools import cache, partial
+from itertools import chain, starmap
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from souvenir.moments import from_us, to_us
-from souvenir.passages import Passage, Turn
-from souvenir.types import Fact, FactsBy, Link, Memory, MessageRole, OriginClass, PassageKind, Profile
+import apsw
+
+from souvenir.core.timestamps import from_us
+
+R = TypeVar("R")
+
+_Convert = Callable[[Any], Any]
 
 PASSAGE_COLUMNS = (
     "id, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, dated, "
     "session_id, position, role, user_id, speaker, fact_id"
 )
+"""Read as a `Passage`."""
 
 MEMORY_COLUMNS = (
-    "id, text, source, key, metadata, document_at, created_at, updated_at, pinned, archived, origin_class, valid_to"
+    "id, text, source, created_at, updated_at, metadata, key, document_at, pinned, archived, origin_class, valid_to"
 )
+"""Read as a `Memory` without what it owns."""
 
 
-def to_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+def select(connection: apsw.Connection, shape: type[R], query: str, parameters: apsw.Bindings = ()) -> Iterator[R]:
+    """Run a statement; its rows are read one by one, each as a value of the shape.
+
+    :param shape: A dataclass, a named tuple, `tuple[int, str | None]`, or the type of the only column.
+    """
+    untyped: Any = shape
+    rows: Iterator[R] = _reader(untyped)(connection.execute(query, parameters))
+    return rows
 
 
-def same_json(one: Any, other: Any) -> bool:
-    """Whether two values are one JSON value: keys in any order, but 1, 1.0 and true are three."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+def first(connection: apsw.Connection, shape: type[R], query: str, parameters: apsw.Bindings = ()) -> R | None:
+    """The first row of a statement; None if it has none."""
+    return next(select(connection, shape, query, parameters), None)
+
+
+def only(connection: apsw.Connection, shape: type[R], query: str, parameters: apsw.Bindings = ()) -> R:
+    """The row of a statement that always has one."""
+    return next(select(connection, shape, query, parameters))
 
 
 def ids_parameter(ids: Iterable[int]) -> str:
@@ -34,80 +64,93 @@ def ids_parameter(ids: Iterable[int]) -> str:
     return json.dumps(list(ids))
 
 
-def memory_of(row: tuple[Any, ...]) -> Memory:
-    """A memory of `MEMORY_COLUMNS`, without its links."""
-    return Memory(
-        id=row[0],
-        text=row[1],
-        source=row[2],
-        key=row[3],
-        metadata=json.loads(row[4]),
-        document_at=None if row[5] is None else from_us(row[5]),
-        created_at=from_us(row[6]),
-        updated_at=from_us(row[7]),
-        pinned=bool(row[8]),
-        archived=bool(row[9]),
-        origin_class=OriginClass(row[10]),
-        valid_to=None if row[11] is None else from_us(row[11]),
-    )
+@cache
+def _reader(shape: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What turns rows into values of the shape; where nothing is converted, no Python code runs for a row."""
+    is_tuple = get_origin(shape) is tuple
+    if not is_tuple and not _is_record(shape):
+        convert = _conversion(shape)
+        return chain.from_iterable if convert is None else lambda rows: map(convert, chain.from_iterable(rows))
+    layout = _Layout.of(get_args(shape) if is_tuple else get_type_hints(shape).values())
+    if layout.is_plain:
+        return iter if is_tuple else partial(starmap, shape)
+    make = tuple if is_tuple else lambda values: shape(*values)
+    return lambda rows: (make(layout.convert(list(row))) for row in rows)
 
 
-def passage_of(row: tuple[Any, ...]) -> Passage:
-    """A passage of `PASSAGE_COLUMNS`."""
-    id_, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, dated, *turn, fact_id = row
-    session_id, position, role, user_id, speaker = turn
-    return Passage(
-        id=id_,
-        kind=PassageKind(kind),
-        owner_id=owner_id,
-        ordinal=ordinal,
-        text=text,
-        profile=Profile(profile),
-        source=source,
-        occurred_at=from_us(occurred_at),
-        archived=bool(archived),
-        dated=bool(dated),
-        turn=None if session_id is None else Turn(session_id, position, MessageRole(role), user_id, speaker),
-        fact_id=fact_id,
-    )
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How the columns of a row become the fields of a record.
 
-
-def link_of(row: tuple[Any, ...]) -> Link:
-    return Link(row[0], row[1], row[2], from_us(row[3]))
-
-
-def fact_state(fact: Fact) -> dict[str, Any]:
-    return {"id": fact.id, "text": fact.text, "made_by": fact.made_by.value, "created_at": to_us(fact.created_at)}
-
-
-def fact_of(state: Mapping[str, Any]) -> Fact:
-    """A fact as `fact_state` wrote it; one that an import brought along has no id of ours, and 0 here."""
-    return Fact(state.get("id", 0), state["text"], FactsBy(state["made_by"]), from_us(state["created_at"]))
-
-
-def history_state(memory: Memory) -> str:
-    """What a change is undone from, and the past is read from: every column, tags and facts.
-
-    Older rows have no times of their own.
+    :param conversions: By column. :param records: Columns that make up one field, the last ones first.
     """
-    owned: dict[str, Any] = {}
-    if memory.tags:
-        owned["tags"] = list(memory.tags)
-    if memory.facts:
-        owned["facts"] = [fact_state(fact) for fact in memory.facts]
-    return to_json(
-        {
-            "text": memory.text,
-            "source": memory.source,
-            "key": memory.key,
-            "metadata": dict(memory.metadata),
-            "document_at": None if memory.document_at is None else to_us(memory.document_at),
-            "pinned": memory.pinned,
-            "archived": memory.archived,
-            "origin_class": memory.origin_class.value,
-            "valid_to": None if memory.valid_to is None else to_us(memory.valid_to),
-            "created_at": to_us(memory.created_at),
-            "updated_at": to_us(memory.updated_at),
-            **owned,
-        }
-    )
+
+    width: int
+    conversions: tuple[tuple[int, _Convert], ...]
+    records: tuple[tuple[int, int, _Convert], ...]
+
+    @classmethod
+    def of(cls, types: Iterable[Any]) -> _Layout:
+        width = 0
+        conversions: list[tuple[int, _Convert]] = []
+        records: list[tuple[int, int, _Convert]] = []
+        for one in types:
+            kind = _without_none(one)
+            if _is_record(kind):
+                inner = cls.of(get_type_hints(kind).values())
+                records.insert(0, (width, width + inner.width, inner.maker(kind, can_be_none=kind is not one)))
+                width += inner.width
+                continue
+            convert = _conversion(kind)
+            if convert is not None:
+                conversions.append((width, convert if kind is one else partial(_unless_none, convert)))
+            width += 1
+        return cls(width, tuple(conversions), tuple(records))
+
+    @property
+    def is_plain(self) -> bool:
+        return not self.conversions and not self.records
+
+    def convert(self, values: list[Any]) -> list[Any]:
+        """The fields from the columns, in place; there may be fewer columns than fields."""
+        for at, convert in self.conversions:
+            if at < len(values):
+                values[at] = convert(values[at])
+        for begin, end, make in self.records:
+            if begin < len(values):
+                values[begin:end] = [make(values[begin:end])]
+        return values
+
+    def maker(self, kind: Callable[..., Any], *, can_be_none: bool) -> _Convert:
+        """Makes a field that is a record; its first column is NULL where there is none."""
+        return lambda values: None if can_be_none and values[0] is None else kind(*self.convert(values))
+
+
+def _is_record(kind: Any) -> bool:
+    return is_dataclass(kind) or hasattr(kind, "_make")
+
+
+def _without_none(kind: Any) -> Any:
+    if not isinstance(kind, UnionType):
+        return kind
+    rest = [one for one in get_args(kind) if one is not type(None)]
+    return rest[0] if len(rest) == 1 else kind
+
+
+def _conversion(kind: Any) -> _Convert | None:
+    """How a column becomes a value of this type; None if it is one already."""
+    if kind is datetime:
+        return from_us
+    if kind is bool:
+        return bool
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {member.value: member for member in kind}.__getitem__
+    if get_origin(kind) is Mapping:
+        return json.loads
+    if get_origin(kind) is tuple:
+        return lambda value: tuple(json.loads(value))
+    return None
+
+
+def _unless_none(convert: _Convert, value: Any) -> Any:
+    return None if value is None else convert(value)

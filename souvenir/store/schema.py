@@ -12,7 +12,8 @@ from pathlib import Path
 
 import apsw
 
-from souvenir.errors import StoreUnusable
+from souvenir.core.errors import StoreUnusable
+from souvenir.store.rows import first
 
 APPLICATION_ID = 0x534F5556
 """`SOUV`: SQLite's header says whose file it is."""
@@ -67,3 +68,7 @@ def has_table(connection: apsw.Connection, name: str) -> bool:
     """Whether the database, which may be of an older schema, has a table."""
     query = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)"
     return bool(connection.execute(query, (name,)).get)
+
+
+def meta(connection: apsw.Connection, key: str) -> str | None:
+    return first(connection, str, "SELECT value FROM meta WHERE key = ?", (key,))

@@ -24,7 +24,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from souvenir.errors import Unavailable
+from souvenir.core.errors import Unavailable
 
 PAGES_AT_ONCE = 2_048
 """Pages looked at between two writes: 8 MiB, some 50 ms."""

@@ -1,24 +1,24 @@
-"""What a caller means by a name: the rows of an agent, or those of a user, a session, a message and so on of it.
+"""Resolves a selection by name to rows: of an agent, or of a user, session, message and so on of an agent.
 
-It is asked of the present database and, for an erasure, of backups, which may be of an older schema.
+It runs on the current database and, for an erasure, on backups, which may have an older schema.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import apsw
 
-from souvenir.store import learned
-from souvenir.store.erasure import PARTIES, TABLES, Removable, Target, knows
-from souvenir.store.reads import source_condition
-from souvenir.types import SourceFilter, SourceMatch
+from souvenir.core.types import SourceFilter, SourceMatch
+from souvenir.store.learning import extractions
+from souvenir.store.namespaces import source_condition
+from souvenir.store.pending_removals import PARTIES, TABLES, Removable, Target, knows
+from souvenir.store.rows import first, select
 
 
 class Chooses(StrEnum):
-    """By what something is chosen, beside its agent."""
+    """What a selection names within its agent."""
 
     AGENT = "agent_name"
     USER = "user"
@@ -60,21 +60,24 @@ class Selection:
 def resolve(connection: apsw.Connection, selection: Selection) -> list[Target]:
     """What a database has of it; nothing if it is not there, or if nothing of the kind is."""
     kind = KINDS[selection.chooses]
-    row: Any = connection.execute("SELECT id FROM namespaces WHERE name = ?", (selection.namespace,)).fetchone()
-    if row is None or not knows(connection, kind):
+    namespace_id = first(connection, int, "SELECT id FROM namespaces WHERE name = ?", (selection.namespace,))
+    if namespace_id is None or not knows(connection, kind):
         return []
     if selection.chooses is Chooses.AGENT:
-        return [Target(kind, row[0])]
+        return [Target(kind, namespace_id)]
     if selection.chooses is Chooses.SOURCE:
         condition, parameters = source_condition(SourceFilter(str(selection.value), SourceMatch.PATH))
     else:
         condition, parameters = f"{_NAMES[selection.chooses]} = ?", [selection.value]
-    rows: Any = connection.execute(
-        f"SELECT id FROM {TABLES[kind]} WHERE namespace_id = ? AND {condition} ORDER BY id", (row[0], *parameters)
+    rows = select(
+        connection,
+        int,
+        f"SELECT id FROM {TABLES[kind]} WHERE namespace_id = ? AND {condition} ORDER BY id",
+        (namespace_id, *parameters),
     )
-    targets = [Target(kind, id_) for (id_,) in rows]
+    targets = [Target(kind, id_) for id_ in rows]
     if kind in PARTIES:
         # A transcript may name somebody of whom no message is stored.
-        memories = learned.memories_of(connection, row[0], PARTIES[kind], str(selection.value))
+        memories = extractions.memories_of(connection, namespace_id, PARTIES[kind], str(selection.value))
         targets += [Target(Removable.MEMORY, memory_id) for memory_id in memories]
     return targets

@@ -1,6 +1,6 @@
-"""What was erased for good. No restored backup brings it back: its tombstones are carried over and replayed.
+"""Tombstones of what was erased for good: they are carried over into a restored backup and replayed there.
 
-Ids are never used again, so a tombstone means what was erased and nothing that came later.
+Ids are never reused, so a tombstone identifies what was erased and nothing that was created later.
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import apsw
 
-from souvenir.moments import to_us
-from souvenir.store.erasure import Removable, Target, advance, begin, forget_extractions
-from souvenir.store.removal import Removed
-from souvenir.store.rows import to_json
+from souvenir.core.stored_json import to_json
+from souvenir.core.timestamps import to_us
+from souvenir.store.cascade import RemovedRows
+from souvenir.store.pending_removals import Removable, Target, advance, begin, forget_extractions
+from souvenir.store.rows import first, select
 from souvenir.store.schema import has_table
 from souvenir.store.vectors import note
 
@@ -44,8 +45,7 @@ def read(connection: apsw.Connection) -> list[Tombstone]:
     """Of everything that was ever erased; the database may be of an older schema."""
     if not has_table(connection, "tombstones"):
         return []
-    rows: Any = connection.execute("SELECT kind, owner_id, erased_at FROM tombstones")
-    return [Tombstone._make(row) for row in rows]
+    return list(select(connection, Tombstone, "SELECT kind, owner_id, erased_at FROM tombstones"))
 
 
 def add(connection: apsw.Connection, rows: Iterable[Tombstone]) -> None:
@@ -53,7 +53,7 @@ def add(connection: apsw.Connection, rows: Iterable[Tombstone]) -> None:
     connection.executemany("INSERT OR IGNORE INTO tombstones (kind, owner_id, erased_at) VALUES (?, ?, ?)", rows)
 
 
-def replay(connection: apsw.Connection, now: datetime) -> Removed:
+def replay(connection: apsw.Connection, now: datetime) -> RemovedRows:
     """Remove what has a tombstone from a database that nobody reads yet."""
     with connection:
         targets = [row.target for row in read(connection)]
@@ -75,8 +75,8 @@ def mark_uncleared(connection: apsw.Connection, work: str, namespaces: Iterable[
 
 def uncleared(connection: apsw.Connection) -> dict[str, list[int]]:
     """The namespaces from which erasures removed something that may still lie in the files, by their works."""
-    row: Any = connection.execute("SELECT value FROM meta WHERE key = ?", (_UNCLEARED,)).fetchone()
-    found: dict[str, list[int]] = {} if row is None else json.loads(row[0])
+    row = first(connection, str, "SELECT value FROM meta WHERE key = ?", (_UNCLEARED,))
+    found: dict[str, list[int]] = {} if row is None else json.loads(row)
     return found
 
 

@@ -10,22 +10,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import apsw
 
-from souvenir.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryNotFound, MemoryPinned, SourceForbidden
-from souvenir.moments import from_us, to_us
-from souvenir.passages import IndexChange, PassageOwner, PreparedPassage
-from souvenir.sources import is_visible
-from souvenir.store import facts, learned, memories, mentions, reads, tags, unread
-from souvenir.store.passages import PassageWriter, VectorModels
-from souvenir.store.patching import metadata_after
-from souvenir.store.removal import Removal
-from souvenir.store.rows import history_state, ids_parameter
-from souvenir.store.transfers import insert_history
-from souvenir.tags import few, inherited, joined
-from souvenir.types import (
+from souvenir.core.errors import InvalidRequest, KeyTaken, MemoryArchived, MemoryNotFound, MemoryPinned, SourceForbidden
+from souvenir.core.labels import few, inherited, is_visible, joined
+from souvenir.core.passages import IndexChange, PassageOwner, PreparedPassage
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import (
     AddAction,
     AddOutcome,
     Fact,
@@ -41,6 +34,15 @@ from souvenir.types import (
     UpsertOutcome,
     least_trusted,
 )
+from souvenir.store import namespaces
+from souvenir.store.admin.transfers import insert_history
+from souvenir.store.cascade import Removal
+from souvenir.store.graph import mention_queue, mentions
+from souvenir.store.learning import extractions
+from souvenir.store.memories import facts, memories, reads
+from souvenir.store.memories.memories import metadata_after, written_state
+from souvenir.store.passages import PassageWriter, VectorModels
+from souvenir.store.rows import ids_parameter, only
 
 UNDONE = "undo"
 """What the history says of a memory that was put back or taken away because a job was undone."""
@@ -80,7 +82,7 @@ class Transaction:
     """:param job_id: Noted with every change, if it is a job's."""
 
     connection: apsw.Connection
-    namespace: reads.Namespace
+    namespace: namespaces.Namespace
     scope: Scope
     passages: PassageWriter
     now: datetime
@@ -90,14 +92,15 @@ class Transaction:
     def begin(cls, connection: apsw.Connection, scope: Scope, models: VectorModels, now: datetime) -> Transaction:
         """Start a write to the scope's namespace, which is made if it is new."""
         now_us = to_us(now)
-        row: Any = connection.execute(
+        namespace = only(
+            connection,
+            namespaces.Namespace,
             "INSERT INTO namespaces (name, created_at, changed_at) VALUES (?, ?, ?) "
-            "ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id, created_at, changed_at",
+            "ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id, name, created_at, changed_at",
             (scope.namespace, now_us, now_us),
-        ).fetchone()
-        id_, created_at, changed_at = row
-        namespace = reads.Namespace(id_, scope.namespace, from_us(created_at), from_us(changed_at), scope.sources)
-        return cls(connection, namespace, scope, PassageWriter(connection, id_, models), now)
+        )
+        seen = replace(namespace, sources=scope.sources)
+        return cls(connection, seen, scope, PassageWriter(connection, namespace.id, models), now)
 
     @property
     def namespace_id(self) -> int:
@@ -163,7 +166,7 @@ class Transaction:
         origin_class = least_trusted((draft.origin_class, *(old.origin_class for old in replaces)))
         memory_id = memories.insert(self.connection, self.namespace_id, draft, origin, origin_class)
         if not draft.archived:
-            unread.put(self.connection, self.namespace_id, RecordKind.MEMORY, [memory_id])
+            mention_queue.put(self.connection, self.namespace_id, RecordKind.MEMORY, [memory_id])
         memory = Memory(
             id=memory_id,
             text=draft.text,
@@ -194,8 +197,8 @@ class Transaction:
         for old in replaces:
             self.link(memory.id, old.id, reads.SUPERSEDES)
         if replaces:
-            learned.carry(self.connection, [old.id for old in replaces], memory.id)
-            tags.carry_times(self.connection, [old.id for old in replaces], memory.id)
+            extractions.carry(self.connection, [old.id for old in replaces], memory.id)
+            memories.carry_tag_times(self.connection, [old.id for old in replaces], memory.id)
         return memory
 
     def update(
@@ -260,7 +263,7 @@ class Transaction:
         return self.insert(draft, passages, action="supersede", replaces=[old])
 
     def merge(self, olds: Sequence[Memory], draft: MemoryDraft, passages: Sequence[PreparedPassage]) -> Memory:
-        """Store the draft in the place of several memories, which are archived and linked."""
+        """Store the draft as a replacement of several memories, which are archived and linked."""
         metadata = {**draft.metadata, reads.MERGED_FROM: [old.id for old in olds]}
         merged = self.insert(replace(draft, metadata=metadata), passages, action="merge", replaces=olds)
         for old in olds:
@@ -295,7 +298,7 @@ class Transaction:
         return self._write(before, after, (), action=UNDONE, updated_at=updated_at)
 
     def split(self, memory_id: int, new: NewFacts, passages: Sequence[PreparedPassage]) -> Memory:
-        """Give a memory these facts in the place of those that it has; what it says stays, and when it was said."""
+        """Replace the facts of a memory; its text and its times stay."""
         before = self._stored(memory_id)
         return self._write(before, before, passages, action=facts.SPLIT, updated_at=before.updated_at, new_facts=new)
 
@@ -310,7 +313,7 @@ class Transaction:
             if inherits != before.tags:
                 after = replace(before, tags=inherits)
                 self._write(before, after, (), action="inherit", updated_at=before.updated_at)
-            tags.carry_times(self.connection, [gone.id], before.id)
+            memories.carry_tag_times(self.connection, [gone.id], before.id)
             if gone.facts and not before.facts:
                 facts.wait(self.connection, self.namespace_id, before.id, self.now)
 
@@ -414,7 +417,7 @@ class Transaction:
         return tuple(found)
 
     def _put_tags(self, memory_id: int, wanted: Sequence[str], at: datetime) -> tuple[str, ...]:
-        return tags.put(self.connection, self.namespace_id, memory_id, wanted, at)
+        return memories.put_tags(self.connection, self.namespace_id, memory_id, wanted, at)
 
     def _require_free_key(self, source: str, key: str, *, but: int | None) -> None:
         holder = reads.keyed_memory_id(self.connection, self.namespace_id, source, key)
@@ -432,8 +435,8 @@ class Transaction:
                 self.scope.actor,
                 self.job_id,
                 to_us(self.now),
-                None if before is None else history_state(before),
-                history_state(after),
+                None if before is None else written_state(before),
+                written_state(after),
             ),
         )
 

@@ -1,16 +1,13 @@
-"""Vectors of a model that is to make all of them, or made them before: grown and removed in small parts."""
+"""Vectors of another model, the next or the previous one: written and deleted in small parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import apsw
-import numpy as np
 
-from souvenir.passages import Embeddable, Passage
-from souvenir.store.rows import PASSAGE_COLUMNS, ids_parameter, passage_of
-from souvenir.types import FloatVector
+from souvenir.core.passages import Embeddable, Passage
+from souvenir.store.rows import PASSAGE_COLUMNS, first, ids_parameter, select
 
 MODEL = "model_id"
 """The key in `meta` of the model that made the vectors which are searched."""
@@ -24,34 +21,29 @@ OTHER_MODEL = "other_model_id"
 
 def missing(connection: apsw.Connection, model_id: str, *, after: int, limit: int) -> list[tuple[int, Embeddable]]:
     """The first passages behind an id that have no vector of a model: ids, in order, and what is to be embedded."""
-    rows: list[Any] = connection.execute(
-        f"SELECT {PASSAGE_COLUMNS} FROM passages p WHERE id > ? AND NOT EXISTS "
-        "(SELECT 1 FROM vectors v WHERE v.passage_id = p.id AND v.model_id = ?) ORDER BY id LIMIT ?",
-        (after, model_id, limit),
-    ).fetchall()
-    return [(passage.id, passage.embeddable) for passage in map(passage_of, rows)]
-
-
-def add(connection: apsw.Connection, model_id: str, vectors: Mapping[int, FloatVector]) -> None:
-    """Store vectors by the ids of their passages; those that are gone by now are left out."""
-    connection.executemany(
-        "INSERT OR IGNORE INTO vectors (passage_id, model_id, vector) SELECT id, ?, ? FROM passages WHERE id = ?",
-        [(model_id, as_bytes(vector), passage_id) for passage_id, vector in vectors.items()],
+    rows = list(
+        select(
+            connection,
+            Passage,
+            f"SELECT {PASSAGE_COLUMNS} FROM passages p WHERE id > ? AND NOT EXISTS "
+            "(SELECT 1 FROM vectors v WHERE v.passage_id = p.id AND v.model_id = ?) ORDER BY id LIMIT ?",
+            (after, model_id, limit),
+        )
     )
-
-
-def as_bytes(vector: FloatVector) -> bytes:
-    return vector.astype(np.float32, copy=False).tobytes()
+    return [(passage.id, passage.embeddable) for passage in rows]
 
 
 def passages(connection: apsw.Connection, ids: Iterable[int]) -> list[tuple[int, Passage]]:
     """Those of the passages that exist, with the ids of their namespaces."""
-    rows: list[Any] = connection.execute(
-        f"SELECT namespace_id, {PASSAGE_COLUMNS} FROM passages "
-        "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-        (ids_parameter(ids),),
-    ).fetchall()
-    return [(namespace_id, passage_of(tuple(row))) for namespace_id, *row in rows]
+    return list(
+        select(
+            connection,
+            tuple[int, Passage],
+            f"SELECT namespace_id, {PASSAGE_COLUMNS} FROM passages "
+            "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+            (ids_parameter(ids),),
+        )
+    )
 
 
 def count_passages(connection: apsw.Connection) -> int:
@@ -76,9 +68,8 @@ _PRESENT = f"SELECT value FROM meta WHERE key = '{MODEL}'"
 
 
 def other_model(connection: apsw.Connection) -> str | None:
-    """The id of a model that may have vectors beside those of the present one."""
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (OTHER_MODEL,)).fetchone()
-    return None if row is None else str(row[0])
+    """The id of another model that may have vectors, next to the current one."""
+    return first(connection, str, "SELECT value FROM meta WHERE key = ?", (OTHER_MODEL,))
 
 
 def remove_all_others(connection: apsw.Connection) -> None:

@@ -17,9 +17,9 @@ from typing import Any, TypeVar, cast
 import apsw
 import structlog
 
-from souvenir.deadlines import time_left
-from souvenir.errors import Overloaded, ServiceClosing, SouvenirError, Unavailable
-from souvenir.observation.instruments import Instruments, Stage
+from souvenir.core.concurrency import time_left
+from souvenir.core.errors import Overloaded, ServiceClosing, SouvenirError, Unavailable
+from souvenir.core.telemetry import Instruments, Stage
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], Any]

@@ -18,12 +18,12 @@ from weakref import WeakSet, finalize
 import apsw
 import structlog
 
-from memory_engine import MemoryEngine
-from souvenir.errors import Overloaded, SouvenirError, Unavailable
-from souvenir.store import transfers
-from souvenir.store.reads import Namespace
+from souvenir.core.errors import Overloaded, SouvenirError, Unavailable
+from souvenir.core.types import Filters, HistoryEntry, Memory, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin import transfers
+from souvenir.store.namespaces import Namespace
 from souvenir.transfer.lines import ExportFormat
-from souvenir.types import Filters, HistoryEntry, Memory, Scope
 
 PAGE_SIZE = 200
 CHUNK_BYTES = 256 * 1024

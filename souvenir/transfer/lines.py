@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
-from souvenir.sources import lies_in
-from souvenir.types import HistoryEntry, JsonObject, Memory, MemoryDraft, Origin
+from souvenir.core.labels import lies_in
+from souvenir.core.types import HistoryEntry, JsonObject, Memory, MemoryDraft, Origin
 
 
 class ExportFormat(Protocol):

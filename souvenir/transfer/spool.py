@@ -15,11 +15,11 @@ from pathlib import Path
 from threading import Lock
 from typing import IO
 
-from memory_engine import MemoryEngine
-from souvenir.errors import Overloaded, PayloadTooLarge, Unavailable
-from souvenir.files import sync
-from souvenir.store.jobs import unfinished_ids
-from souvenir.types import Scope
+from souvenir.core.errors import Overloaded, PayloadTooLarge, Unavailable
+from souvenir.core.files import sync
+from souvenir.core.types import Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin.jobs import unfinished_ids
 
 WRITE_BYTES = 1024 * 1024
 """Gathered of a body before it goes to the file: the most of it that is in memory."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from souvenir.errors import Conflict, InvalidRequest, OutsideWorkspace
+from souvenir.core.errors import Conflict, InvalidRequest, OutsideWorkspace
 
 DEFAULT_SOURCES = ("MEMORY.md", "about-dk/*.md", "memory/*.md")
 MAX_FILES = 10_000
@@ -28,7 +28,7 @@ class Workspace:
         if self._directory is None:
             raise Conflict("WORKSPACE_DIR is not set; set it to the folder of the Markdown files and start again")
         if not self._directory.is_dir():
-            raise Conflict("WORKSPACE_DIR is no folder that can be read; make it one, or set another")
+            raise Conflict("WORKSPACE_DIR is not a readable folder; create it, or set another")
         return self._directory.resolve()
 
     def files(self, patterns: Sequence[str] | None) -> list[str]:
@@ -58,7 +58,7 @@ class Workspace:
         try:
             yield from (match for match in root.glob(pattern) if match.is_file() or match.is_symlink())
         except (ValueError, NotImplementedError) as error:
-            raise InvalidRequest(f"{pattern!r} is no file name or glob such as memory/*.md") from error
+            raise InvalidRequest(f"{pattern!r} is not a file name or glob such as memory/*.md") from error
 
     def text(self, path: str) -> str:
         """:raises UnreadableFile: If it cannot be read as text, or has come to lead outside."""

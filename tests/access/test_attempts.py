@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from souvenir.access.attempts import ADDRESSES_KEPT, WINDOW_S, FailedAttempts
-from souvenir.errors import TooManyAttempts
+from souvenir.access.authenticator import ADDRESSES_KEPT, WINDOW_S, FailedAttempts
+from souvenir.core.errors import TooManyAttempts
 
 LIMIT = 3
 
@@ -40,7 +40,7 @@ def test_the_limit_is_reached_by_one_address_and_not_by_others(attempts: FailedA
     attempts.require_few("b")
 
 
-def test_the_count_begins_anew_a_minute_after_the_first_wrong_key(attempts: FailedAttempts, clock: Clock):
+def test_the_count_restarts_a_minute_after_the_first_wrong_key(attempts: FailedAttempts, clock: Clock):
     fail(attempts, "a", 1)
     clock.now += WINDOW_S - 0.5
     fail(attempts, "a", LIMIT - 1)

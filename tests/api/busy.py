@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from time import monotonic
 
-from souvenir.types import FloatVector
+from souvenir.core.types import FloatVector
 from tests.fake_embedder import FakeEmbedder
 
 PATIENCE_S = 20.0

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app import create_app
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
 from tests.fake_embedder import FakeEmbedder, fake_of
 
 KEY = "k-4f9c2a7d6b1e"

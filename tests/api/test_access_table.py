@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from fastapi.routing import APIRoute
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 
 from app import create_app
-from souvenir.api.caller import GUARDS, OPEN_PATHS
-from souvenir.settings import Settings
-from souvenir.types import Role
+from souvenir.core.settings import Settings
+from souvenir.core.types import Role
 from tests.api.conftest import BASE_URL, KEY, Start
-from tests.api.operations import OF_AGENTS, OPERATIONS, PATH_VALUES, Operation, described, routes_of
+from tests.api.operations import AGENT, OF_AGENTS, OPERATIONS, Operation
 from tests.fake_embedder import FakeEmbedder, fake_of
 
 ENV = {"X-API-Key": KEY}
@@ -24,20 +22,8 @@ SEEDED = 14
 """Memories with the ids that the examples name, in a source below the examples' paths."""
 
 INSIDE, OUTSIDE, BESIDE = ["claude-code", "team"], ["other"], ["claude-c", "claude-code/bill", "tea"]
-GUARDED = [operation for operation in OPERATIONS if operation.template not in OPEN_PATHS]
+GUARDED = [operation for operation in OPERATIONS if operation.role is not None]
 RANK = {role: rank for rank, role in enumerate(Role)}
-
-
-def needed_roles() -> dict[str, Role]:
-    def needed(route: APIRoute) -> Role:
-        [role] = [GUARDS[one.call] for one in route.dependant.dependencies if one.call in GUARDS]
-        return role
-
-    routes = [route for route in routes_of(described()) if route.path not in OPEN_PATHS]
-    return {f"{method} {route.path_format}": needed(route) for route in routes for method in route.methods or ()}
-
-
-NEEDED = needed_roles()
 
 
 @pytest.fixture
@@ -83,25 +69,33 @@ def everything(client: TestClient) -> Any:
     return [{name: value for name, value in memory.items() if name != "confidence"} for memory in memories]
 
 
+@pytest.fixture
+def guarded(request: pytest.FixtureRequest, operation: Operation) -> TestClient:
+    """Routes that only read share one service."""
+    client: TestClient = request.getfixturevalue("untouched" if operation.role is Role.READ_ONLY else "seeded")
+    return client
+
+
 @pytest.mark.parametrize("operation", GUARDED, ids=str)
-def test_a_route_answers_a_caller_whose_role_is_enough_and_nobody_else(seeded: TestClient, operation: Operation):
-    before, needed = everything(seeded), NEEDED[str(operation)]
-    assert send(seeded, operation, {}).status_code == 401
-    assert send(seeded, operation, {"X-API-Key": "mem_" + "0" * 32}).status_code == 401
-    agent = PATH_VALUES["agent_name"] if OF_AGENTS & set(operation.description["tags"]) else ""
-    callers = {role: key_of(seeded, role, agent=agent) for role in Role}
+def test_a_route_answers_a_caller_whose_role_is_enough_and_nobody_else(guarded: TestClient, operation: Operation):
+    before, needed = everything(guarded), operation.role
+    assert needed is not None
+    assert send(guarded, operation, {}).status_code == 401
+    assert send(guarded, operation, {"X-API-Key": "mem_" + "0" * 32}).status_code == 401
+    agent = AGENT if OF_AGENTS & set(operation.description["tags"]) else ""
+    callers = {role: key_of(guarded, role, agent=agent) for role in Role}
     for role in Role:
         if RANK[role] < RANK[needed]:
-            refused = send(seeded, operation, callers[role])
+            refused = send(guarded, operation, callers[role])
             assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
     for role in (Role.READ_ONLY, Role.READ_WRITE):
-        elsewhere = send(seeded, operation, {**callers[role], "X-Namespace": "elsewhere"})
+        elsewhere = send(guarded, operation, {**callers[role], "X-Namespace": "elsewhere"})
         assert (elsewhere.status_code, elsewhere.json()["code"]) == (403, "forbidden")
-    assert everything(seeded) == before
+    assert everything(guarded) == before
     for role in Role:
         if RANK[role] >= RANK[needed]:
-            assert send(seeded, operation, callers[role]).status_code not in {401, 403, 429, 500}
-    assert send(seeded, operation, {**callers[Role.ADMIN], "X-Namespace": "elsewhere"}).status_code not in {401, 403}
+            assert send(guarded, operation, callers[role]).status_code not in {401, 403, 429, 500}
+    assert send(guarded, operation, {**callers[Role.ADMIN], "X-Namespace": "elsewhere"}).status_code not in {401, 403}
 
 
 Check = Callable[[Any], bool]
@@ -182,7 +176,7 @@ SEEN_FROM_OUTSIDE: Mapping[str, Expected] = {
 BELOW_ITS_OWN_PATH = {"POST /knowledge-graph"}
 """What stores below the first path of a key, whatever that is."""
 
-FOR_WRITERS = [operation for operation in GUARDED if NEEDED[str(operation)] is not Role.ADMIN]
+FOR_WRITERS = [operation for operation in GUARDED if operation.role is not Role.ADMIN]
 
 
 @pytest.mark.parametrize("operation", [one for one in FOR_WRITERS if str(one) in SEEN_FROM_INSIDE], ids=str)

@@ -15,15 +15,14 @@ from fastapi.responses import StreamingResponse
 from starlette.testclient import TestClient
 
 from app import create_app
-from souvenir.api import admission
-from souvenir.api.admission import COSTS, Admission, CostClass, LaneFigures, Refusal
-from souvenir.api.caller import Reader
-from souvenir.api.json_route import JsonRoute, router
-from souvenir.api.service import Service
-from souvenir.settings import EmbedProvider, Settings
+from souvenir.core.settings import EmbedProvider, Settings
+from souvenir.server import load_shedding
+from souvenir.server.load_shedding import Admission, CostClass, LaneFigures, Refusal
+from souvenir.server.request_guards import Reader
+from souvenir.server.routing import Routes
+from souvenir.server.service import Service
 from tests.api.busy import StoppableEmbedder, asking, until
 from tests.api.conftest import BASE_URL
-from tests.api.operations import described, routes_of
 from tests.api.test_errors import problem
 
 NEVER_S = 1000.0
@@ -79,18 +78,13 @@ def refused(response: httpx2.Response) -> tuple[int, str]:
     return problem(response)
 
 
-def test_every_route_has_a_cost_and_every_cost_a_route():
-    assert {route.name for route in routes_of(described()) if isinstance(route, JsonRoute)} == set(COSTS)
-
-
-def test_a_route_whose_cost_nobody_named_cannot_be_made():
-    routes = router("test")
-    with pytest.raises(LookupError, match="nobody_named_me"):
-        routes.get("/x", name="nobody_named_me")(lambda: None)
+def test_a_route_that_declares_no_cost_cannot_be_made():
+    with pytest.raises(TypeError, match="cost"):
+        Routes("test").get("/x", sdk="test.x")(lambda: None)  # type: ignore[call-arg]
 
 
 def test_a_request_that_finds_the_queue_full_is_refused_at_once_with_retry_after(busy, monkeypatch):
-    monkeypatch.setattr(admission, "WAITING_PER_PLACE", 2)
+    monkeypatch.setattr(load_shedding, "WAITING_PER_PLACE", 2)
     service = busy()
     answers = [service.occupy_search(), service.search("second"), service.search("third")]
     service.wait_for(CostClass.SEARCH, waiting=2)
@@ -195,7 +189,7 @@ def test_a_service_that_is_told_to_stop_finishes_what_runs_and_refuses_what_wait
     service = busy()
     first, second = service.occupy_search(), service.search("second")
     service.wait_for(CostClass.SEARCH, waiting=1)
-    service.client.portal.call(service.service.refuse_what_waits)
+    service.client.portal.call(service.service.stop_admitting)
     assert refused(second.result()) == (503, "service_closing")
     assert refused(service.search("third").result()) == (503, "service_closing")
     assert service.client.get("/health").status_code == 200
@@ -205,10 +199,10 @@ def test_a_service_that_is_told_to_stop_finishes_what_runs_and_refuses_what_wait
 
 
 def test_an_answer_that_is_streamed_keeps_its_place_until_it_was_taken(busy):
-    routes = router("test")
+    routes = Routes("test")
     seen: list[int] = []
 
-    @routes.get("/streamed", name="back_up")
+    @routes.get("/streamed", cost=CostClass.LONG, include_in_schema=False)
     def streamed(scope: Reader) -> StreamingResponse:
         def lines() -> Iterator[bytes]:
             seen.append(service.figures(CostClass.LONG).at_work)

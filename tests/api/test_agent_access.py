@@ -8,29 +8,20 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.testclient import TestClient
 
-from souvenir.api.caller import GUARDS, Reader, Writer, locrit_scope, result_limit
-from souvenir.api.json_route import router
-from souvenir.api.levels import LEVELS
-from souvenir.types import Role
+from souvenir.core.types import Role
+from souvenir.server.access_policy import SEARCHING
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import Reader, Writer, locrit_scope, result_limit
+from souvenir.server.routing import Routes
 from tests.api.conftest import KEY, Start
-from tests.api.operations import OPERATIONS, PATH_VALUES, Operation, described, routes_of
+from tests.api.operations import AGENT, OPERATIONS, Operation
 from tests.api.test_agents import ENV, key_for
 
-AGENT = PATH_VALUES["agent_name"]
 ALL = {"quick_memory": True, "full_memory": True, "logs": True}
 ADVICE = "an admin can give it with PUT /agents/NAME/access"
 
-ROLES = {
-    f"{method} {route.path.replace(':path', '')}": (route.name, role)
-    for route in routes_of(described())
-    for method in route.methods or ()
-    for role in [GUARDS[one.call] for one in route.dependant.dependencies if one.call in GUARDS]
-}
-READING = [one for one in OPERATIONS if ROLES.get(str(one), ("", None))[1] is Role.READ_ONLY]
-WRITING = [one for one in OPERATIONS if ROLES.get(str(one), ("", None))[1] is Role.READ_WRITE]
-
-STATING = {"update_concept", "describe_topic", "relate_concepts"}
-"""Writing routes whose answers show more than was written."""
+READING = [one for one in OPERATIONS if one.role is Role.READ_ONLY]
+WRITING = [one for one in OPERATIONS if one.role is Role.READ_WRITE]
 
 
 def give(client: TestClient, **levels: bool) -> Any:
@@ -74,16 +65,12 @@ def test_a_namespace_that_is_no_agent_has_no_levels_and_is_not_made_by_asking(cl
     assert client.get("/stats", headers={"X-Namespace": "nobody"}).json()["created_at"] is None
 
 
-def test_every_route_that_reads_says_which_levels_it_needs():
-    assert {name for name, role in ROLES.values() if role is Role.READ_ONLY} == LEVELS.keys()
-
-
 def test_a_key_without_any_level_reads_nothing_that_needs_one_and_writes_all_the_same(start: Start):
     client = start(api_key=KEY)
     give(client, **dict.fromkeys(ALL, False))
     key = key_for(client, namespace=AGENT)
     for operation in READING:
-        answer, needed = send(client, operation, key), LEVELS[ROLES[str(operation)][0]]
+        answer, needed = send(client, operation, key), operation.description["x-access"]
         if not needed:
             assert answer.status_code in {200, 404}, operation
             continue
@@ -92,7 +79,7 @@ def test_a_key_without_any_level_reads_nothing_that_needs_one_and_writes_all_the
         assert answer.json()["detail"] == f"The access of the agent {AGENT!r} does not include {named}; {ADVICE}"
     # Without its agent a namespace has no levels, so what deletes it comes last.
     for operation in sorted(WRITING, key=lambda one: str(one) == "DELETE /agents/{agent_name}"):
-        limited = ROLES[str(operation)][0] in STATING
+        limited = bool(operation.description["x-access"])
         assert (send(client, operation, key).status_code == 403) is limited, operation
 
 
@@ -167,14 +154,14 @@ def test_exports_say_the_levels_and_a_restore_brings_them_back(start: Start):
 
 
 def test_below_api_locrits_the_levels_hold_for_everybody(start: Start):
-    routes = router("agents")
+    routes = Routes("agents")
 
-    @routes.get("/api/locrits/{name}/memory/found")
-    def search_agent(name: str, _: Reader, request: Request) -> dict[str, Any]:
+    @routes.get("/api/locrits/{name}/memory/found", cost=CostClass.SEARCH, access=SEARCHING, sdk="test.found")
+    def found(name: str, _: Reader, request: Request) -> dict[str, Any]:
         return {"namespace": locrit_scope(request, name).namespace, "limit": result_limit(request, 50)}
 
-    @routes.delete("/api/locrits/{name}/memory/lost")
-    def delete_agent(name: str, _: Writer, request: Request) -> dict[str, Any]:
+    @routes.delete("/api/locrits/{name}/memory/lost", cost=CostClass.LONG, sdk="test.lost")
+    def lost(name: str, _: Writer, request: Request) -> dict[str, Any]:
         return {"namespace": locrit_scope(request, name).namespace}
 
     def with_routes(app: FastAPI) -> None:

@@ -9,8 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from souvenir.api.agent_export import TypedLines
-from souvenir.conversation.export import agent_lines
-from souvenir.types import Scope
+from souvenir.conversations.agents import agent_lines
+from souvenir.core.types import Scope
 from tests.api.conftest import KEY, Start
 from tests.api.test_agents import key_for
 from tests.api.test_messages import AGENT, ENV, refusal, store

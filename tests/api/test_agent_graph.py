@@ -31,7 +31,7 @@ def client(start: Start, vendor: LLMVendor) -> TestClient:
 
 
 def graph(client: TestClient) -> dict[str, Any]:
-    client.app.state.service.graph.filling.catch_up()  # type: ignore[attr-defined]  # an application
+    client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]  # an application
     answer = client.get("/agents/bot/graph")
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
@@ -63,7 +63,7 @@ def test_a_message_triggers_what_was_learned_in_its_session_as_far_as_it_says_th
     assert {one["from_id"] for one in found["relations"] if one["type"] == "TRIGGERS"} <= contained
 
 
-def test_sessions_belong_to_topics_and_their_messages_discuss_them_as_far_as_they_say_what_tells_them(
+def test_messages_discuss_the_topics_of_their_session(
     client: TestClient,
 ):
     sea = ("Alice took the Albatross from Lisbon to Madeira", "Lisbon and Madeira again on the Albatross, says Alice")

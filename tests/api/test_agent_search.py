@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.errors import EmbeddingUnavailable
-from souvenir.types import FloatVector
+from souvenir.core.errors import EmbeddingUnavailable
+from souvenir.core.types import FloatVector
 from tests.api.conftest import KEY, Start, loaded
 from tests.api.test_agents import key_for
 from tests.fake_embedder import FakeEmbedder
@@ -176,7 +176,7 @@ def test_the_answer_is_as_likely_one_as_that_of_the_kind_that_knows_more(colours
 
 
 def test_a_strategy_is_named_in_the_answer_with_what_it_came_to_and_which_concepts_were_found(colours: TestClient):
-    colours.app.state.service.graph.filling.catch_up()  # type: ignore[attr-defined]
+    colours.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
     usual = answer(colours, "the blue boat").json()
     assert (usual["strategy"], usual["searched_by"]) == ("auto", ["semantic", "keyword"])
     assert "boat" in usual["concepts"]

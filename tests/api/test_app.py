@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 import app as program
-from souvenir.api import VERSION
+from souvenir import VERSION
 from souvenir.store.restore import lock_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent

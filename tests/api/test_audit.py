@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from memory_engine import MemoryEngine
 from souvenir.access.audit import BURST, DENIED, SEVERAL, AuditLog, Denial
-from souvenir.moments import utc_now
-from souvenir.settings import Settings
-from souvenir.store.audit import AuditEvent, AuditFilter, record
+from souvenir.core.settings import Settings
+from souvenir.core.timestamps import utc_now
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin.audit import AuditEvent, AuditFilter, record
 from tests.api.conftest import KEY, Add, Start
 from tests.fake_embedder import FakeEmbedder
 

@@ -29,7 +29,7 @@ def tell(client: TestClient, text: str, **more: Any) -> Any:
 
 
 def read(client: TestClient) -> TestClient:
-    client.app.state.service.graph.filling.catch_up()  # type: ignore[attr-defined]
+    client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
     return client
 
 

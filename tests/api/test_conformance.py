@@ -27,9 +27,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from app import create_app
-from souvenir.api.transfer_models import NDJSON
-from souvenir.settings import Settings
-from souvenir.types import Role
+from souvenir.api.transfer import NDJSON
+from souvenir.core.settings import Settings
+from souvenir.core.types import Role
 from tests.api.conftest import KEY
 from tests.api.learning import takes_everything
 from tests.api.operations import DOCUMENT, OF_AGENTS, OPERATIONS, Operation

@@ -17,14 +17,14 @@ from fastapi import FastAPI, Request, Response
 from starlette.types import ASGIApp
 
 from app import create_app
-from souvenir.api import admission, bodies, connections
-from souvenir.api.admission import CostClass, LaneFigures, Refusal
-from souvenir.api.caller import Writer
-from souvenir.api.connections import Server, ServerConfig
-from souvenir.api.json_route import router
-from souvenir.api.service import Service
-from souvenir.api.shedding import Shedding
-from souvenir.settings import LogLevel, Settings
+from souvenir.core.settings import LogLevel, Settings
+from souvenir.server import connections, load_shedding
+from souvenir.server.connections import Server, ServerConfig
+from souvenir.server.load_shedding import CostClass, LaneFigures, Refusal
+from souvenir.server.middleware import EarlyRefusal
+from souvenir.server.request_guards import Writer
+from souvenir.server.routing import Routes
+from souvenir.server.service import Service
 from tests.api.busy import PATIENCE_S, StoppableEmbedder, until
 from tests.api.conftest import JSON
 
@@ -52,7 +52,7 @@ class Served:
             self._thread.join(PATIENCE_S)
 
     def _shed(self, method: bytes, target: bytes) -> ASGIApp | None:
-        return Shedding(self.app.routes, self.service.admission, self.service.counters)(method, target)
+        return EarlyRefusal(self.app.routes, self.service.admission, self.service.metrics)(method, target)
 
     @property
     def service(self) -> Service:
@@ -82,7 +82,7 @@ class Served:
 @pytest.fixture
 def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Serves with these settings; connections are looked after ten times a second."""
-    monkeypatch.setattr(connections, "LOOK_EVERY_TICKS", 1)
+    monkeypatch.setattr(connections, "CHECK_EVERY_TICKS", 1)
     with ExitStack() as running:
 
         def start(routes: Any = None, **values: Any) -> Served:
@@ -174,7 +174,7 @@ def test_a_target_that_is_no_url_is_400_and_the_service_goes_on(serve: Serve):
 
 
 def test_a_body_that_comes_too_slowly_is_408_and_its_connection_ends(serve: Serve, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bodies, "WINDOW_S", 0.2)
+    monkeypatch.setattr(load_shedding, "WINDOW_S", 0.2)
     monkeypatch.setattr(connections, "DRAIN_TIMEOUT_S", 0.2)
     service = serve()
     with closing(service.connect()) as peer:
@@ -187,7 +187,7 @@ def test_a_body_that_comes_too_slowly_is_408_and_its_connection_ends(serve: Serv
 
 
 def test_a_body_that_comes_fast_and_then_drips_gives_its_memory_back(serve: Serve, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bodies, "WINDOW_S", 0.4)
+    monkeypatch.setattr(load_shedding, "WINDOW_S", 0.4)
     monkeypatch.setattr(connections, "DRAIN_TIMEOUT_S", 0.2)
     service = serve()
     with closing(service.connect()) as peer:
@@ -200,12 +200,12 @@ def test_a_body_that_comes_fast_and_then_drips_gives_its_memory_back(serve: Serv
 
 
 def test_a_body_that_fills_each_window_may_take_longer_than_one(serve: Serve, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bodies, "WINDOW_S", 0.8)
+    monkeypatch.setattr(load_shedding, "WINDOW_S", 0.8)
 
     def pieces() -> Iterator[bytes]:
         for _ in range(6):
             threading.Event().wait(0.2)
-            yield b" " * bodies.WINDOW_BYTES
+            yield b" " * load_shedding.WINDOW_BYTES
         yield b'{"query": "apple"}'
 
     with serve(stall_timeout_s=0.8).client() as client:
@@ -214,10 +214,10 @@ def test_a_body_that_fills_each_window_may_take_longer_than_one(serve: Serve, mo
 
 
 def test_an_upload_that_stalls_is_cut_off(serve: Serve):
-    routes = router("test")
+    routes = Routes("test")
     ended = threading.Event()
 
-    @routes.post("/upload", name="back_up")
+    @routes.post("/upload", cost=CostClass.LONG, include_in_schema=False)
     async def upload(request: Request, scope: Writer) -> Response:
         try:
             async for _ in request.stream():
@@ -234,19 +234,19 @@ def test_an_upload_that_stalls_is_cut_off(serve: Serve):
 
 
 def test_an_upload_that_goes_on_may_take_longer_than_the_deadline(serve: Serve):
-    routes = router("test")
+    routes = Routes("test")
 
-    @routes.post("/upload", name="back_up")
+    @routes.post("/upload", cost=CostClass.LONG, include_in_schema=False)
     async def upload(request: Request, scope: Writer) -> Response:
         return Response(str(sum([len(piece) async for piece in request.stream()])))
 
     def pieces() -> Iterator[bytes]:
         for _ in range(6):
             threading.Event().wait(0.2)
-            yield b"x" * bodies.WINDOW_BYTES
+            yield b"x" * load_shedding.WINDOW_BYTES
 
     with serve(routes, request_timeout_s=0.8, stall_timeout_s=0.8).client() as client:
-        assert client.post("/upload", content=pieces()).text == str(6 * bodies.WINDOW_BYTES)
+        assert client.post("/upload", content=pieces()).text == str(6 * load_shedding.WINDOW_BYTES)
 
 
 def test_imports_that_drip_are_cut_off_and_others_get_their_places(serve: Serve):
@@ -254,7 +254,7 @@ def test_imports_that_drip_are_cut_off_and_others_get_their_places(serve: Serve)
     with ExitStack() as slow, service.client() as client:
         peers = [slow.enter_context(closing(service.connect())) for _ in range(2)]
         for peer in peers:
-            peer.sendall(IMPORT_HEAD + b" " * 2 * bodies.WINDOW_BYTES)
+            peer.sendall(IMPORT_HEAD + b" " * 2 * load_shedding.WINDOW_BYTES)
         until(lambda: long_ones(service).at_work == 2)
         drip(*peers)
         until(lambda: long_ones(service).at_work == 0)
@@ -274,9 +274,9 @@ def test_an_import_that_drips_does_not_renew_its_deadline(serve: Serve, monkeypa
 
 
 def test_an_answer_that_nobody_takes_is_cut_off(serve: Serve):
-    routes = router("test")
+    routes = Routes("test")
 
-    @routes.get("/much", name="back_up")
+    @routes.get("/much", cost=CostClass.LONG, include_in_schema=False)
     def much(scope: Writer) -> Response:
         return Response(b"x" * 50_000_000)
 
@@ -342,7 +342,7 @@ def search_request(query: str) -> bytes:
 def test_what_finds_the_queue_full_is_refused_before_its_key_is_read_and_its_connection_goes_on(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(admission, "WAITING_PER_PLACE", 0)
+    monkeypatch.setattr(load_shedding, "WAITING_PER_PLACE", 0)
     service = serve(max_searches=1, api_key="k-1")
     embedder: Any = service.service.engine.models.serving.embedder
     key = {"X-API-Key": "k-1"}

@@ -9,9 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from app import create_app
+from souvenir.core.settings import Settings
+from souvenir.core.types import PassageKind, Scope
 from souvenir.index.registry import IndexKey
-from souvenir.settings import Settings
-from souvenir.types import PassageKind, Scope
 from tests.api.conftest import BASE_URL, KEY, Start
 from tests.api.test_agents import key_for
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.testclient import TestClient
 
 from tests.api.conftest import Add
-from tests.api.test_writes import NEARLY, TEXT
+from tests.api.test_memory_writes import NEARLY, TEXT
 
 
 def test_in_an_empty_namespace_everything_is_new(client: TestClient):

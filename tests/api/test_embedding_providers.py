@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app import create_app
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
 from tests.api.conftest import BASE_URL
 from tests.vendors.embeddings import DIM, VendorServer
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.types import MemoryPatch, Scope, SearchQuery
+from souvenir.core.types import MemoryPatch, Scope, SearchQuery
 from tests.api.conftest import KEY, Start
 from tests.api.test_agents import ENV, key_for
 from tests.api.test_removals import MINE, say, service_in
-from tests.conversation.talk import draft
-from tests.erasure.canaries import found_in
+from tests.conversations.talk import draft
+from tests.memories.erasure.canaries import found_in
 
 PATIENCE_S = 60.0
 
@@ -84,8 +84,8 @@ def test_the_receipt_counts_what_went_and_the_job_keeps_it(client: TestClient):
     say(client, "the cat sleeps", session_id="s", user="mia")
     memory = client.post("/memory/add", json={"text": "red tea", "source": "n"}, headers={"X-Namespace": "mine"}).json()
     owned = MemoryPatch(facts=("tea is red", "red tea"), tags=("hot", "drink"))
-    engine.patch(Scope("mine"), memory["id"], owned)
-    service_in(client).graph.filling.catch_up()
+    engine.update(Scope("mine"), memory["id"], owned)
+    service_in(client).graph.indexer.catch_up()
     receipt = erase(client).json()
     counts = {name: count for name, count in receipt["removed"].items() if count}
     assert counts == {

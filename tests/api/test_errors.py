@@ -9,7 +9,13 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from souvenir.errors import ExtractionNotConfigured, ExtractQueueFull, LLMUnavailable, Overloaded, SearchUnavailable
+from souvenir.core.errors import (
+    ExtractionNotConfigured,
+    ExtractQueueFull,
+    LLMUnavailable,
+    Overloaded,
+    SearchUnavailable,
+)
 from tests.api.conftest import Start
 
 JSON = {"Content-Type": "application/json"}

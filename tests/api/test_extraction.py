@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.fence import fenced
+from souvenir.core.text import fenced
 from tests.api.conftest import JSON, KEY, Start
 from tests.api.learning import PATIENCE_S, ended, learned, takes_everything
 from tests.vendors.llm import LLMVendor, fails, says
@@ -126,7 +126,7 @@ def test_an_extraction_is_seen_by_who_asked_for_it_and_by_admins_only(start: Sta
 def test_a_job_of_another_kind_is_no_extraction(start: Start, vendor: LLMVendor):
     client = start(**vendor.settings("openai"))
     service = client.app.state.service  # type: ignore[attr-defined]
-    scope = service.door.admit(None, "").scope("read-only", None)
+    scope = service.authenticator.authenticate(None, "").scope("read-only", None)
     job = service.jobs.submit("deduplicate", scope, {"threshold": 0.9, "dry_run": True})
     for method in ("GET", "DELETE"):
         assert client.request(method, f"/memory/extract/{job.id}").status_code == 404

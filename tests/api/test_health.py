@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.api import VERSION
+from souvenir import VERSION
 from tests.api.conftest import JSON, KEY, Add, Start
 
 COUNTS = {

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.api import duplicates, long_work
-from souvenir.api.service import Service
-from souvenir.jobs.deduplication import Deduplication
-from souvenir.store import duplicates as duplicate_rows
-from souvenir.types import Scope
+from souvenir.api import duplicates
+from souvenir.core.types import Scope
+from souvenir.memories.deduplication import Deduplication
+from souvenir.server import job_responses
+from souvenir.server.service import Service
+from souvenir.store.memories import duplicates as duplicate_rows
 from tests.api.conftest import Add, Start
-from tests.api.test_writes import NEARLY, TEXT
+from tests.api.test_memory_writes import NEARLY, TEXT
 
 PATIENCE_S = 30.0
 SWEEP = {"threshold": 0.9, "dry_run": False}
@@ -84,7 +85,7 @@ def test_only_a_few_requests_wait_and_the_others_are_answered_at_once(
 ):
     add(TEXT, "s")
     service = service_of(client)
-    waiting = [service.long_work._waiting.acquire(blocking=False) for _ in range(long_work.MAX_WAITING)]
+    waiting = [service.long_work._waiting.acquire(blocking=False) for _ in range(job_responses.MAX_WAITING)]
     assert all(waiting)
     assert client.post("/memory/deduplicate?wait_s=50", json={}).status_code == 202
     held.set()

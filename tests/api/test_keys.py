@@ -12,7 +12,7 @@ import apsw
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.types import Scope
+from souvenir.core.types import Scope
 from tests.api.conftest import KEY, Start, loaded
 
 ENV = {"X-API-Key": KEY}

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.types import Scope
+from souvenir.core.types import Scope
 from tests.api.conftest import Start
 from tests.api.learning import ended, learned, takes_everything
-from tests.erasure.canaries import found_in, stored
+from tests.memories.erasure.canaries import found_in, stored
 from tests.vendors.llm import LLMRequest, LLMVendor, says
 
 BOT = {"X-Namespace": "bot9"}

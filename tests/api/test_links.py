@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.store.reads import CONFLICTS_WITH
-from souvenir.types import Scope
+from souvenir.core.types import Scope
+from souvenir.store.memories.reads import CONFLICTS_WITH
 from tests.api.conftest import KEY, Add, Start
 
 

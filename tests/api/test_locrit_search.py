@@ -25,7 +25,7 @@ def pixie(start: Start) -> TestClient:
     say(client, "so Alice flew to Lisbon", PIXIE, session_id="s2", user="ben", created_at="2023-05-09T12:00:00Z")
     say(client, "seven gulls", PIXIE, session_id="s2", user="ben", created_at="2023-05-10T12:00:00Z")
     note(client, "the camera of Alice", PIXIE, metadata={"document_at": "2023-05-11", "importance": 0.9}, tags=["gear"])
-    client.app.state.service.graph.filling.catch_up()  # type: ignore[attr-defined]
+    client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
     return client
 
 
@@ -110,7 +110,7 @@ def test_quick_access_gives_five_results_to_everybody_and_none_gives_nothing(pix
 
 def test_other_agents_are_never_searched_and_must_be_there(pixie: TestClient):
     say(pixie, "Alice of another", "other")
-    pixie.app.state.service.graph.filling.catch_up()  # type: ignore[attr-defined]
+    pixie.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
     for strategy in ("auto", "concept", "keyword"):
         assert "Alice of another" not in contents(found(pixie, "Alice", strategy=strategy, limit=50))
     missing = pixie.get("/api/locrits/nobody/memory/search", params={"q": "Alice"}, headers=ENV)

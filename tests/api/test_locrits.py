@@ -33,7 +33,7 @@ def store(client: TestClient, messages: list[dict[str, Any]], **more: Any) -> An
 
 
 def read(client: TestClient) -> TestClient:
-    client.app.state.service.graph.filling.catch_up()  # type: ignore[attr-defined]
+    client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
     return client
 
 

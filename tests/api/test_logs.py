@@ -13,8 +13,8 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app import create_app
-from souvenir.api.logs import configure_logging
-from souvenir.settings import LogFormat, LogLevel, Settings
+from souvenir.core.settings import LogFormat, LogLevel, Settings
+from souvenir.server.logs import configure_logging
 from tests.api.conftest import BASE_URL, KEY, Start
 from tests.fake_embedder import FakeEmbedder, fake_of
 
@@ -61,7 +61,7 @@ def test_a_request_is_one_line_with_its_template_status_time_and_id(logged: Log,
     assert line == {
         "event": "request",
         "level": "info",
-        "logger": "souvenir.api.observer",
+        "logger": "souvenir.server.middleware",
         "method": "GET",
         "route": "/memory/{memory_id}",
         "status": response.status_code,

@@ -11,14 +11,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from app import create_app
-from souvenir.embedding.specs import ModelSpec
+from souvenir.core.settings import Settings
 from souvenir.jobs.worker import Jobs
-from souvenir.reembedding import job as reembedding
-from souvenir.settings import Settings
+from souvenir.memories import reembedding as reembedding
+from souvenir.models.embedding.specs import ModelSpec
 from tests.api.conftest import BASE_URL
 from tests.fake_embedder import FakeEmbedder
 from tests.jobs.handlers import PATIENCE_S
-from tests.reembedding.embedders import Held, OtherEmbedder, make_any
+from tests.memories.reembedding.embedders import Held, OtherEmbedder, make_any
 
 Start = Callable[..., TestClient]
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.api.messages import DEGRADED_HEADER
-from souvenir.api.relevance_fields import EVIDENCE_HEADER, RELEVANCE_HEADER
-from souvenir.errors import EmbeddingUnavailable
-from souvenir.store.messages import MessageDraft
-from souvenir.types import FloatVector, MessageRole, Scope
+from souvenir.api.fields import EVIDENCE_HEADER, RELEVANCE_HEADER
+from souvenir.api.message_search import DEGRADED_HEADER
+from souvenir.core.errors import EmbeddingUnavailable
+from souvenir.core.types import FloatVector, MessageRole, Scope
+from souvenir.store.messages.messages import MessageDraft
 from tests.api.conftest import KEY, Start, loaded
 from tests.api.test_agents import key_for
 from tests.fake_embedder import FakeEmbedder

@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from starlette.testclient import TestClient
 
-from souvenir.api.admission import Refusal
+from souvenir.server.load_shedding import Refusal
 from tests.api.conftest import KEY, Add, Start
 
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
@@ -59,6 +59,7 @@ def test_both_renderings_show_one_counting(client: TestClient, add: Add):
     client.get("/nowhere")
     shown = client.get("/metrics", headers={"Accept": "application/json"}).json()["routes"]
     samples = scraped(client)
+    assert "POST /memory/add" in shown
     for route, figures in shown.items():
         method, template = route.split(" ")
         counted = value(samples, "souvenir_request_duration_seconds_count", method=method, route=template)
@@ -107,7 +108,7 @@ def test_places_and_refusals_are_shown_by_cost_class(start: Start):
     assert value(samples, "souvenir_admission_places", **{"class": "search"}) == 3
     for name in ("at_work", "waiting"):
         assert value(samples, f"souvenir_admission_{name}", **{"class": "search"}) == 0
-    client.app.state.service.admission.lane("search").count(Refusal.FULL)  # type: ignore[attr-defined]
+    client.app.state.service.admission.lanes["search"].count(Refusal.FULL)  # type: ignore[attr-defined]
     labels = {"class": "search", "reason": "full"}
     assert value(scraped(client), "souvenir_admission_refused_total", **labels) == 1
 

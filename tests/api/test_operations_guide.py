@@ -14,8 +14,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from souvenir import errors
-from souvenir.errors import SouvenirError
+from souvenir.core import errors
+from souvenir.core.errors import SouvenirError
 from tests.api.conftest import Add
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -104,15 +104,19 @@ def test_examples_name_only_series_that_the_service_shows(families: list[Metric]
 
 def test_examples_select_by_labels_that_the_series_have(families: list[Metric]):
     series = series_of(families)
+    selected = 0
     for expression in expressions():
         for name, selector in re.findall(r"((?:souvenir|process)_[a-z_]+)\{([^}]*)\}", expression):
             labels = set(re.findall(r"(\w+)\s*(?:=~|!=|=)", selector)) - OF_THE_SCRAPE
             # A counter that never counted has no labels to compare with.
             assert not series[name] or labels <= series[name], expression
+            selected += bool(series[name])
+    assert selected > 10
 
 
 def test_every_alert_is_in_the_guide_and_says_what_happened():
     guide = GUIDE.read_text(encoding="utf-8")
+    assert len(alerts()) > 5
     for rule in alerts():
         assert f"`{rule['alert']}`" in guide
         assert rule["annotations"]["summary"].endswith(".")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.store import claims, mentions
-from souvenir.store.claims import ClaimDraft
+from souvenir.core.types import ClaimedBy, ClaimKind, FactsBy, MemoryDraft, Scope
+from souvenir.store.graph import claims, mentions
+from souvenir.store.graph.claims import ClaimDraft
 from souvenir.store.transaction import Transaction
-from souvenir.types import ClaimedBy, ClaimKind, FactsBy, MemoryDraft, Scope
 from tests.api.conftest import Start
 from tests.api.learning import learned, takes_everything
 from tests.vendors.llm import LLMVendor
@@ -281,7 +281,7 @@ def test_a_rescan_reaches_the_graph_and_what_is_stated_of_it(client: TestClient)
         "session_id": "s",
     }
     assert client.post("/messages", json=said).status_code == 200
-    service.graph.filling.catch_up()
+    service.graph.indexer.catch_up()
     scope = Scope("my_agent", "somebody")
 
     def state(tx: Transaction) -> None:
@@ -292,7 +292,7 @@ def test_a_rescan_reaches_the_graph_and_what_is_stated_of_it(client: TestClient)
     service.engine.write(scope, state)
     policy(client, pii="redact")
     assert client.post("/privacy/rescan", headers=AGENT).json()["changed"] == 2
-    service.graph.filling.catch_up()
+    service.graph.indexer.catch_up()
     tables = ("claims", "concepts", "concept_forms", "mentions", "passages")
     with service.engine.namespace(scope) as (connection, _):
         rows = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables}

@@ -6,11 +6,11 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from souvenir.api.service import Service
-from souvenir.types import Scope
+from souvenir.core.types import Scope
+from souvenir.server.service import Service
 from tests.api.conftest import KEY, Start
 from tests.api.test_agents import key_for
-from tests.conversation.talk import draft
+from tests.conversations.talk import draft
 
 MINE = Scope("mine", "somebody")
 

@@ -9,9 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 
 import app as program
-from souvenir.api.messages import DEGRADED_HEADER
+from souvenir.api.message_search import DEGRADED_HEADER
 from tests.api.conftest import Start
-from tests.reranking.models import write_cross_encoder
+from tests.models.reranking.models import write_cross_encoder
 
 AGENT = "my_agent"
 ONCE, TWICE = "the red fox", "a fox a fox a fox"

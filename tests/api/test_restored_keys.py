@@ -8,7 +8,7 @@ import apsw
 from starlette.testclient import TestClient
 
 import app as program
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
 from souvenir.store.restore import restore_offline
 from tests.api.conftest import KEY, Start
 from tests.api.test_keys import ADMIN, ENV, READER, bearing, listed, make

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.moments import utc_now
+from souvenir.core.timestamps import utc_now
 from tests.api.test_messages import AGENT, refusal, store
 
 

@@ -23,7 +23,7 @@ def agent(client: TestClient) -> TestClient:
     for session, text in (("sea0", SAILING), ("sea1", SAILING), ("oven", BAKING)):
         said = {"agent_name": "ann", "role": "user", "content": text, "session_id": session}
         assert client.post("/messages", json=said).status_code == 200
-    client.app.state.service.graph.filling.catch_up()  # type: ignore[attr-defined]
+    client.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
     return client
 
 

@@ -17,8 +17,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 import app as program
-from souvenir.api import VERSION
-from souvenir.errors import Unavailable
+from souvenir import VERSION
+from souvenir.core.errors import Unavailable
 from tests.api.conftest import KEY, Start
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.transfer.importing import ImportHandler
-from souvenir.types import Scope
+from souvenir.core.types import Scope
+from souvenir.transfer.import_job import ImportHandler
 from tests.api.conftest import KEY, Add, Start
 from tests.transfer.stores import lines_of, ndjson
 

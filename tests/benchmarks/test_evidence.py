@@ -12,7 +12,7 @@ import pytest
 from benchmarks.evidence.calibration import auc, calibration_error, reliability
 from benchmarks.evidence.fitting import OFF_TOPIC_SHARE, Answer, logistic, weights_of
 from benchmarks.evidence.questions import Kind, read_questions
-from souvenir.search.relevance import Judgement
+from souvenir.retrieval.relevance import Judgement
 
 
 def answer(kind: Kind, scope: str = "ann", **signals: float) -> Answer:

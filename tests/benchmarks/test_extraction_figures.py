@@ -13,7 +13,7 @@ from benchmarks.extraction.data_sets import PairKind, Paragraph, ReferenceFact, 
 from benchmarks.extraction.facts import Tally
 from benchmarks.extraction.learners import Learned, LearnedFact
 from benchmarks.extraction.matching import COSINE, OVERLAP, matches, measures
-from souvenir.types import FloatVector
+from souvenir.core.types import FloatVector
 from tests.fake_embedder import FakeEmbedder
 
 TURNS = (Turn("t1", "Ann", "I keep two newts"), Turn("t2", "Bo", "My gecko\nis green"), Turn("t3", "Ann", "Bye"))

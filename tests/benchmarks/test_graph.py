@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.graph.walking import STEPS, ConceptGraph
-from souvenir.concepts.weights import rarity
+from souvenir.knowledge.concept_ranking import rarity
 
 KEYS = [["lisbon", "alice"], ["lisbon", "camera"], ["camera", "alice"], ["alice"], [], ["alice", "rain"], ["camera"]]
 MAX_SHARE = 0.5

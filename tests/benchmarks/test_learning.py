@@ -10,11 +10,11 @@ import pytest
 from benchmarks.learning.jobs import Ended, out_of_order
 from benchmarks.learning.model import decisions, facts
 from benchmarks.learning.transcripts import MAX_CHARS, MIN_CHARS, transcript
-from souvenir.extraction.quotes import find_quote
-from souvenir.extraction.shapes import Decisions, Proposals
-from souvenir.extraction.transcript import read_transcript
-from souvenir.extraction.windows import windows
-from souvenir.fence import fenced
+from souvenir.core.text import fenced
+from souvenir.learning.questions import Decisions, Proposals
+from souvenir.learning.quotes import find_quote
+from souvenir.learning.transcripts.transcript import read_transcript
+from souvenir.learning.transcripts.windows import windows
 
 BEGIN = datetime(2025, 4, 2, 9, 30, tzinfo=UTC)
 

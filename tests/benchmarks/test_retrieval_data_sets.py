@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.retrieval.data_sets import moment, read_data_set
-from souvenir.types import MessageRole, PassageKind
+from souvenir.core.types import MessageRole, PassageKind
 
 Entries = Sequence[Mapping[str, Any]]
 

@@ -21,9 +21,9 @@ from benchmarks.retrieval.rankings import ask
 from benchmarks.retrieval.run import Plan, measure
 from benchmarks.retrieval.targets import targets_of
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from souvenir.embedding.factory import embedder_of
-from souvenir.settings import Settings
-from souvenir.types import PassageKind
+from souvenir.core.settings import Settings
+from souvenir.core.types import PassageKind
+from souvenir.models.embedding.factory import embedder_of
 from tests.fake_embedder import FakeEmbedder
 
 TURNS = (

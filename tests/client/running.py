@@ -11,8 +11,8 @@ from typing import Any
 import uvicorn
 
 from app import create_app
-from souvenir.settings import Settings
-from souvenir.types import Embedder
+from souvenir.core.settings import Settings
+from souvenir.core.types import Embedder
 from tests.fake_embedder import FakeEmbedder, fake_of
 
 START_TIMEOUT_S = 60.0

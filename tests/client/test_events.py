@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from souvenir_client.interception.tapping import Tapped, events_of, payload_of, turns_of
+from souvenir_client.interception.response_tap import Tapped, events_of, payload_of, turns_of
 from souvenir_client.interception.wires import Turn
 from tests.client.conversations import CHAT, wire_for
 

@@ -40,7 +40,7 @@ def test_a_name_that_is_not_there_is_refused_as_by_any_module():
 
 
 def test_of_the_records_only_those_that_are_used_are_loaded():
-    loaded = loaded_after("from souvenir_client.sync.api.context import Context")
+    loaded = loaded_after("from souvenir_client.sync.api.context import ContextOperations")
     assert "souvenir_client.records.context" in loaded
     assert "souvenir_client.records.tiers" not in loaded
 

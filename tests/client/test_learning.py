@@ -143,6 +143,7 @@ def test_each_prompt_up_to_its_tail_is_a_beginning_of_the_next(service, vendor, 
             history.append(user(f"Tell me fact {number}."))
             history.append(assistant(ask(client, *history).choices[0].message.content))
     prompts = [request.body["messages"] for request in vendor.requests]
+    assert len(prompts) == 4
     for prompt, following in pairwise(prompts):
         up_to_tail = prompt[:-2]
         assert prompt[-2]["content"].startswith(PREFACE)
@@ -417,5 +418,5 @@ def test_a_key_is_needed_where_the_service_needs_one_and_goes_along(tmp_path, cl
     ],
 )
 def test_arguments_that_cannot_be_used_are_refused_at_once(wrong):
-    with pytest.raises(ValueError, match=r"takes|has to be"):
+    with pytest.raises(ValueError, match=r"must have|must be"):
         learning("agent", **wrong)

@@ -223,7 +223,7 @@ def test_generators_are_not_decorated():
         yield 1
 
     for generator in (numbers, async_numbers):
-        with pytest.raises(TypeError, match="decorate the function that iterates over it"):
+        with pytest.raises(TypeError, match="decorate the function that iterates over"):
             learning("agent")(generator)
 
 

@@ -110,7 +110,7 @@ def test_a_session_that_is_refused_does_not_keep_the_others_from_being_learned_f
         (memory,) = stored.in_namespace("agent").memories.list().memories
     assert memory.text == "I prefer tea over coffee."
     (warning,) = [record.getMessage() for record in caplog.records if record.name == "souvenir_client"]
-    assert "not handed in to be learned from" in warning
+    assert "not submitted for extraction" in warning
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -172,7 +172,7 @@ def test_a_service_that_learns_nothing_is_warned_of_once(own_service, client, ca
         with learning("agent", own_service.url, extract=True, session_id="one"):
             ask(client, f"I prefer tea number {number}.")
     (warning,) = [record.getMessage() for record in caplog.records if record.name == "souvenir_client"]
-    assert "not handed in to be learned from" in warning
+    assert "not submitted for extraction" in warning
     assert "EXTRACT_PROVIDER" in warning
     with Memory(own_service).client as stored:
         assert len(stored.sessions.messages("agent", "one")) == 4

@@ -74,7 +74,7 @@ def test_a_service_that_goes_away_and_comes_back_costs_one_warning_and_no_turn(o
     assert len(warnings(told)) == 1
     assert own_service.url in warnings(told)[0]
     assert [record.getMessage() for record in told.records if record.levelno == logging.INFO] == [
-        f"The memory of {own_service.url} answers again"
+        f"The memory of {own_service.url} is available again"
     ]
 
 
@@ -84,7 +84,7 @@ def test_what_still_waits_when_a_block_ends_is_told_in_one_warning_and_stored_la
         own_service.stop()
         ask(client, "Lost?")
         told.clear()
-    assert warnings(told) == ["Of the turns of agent agent, 2 still wait for the service"]
+    assert warnings(told) == ["Of the turns of agent agent, 2 are still waiting for the service"]
     own_service.start()
     with learning("agent", own_service.url, session_id="one"):
         ask(client, "No.")
@@ -144,7 +144,7 @@ client.close()
     command = [sys.executable, "-W", "error", "-c", code]
     environment = {"PYTHONPATH": str(CLIENT)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=True)
-    assert done.stderr == "Of the turns of agent agent, 2 still wait for the service\n"
+    assert done.stderr == "Of the turns of agent agent, 2 are still waiting for the service\n"
     memory = Memory(own_service)
     assert [content for _, content in memory.said("agent", "one")] == ["Quick.", "Noted."]
     memory.close()
@@ -157,7 +157,7 @@ def test_what_finds_the_queue_full_is_dropped_and_counted(own_service, client, t
         for number in range(3):
             ask(client, f"Question {number}.")
         told.clear()
-    assert warnings(told) == ["Of the turns of agent agent, 3 still wait for the service and 3 were dropped"]
+    assert warnings(told) == ["Of the turns of agent agent, 3 are still waiting for the service and 3 were dropped"]
     own_service.start()
 
 
@@ -169,7 +169,7 @@ def test_what_the_service_refuses_is_dropped_and_told_once_with_the_reason(servi
         with learning("closed", service.url, session_id="over"):
             ask(client, "One more thing.")
     assert warnings(told) == [
-        "Turns of agent closed are dropped, since the service does not take them: "
+        "Turns of agent closed are dropped: the service refused them: "
         "Session 'over' has ended; start a new one (409, session_ended)",
         "Of the turns of agent closed, 2 were dropped",
         "Of the turns of agent closed, 2 were dropped",
@@ -232,13 +232,13 @@ def test_entering_is_bounded_where_answers_come_a_byte_at_a_time(monkeypatch):
 
         dripping = Thread(target=drip)
         dripping.start()
-        begin = time.monotonic()
         with (
             pytest.raises(TimedOut, match=r"0\.3 s"),
             learning("agent", f"http://127.0.0.1:{listener.getsockname()[1]}"),
         ):
             raise AssertionError("was entered")
-        assert time.monotonic() - begin < 2.0
+        # It ended although the answer had not.
+        assert dripping.is_alive()
         over.set()
         dripping.join()
 
@@ -294,7 +294,16 @@ def silent(own_service: RunningService) -> Iterator[RunningService]:
             listener.listen()
 
         own_service.fall_silent = fall_silent  # type: ignore[attr-defined]
+        own_service.asked = lambda: list(first_lines(listener))  # type: ignore[attr-defined]
         yield own_service
+
+
+def first_lines(listener: socket.socket) -> Iterator[bytes]:
+    """Of the requests that wait for an answer, and of those that were given up."""
+    while select.select([listener], [], [], 0)[0]:
+        caller, _ = listener.accept()
+        with caller:
+            yield caller.recv(65536).partition(b"\r\n")[0]
 
 
 def test_a_service_that_does_not_answer_costs_one_call_its_timeout_and_the_others_nothing(silent, client, told):
@@ -303,30 +312,36 @@ def test_a_service_that_does_not_answer_costs_one_call_its_timeout_and_the_other
         begin = time.monotonic()
         for number in range(10):
             ask(client, f"Question {number}.")
-        assert 0.3 < time.monotonic() - begin < 2 * 0.3 + 1.0
+        assert time.monotonic() - begin > 0.3
+    asked = silent.asked()
+    assert [line.startswith(b"POST /context/") for line in asked].count(True) == 1, asked
     assert len(warnings(told)) == 2
     assert "within 0.3 s" in warnings(told)[0]
-    assert "20 still wait" in warnings(told)[1]
+    assert "20 are still waiting" in warnings(told)[1]
 
 
 def test_the_event_loop_goes_on_while_a_call_waits_for_its_context(silent, vendor, told):
-    beats = []
+    """A loop that is held up has one beat at most in each of the two waits."""
+    beats = 0
 
-    async def beat(until: asyncio.Event) -> None:
-        while not until.is_set():
-            beats.append(time.monotonic())
+    async def beat() -> None:
+        nonlocal beats
+        while True:
+            beats += 1
             await asyncio.sleep(0.01)
 
-    async def run() -> None:
-        over = asyncio.Event()
+    async def run() -> list[int]:
+        counted = []
         async with models.async_openai_client(vendor) as client:
             async with learning("agent", silent.url, timeout_s=0.5, flush_timeout_s=0.3):
                 silent.fall_silent()
-                beating = asyncio.create_task(beat(over))
+                beating = asyncio.create_task(beat())
                 await ask_async(client, "Hello?")
-            over.set()
-            await beating
+                counted.append(beats)
+            counted.append(beats - counted[0])
+        beating.cancel()
+        return counted
 
-    asyncio.run(run())
-    assert beats[-1] - beats[0] > 0.7
-    assert max(later - earlier for earlier, later in pairwise(beats)) < 0.3
+    while_asking, while_leaving = asyncio.run(run())
+    assert while_asking > 3
+    assert while_leaving > 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from souvenir_client.interception.prefixes import KnownPrefixes, Progress
+from souvenir_client.interception.prefixes import KnownPrefixes, RequestState
 from souvenir_client.interception.wires import Turn
 
 CONVERSATION = ("agent", "session")
@@ -25,7 +25,7 @@ def t(call, text="42", name=""):
     return Turn("tool", text, {"tool_result": {"tool_call_id": call, "name": name}})
 
 
-OK, FAILED, BROKEN = Progress.ANSWERED, Progress.ASKED, Progress.ANSWERING
+OK, FAILED, BROKEN = RequestState.ANSWERED, RequestState.ASKED, RequestState.ANSWERING
 
 # Each case is the requests of one conversation: what is sent, what came of it, what of it is new.
 CASES = {

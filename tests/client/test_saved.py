@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
 from souvenir_client.calls import Address
 from souvenir_client.hooks.events import Event
-from souvenir_client.hooks.project import Place
+from souvenir_client.hooks.project import Project
 from souvenir_client.saved import change, read, saved, saved_path
 
 
@@ -41,10 +41,10 @@ def test_the_environment_goes_before_the_saved_file_and_that_before_the_default(
 
 def test_a_hook_remembers_for_the_saved_agent_unless_its_environment_names_one(file: Path):
     event = Event(session_id="s", cwd="/work/project")
-    assert Place.of(event, {}).agent == "claude-code-project"
+    assert Project.of(event, {}).agent == "claude-code-project"
     change(file, "souvenir_agent", "ana")
-    assert Place.of(event, {}).agent == "ana"
-    assert Place.of(event, {"SOUVENIR_AGENT": "bo"}).agent == "bo"
+    assert Project.of(event, {}).agent == "ana"
+    assert Project.of(event, {"SOUVENIR_AGENT": "bo"}).agent == "bo"
 
 
 def test_the_service_reads_what_the_client_saves(file: Path):

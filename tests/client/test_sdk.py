@@ -282,7 +282,7 @@ def test_the_environment_says_where_the_service_is(monkeypatch: pytest.MonkeyPat
     ids=repr,
 )
 def test_a_client_that_could_ask_nobody_is_not_made(options: dict[str, Any]):
-    with pytest.raises(ValueError, match=r"no address|has to be above|no namespace|no key holds"):
+    with pytest.raises(ValueError, match=r"not an HTTP address|must be above|not a namespace|no key has"):
         Souvenir(**options)
 
 
@@ -294,7 +294,7 @@ def test_without_tls_no_certificate_is_read_and_none_is_trusted():
 
 
 def test_a_key_is_not_told_where_it_cannot_be_sent():
-    with pytest.raises(ValueError, match="no key holds") as refused:
+    with pytest.raises(ValueError, match="no key has") as refused:
         Souvenir(api_key="mem_secret\n\x00")
     assert "secret" not in str(refused.value)
 
@@ -316,7 +316,7 @@ def test_a_name_that_would_lead_to_another_route_is_refused_before_anything_is_s
             lambda: client.agents.delete_user("bob", name),
             lambda: client.memories.delete(name),  # type: ignore[arg-type]
         ):
-            with pytest.raises(ValueError, match="names nothing"):
+            with pytest.raises(ValueError, match="not a valid name"):
                 ask()
     assert scripted.requests == []
 
@@ -326,7 +326,7 @@ def test_a_path_within_a_path_keeps_its_slashes(service: RunningService):
         client.extraction_profiles.set("team/a b", mode="aggressive")
         assert [profile.source_prefix for profile in client.extraction_profiles.list()] == ["team/a b/"]
         assert client.extraction_profiles.get("team/a b").mode == "aggressive"
-        with pytest.raises(ValueError, match="names nothing"):
+        with pytest.raises(ValueError, match="not a valid name"):
             client.extraction_profiles.get("team/../b")
 
 

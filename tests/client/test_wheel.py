@@ -126,6 +126,13 @@ def test_the_command_works_with_its_extra(wheel: Path, tmp_path: Path, service: 
     found = run(command, "--json", "search", "what does Bob drink? coffee?", **address)
     answer: dict[str, Any] = json.loads(found.stdout)
     assert answer["results"][0]["text"] == "Bob prefers coffee."
-    ping = '{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}\n'
-    bridged = run(command, "mcp", stdin=ping, **address)
+    refused = run(command, "mcp", **address)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert 'pip install "souvenir-client[mcp]"' in refused.stderr
+
+
+def test_the_mcp_bridge_works_with_its_extra(wheel: Path, tmp_path: Path, service: RunningService):
+    command = environment_with(wheel, tmp_path / "env", "mcp").with_name("souvenir")
+    request = '{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}\n'
+    bridged = run(command, "mcp", stdin=request, SOUVENIR_URL=service.url)
     assert "search_memory" in str(json.loads(bridged.stdout)["result"]["tools"]), bridged.stderr

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from souvenir.core.types import Profile
 from souvenir.index.lexical import Bm25Constants
-from souvenir.types import Profile
 
 
 class ReferenceIndex:

@@ -8,19 +8,20 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from souvenir.engine.indexes import word_rules
-from souvenir.engine.preparation import PassageAnalyser, prepare
+from souvenir.core.passages import Chunks, Passage
+from souvenir.core.settings import Settings
+from souvenir.core.types import MemoryDraft, MemoryPatch, PassageKind, Scope
 from souvenir.index.analyser import Analyser
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.registry import IndexKey, IndexRegistry, PassageView
 from souvenir.index.snapshot import Origin, SnapshotFiles
-from souvenir.passages import Chunks, Passage
-from souvenir.search.profiles import PROFILES
-from souvenir.settings import Settings
-from souvenir.store import reads
+from souvenir.retrieval.preparation import PassageAnalyser, prepare
+from souvenir.retrieval.profiles import PROFILES
+from souvenir.retrieval.serving_model import word_rules
+from souvenir.store import namespaces
 from souvenir.store.database import Database
+from souvenir.store.memories import reads
 from souvenir.store.transaction import IndexUpdate, Transaction
-from souvenir.types import MemoryDraft, MemoryPatch, PassageKind, Scope
 from tests.fake_embedder import FakeEmbedder
 
 NOW = datetime(2024, 3, 1, tzinfo=UTC)
@@ -104,7 +105,7 @@ class Shelf:
 
     def namespace_id(self, name: str = "default") -> int:
         with self.database.read() as connection:
-            namespace = reads.namespace_named(connection, name)
+            namespace = namespaces.named(connection, name)
         assert namespace is not None
         return namespace.id
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from souvenir.core.passages import OwnerChanged, Passage
+from souvenir.core.types import Filters, PassageKind, Profile, SourceFilter, SourceMatch
 from souvenir.index.attributes import PassageAttributes, row_of, source_matches
-from souvenir.passages import OwnerChanged, Passage
-from souvenir.types import Filters, PassageKind, Profile, SourceFilter, SourceMatch
 
 START = datetime(2023, 5, 8, tzinfo=UTC)
 

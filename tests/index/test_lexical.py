@@ -18,10 +18,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
+from souvenir.core.types import Profile
 from souvenir.index.analyser import Analyser, QueryWord, WordKind
 from souvenir.index.lexical import LEAST_SIMILARITY, MAX_TF, Bm25Constants, LexicalIndex
 from souvenir.index.trigrams import TrigramIndex
-from souvenir.types import Profile
 from tests.index.reference_lexical import ReferenceIndex, trigram_similarity
 
 CONSTANTS = {Profile.FACT: Bm25Constants(0.9, 0.4), Profile.DOC: Bm25Constants(1.2, 0.75)}

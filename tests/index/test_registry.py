@@ -14,15 +14,17 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from souvenir.errors import Unavailable
+from souvenir.core.errors import Unavailable
+from souvenir.core.passages import PassageAdded
+from souvenir.core.types import Filters, MemoryPatch, Scope
 from souvenir.index import registry as registry_module
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.registry import IndexKey, IndexRegistry, PassageView
 from souvenir.index.snapshot import Origin, SnapshotFiles
-from souvenir.passages import PassageAdded
-from souvenir.types import Filters, MemoryPatch, Scope
 from tests.fake_embedder import FakeEmbedder
 from tests.index.shelf import NO_LIMIT, NOW, RULES, Shelf
+
+pytestmark = pytest.mark.usefixtures("unfiltered_logs")
 
 PATIENCE_S = 60.0
 TEXTS = [f"note {number} about the garden and plan{number}" for number in range(30)]

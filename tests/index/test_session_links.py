@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from souvenir.index.session_links import NOBODY, SessionLinks
+from souvenir.index.passage_words import NOBODY, SessionLinks
 
 SESSIONS = "abc"
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from souvenir.core.types import FloatVector
 from souvenir.index.vector import GATHER_SHARE, MEAN_PRIOR_ROWS, VectorIndex
-from souvenir.types import FloatVector
 
 DIM = 24
 

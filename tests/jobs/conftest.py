@@ -7,9 +7,9 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from memory_engine import MemoryEngine
-from souvenir.jobs.running import JobHandler
+from souvenir.jobs.handler import JobHandler
 from souvenir.jobs.worker import Jobs
+from souvenir.memories.engine import MemoryEngine
 
 OpenJobs = Callable[..., Jobs]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Event
 
-from memory_engine import MemoryEngine
-from souvenir.errors import SouvenirError
-from souvenir.jobs.running import RunningJob
+from souvenir.core.errors import SouvenirError
+from souvenir.core.types import JsonObject, MemoryDraft
+from souvenir.jobs.handler import RunningJob
+from souvenir.memories.engine import MemoryEngine
 from souvenir.store.transaction import Transaction
-from souvenir.types import JsonObject, MemoryDraft
 
 PATIENCE_S = 30.0
 

@@ -13,10 +13,10 @@ from threading import Event
 
 import structlog
 
-from memory_engine import MemoryEngine
+from souvenir.core.settings import Settings
+from souvenir.core.types import Scope
 from souvenir.jobs.worker import Jobs
-from souvenir.settings import Settings
-from souvenir.types import Scope
+from souvenir.memories.engine import MemoryEngine
 from tests.fake_embedder import FakeEmbedder
 from tests.jobs.handlers import Storing
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from memory_engine import MemoryEngine
-from souvenir.jobs import deduplication
-from souvenir.jobs.deduplication import Deduplication
-from souvenir.jobs.running import AtOnce, JobInterrupted
-from souvenir.search import duplicates as sweeping
-from souvenir.store.jobs import JobStatus
-from souvenir.types import JsonObject, MemoryDraft, MemoryPatch, Scope
-from tests.engine.verbs import DEFAULT, add, stored
+from souvenir.core.types import JsonObject, MemoryDraft, MemoryPatch, Scope
+from souvenir.jobs.handler import AtOnce, JobInterrupted
+from souvenir.memories import deduplication
+from souvenir.memories import similarity as sweeping
+from souvenir.memories.deduplication import Deduplication
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin.jobs import JobStatus
 from tests.jobs.conftest import OpenJobs
 from tests.jobs.handlers import PATIENCE_S
+from tests.memories.engine.verbs import DEFAULT, add, stored
 
 # Twenty words; with one more of its own, two texts have the cosine 20/21.
 STEM = " ".join(f"common{number}" for number in range(20))
@@ -63,9 +63,11 @@ def test_nobody_s_namespace_has_no_duplicates(engine: MemoryEngine):
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(lambda engine, kept, repeat: engine.patch(DEFAULT, repeat, MemoryPatch(text="new")), id="repeat"),
-        pytest.param(lambda engine, kept, repeat: engine.patch(DEFAULT, kept, MemoryPatch(text="new")), id="kept"),
-        pytest.param(lambda engine, kept, repeat: engine.patch(DEFAULT, repeat, MemoryPatch(pinned=True)), id="pinned"),
+        pytest.param(lambda engine, kept, repeat: engine.update(DEFAULT, repeat, MemoryPatch(text="new")), id="repeat"),
+        pytest.param(lambda engine, kept, repeat: engine.update(DEFAULT, kept, MemoryPatch(text="new")), id="kept"),
+        pytest.param(
+            lambda engine, kept, repeat: engine.update(DEFAULT, repeat, MemoryPatch(pinned=True)), id="pinned"
+        ),
         pytest.param(lambda engine, kept, repeat: engine.archive(DEFAULT, [kept]), id="archived"),
         pytest.param(lambda engine, kept, repeat: engine.delete(DEFAULT, kept), id="deleted"),
     ],

@@ -6,11 +6,11 @@ import random
 from contextlib import closing
 from pathlib import Path
 
-from memory_engine import MemoryEngine
+from souvenir.core.settings import Settings
+from souvenir.core.types import Scope
 from souvenir.jobs.worker import Jobs
-from souvenir.settings import Settings
-from souvenir.store.jobs import JobStatus
-from souvenir.types import Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin.jobs import JobStatus
 from tests.fake_embedder import FakeEmbedder
 from tests.jobs.handlers import PATIENCE_S, Storing
 from tests.jobs.storing_process import UNTIL

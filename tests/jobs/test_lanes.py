@@ -6,13 +6,13 @@ from threading import Event, Lock, Thread
 
 import pytest
 
-from memory_engine import MemoryEngine
-from souvenir.errors import Overloaded
-from souvenir.jobs.running import RunningJob
+from souvenir.core.errors import Overloaded
+from souvenir.core.types import JsonObject, Scope
+from souvenir.jobs.handler import RunningJob
 from souvenir.jobs.worker import JobFigures, Jobs
-from souvenir.store import jobs as rows
-from souvenir.store.jobs import EXTRACT, JobStatus
-from souvenir.types import JsonObject, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin import jobs as rows
+from souvenir.store.admin.jobs import EXTRACT, JobStatus
 from tests.jobs.conftest import OpenJobs
 from tests.jobs.handlers import PATIENCE_S, Counting
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from memory_engine import MemoryEngine
-from souvenir.jobs.running import RunningJob
-from souvenir.settings import Settings
-from souvenir.store.jobs import JobStatus
+from souvenir.core.settings import Settings
+from souvenir.core.types import JsonObject, MemoryDraft, Scope
+from souvenir.jobs.handler import RunningJob
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin.jobs import JobStatus
 from souvenir.store.restore import restore_offline
-from souvenir.types import JsonObject, MemoryDraft, Scope
 from tests.fake_embedder import FakeEmbedder
 from tests.jobs.conftest import OpenJobs
 from tests.jobs.handlers import PATIENCE_S, Counting, Gate, Storing

@@ -6,17 +6,17 @@ from threading import Thread
 
 import pytest
 
-from memory_engine import MemoryEngine
-from souvenir.errors import Conflict, EmbeddingUnavailable, JobNotFound, NothingToDo, Overloaded
+from souvenir.core.errors import Conflict, EmbeddingUnavailable, JobNotFound, NothingToDo, Overloaded
+from souvenir.core.timestamps import to_us, utc_now
+from souvenir.core.types import JsonObject, Scope
 from souvenir.jobs import worker
-from souvenir.jobs.running import RunningJob
+from souvenir.jobs.handler import RunningJob
 from souvenir.jobs.worker import Jobs
-from souvenir.moments import to_us, utc_now
-from souvenir.store import audit
-from souvenir.store import jobs as rows
-from souvenir.store.audit import AuditFilter
-from souvenir.store.jobs import Job, JobStatus
-from souvenir.types import JsonObject, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin import audit
+from souvenir.store.admin import jobs as rows
+from souvenir.store.admin.audit import AuditFilter
+from souvenir.store.admin.jobs import Job, JobStatus
 from tests.jobs.conftest import OpenJobs
 from tests.jobs.handlers import PATIENCE_S, Busy, Counting, Failing, Gate
 

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
+from souvenir.core.types import Role
 from souvenir.mcp.registry import TIERS
 from souvenir.mcp.tools import Tool
-from souvenir.types import Role
 from tests.client.running import RunningService
 from tests.mcp.conftest import ALL_TIERS, TIMEOUT_S, Asking, asking, calling, read_result
 

@@ -53,7 +53,7 @@ def test_a_block_is_made_replaced_and_edited(ask: Asking, agent):
     assert listed == ask.call("get_block", agent, label="project")
 
 
-def test_a_change_of_a_block_says_what_stands_against_it(ask: Asking, agent):
+def test_a_refused_change_of_a_block_gives_the_reason(ask: Asking, agent):
     for said in (
         ask.call("get_block", agent, label="none"),
         ask.call("append_to_block", agent, label="none", text="x"),

@@ -68,7 +68,7 @@ def test_annotations_say_what_a_tool_does(connected):
     run(use)
 
 
-def test_progress_of_a_call_is_told(connected):
+def test_progress_of_a_call_is_reported(connected):
     told: list[str | None] = []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:

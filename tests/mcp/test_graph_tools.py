@@ -43,12 +43,12 @@ def test_each_tool_takes_and_answers_what_the_reference_does(ask: Asking, path: 
     assert ask.call("read_graph", path) == {"entities": [{**ANN, "observations": ["Speaks Basque"]}], "relations": []}
 
 
-def test_observations_of_nobody_are_a_sentence_that_names_them(ask: Asking, path: str):
+def test_observations_of_unknown_entities_are_refused_by_name(ask: Asking, path: str):
     said = ask.call("add_observations", path, observations=[{"entityName": "Nobody", "contents": ["Runs"]}])
     assert said == "Entity with name Nobody not found; make it with create_entities first"
 
 
-def test_the_other_spelling_is_taken_and_what_is_missing_is_named(ask: Asking, path: str):
+def test_aliases_of_arguments_are_accepted_and_missing_ones_named(ask: Asking, path: str):
     given = {"name": "Ann", "entity_type": "person", "observations": []}
     assert ask.call("create_entities", path, entities=[given])["entities"][0]["entityType"] == "person"
     assert "entities.0.entityType" in ask.call("create_entities", path, entities=[{"name": "a", "observations": []}])

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from tests.client.running import RunningService
-from tests.engine.conftest import BreakableEmbedder
 from tests.mcp.conftest import TIMEOUT_S, Asking, Start
+from tests.memories.engine.conftest import BreakableEmbedder
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_either_spelling_of_an_argument_is_taken(ask: Asking, agent):
     assert ask.call("search_memory", agent, query="printer", context_tags=["home"])["count"] == 0
 
 
-def test_a_tag_that_nothing_has_is_told_apart_from_an_empty_memory(ask: Asking, agent):
+def test_an_unused_tag_is_distinguished_from_an_empty_memory(ask: Asking, agent):
     add(ask, agent, "The boat is in the harbour.", context_tags=["Herne"])
     sentence = "No memory has the tag 'herno'; get_context_tags lists those in use"
     assert ask.call("search_memory", agent, query="boat", context_tags=["herno"])["note"] == sentence
@@ -70,7 +70,7 @@ def test_a_search_that_could_not_go_by_meaning_says_so(tmp_path: Path):
         service.stop()
 
 
-def test_one_text_stands_for_a_list_of_one(ask: Asking, agent):
+def test_a_single_text_is_accepted_as_a_list(ask: Asking, agent):
     stored = ask.call("add_memory", agent, text="Tea, not coffee.", context_tags="taste", facts="Likes tea")
     assert (stored["tags"], stored["facts"], stored["split_by"]) == (["taste"], ["Likes tea"], "caller")
 
@@ -85,7 +85,7 @@ def test_a_search_finds_a_memory_by_one_of_its_facts_once(ask: Asking, agent):
     assert found["evidence"] in {"strong", "weak"}
 
 
-def test_a_changed_text_is_split_anew_and_changed_tags_leave_the_facts(ask: Asking, agent):
+def test_a_changed_text_is_split_again_and_changed_tags_keep_the_facts(ask: Asking, agent):
     memory_id = add(ask, agent, "Deploys run on Friday. Lena approves them.", tags=["ops"])
     tagged = ask.call("update_memory", agent, memory_id=memory_id, add_tags=["release"], remove_tags=["OPS"])
     assert (tagged["tags"], len(tagged["facts"])) == (["release"], 2)
@@ -146,7 +146,7 @@ def test_a_deleted_memory_is_gone_and_its_id_is_said_not_to_exist(ask: Asking, a
 
 
 @pytest.mark.parametrize("memory_id", ["", "12", "nothing!", "x" * 150, "\N{SNOWMAN}"])
-def test_what_is_no_id_is_a_sentence(ask: Asking, agent, memory_id):
+def test_an_invalid_id_is_answered_with_a_sentence(ask: Asking, agent, memory_id):
     assert "search_memory and list_memories" in ask.call("get_memory", agent, memory_id=memory_id)
 
 

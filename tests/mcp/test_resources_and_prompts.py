@@ -55,7 +55,7 @@ def test_every_resource_is_on_one_page(ask: Asking, agent):
     assert (pages, len(uris), len(set(uris))) == (2, PAGE_SIZE + 23, PAGE_SIZE + 23)
 
 
-def test_a_cursor_of_somebody_else_is_refused(ask: Asking, agent):
+def test_a_foreign_cursor_is_refused(ask: Asking, agent):
     assert "cursor" in error(ask, agent, "resources/list", cursor="x")["message"]
 
 
@@ -71,7 +71,7 @@ def test_a_cursor_of_somebody_else_is_refused(ask: Asking, agent):
         "souvenir://agents/{agent}/memories/../../x",
     ],
 )
-def test_what_is_not_there_is_an_error_of_the_protocol(ask: Asking, uri):
+def test_a_missing_resource_is_an_error_of_the_protocol(ask: Asking, uri):
     said = error(ask, "nobody", "resources/read", uri=uri.format(agent="nobody"))
     assert said["code"] == -32602
     assert said["message"].startswith("There is no resource")

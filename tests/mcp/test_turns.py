@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from souvenir.api.admission import CostClass, LaneFigures
+from souvenir.server.load_shedding import CostClass, LaneFigures
 from tests.api.busy import PATIENCE_S, StoppableEmbedder, asking, until
 from tests.client.running import RunningService
 from tests.mcp.conftest import BOTH, Asking, calling

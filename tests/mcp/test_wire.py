@@ -7,7 +7,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
 from tests.mcp.conftest import BOTH, Asking, Start, asking, calling
 
 LIST = asking("tools/list")
@@ -65,14 +65,14 @@ def test_a_body_that_is_no_json_is_a_parse_error(ask: Asking, body):
     assert (answer.status_code, error_of(answer)["code"]) == (400, -32700)
 
 
-def test_a_body_that_is_no_json_is_told_where_it_goes_wrong(ask: Asking):
+def test_a_body_that_is_not_json_is_answered_with_the_place_of_the_error(ask: Asking):
     half_of_a_character = '{"jsonrpc": "2.0", "id": 1, "method": "\\ud83d"}'
     sentence = error_of(ask.post(half_of_a_character))["message"]
-    assert sentence == "The body is no JSON (unexpected end of hex escape at line 1 column 46)"
+    assert sentence == "The body is not JSON (unexpected end of hex escape at line 1 column 46)"
 
 
 @pytest.mark.parametrize("body", [[], [LIST], {}, {"id": 1, "method": "ping"}, 1, {**LIST, "id": {}}])
-def test_what_is_no_single_message_is_an_invalid_request_in_one_sentence(ask: Asking, body):
+def test_anything_but_a_single_message_is_an_invalid_request(ask: Asking, body):
     answer = ask.post(body)
     error = error_of(answer)
     assert (answer.status_code, error["code"]) == (400, -32600)
@@ -89,7 +89,7 @@ def test_a_method_that_there_is_not_is_an_error_of_the_protocol(ask: Asking):
     assert answer.json()["error"]["code"] == -32601
 
 
-def test_a_version_that_there_is_not_is_told_which_there_are(ask: Asking):
+def test_an_unknown_version_is_answered_with_the_known_ones(ask: Asking):
     version, name = "2999-01-01", "io.modelcontextprotocol"
     meta = {f"{name}/protocolVersion": version, f"{name}/clientCapabilities": {}}
     headers = {"MCP-Protocol-Version": version, "Mcp-Method": "tools/list"}

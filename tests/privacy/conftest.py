@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from souvenir.core.settings import Settings
 from souvenir.privacy.rules import PrivacyRules
-from souvenir.settings import Settings
 
 LoadRules = Callable[[str], PrivacyRules]
 

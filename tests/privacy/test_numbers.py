@@ -68,6 +68,7 @@ def test_a_card_between_other_numbers_is_found_alone(found_in):
         "CH93 0076 2011 6238 5295 7",
         "MT84MALT011000012345MTLCAST001S",
         "SA03-8000-0000-6080-1016-7519",
+        "HN88CABF00000000000250005469",
     ],
 )
 def test_bank_accounts_of_many_countries_are_found(found_in, account):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from souvenir.errors import InvalidRequest
+from souvenir.core.errors import InvalidRequest
 from souvenir.privacy.policy import Action, PrivacyPolicy
 
 ACTIONS = st.sampled_from(Action)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from souvenir.errors import PrivacyRulesUnusable
+from souvenir.core.errors import PrivacyRulesUnusable
+from souvenir.core.files import RESOURCES
+from souvenir.core.settings import Settings
 from souvenir.privacy.checks import CHECK_NAMES
 from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.privacy.rules_file import read_rules_file
-from souvenir.settings import ROOT, Settings
 from tests.privacy.conftest import LoadRules
 
 REDACT_ALL = PrivacyPolicy(Action.REDACT, Action.REDACT)
@@ -39,7 +40,7 @@ def test_a_file_without_secret_patterns_keeps_the_shipped_ones_and_an_empty_sect
 
 
 def test_the_page_on_privacy_names_every_kind_and_check_and_its_example_works(load_rules: LoadRules):
-    page = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+    page = (RESOURCES / "docs" / "privacy.md").read_text(encoding="utf-8")
     kinds = [rule.name for rule in read_rules_file(Settings().privacy_rules_path).patterns]
     assert [name for name in (*kinds, *CHECK_NAMES) if f"`{name}`" not in page] == []
     [example] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
@@ -52,8 +53,10 @@ def test_the_shipped_rules_redact_secrets_and_leave_personal_data(rules):
     assert screened.text == "ann@x.org, password: [PASSWORD_REDACTED]"
 
 
-def test_a_relative_path_lies_below_the_repository(tmp_path):
-    assert Settings().privacy_rules_path == ROOT / "config" / "privacy.yaml"
+def test_a_relative_path_is_a_shipped_file_or_one_below_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Settings().privacy_rules_path == RESOURCES / "config" / "privacy.yaml"
+    assert Settings(privacy_config=Path("own.yaml")).privacy_rules_path == tmp_path / "own.yaml"
     assert Settings(privacy_config=tmp_path / "own.yaml").privacy_rules_path == tmp_path / "own.yaml"
 
 

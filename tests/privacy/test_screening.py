@@ -10,11 +10,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from souvenir.errors import PersonalDataRejected
+from souvenir.core.errors import PersonalDataRejected
+from souvenir.core.settings import Settings
 from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.privacy.rules_file import read_rules_file
-from souvenir.settings import Settings
 
 ALLOW = PrivacyPolicy(Action.ALLOW, Action.ALLOW)
 FLAG = PrivacyPolicy(Action.FLAG, Action.FLAG)
@@ -133,7 +133,10 @@ def test_allowing_counts_nothing_and_finds_topics():
 
 def test_secrets_and_personal_data_have_actions_of_their_own():
     text = "a@x.org, password=hunter2"
-    assert RULES.screen(text, PrivacyPolicy(Action.REDACT, Action.FLAG)).found == {"email": 1, "password": 1}
+    assert RULES.screen(text, PrivacyPolicy(Action.REDACT, Action.FLAG)).found == {
+        "email": 1,
+        "password": 1,
+    }
     assert RULES.screen(text, PrivacyPolicy(Action.REDACT, Action.FLAG)).text == "a@x.org, password=[PASSWORD_REDACTED]"
     assert RULES.screen(text, PrivacyPolicy(Action.ALLOW, Action.REDACT)).text == "[EMAIL_REDACTED], password=hunter2"
     with pytest.raises(PersonalDataRejected):

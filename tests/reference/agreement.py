@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from souvenir.engine.recall import Found
-from souvenir.types import SearchResult
+from souvenir.core.types import SearchResult
+from souvenir.retrieval.relevance import Found
 from tests.reference.search import SlowHit
 
 TOLERANCE = 1e-5

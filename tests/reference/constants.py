@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from souvenir.types import Profile
+from souvenir.core.types import Profile
 
 FACT_BELOW_TOKENS = 60
 TALK_BELOW_TOKENS = 256

@@ -10,10 +10,10 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from souvenir.core.types import Embedder, JsonObject, Memory, MessageRole, Profile
 from souvenir.index.analyser import Analyser
-from souvenir.search.passages import split_passages
-from souvenir.store.messages import Message
-from souvenir.types import Embedder, JsonObject, Memory, MessageRole, Profile
+from souvenir.retrieval.preparation import split_passages
+from souvenir.store.messages.messages import Message
 from tests.reference.constants import FACT_BELOW_TOKENS, HEAD_TOKENS, TABLE, TALK_BELOW_TOKENS
 from tests.reference.tags import all_of
 

@@ -11,11 +11,20 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from souvenir.core.labels import is_visible
+from souvenir.core.types import (
+    Embedder,
+    Filters,
+    MessageRole,
+    Profile,
+    SearchQuery,
+    SourceFilter,
+    SourceMatch,
+    TurnFilter,
+)
 from souvenir.index.analyser import Analyser
-from souvenir.search.framing import asks_the_assistant, without_framing
-from souvenir.search.time_intent import TimeIntent, time_intent
-from souvenir.sources import is_visible
-from souvenir.types import Embedder, Filters, MessageRole, Profile, SearchQuery, SourceFilter, SourceMatch, TurnFilter
+from souvenir.retrieval.ranking import asks_the_assistant, without_framing
+from souvenir.retrieval.time_intent import TimeIntent, time_intent
 from tests.reference import cues, tags, times
 from tests.reference.constants import CONFIDENCE_HALF_LIFE_DAYS, FACTS_SHARE, MEAN_PRIOR_ROWS, TABLE, Constants
 from tests.reference.passages import Passages, SlowPassage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-from souvenir.types import Filters
+from souvenir.core.types import Filters
 
 BOOST = 0.2
 """A fifth more, of what scores above zero."""

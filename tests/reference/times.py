@@ -1,4 +1,4 @@
-"""What the times of a question do to one passage, by the calendar: `souvenir.search.time_intent`, slowly.
+"""What the times of a question do to one passage, by the calendar: `souvenir.retrieval.time_intent`, slowly.
 
 Which days a question names is read by the service's own function, whose tests have tables of phrases.
 """
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
-from souvenir.search.time_dates import Days, Period
-from souvenir.search.time_intent import TimeIntent
-from souvenir.types import SearchQuery
+from souvenir.core.types import SearchQuery
+from souvenir.retrieval.time_intent import TimeIntent
+from souvenir.retrieval.time_phrases import Days, Period
 
 DAYS_BEFORE, DAYS_AFTER = 1, 10
 RECENCY_OF_THE_LATEST = 0.2

@@ -16,9 +16,9 @@ from threading import Thread
 
 import structlog
 
-from memory_engine import MemoryEngine
-from souvenir.settings import Settings
-from souvenir.types import MemoryDraft, MemoryPatch, Scope
+from souvenir.core.settings import Settings
+from souvenir.core.types import MemoryDraft, MemoryPatch, Scope
+from souvenir.memories.engine import MemoryEngine
 from tests.fake_embedder import FakeEmbedder
 
 WRITERS = 4
@@ -37,7 +37,7 @@ def write(engine: MemoryEngine, name: str) -> None:
         say("done", "add", memory_id, text)
         if number % 3 == 0:
             say("doing", "change", memory_id, text)
-            engine.patch(scope, memory_id, MemoryPatch(text=f"{text} as it was changed " + "at length " * 200))
+            engine.update(scope, memory_id, MemoryPatch(text=f"{text} as it was changed " + "at length " * 200))
             say("done", "change", memory_id, text)
         if number % 4 == 0:
             say("doing", "delete", memory_id, text)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
 from souvenir.store.database import Database
 from tests.store.stored import MODEL_ID
 

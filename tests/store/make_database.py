@@ -12,15 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from memory_engine import MemoryEngine
-from souvenir.conversation.messages import Conversations
-from souvenir.conversation.sessions import Sessions
-from souvenir.graph.parts import GraphParts
-from souvenir.settings import Settings
+from souvenir.conversations.messages import Conversations
+from souvenir.conversations.sessions import Sessions
+from souvenir.core.settings import Settings
+from souvenir.core.types import MemoryDraft, MemoryPatch, MessageRole, Scope
+from souvenir.knowledge.services import KnowledgeServices
+from souvenir.memories.engine import MemoryEngine
 from souvenir.store.idempotency import Once
-from souvenir.store.messages import MessageDraft
+from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.schema import SCHEMA_VERSION
-from souvenir.types import MemoryDraft, MemoryPatch, MessageRole, Scope
 from tests.fake_embedder import FakeEmbedder
 
 DATABASES = Path(__file__).parent / "databases"
@@ -40,10 +40,10 @@ def fill(engine: MemoryEngine) -> None:
     engine.delete(default, gone.id)
     other = engine.add(ann, MemoryDraft("Ben bakes bread", "talk/ben", document_at=DOCUMENT_AT))
     assert other.id is not None
-    engine.patch(ann, other.id, MemoryPatch(archived=True))
+    engine.update(ann, other.id, MemoryPatch(archived=True))
     talk(engine, ann)
     split(engine, ann)
-    GraphParts.open(engine).filling.catch_up()
+    KnowledgeServices.open(engine).indexer.catch_up()
     # One is still to be read.
     engine.add(ann, MemoryDraft("Ann met Dora in Lisbon", "talk"))
 
@@ -54,7 +54,7 @@ def split(engine: MemoryEngine, agent: Scope) -> None:
     draft = MemoryDraft("Ann likes tea and Ben coffee", "talk/taste", tags=("Taste", "tea"), facts=facts)
     stored = engine.add(agent, draft)
     assert stored.id is not None
-    engine.patch(agent, stored.id, MemoryPatch(facts=("Ann likes tea", "Ben likes it black")))
+    engine.update(agent, stored.id, MemoryPatch(facts=("Ann likes tea", "Ben likes it black")))
 
 
 def talk(engine: MemoryEngine, agent: Scope) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from souvenir.engine.preparation import PassageAnalyser, prepare
+from souvenir.core.types import DEFAULT_NAMESPACE, MemoryDraft, Scope
 from souvenir.index.analyser import Analyser
-from souvenir.search.profiles import PROFILES
-from souvenir.store import check, reads
+from souvenir.retrieval.preparation import PassageAnalyser, prepare
+from souvenir.retrieval.profiles import PROFILES
+from souvenir.store import check, namespaces
 from souvenir.store.database import Database
+from souvenir.store.memories import reads
 from souvenir.store.transaction import IndexUpdate, Transaction
-from souvenir.types import DEFAULT_NAMESPACE, MemoryDraft, Scope
 from tests.fake_embedder import FakeEmbedder
 
 MODEL_ID = FakeEmbedder.model_id
@@ -39,7 +40,7 @@ def insert(
 def texts_of(database: Database) -> list[str]:
     """In the order of their ids."""
     with database.read() as connection:
-        namespace = reads.namespace_named(connection, DEFAULT_NAMESPACE)
+        namespace = namespaces.named(connection, DEFAULT_NAMESPACE)
         if namespace is None:
             return []
         held = reads.list_memories(connection, namespace, reads.ALL, offset=0, limit=100_000)

@@ -13,9 +13,9 @@ from threading import Event
 import apsw
 import pytest
 
-from souvenir.errors import BackupDamaged, BackupNotFound, InvalidRequest, Unavailable
-from souvenir.files import sha256_of
-from souvenir.settings import Settings
+from souvenir.core.errors import BackupDamaged, BackupNotFound, InvalidRequest, Unavailable
+from souvenir.core.files import sha256_of
+from souvenir.core.settings import Settings
 from souvenir.store.database import Database
 from souvenir.store.schema import SCHEMA_VERSION
 from tests.store.conftest import OpenDatabase

@@ -8,13 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 import apsw
 import pytest
 
-from souvenir.errors import KeyTaken, Overloaded, ServiceClosing, Unavailable
-from souvenir.passages import PassageAdded
-from souvenir.settings import Settings
-from souvenir.store import connections, reads
+from souvenir.core.errors import KeyTaken, Overloaded, ServiceClosing, Unavailable
+from souvenir.core.passages import PassageAdded
+from souvenir.core.settings import Settings
+from souvenir.core.types import MemoryDraft, MemoryPatch, Scope
+from souvenir.store import namespaces
 from souvenir.store.database import Database
+from souvenir.store.memories import reads
 from souvenir.store.transaction import IndexUpdate, Transaction
-from souvenir.types import MemoryDraft, MemoryPatch, Scope
 from tests.store.conftest import OpenDatabase
 from tests.store.stored import NOW, insert, nothing, problems, texts_of
 
@@ -57,7 +58,7 @@ def test_a_reader_sees_one_state_throughout(database: Database):
 
 
 def test_reads_beyond_the_pool_are_refused_with_a_bounded_wait(database: Database, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(connections, "READER_WAIT_S", 0.01)
+    monkeypatch.setattr("souvenir.store.database.READER_WAIT_S", 0.01)
     with database.read(), database.read(), database.read(), database.read(), pytest.raises(Overloaded):
         texts_of(database)
     assert texts_of(database) == []
@@ -109,7 +110,7 @@ def test_a_write_that_breaks_a_rule_of_the_schema_leaves_nothing(database: Datab
     assert told == []
     assert texts_of(database) == ["kept"]
     with database.read() as connection:
-        assert reads.namespace_named(connection, "new") is None
+        assert namespaces.named(connection, "new") is None
         assert reads.counts(connection).namespaces == 1
     assert problems(database) == []
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import apsw
 
-from memory_engine import MemoryEngine
-from souvenir.settings import Settings
-from souvenir.types import Scope
+from souvenir.core.settings import Settings
+from souvenir.core.types import Scope
+from souvenir.memories.engine import MemoryEngine
 from tests.fake_embedder import FakeEmbedder
 from tests.killing import lines_until_killed
 

@@ -11,19 +11,19 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memory_engine import MemoryEngine
-from souvenir.conversation.messages import Conversations, MessageQuery
-from souvenir.conversation.sessions import Sessions
-from souvenir.files import sha256_of
-from souvenir.graph.parts import GraphParts
+from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.conversations.sessions import Sessions
+from souvenir.core.files import sha256_of
+from souvenir.core.settings import Settings
+from souvenir.core.types import Filters, MemoryDraft, PassageKind, Scope, SearchQuery
 from souvenir.index.analyser import Analyser
-from souvenir.settings import Settings
+from souvenir.knowledge.services import KnowledgeServices
+from souvenir.memories.engine import MemoryEngine
 from souvenir.store.backups import DATABASE_FILE, MANIFEST_FILE
-from souvenir.store.messages import MessageFilter
+from souvenir.store.messages.messages import MessageFilter
+from souvenir.store.messages.sessions import SessionFilter
 from souvenir.store.restore import restore_offline
 from souvenir.store.schema import MIGRATIONS, SCHEMA_VERSION, migrate, schema_version
-from souvenir.store.sessions import SessionFilter
-from souvenir.types import Filters, MemoryDraft, PassageKind, Scope, SearchQuery
 from tests.fake_embedder import FakeEmbedder
 from tests.reference.agreement import TOLERANCE
 from tests.reference.search import ReferenceSearch
@@ -51,7 +51,7 @@ def test_migrations_are_numbered_without_a_gap():
 
 
 def test_a_database_of_every_version_is_stored():
-    assert sorted(path.name for path in DATABASES.iterdir()) == sorted(f"v{version}.db" for version in VERSIONS)
+    assert sorted(path.name for path in DATABASES.glob("*.db")) == sorted(f"v{version}.db" for version in VERSIONS)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -108,7 +108,7 @@ def test_what_an_agent_of_an_earlier_version_said_is_read_for_its_graph(version:
     settings = Settings(data_dir=tmp_path)
     shutil.copyfile(DATABASES / f"v{version}.db", settings.database_path)
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
-        GraphParts.open(engine).filling.catch_up()
+        KnowledgeServices.open(engine).indexer.catch_up()
         with engine.namespace(Scope("ann")) as (connection, namespace):
             assert namespace is not None
             assert connection.execute("SELECT count(*) FROM unread").get == 0

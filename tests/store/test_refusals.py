@@ -11,8 +11,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from souvenir.errors import BackupNotFound, StoreUnusable
-from souvenir.settings import Settings
+from souvenir.core.errors import BackupNotFound, StoreUnusable
+from souvenir.core.settings import Settings
 from souvenir.store.database import Database
 from souvenir.store.restore import restore_offline
 from souvenir.store.schema import SCHEMA_VERSION
@@ -188,7 +188,7 @@ def test_a_second_service_on_the_same_folder_is_refused(database: Database, sett
             Database.open(settings, MODEL_ID)
     else:
         program = (
-            "import sys; from pathlib import Path; from souvenir.settings import Settings; "
+            "import sys; from pathlib import Path; from souvenir.core.settings import Settings; "
             "from souvenir.store.database import Database; "
             "Database.open(Settings(data_dir=Path(sys.argv[1])), 'fake@1')"
         )

@@ -12,7 +12,7 @@ from threading import Event
 import apsw
 import pytest
 
-from souvenir.settings import Settings
+from souvenir.core.settings import Settings
 from souvenir.store import scrubbing
 from souvenir.store.connections import open_writer
 from souvenir.store.database import Database

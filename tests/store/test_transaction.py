@@ -10,15 +10,16 @@ from typing import TypeVar
 
 import pytest
 
-from souvenir.engine.preparation import PassageAnalyser, prepare
-from souvenir.errors import InvalidRequest
+from souvenir.core.errors import InvalidRequest
+from souvenir.core.passages import OwnerChanged, PassageAdded, PassageRemoved, PreparedPassage
+from souvenir.core.types import AddAction, AddOutcome, Memory, MemoryDraft, MemoryPatch, PassageKind, Scope, SkipReason
 from souvenir.index.analyser import Analyser
-from souvenir.passages import OwnerChanged, PassageAdded, PassageRemoved, PreparedPassage
-from souvenir.search.profiles import PROFILES
-from souvenir.store import facts, reads
+from souvenir.retrieval.preparation import PassageAnalyser, prepare
+from souvenir.retrieval.profiles import PROFILES
+from souvenir.store import namespaces
 from souvenir.store.database import Database
+from souvenir.store.memories import facts, reads
 from souvenir.store.transaction import IndexUpdate, Transaction
-from souvenir.types import AddAction, AddOutcome, Memory, MemoryDraft, MemoryPatch, PassageKind, Scope, SkipReason
 from tests.fake_embedder import FakeEmbedder
 from tests.store.stored import MODEL_ID, NOW, insert, nothing, problems, texts_of
 
@@ -126,7 +127,7 @@ def test_an_upsert_without_a_key_writes_nothing(database: Database):
 def test_vectors_come_back_as_they_were_stored(database: Database):
     insert(database, "first", "second of two")
     with database.read() as connection:
-        namespace = reads.namespace_named(connection, "default")
+        namespace = namespaces.named(connection, "default")
         assert namespace is not None
         view = reads.NamespaceView(connection, namespace.id, PassageKind.MEMORY, MODEL_ID)
         found = {p.text: vector for p, vector in view.passages(None)}
@@ -136,7 +137,7 @@ def test_vectors_come_back_as_they_were_stored(database: Database):
 
 
 SPOILED = {
-    "UPDATE memories SET text = 'other'": "is no part of its memory's text",
+    "UPDATE memories SET text = 'other'": "is not part of its memory's text",
     "UPDATE passages SET source = 'other'": "does not say what its memory says",
     "UPDATE passages SET occurred_at = 0": "does not say what its memory says",
     "DELETE FROM vectors": "has no vector",
@@ -162,10 +163,10 @@ _ELSEWHERE = (
     "UPDATE {} SET namespace_id = (SELECT max(id) FROM namespaces)"
 )
 SPOILED_FACTS = {
-    "UPDATE facts SET text = 'other'": "passage 2 is no part of a fact of its memory",
-    "DELETE FROM facts": "passage 2 is no part of a fact of its memory",
-    "UPDATE facts SET memory_id = 2": "passage 2 is no part of a fact of its memory",
-    "UPDATE passages SET fact_id = NULL WHERE fact_id = 1": "passage 2 is no part of its memory's text",
+    "UPDATE facts SET text = 'other'": "passage 2 is not part of a fact of its memory",
+    "DELETE FROM facts": "passage 2 is not part of a fact of its memory",
+    "UPDATE facts SET memory_id = 2": "passage 2 is not part of a fact of its memory",
+    "UPDATE passages SET fact_id = NULL WHERE fact_id = 1": "passage 2 is not part of its memory's text",
     "UPDATE passages SET source = 'other' WHERE fact_id = 1": "passage 2 does not say what its memory says",
     "DELETE FROM passages WHERE fact_id = 1": "fact 1 has no passage and says something else",
     "UPDATE passages SET fact_id = 2 WHERE fact_id = 1": "fact 2 has no passage and says something else than its "
@@ -194,7 +195,7 @@ def test_a_memory_is_read_with_the_fields_that_it_was_written_with(database: Dat
     draft = MemoryDraft("text", "s", {"é": [1, None]}, key="k", document_at=NOW - timedelta(days=400), pinned=True)
     written = write(database, lambda tx: tx.insert(draft, passages("text")))
     with database.read() as connection:
-        namespace = reads.namespace_named(connection, "default")
+        namespace = namespaces.named(connection, "default")
         assert namespace is not None
         found = reads.memories(connection, namespace, [written.id])[written.id]
     assert found == replace(written, metadata={"é": [1, None]})

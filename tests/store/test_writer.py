@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 
-from souvenir.errors import Conflict, Overloaded, ServiceClosing, Unavailable
+from souvenir.core.errors import Conflict, Overloaded, ServiceClosing, Unavailable
 from souvenir.store.connections import open_writer
 from souvenir.store.writer import Writer
 

@@ -13,7 +13,7 @@ from threading import Event
 
 import structlog
 
-from memory_engine import MemoryEngine
+from souvenir.memories.engine import MemoryEngine
 from tests.transfer.stores import open_store
 
 

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory_engine import MemoryEngine
 from souvenir.api.transfer_lines import ReadAs, WrittenAs
+from souvenir.core.settings import Settings
+from souvenir.core.types import Filters, Scope
 from souvenir.jobs.worker import Jobs
-from souvenir.settings import Settings
-from souvenir.store.jobs import Job
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin.jobs import Job
 from souvenir.transfer.export import Exports
-from souvenir.transfer.importing import ImportHandler, ImportOrder, Strategy
+from souvenir.transfer.import_job import ImportHandler, ImportOrder, Strategy
 from souvenir.transfer.lines import SourceRemap
-from souvenir.transfer.parts import TransferParts
+from souvenir.transfer.services import TransferServices
 from souvenir.transfer.spool import Spools
-from souvenir.types import Filters, Scope
 from tests.fake_embedder import FakeEmbedder
 
 DEFAULT = Scope()
@@ -63,7 +63,7 @@ def open_store(
     """:param start: Whether its jobs are run."""
     settings = Settings(data_dir=data_dir)
     with closing(engine_class.open(settings, FakeEmbedder())) as engine:
-        parts = TransferParts.open(engine, settings, ReadAs())
+        parts = TransferServices.open(engine, settings, ReadAs())
         jobs = Jobs(engine, parts.handlers, queue_max=3, retention_days=1.0, on_end=parts.spools.sweep)
         if start:
             jobs.start()

@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from souvenir.errors import Overloaded, PayloadTooLarge, Unavailable
-from souvenir.past.reading import Past
-from souvenir.store import transfers
-from souvenir.transfer.importing import ImportHandler, ImportOrder
+from souvenir.core.errors import Overloaded, PayloadTooLarge, Unavailable
+from souvenir.core.types import FactsBy, Link, Memory, MemoryDraft, Scope, SearchQuery
+from souvenir.store.admin import transfers
+from souvenir.transfer.import_job import ImportHandler, ImportOrder
 from souvenir.transfer.spool import Spools
-from souvenir.types import FactsBy, Link, Memory, MemoryDraft, Scope, SearchQuery
-from tests.engine.verbs import add, memory, stored, texts
+from tests.memories.engine.verbs import add, memory, stored, texts
 from tests.transfer.stores import DEFAULT, PATIENCE_S, Store, drain, in_pieces, lines_of, ndjson, open_store
 
 MAY = datetime(2023, 5, 8, 9, 30, tzinfo=UTC)
@@ -440,7 +439,7 @@ def test_the_past_of_a_line_shows_its_facts_and_tags_of_then(store: Store):
     past = {"text": "Ann", "source": "notes", "tags": ["old"], "facts": [{"text": "Ann was here"}]}
     history = [{"action": "add", "actor": "a", "at": AT, "before": None, "after": past}]
     store.import_(ndjson(line("Ann", history=history, tags=["new"])))
-    then = Past(store.engine).get(DEFAULT, only(store).id, MAY)
+    then = store.engine.memory(DEFAULT, only(store).id, MAY)
     assert (then.tags, [(fact.id, fact.text, fact.created_at) for fact in then.facts]) == (
         ("old",),
         [(0, "Ann was here", MAY)],

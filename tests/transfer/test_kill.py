@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from souvenir.transfer.importing import Strategy
-from tests.engine.verbs import add
+from souvenir.transfer.import_job import Strategy
 from tests.killing import lines_until_killed
+from tests.memories.engine.verbs import add
 from tests.transfer.stores import PATIENCE_S, Store, lines_of, ndjson, open_store
 
 PROCESS = "tests.transfer.importing_process"

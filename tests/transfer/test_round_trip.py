@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_engine import MemoryEngine
-from souvenir.errors import SouvenirError
-from souvenir.moments import utc_now
-from souvenir.store import transfers
-from souvenir.types import FactsBy, Link, Memory, MemoryDraft, MemoryPatch, Scope
-from tests.engine.verbs import stored
+from souvenir.core.errors import SouvenirError
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import FactsBy, Link, Memory, MemoryDraft, MemoryPatch, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin import transfers
+from tests.memories.engine.verbs import stored
 from tests.transfer.stores import DEFAULT, open_store, without_header
 
 Verb = Callable[[MemoryEngine], object]
@@ -75,10 +75,10 @@ VERBS = st.one_of(
     verb("merge", st.lists(ids, min_size=2, max_size=3), text=texts, source=sources),
     verb("archive", st.lists(ids, min_size=1, max_size=3)),
     verb("delete", ids, force=st.booleans()),
-    verb("patch", ids, st.builds(MemoryPatch, text=texts, source=sources, pinned=st.booleans())),
-    verb("patch", ids, st.builds(MemoryPatch, metadata=metadata, archived=st.booleans())),
-    verb("patch", ids, st.builds(MemoryPatch, text=st.none() | texts, facts=facts, facts_by=st.sampled_from(FactsBy))),
-    verb("patch", ids, st.builds(MemoryPatch, tags=st.none() | tags, add_tags=tags, remove_tags=tags)),
+    verb("update", ids, st.builds(MemoryPatch, text=texts, source=sources, pinned=st.booleans())),
+    verb("update", ids, st.builds(MemoryPatch, metadata=metadata, archived=st.booleans())),
+    verb("update", ids, st.builds(MemoryPatch, text=st.none() | texts, facts=facts, facts_by=st.sampled_from(FactsBy))),
+    verb("update", ids, st.builds(MemoryPatch, tags=st.none() | tags, add_tags=tags, remove_tags=tags)),
     st.builds(link, ids, ids, st.sampled_from(["related_to", "reinforces"])),
 )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from souvenir.types import FloatVector
+from souvenir.core.types import FloatVector
 from tests.fake_embedder import FakeEmbedder
 from tests.vendors.server import Reply, Request, Server
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.retrieval.vector_cache import CachedEmbedder
-from souvenir.types import FloatVector
+from souvenir.core.types import FloatVector
 
 MODEL_NAME = "benchmark"
 

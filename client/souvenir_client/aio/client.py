@@ -1,4 +1,4 @@
-"""AsyncSouvenir: the whole HTTP API, a group an attribute, and on top the verbs that memory SDKs share."""
+"""The client: every operation of the HTTP API in groups, and the methods that memory SDKs have in common."""
 
 from __future__ import annotations
 
@@ -8,31 +8,25 @@ from typing import Self
 import httpx
 
 from souvenir_client.aio import groups
-from souvenir_client.aio.shapes import AsyncShapes
+from souvenir_client.aio.memory_methods import AsyncMemoryMethods
 from souvenir_client.aio.transport import AsyncTransport
 from souvenir_client.calls import Address, trusted
 
 
-class AsyncSouvenir(AsyncShapes):
-    """A client of one service; may be used by many callers at once.
+class AsyncSouvenir(AsyncMemoryMethods):
+    """A client of one service. It is safe to share between concurrent callers.
 
-        async with AsyncSouvenir(namespace="team-a") as souvenir:
-            await souvenir.memories.add(text="Alice leads billing.", source="team/billing")
-            found = await souvenir.memories.search(query="who leads billing?")
-            print(found.results[0].text)
+    Each attribute is a group of operations. An argument that is not given takes the service's default; None is sent as
+    null. Calls that create something send an Idempotency-Key where the service supports one, so that a retry after a
+    lost response does not create it twice.
 
-    Each attribute is a group of operations; arguments that are not given are left to the service's defaults, and None
-    is null. What makes something carries an Idempotency-Key where the service takes one, so that it can be sent again
-    after a lost answer without being done twice.
-
-    :param server_url: SOUVENIR_URL or MEMORY_SERVER_URL of the environment unless given, else the saved address,
-        else http://127.0.0.1:8900.
-    :param api_key: SOUVENIR_API_KEY unless given, else the saved key.
-    :param namespace: Which one the calls are about; that of the key, else `default`. Calls that name an agent are about
-        the agent's.
-    :param timeout_s: For each attempt of a call: to be connected, and from one piece of the answer to the next.
-    :param max_retries: How often a call is sent again that failed in passing and may be sent again.
-    :raises ValueError: If the address is none.
+    :param server_url: Address of the service. Default: SOUVENIR_URL or MEMORY_SERVER_URL of the environment, then the
+        saved address, then http://127.0.0.1:8900.
+    :param api_key: Default: SOUVENIR_API_KEY, then the saved key.
+    :param namespace: Namespace of the calls that name no agent. Default: the namespace of the key, then `default`.
+    :param timeout_s: Limit for connecting, and for each wait for the next part of a response.
+    :param max_retries: How often a call is repeated after a transient failure, if it is safe to repeat.
+    :raises ValueError: If `server_url` is not an HTTP address.
     """
 
     def __init__(

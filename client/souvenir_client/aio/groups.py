@@ -1,11 +1,10 @@
-"""The operations of the HTTP API by what they are about; each group is an attribute of the client."""
+"""The groups of operations; each is an attribute of the client."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from souvenir_client.aio.api import (
     agents,
@@ -45,12 +44,16 @@ UNFINISHED = frozenset({"queued", "running"})
 POLL_S = 0.2
 LONGEST_POLL_S = 2.0
 
-Job = TypeVar("Job", ExtractJob, JobRecord)
+Job = TypeVar("Job", ExtractJob, JobRecord, covariant=True)
 
 
-async def _finished(get: Callable[[str], Awaitable[Job]], job_id: str, timeout_s: float, url: str) -> Job:
+class _Jobs(Protocol[Job]):
+    async def get(self, job_id: str) -> Job: ...
+
+
+async def _finished(jobs: _Jobs[Job], job_id: str, timeout_s: float, url: str) -> Job:
     end, pause_s = monotonic() + timeout_s, POLL_S
-    while (job := await get(job_id)).status in UNFINISHED:
+    while (job := await jobs.get(job_id)).status in UNFINISHED:
         if monotonic() + pause_s > end:
             raise TimedOut(url, timeout_s)
         await asyncio.sleep(pause_s)
@@ -58,98 +61,98 @@ async def _finished(get: Callable[[str], Awaitable[Job]], job_id: str, timeout_s
     return job
 
 
-class AsyncAgents(agents.AsyncAgents, privacy.AsyncAgentsOfPrivacy):
-    """Agents, their users and what they may keep."""
+class AsyncAgents(agents.AsyncAgentsOperations, privacy.AsyncAgentsOfPrivacy):
+    """Agents, their users, access levels and retention policies."""
 
 
-class AsyncAudit(audit.AsyncAudit):
-    """Who did what."""
+class AsyncAudit(audit.AsyncAuditOperations):
+    """The audit log."""
 
 
 class AsyncBackups(backup.AsyncBackupsOfBackup):
-    """Copies of the whole database."""
+    """Backups of the whole database."""
 
 
 class AsyncSnapshots(backup.AsyncSnapshotsOfBackup):
-    """Backups that clients make and go back to."""
+    """Snapshots: backups that clients create and restore."""
 
 
-class AsyncBlocks(blocks.AsyncBlocks):
-    """Labelled texts that are always in an agent's context."""
+class AsyncBlocks(blocks.AsyncBlocksOperations):
+    """Labelled texts that are always part of an agent's context."""
 
 
-class AsyncConcepts(concepts.AsyncConcepts):
-    """What an agent talks about, and what is said of it."""
+class AsyncConcepts(concepts.AsyncConceptsOperations):
+    """The concepts that an agent's messages and memories mention."""
 
 
-class AsyncConflicts(conflicts.AsyncConflicts):
+class AsyncConflicts(conflicts.AsyncConflictsOperations):
     """Memories that contradict each other."""
 
 
-class AsyncContext(context.AsyncContext):
-    """What a prompt needs of an agent's memory."""
+class AsyncContext(context.AsyncContextOperations):
+    """The context of a prompt, built from an agent's memory."""
 
 
-class AsyncExtraction(extraction.AsyncExtraction):
-    """Learning from conversations."""
+class AsyncExtraction(extraction.AsyncExtractionOperations):
+    """Extraction of memories from conversations."""
 
     async def wait(self, job_id: str, *, timeout_s: float = 120.0) -> ExtractJob:
-        """The extraction when it is finished, failed or cancelled.
+        """Wait until the extraction is completed, failed or cancelled.
 
-        :raises TimedOut: If it is not by then; it goes on.
+        :raises TimedOut: If it is still running then; it continues.
         """
-        return await _finished(self.get, job_id, timeout_s, self._transport.address.url)
+        return await _finished(self, job_id, timeout_s, self._transport.address.url)
 
 
-class AsyncExtractionProfiles(extraction_profiles.AsyncExtractionProfiles):
-    """How sources below a prefix are learned from."""
+class AsyncExtractionProfiles(extraction_profiles.AsyncExtractionProfilesOperations):
+    """Extraction settings for the sources below a path prefix."""
 
 
-class AsyncFacts(facts.AsyncFacts):
-    """What memories say, one statement each."""
+class AsyncFacts(facts.AsyncFactsOperations):
+    """The facts of memories: one statement each."""
 
 
-class AsyncFigures(figures.AsyncFigures):
-    """What is stored and what is done."""
+class AsyncFigures(figures.AsyncFiguresOperations):
+    """Statistics: contents, usage and metrics."""
 
 
-class AsyncGraph(graph.AsyncGraph):
+class AsyncGraph(graph.AsyncGraphOperations):
     """The knowledge graph: entities with observations, and relations between them."""
 
 
-class AsyncLocrits(locrits.AsyncLocrits):
-    """Agents by the name and on the routes of Locrits."""
+class AsyncLocrits(locrits.AsyncLocritsOperations):
+    """The routes of Locrits, which address an agent by name."""
 
 
-class AsyncHealth(health.AsyncHealth):
-    """Whether the service answers."""
+class AsyncHealth(health.AsyncHealthOperations):
+    """Health of the service."""
 
 
-class AsyncJobs(jobs.AsyncJobs):
-    """Work that takes longer than a request."""
+class AsyncJobs(jobs.AsyncJobsOperations):
+    """Background jobs."""
 
     async def wait(self, job_id: str, *, timeout_s: float = 120.0) -> JobRecord:
-        """The job when it is completed, failed or cancelled.
+        """Wait until the job is completed, failed or cancelled.
 
-        :raises TimedOut: If it is not by then; it goes on.
+        :raises TimedOut: If it is still running then; it continues.
         """
-        return await _finished(self.get, job_id, timeout_s, self._transport.address.url)
+        return await _finished(self, job_id, timeout_s, self._transport.address.url)
 
 
-class AsyncKeys(keys.AsyncKeys):
-    """Who may do what."""
+class AsyncKeys(keys.AsyncKeysOperations):
+    """API keys."""
 
 
-class AsyncLinks(links.AsyncLinks):
+class AsyncLinks(links.AsyncLinksOperations):
     """Links between memories."""
 
 
 class AsyncLongTerm(tiers.AsyncLongTermOfTiers):
-    """What is remembered of a user under a key."""
+    """Key-value memories of a user."""
 
 
-class AsyncMaintenance(maintenance.AsyncMaintenance, transfer.AsyncMaintenanceOfTransfer):
-    """Tending the store."""
+class AsyncMaintenance(maintenance.AsyncMaintenanceOperations, transfer.AsyncMaintenanceOfTransfer):
+    """Maintenance of the store."""
 
 
 class AsyncMemories(
@@ -160,28 +163,28 @@ class AsyncMemories(
     delete.AsyncMemoriesOfDelete,
     duplicates.AsyncMemoriesOfDuplicates,
 ):
-    """Texts that somebody stored or an extraction decided."""
+    """Memories: texts that a caller or an extraction stored."""
 
 
-class AsyncMessages(messages.AsyncMessages, agents.AsyncMessagesOfAgents):
-    """What was said with an agent."""
+class AsyncMessages(messages.AsyncMessagesOperations, agents.AsyncMessagesOfAgents):
+    """The messages of an agent."""
 
 
 class AsyncPreferences(tiers.AsyncPreferencesOfTiers):
-    """What users prefer."""
+    """Preferences of users."""
 
 
-class AsyncPrivacy(privacy.AsyncPrivacy):
+class AsyncPrivacy(privacy.AsyncPrivacyOperations):
     """Redaction and erasure."""
 
 
 class AsyncSessions(messages.AsyncSessionsOfMessages, agents.AsyncSessionsOfAgents, tiers.AsyncSessionsOfTiers):
-    """Conversations, and the window of the running one."""
+    """Sessions, and the working memory of the active one."""
 
 
-class AsyncTags(tags.AsyncTags):
+class AsyncTags(tags.AsyncTagsOperations):
     """The tags of memories."""
 
 
-class AsyncTransfer(transfer.AsyncTransfer):
-    """Memories out of the service and into it."""
+class AsyncTransfer(transfer.AsyncTransferOperations):
+    """Export and import of memories."""

@@ -1,9 +1,9 @@
-"""Sends calls over one httpx client, and repeats those that may be repeated."""
+"""Sends calls over one httpx client, and retries those that are safe to repeat."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -13,7 +13,6 @@ from souvenir_client.calls import (
     Address,
     Call,
     failure_of,
-    in_turns,
     line_of,
     pause_before_repeat,
     raise_for,
@@ -26,16 +25,16 @@ Result = TypeVar("Result")
 
 
 class AsyncTransport:
-    """:param http: Is closed by whoever made it."""
+    """:param http: Closed by its owner."""
 
     def __init__(self, http: httpx.AsyncClient, address: Address) -> None:
         self.http = http
         self.address = address
 
     async def send(self, call: Call[Result], *, timeout_s: float | None = None) -> Result:
-        """The answer as its record.
+        """Send the call and decode its answer.
 
-        :param timeout_s: In the place of the client's.
+        :param timeout_s: Overrides the timeout of the client.
         :raises SouvenirError: See souvenir_client.errors.
         """
         request = self._request(call, timeout_s or self.address.timeout_s)
@@ -53,14 +52,14 @@ class AsyncTransport:
         raise AssertionError("the last attempt returns or raises")
 
     async def lines(self, call: Call[Any]) -> AsyncIterator[dict[str, Any]]:
-        """The lines of an NDJSON answer, as they come; never repeated."""
+        """Stream the lines of an NDJSON answer; never retried."""
         async with self._streamed(call) as response:
             async for line in response.aiter_lines():
                 if line:
                     yield line_of(call, line, self.address)
 
     async def pieces(self, call: Call[Any]) -> AsyncIterator[bytes]:
-        """The bytes of an answer, as they come; never repeated."""
+        """Stream the bytes of an answer; never retried."""
         async with self._streamed(call) as response:
             async for piece in response.aiter_bytes():
                 if piece:
@@ -82,5 +81,11 @@ class AsyncTransport:
             raise failure_of(error, self.address, self.address.timeout_s) from error
 
     def _request(self, call: Call[Any], timeout_s: float) -> httpx.Request:
-        content = None if call.content is None or isinstance(call.content, bytes) else in_turns(call.content)
+        content = None if call.content is None or isinstance(call.content, bytes) else _parts(call.content)
         return self.http.build_request(**request_of(call, self.address, content), timeout=timeout_s)
+
+
+async def _parts(content: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for part in content:
+        if part:
+            yield part

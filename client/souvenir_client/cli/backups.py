@@ -1,4 +1,4 @@
-"""`souvenir backup` and `souvenir restore`: copies of the whole database, which take an admin's key."""
+"""`souvenir backup` and `souvenir restore`: backups of the whole database, for admin keys."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from souvenir_client.cli.options import client_of
-from souvenir_client.cli.output import Column, answer, confirm, draw_table, moment, say
+from souvenir_client.cli.output import Column, answer, confirm, draw_table, moment, say, wire
 from souvenir_client.cli.parameters import yes_option
-from souvenir_client.cli.wire import wire
 
 if TYPE_CHECKING:
     from souvenir_client.records import BackupsResponse
 
 
 @click.group(invoke_without_command=True)
-@click.option("--prefix", metavar="WORD", help="What its name begins with: manual without it.")
+@click.option("--prefix", metavar="WORD", help="Prefix of the backup's name. Default: manual.")
 @click.pass_context
 def backup(context: click.Context, prefix: str | None) -> None:
-    """Make a backup; `backup list` shows those that there are."""
+    """Create a backup; `backup list` lists the backups."""
     if context.invoked_subcommand is not None:
         return
     with client_of() as client:
@@ -36,7 +35,7 @@ def list_() -> None:
 
 
 def _draw(found: BackupsResponse) -> None:
-    columns = [Column("NAME"), Column("MADE (UTC)"), Column("MEMORIES", right=True), Column("MIB", right=True)]
+    columns = [Column("NAME"), Column("CREATED (UTC)"), Column("MEMORIES", right=True), Column("MIB", right=True)]
     draw_table(
         columns,
         ([one.name, moment(one.created_at), str(one.memories), f"{one.bytes / 2**20:.1f}"] for one in found.backups),
@@ -44,11 +43,11 @@ def _draw(found: BackupsResponse) -> None:
 
 
 @click.command()
-@click.argument("name", help="Of a backup that `souvenir backup list` shows.")
+@click.argument("name", help="Name of a backup in `souvenir backup list`.")
 @yes_option
 def restore(name: str, yes: bool) -> None:
-    """Go back to a backup; what is there now is backed up first."""
-    confirm(f"Go back to {name}, in all namespaces?", yes=yes)
+    """Restore a backup; the current state is backed up first."""
+    confirm(f"Restore {name}, in all namespaces?", yes=yes)
     with client_of() as client:
         done = client.backups.restore(backup_name=name)
     answer(wire(done), lambda: say(f"{done.message}."))

@@ -15,10 +15,10 @@ INSTALLED_BY = {
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(list(INSTALLED_BY)), help="Which shell it is for.")
+@click.argument("shell", type=click.Choice(list(INSTALLED_BY)), help="The shell.")
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script that completes commands and options in a shell; its last lines say how to install it."""
+    """Print the completion script of a shell; its last lines say how to install it."""
     made_by = get_completion_class(shell)
     if made_by is None:
         raise click.UsageError(f"There is no completion for {shell}.")

@@ -1,4 +1,4 @@
-"""`souvenir config`: shows and changes the saved file, which the client and the service of this machine read."""
+"""`souvenir config`: the saved file, which the client and a service on this machine read."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ NAME = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
 def _named(_: click.Context, __: click.Parameter, name: str) -> str:
     if not NAME.fullmatch(name):
-        raise click.BadParameter(f"{name!r} is no name of a setting.")
+        raise click.BadParameter(f"{name!r} is not a name of a setting.")
     return name.lower()
 
 
-name_argument = click.argument("name", metavar="NAME", callback=_named, help="Of a setting, in any case.")
+name_argument = click.argument("name", metavar="NAME", callback=_named, help="Name of a setting; case does not matter.")
 
 
 @click.group()
 def config() -> None:
-    """Show and change the saved file: what neither the environment nor .env says is taken from it.
+    """Show and change the saved file, which holds defaults for settings of the environment and of .env.
 
-    It is ~/.souvenir/config.json, or the file that CONFIG_FILE names. The client reads souvenir_url, souvenir_api_key,
-    souvenir_agent and souvenir_home from it; a service of this machine reads its settings, by their names in any case.
+    The file is ~/.souvenir/config.json, or the path in CONFIG_FILE. The client reads souvenir_url, souvenir_api_key,
+    souvenir_agent and souvenir_home from it; a service on this machine reads its settings, by name in any case.
     """
 
 
 @config.command("list")
 def list_() -> None:
-    """Show what is saved; of a secret only that it is there."""
+    """List the saved values; secrets are masked."""
     found = {name: _masked(name, value) for name, value in sorted(_saved().items())}
     answer({"path": str(saved_path()), "saved": found}, lambda: _draw(found))
 
@@ -45,32 +45,32 @@ def list_() -> None:
 @config.command()
 @name_argument
 def get(name: str) -> None:
-    """Print what is saved under a name, a secret too.
+    """Print a saved value, also a secret.
 
-    Exit code 1: nothing is.
+    Exit code 1: the name is not saved.
     """
     found = _saved()
     if name not in found:
-        raise Negative(f"Nothing is saved as {name} in {saved_path()}.")
+        raise Negative(f"{name} is not saved in {saved_path()}.")
     answer({"name": name, "value": found[name]}, lambda: say(_text(found[name])))
 
 
 @config.command("set")
 @name_argument
-@click.argument("value", metavar="VALUE", help="Text, as the environment would hold it.")
+@click.argument("value", metavar="VALUE", help="The value, as in an environment variable.")
 def set_(name: str, value: str) -> None:
-    """Save a value in the place of what is saved under its name."""
+    """Save a value under a name, replacing an earlier value."""
     _change(name, value, f"{name} is saved")
 
 
 @config.command()
 @name_argument
 def unset(name: str) -> None:
-    """Take a value out.
+    """Remove a saved value.
 
-    Exit code 1: nothing is saved under that name.
+    Exit code 1: the name is not saved.
     """
-    if not _change(name, None, f"{name} is taken out"):
+    if not _change(name, None, f"{name} is removed"):
         raise click.exceptions.Exit(1)
 
 

@@ -1,4 +1,4 @@
-"""`souvenir context` and `souvenir chat`: what an agent is told, and what was said with it."""
+"""`souvenir context` and `souvenir chat`: the context of a prompt, and the messages of an agent."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from souvenir_client.cli.output import (
     note_of_page,
     said_by,
     say,
+    wire,
 )
 from souvenir_client.cli.parameters import limit_option, offset_option
-from souvenir_client.cli.wire import wire
 
 if TYPE_CHECKING:
     from souvenir_client.records import MessageRecord, SessionPage, SessionRecord
@@ -35,11 +35,11 @@ agent_argument = click.argument("agent", help="Name of the agent.")
 
 @click.command()
 @agent_argument
-@click.argument("query", help="What the prompt is about.")
-@click.option("--session", metavar="ID", help="The running session, which is not recalled.")
-@click.option("--max-tokens", metavar="N", type=click.IntRange(min=MIN_MAX_TOKENS), help="How long the text may be.")
+@click.argument("query", help="The prompt, or its subject.")
+@click.option("--session", metavar="ID", help="Id of the active session; its messages are left out.")
+@click.option("--max-tokens", metavar="N", type=click.IntRange(min=MIN_MAX_TOKENS), help="Token budget of the context.")
 def context(agent: str, query: str, session: str | None, max_tokens: int | None) -> None:
-    """Print what a prompt is given of an agent's memory."""
+    """Print the context that an agent's memory gives to a prompt."""
     from souvenir_client import NOT_SENT
 
     with client_of() as client:
@@ -48,20 +48,20 @@ def context(agent: str, query: str, session: str | None, max_tokens: int | None)
         )
     answer(wire(built), lambda: say(built.text.rstrip("\n")) if built.text else None)
     if built.degraded:
-        note(f"Not all of the search could run: {', '.join(built.degraded)} is missing.")
+        note(f"The search is incomplete: {', '.join(built.degraded)} is missing.")
     if not built.text:
-        raise Negative("There is nothing to tell.")
+        raise Negative("The context is empty.")
     note(f"{built.tokens} tokens; evidence: {built.evidence} (relevance {built.relevance:.2f})")
 
 
 @click.group()
 def chat() -> None:
-    """Read what was said with an agent."""
+    """Read the messages and sessions of an agent."""
 
 
 @chat.command()
 @agent_argument
-@click.option("--session", metavar="ID", help="Only of this session.")
+@click.option("--session", metavar="ID", help="Only messages of this session.")
 @limit_option(20, 1_000)
 @offset_option()
 def history(agent: str, session: str | None, limit: int, offset: int) -> None:

@@ -1,4 +1,4 @@
-"""`souvenir doctor`: looks at a service from the outside, and says what is wrong."""
+"""`souvenir doctor`: checks a service from the outside."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from souvenir_client.cli.output import answer, draw, shown
 
 if TYPE_CHECKING:
     from souvenir_client import Souvenir
-    from souvenir_client.cli.findings import Finding
+    from souvenir_client.cli.connection_checks import Finding
 
 COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
 
 
 @click.command()
-@click.option("--write", is_flag=True, help="Also store a memory, find it and forget it.")
+@click.option("--write", is_flag=True, help="Also store, find and delete a memory.")
 def doctor(write: bool) -> None:
-    """Look at a service from the outside, and say what is wrong.
+    """Check a service from the outside, and report problems.
 
     Exit code 1: a check failed. Warnings do not count.
     """
-    from souvenir_client.cli.findings import Status
+    from souvenir_client.cli.connection_checks import Status
 
     with client_of() as client:
         findings = list(_findings(client, write=write))
@@ -42,16 +42,16 @@ def doctor(write: bool) -> None:
 
 def _findings(client: Souvenir, *, write: bool) -> Iterator[Finding]:
     from souvenir_client.calls import named_key
-    from souvenir_client.cli import checks, reaching
+    from souvenir_client.cli import connection_checks, service_checks
 
     said = global_options()
     sends_key = bool(said.api_key or named_key())
-    yield reaching.secrecy(client.server_url, sends_key=sends_key)
-    reached, answered = reaching.reached(client.server_url, said.timeout_s)
+    yield connection_checks.secrecy(client.server_url, sends_key=sends_key)
+    reached, answered = connection_checks.reached(client.server_url, said.timeout_s)
     yield reached
     if answered is not None:
-        yield reaching.clock(answered, reaching.utc_now())
-        yield from checks.examined(client, sends_key=sends_key, write=write)
+        yield connection_checks.clock(answered, connection_checks.utc_now())
+        yield from service_checks.examined(client, sends_key=sends_key, write=write)
 
 
 def _draw(findings: list[Finding]) -> None:

@@ -1,6 +1,6 @@
-"""How a command ends: its exit codes, and the one sentence that says why.
+"""Exit codes and error messages of the commands.
 
-With `--json` the sentence stands in `{"error": {...}}`, on stderr too, so that stdout holds answers only.
+With `--json` the message is in `{"error": {...}}`, also on stderr, so that stdout contains answers only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from souvenir_client.errors import ApiError, ConnectionFailed, NotImportable, So
 
 
 class ExitCode(IntEnum):
-    """What the exit status of every command means."""
+    """The meaning of the exit status of every command."""
 
     DONE = 0
     NEGATIVE = 1
@@ -27,12 +27,12 @@ class ExitCode(IntEnum):
 
 
 MEANINGS = {
-    ExitCode.DONE: "It is done.",
-    ExitCode.NEGATIVE: "The service said no, or the answer is no: nothing found, not all of it done, a check failed.",
-    ExitCode.WRONG_USE: "The command was called wrongly, or a file cannot be used.",
-    ExitCode.NOBODY_ANSWERS: "No service answers at the address, or what answers there is none.",
-    ExitCode.INTERRUPTED: "Ctrl-C.",
-    ExitCode.NOBODY_READS: "Whoever read the output has gone, as `head` does.",
+    ExitCode.DONE: "Success.",
+    ExitCode.NEGATIVE: "The service refused, or the result is negative: nothing found, partly done, a check failed.",
+    ExitCode.WRONG_USE: "Wrong usage, or a file cannot be used.",
+    ExitCode.NOBODY_ANSWERS: "No service answers at the address.",
+    ExitCode.INTERRUPTED: "Interrupted with Ctrl-C.",
+    ExitCode.NOBODY_READS: "The reader of the output closed it, as `head` does.",
 }
 
 
@@ -52,7 +52,7 @@ class Unusable(click.ClickException):
 
 
 def exit_code_of(error: Exception) -> ExitCode:
-    """What a failure ends with; errors of other kinds are faults of ours, and raised."""
+    """The exit code of an exception; unexpected exceptions are raised."""
     match error:
         case ApiError():
             return ExitCode.NEGATIVE
@@ -87,7 +87,7 @@ def report(error: Exception, arguments: Sequence[str]) -> ExitCode:
 def report_interrupt(arguments: Sequence[str]) -> ExitCode:
     """Say it in JSON where that is asked for; a person knows."""
     if asks_for_json(arguments):
-        fields = {"exit_code": int(ExitCode.INTERRUPTED), "message": "It was interrupted."}
+        fields = {"exit_code": int(ExitCode.INTERRUPTED), "message": "Interrupted."}
         click.echo(json_text({"error": fields}), err=True)
     return ExitCode.INTERRUPTED
 
@@ -105,12 +105,12 @@ def _sentence(error: Exception) -> str:
         case click.ClickException():
             return error.format_message()
         case UnicodeError():
-            return "What was given is no UTF-8 text."
+            return "The input is not UTF-8 text."
         case OSError(strerror=str(reason), filename=str(name)):
             return f"{name} cannot be used: {reason}."
         case ApiError(status=status, code=code, detail=detail) if code == AGENT_NOT_FOUND:
             # The service names its route to whoever typed a command.
-            return f"{detail.partition(';')[0]}; make it with `souvenir agents create NAME` ({status}, {code})"
+            return f"{detail.partition(';')[0]}; create it with `souvenir agents create NAME` ({status}, {code})"
         case _:
             return str(error)
 

@@ -1,4 +1,4 @@
-"""`souvenir graph`: the graph of an agent as a file, and files into it."""
+"""`souvenir graph`: export and import of an agent's graph."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from souvenir_client.cli.exporting import STDOUT, whole_file
-from souvenir_client.cli.importing import imported
+from souvenir_client.cli.export import STDOUT, whole_file
+from souvenir_client.cli.import_ import imported
 from souvenir_client.cli.options import client_of
 from souvenir_client.cli.output import answer, inert_json, inert_xml, say
 from souvenir_client.errors import UnreadableAnswer
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 FORMATS = ("json", "graphml")
 
-agent_argument = click.argument("agent", help="Whose graph.")
+agent_argument = click.argument("agent", help="Name of the agent.")
 
 
 @click.group()
 def graph() -> None:
-    """Export and import what an agent knows: who said what, and what it is about."""
+    """Export and import the graph of an agent."""
 
 
 @graph.command()
 @agent_argument
 @click.argument("file", type=click.Path(allow_dash=True), default=STDOUT, help="Where to; - is stdout.")
 @click.option(
-    "--format", "written_as", type=click.Choice(FORMATS), default="json", show_default=True, help="Of the file."
+    "--format", "written_as", type=click.Choice(FORMATS), default="json", show_default=True, help="Format of the file."
 )
-@click.option("--embeddings", is_flag=True, help="With the vectors of messages; JSON only.")
+@click.option("--embeddings", is_flag=True, help="Include the vectors of messages; JSON only.")
 def export(agent: str, file: str, written_as: GraphFileFormat, embeddings: bool) -> None:
-    """Write an agent's graph: users, sessions, messages, concepts, topics and memories, and how they go together."""
+    """Export an agent's graph: users, sessions, messages, concepts, topics, memories and their relations."""
     with client_of() as client:
         pieces = client.agents.graph(agent, format=written_as, embeddings=embeddings)
         # Asked for before anything is opened, so that a refusal leaves nothing behind.
@@ -56,12 +56,12 @@ def export(agent: str, file: str, written_as: GraphFileFormat, embeddings: bool)
 
 @graph.command("import")
 @agent_argument
-@click.argument("path", type=click.Path(path_type=Path), help="A file, or a folder of Locrit's.")
+@click.argument("path", type=click.Path(path_type=Path), help="A file, or a folder of Locrit.")
 def import_(agent: str, path: Path) -> None:
-    """Store what a graph holds that is not there yet: JSON or GraphML of Souvenir, or what Locrits kept.
+    """Import a graph: JSON or GraphML of Souvenir, or the files of Locrits.
 
-    Concepts are read from the messages again; what somebody said of them is imported. What cannot be used is reported
-    and does not stop the rest; the same import again changes nothing. Exit code 1: nothing of it could be used.
+    Concepts are extracted from the messages again; their names, descriptions and relations are imported. Invalid items
+    are reported and skipped. Importing the same file again changes nothing. Exit code 1: nothing was usable.
     """
     imported(path, kind=None, source=None, agent=agent)
 

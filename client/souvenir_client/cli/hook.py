@@ -1,6 +1,6 @@
-"""`souvenir hook`: what Claude Code runs, with JSON on the standard input; `souvenir install` sets it up.
+"""`souvenir hook`: the hooks that Claude Code runs, with JSON on standard input; `souvenir install` sets them up.
 
-Whatever happens, the exit status is not 2: to Claude Code that would mean to stop what it was about to do.
+The exit status is never 2, which would make Claude Code block the action.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import click
 from souvenir_client.cli.failures import Negative
 from souvenir_client.cli.options import DEFAULT_TIMEOUT_S, global_options
 from souvenir_client.hooks.events import Hook
-from souvenir_client.hooks.running import BUDGET_VARIABLE, main
+from souvenir_client.hooks.runner import BUDGET_VARIABLE, main
 
 HELP = {
-    Hook.SESSION_START: "Give a session what is known of its project.",
-    Hook.PROMPT: "Give Claude what bears on a prompt.",
-    Hook.STOP: "Store what was said since the last time.",
-    Hook.PRE_COMPACT: "Store all that was said before a conversation is compacted.",
+    Hook.SESSION_START: "Print the context of the project for a new session.",
+    Hook.PROMPT: "Print the memories that are relevant to a prompt.",
+    Hook.STOP: "Store the messages since the last run.",
+    Hook.PRE_COMPACT: "Store all messages before a conversation is compacted.",
 }
 
 
@@ -42,17 +42,19 @@ class _Harmless(click.Group):
 
 @click.group(cls=_Harmless)
 def hook() -> None:
-    """Run a hook of an editor; its input is the editor's JSON.
+    """Run a hook of an editor; its input is the JSON of the editor.
 
-    The namespace is the agent that remembers: SOUVENIR_AGENT without it, else one for the project's folder. The timeout
-    is that of the whole hook: SOUVENIR_HOOK_BUDGET_S without it, else 2 s for what gives context and 10 s for others.
+    --namespace sets the agent. Default: SOUVENIR_AGENT, then an agent for the project's folder. --timeout limits the
+    whole hook. Default: SOUVENIR_HOOK_BUDGET_S, then 2 s for hooks that print context and 10 s for the others.
     """
 
 
 def _command(which: Hook) -> click.Command:
     def run() -> None:
         if sys.stdin.isatty():
-            raise Negative("This command reads the JSON of a hook of Claude Code; see `souvenir install claude-code`.")
+            raise Negative(
+                "This command is run by Claude Code with JSON on standard input; see `souvenir install claude-code`."
+            )
         said = global_options()
         budget_s = None if said.timeout_s == DEFAULT_TIMEOUT_S else str(said.timeout_s)
         named = {

@@ -1,4 +1,4 @@
-"""`souvenir install`: puts the hooks into the settings of an editor, after the change was shown and agreed to."""
+"""`souvenir install`: adds the hooks to the settings of an editor, after showing the change."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def install() -> None:
 
 
 @install.command("claude-code")
-@click.option("--project", is_flag=True, help="Change .claude/settings.json of the current folder, not your own.")
-@click.option("--remove", is_flag=True, help="Take the hooks out again.")
+@click.option("--project", is_flag=True, help="Change .claude/settings.json of the current folder instead of your own.")
+@click.option("--remove", is_flag=True, help="Remove the hooks.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 def claude_code(project: bool, remove: bool, yes: bool) -> None:
     """Put the hooks into the settings of Claude Code; the change is shown first.
@@ -50,9 +50,11 @@ def _server() -> str | None:
     """
     said = global_options()
     if said.api_key is not None:
-        raise click.UsageError("A key is never written into settings: set SOUVENIR_API_KEY where the editor runs.")
+        raise click.UsageError(
+            "A key is not written into settings: set SOUVENIR_API_KEY in the environment of the editor."
+        )
     if said.namespace is not None:
-        raise click.UsageError("Hooks take no --namespace: name the agent with SOUVENIR_AGENT where the editor runs.")
+        raise click.UsageError("Hooks do not accept --namespace: set SOUVENIR_AGENT in the environment of the editor.")
     if said.server is None:
         return None
     with client_of() as client:
@@ -60,7 +62,7 @@ def _server() -> str | None:
 
 
 def executable() -> str:
-    """Where this program lies, so that the editor finds it whatever its PATH is.
+    """The path of this program, so that the editor finds it with any PATH.
 
     :raises Unusable: If there is no such file.
     """
@@ -70,7 +72,7 @@ def executable() -> str:
     beside = Path(sys.executable).parent / PROGRAM
     found = str(beside) if beside.is_file() else shutil.which(PROGRAM)
     if found is None:
-        raise Unusable(f"No program `{PROGRAM}` is installed that the editor could run; install souvenir-client[cli].")
+        raise Unusable(f'The program `{PROGRAM}` is not installed: pip install "souvenir-client[cli]".')
     return found
 
 
@@ -88,8 +90,8 @@ def _agree(change: Change, yes: bool) -> None:
 
 
 def _done(change: Change, backup: Path | None, remove: bool) -> str:
-    kept = f" What was there is kept in {backup}." if backup is not None else ""
-    then = "" if remove else " Sessions that are started from now on use it."
+    kept = f" The previous version is kept in {backup}." if backup is not None else ""
+    then = "" if remove else " New sessions use it."
     return f"{change.path} is written.{kept}{then}"
 
 

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from souvenir_client.cli.options import client_of, global_options
-from souvenir_client.cli.output import Column, answer, confirm, day, draw_table, note, say
+from souvenir_client.cli.output import Column, answer, confirm, day, draw_table, note, say, wire
 from souvenir_client.cli.parameters import yes_option
-from souvenir_client.cli.wire import wire
 
 if TYPE_CHECKING:
     from souvenir_client.records import KeyRecord, KeysResponse, NewKeyResponse, OwnKeyResponse
 
 KINDS = {
-    "none": "No key is needed: everyone who can connect is admin.",
-    "env": "The key is the setting API_KEY of the service, an admin's.",
+    "none": "No key is required: every caller is admin.",
+    "env": "The key is the setting API_KEY of the service, with the role admin.",
 }
 
-id_argument = click.argument("key_id", metavar="ID", help="Of a key that `souvenir keys list` shows.")
+id_argument = click.argument("key_id", metavar="ID", help="Id of a key in `souvenir keys list`.")
 
 
 @click.group()
@@ -36,12 +35,12 @@ def me() -> None:
 
 
 def described(own: OwnKeyResponse) -> str:
-    """What a key may do, in a sentence."""
+    """The permissions of a key, in a sentence."""
     if own.type in KINDS:
         return KINDS[own.type]
     reach = "everything" if own.role == "admin" else f"the namespace {own.namespace or 'default'}"
-    below = f", there {', '.join(own.prefixes)} and what lies below" if own.prefixes else ""
-    return f"The key {own.name} is {own.role} for {reach}{below}."
+    below = f", limited to {', '.join(own.prefixes)} and below" if own.prefixes else ""
+    return f"The key {own.name} has the role {own.role} for {reach}{below}."
 
 
 @keys.command("list")
@@ -64,22 +63,22 @@ def _row(key: KeyRecord) -> list[str]:
 
 
 @keys.command()
-@click.argument("name", help="What people call it.")
+@click.argument("name", help="Name of the key.")
 @click.option(
     "--role",
     type=click.Choice(["read-only", "read-write", "admin"]),
     required=True,
-    help="What it may do; the first key must be an admin's.",
+    help="Role of the key; the first key must be admin.",
 )
 @click.option(
     "--prefix",
     "prefixes",
     metavar="PATH",
     multiple=True,
-    help="A source path that it may see; several may be given. A key that is no admin's needs one, or --namespace.",
+    help="Source path that the key may access; repeatable. Keys other than admin need one, or --namespace.",
 )
 def create(name: str, role: str, prefixes: tuple[str, ...]) -> None:
-    """Make a key, for the namespace that --namespace names; it is printed this once."""
+    """Create a key for the namespace in --namespace. The key is printed only once."""
     with client_of() as client:
         made = client.in_namespace(None).keys.create(
             name=name,
@@ -94,8 +93,8 @@ def create(name: str, role: str, prefixes: tuple[str, ...]) -> None:
 @id_argument
 @yes_option
 def rotate(key_id: str, yes: bool) -> None:
-    """Replace a key's secret; the old one stops at once."""
-    confirm(f"Replace {key_id}? Whoever uses it has to be told the new one.", yes=yes)
+    """Replace the secret of a key; the old one is invalid immediately."""
+    confirm(f"Replace {key_id}? Its users need the new secret.", yes=yes)
     with client_of() as client:
         made = client.keys.rotate(key_id)
     _show(made)
@@ -105,8 +104,8 @@ def rotate(key_id: str, yes: bool) -> None:
 @id_argument
 @yes_option
 def revoke(key_id: str, yes: bool) -> None:
-    """Let a key stop at once and for good."""
-    confirm(f"Revoke {key_id} for good?", yes=yes)
+    """Revoke a key immediately and permanently."""
+    confirm(f"Revoke {key_id} permanently?", yes=yes)
     with client_of() as client:
         done = client.keys.revoke(key_id)
     answer(wire(done), lambda: say(f"Revoked {done.id}."))
@@ -114,4 +113,4 @@ def revoke(key_id: str, yes: bool) -> None:
 
 def _show(made: NewKeyResponse) -> None:
     answer(wire(made), lambda: say(made.key))
-    note(f"That is the key {made.name} ({made.id}), and it is shown this once.")
+    note(f"This is the key {made.name} ({made.id}). It is shown only once.")

@@ -1,4 +1,4 @@
-"""`souvenir mcp`: what an MCP client starts that speaks over stdio; the tools are those of the service's `/mcp`."""
+"""`souvenir mcp`: an MCP server on stdio, with the tools of the service's `/mcp` endpoint."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -14,7 +15,7 @@ import click
 
 from souvenir_client.cli.failures import Unusable
 from souvenir_client.cli.options import DEFAULT_TIMEOUT_S, global_options
-from souvenir_client.cli.serving import HOME_VARIABLE, command_in, named_folder, service_folder
+from souvenir_client.cli.serve import HOME_VARIABLE, command_in, named_folder, service_folder
 
 if TYPE_CHECKING:
     from souvenir_client.mcp.embedded import Program
@@ -29,27 +30,29 @@ DEFAULT_PORT = 8900
 @click.option(
     "--agent",
     metavar="NAME",
-    help="Whose memory is meant: SOUVENIR_AGENT without it, else MCP_NAMESPACE or USER_ID, else the saved one.",
+    help="Name of the agent. Default: SOUVENIR_AGENT, then MCP_NAMESPACE or USER_ID, then the saved agent.",
 )
 @click.option(
     "--home",
     type=click.Path(path_type=Path),
-    help=f"Folder of the service's code, if one has to be started: {HOME_VARIABLE} without it, else the saved one.",
+    help=f"Folder of the service, to start it. Default: {HOME_VARIABLE}, then the saved folder.",
 )
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
     default=DEFAULT_PORT,
     show_default=True,
-    help="Where the service of this machine is found or started, if none is named.",
+    help="Port of the service on this machine, if no address is set.",
 )
 def mcp(agent: str | None, home: Path | None, port: int) -> None:
-    """Let an MCP client use the service over standard input and output.
+    """Serve MCP on standard input and output.
 
-    An editor starts this, see docs/mcp-clients.md. With an address (--server, SOUVENIR_URL, or a saved one) it only
-    passes messages on. Without one it uses the service of this machine, and starts it where nobody answers; several
-    editors share it, and it ends with the last of them.
+    Editors start this command, see docs/mcp-clients.md. With an address (--server, SOUVENIR_URL or the saved address)
+    it forwards messages to that service. Without one it uses the service on this machine and starts it if none runs;
+    several editors share it, and it stops with the last of them.
     """
+    if find_spec("mcp") is None:
+        raise click.UsageError('`souvenir mcp` needs the MCP SDK: pip install "souvenir-client[mcp]"')
     # httpx loads a command line of its own where it can, with rich and all.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None is how an import is refused
     asyncio.run(_serve(agent, home, port))
@@ -61,13 +64,12 @@ async def _serve(agent: str | None, home: Path | None, port: int) -> None:
     from souvenir_client.calls import AGENT_SAVED, AGENT_VARIABLE, Address, named_url, trusted
     from souvenir_client.hooks.state import state_dir
     from souvenir_client.mcp.bridge import serve
-    from souvenir_client.mcp.exchange import Exchange, Target
-    from souvenir_client.mcp.named import Named
+    from souvenir_client.mcp.service import Named, Target
     from souvenir_client.saved import saved
 
     said = global_options()
     if agent is not None and said.namespace is not None:
-        raise click.UsageError("--agent and --namespace both name a namespace: give one of them.")
+        raise click.UsageError("--agent and --namespace both set the namespace: give one of them.")
     timeout_s = ANSWER_S if said.timeout_s == DEFAULT_TIMEOUT_S else said.timeout_s
     try:
         url = said.server or named_url()
@@ -78,7 +80,7 @@ async def _serve(agent: str | None, home: Path | None, port: int) -> None:
         if namespace is None:
             agent = agent or saved(AGENT_SAVED)
         if agent and "/" in agent:
-            raise click.UsageError(f"The agent {agent!r} cannot be one: give a name without a slash.")
+            raise click.UsageError(f"{agent!r} is not a valid agent: use a name without a slash.")
         address = Address.of(url or f"http://127.0.0.1:{port}", said.api_key, namespace, timeout_s, 0)
     except ValueError as error:
         raise click.UsageError(f"{error}.") from error
@@ -97,20 +99,21 @@ async def _serve(agent: str | None, home: Path | None, port: int) -> None:
         database = named_database(os.environ)
         target = Embedded(address, port, state_dir(os.environ), lambda: _program(home), http, database)
     path = "/mcp" if not agent else f"/mcp/{quote(agent, safe='')}"
-    await serve(http, Exchange(http, target, path))
+    async with http:
+        await serve(http, target, path)
 
 
 def _namespace_in(variables: Mapping[str, str]) -> str | None:
-    """What this program's environment says as memory servers read it."""
+    """The namespace in the variables that other memory servers use."""
     from souvenir_client.mcp.keeper import NAMESPACE_VARIABLES
 
     return next((said for name in NAMESPACE_VARIABLES if (said := variables.get(name, "").strip())), None)
 
 
 def _program(home: Path | None) -> Program:
-    """What runs the service: never anything in the folder that an editor happens to have open.
+    """The program that runs the service, never one in the folder that an editor has open.
 
-    :raises NotStarted: If there is nothing.
+    :raises NotStarted: If there is none.
     """
     from souvenir_client.mcp.embedded import NotStarted, Program
 
@@ -118,8 +121,8 @@ def _program(home: Path | None) -> Program:
         named = named_folder(home)
         if named is None:
             raise NotStarted(
-                f"No Souvenir runs on this machine: start it, name its address with SOUVENIR_URL, or the folder of its "
-                f"code with --home or {HOME_VARIABLE}, from which it is then started."
+                f"No Souvenir runs on this machine: start it, set SOUVENIR_URL to its address, or set --home or "
+                f"{HOME_VARIABLE} to the folder of the service, to start it from there."
             )
         folder = service_folder(named)
         return Program(folder, command_in(folder))

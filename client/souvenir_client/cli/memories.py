@@ -22,6 +22,7 @@ from souvenir_client.cli.output import (
     one_line,
     said_by,
     say,
+    wire,
 )
 from souvenir_client.cli.parameters import (
     agent_option,
@@ -33,7 +34,6 @@ from souvenir_client.cli.parameters import (
     text_of,
     yes_option,
 )
-from souvenir_client.cli.wire import wire
 
 if TYPE_CHECKING:
     from souvenir_client.records import (
@@ -54,20 +54,18 @@ QUESTION_CHARS = 60
 
 
 @click.command()
-@click.argument("text", help="What to remember; - reads it from stdin.")
-@click.option("--source", metavar="PATH", default=DEFAULT_SOURCE, show_default=True, help="Where it belongs.")
-@metadata_option("What else is to be known of it.")
-@tag_option("A label of it.")
-@click.option(
-    "--fact", "facts", metavar="TEXT", multiple=True, help="One thing that it says. May be given several times."
-)
-@click.option("--split", is_flag=True, help="Split it into facts: by the language model, else by its sentences.")
+@click.argument("text", help="Text of the memory; - is stdin.")
+@click.option("--source", metavar="PATH", default=DEFAULT_SOURCE, show_default=True, help="Source path of the memory.")
+@metadata_option("Metadata of the memory.")
+@tag_option("Tag of the memory.")
+@click.option("--fact", "facts", metavar="TEXT", multiple=True, help="Fact of the memory. Repeatable.")
+@click.option("--split", is_flag=True, help="Split the text into facts, by the language model or else by sentences.")
 @click.option(
     "--on-duplicate",
     type=click.Choice(["add", "skip", "supersede"]),
     default="add",
     show_default=True,
-    help="What to do if nearly the same is stored.",
+    help="Action if a near duplicate is stored.",
 )
 @agent_option
 def add(
@@ -80,7 +78,7 @@ def add(
     on_duplicate: str,
     agent: str | None,
 ) -> None:
-    """Store a memory; an agent that is named is made if it is new."""
+    """Store a memory; --agent creates the agent if it is new."""
     said = text_of(text)
     with client_of(agent) as client:
         make_agent(client, agent)
@@ -98,34 +96,34 @@ def add(
 
 def _stored(said: AddMemoryResponse) -> str:
     if said.id is None:
-        return f"Nothing was stored: memory {said.blocked_by} says it. {said.hint or ''}".rstrip()
-    instead = "" if said.superseded is None else f" in the place of memory {said.superseded}"
+        return f"Not stored: it duplicates memory {said.blocked_by}. {said.hint or ''}".rstrip()
+    instead = "" if said.superseded is None else f", superseding memory {said.superseded}"
     stored = f"Stored memory {said.id}{instead}."
     if said.facts_by is None:
         return stored
-    later = " for now; the language model is asked later" if said.split_pending else ""
+    later = ", until the language model splits it" if said.split_pending else ""
     return f"{stored} It has {said.facts_created} facts (by {said.facts_by}){later}."
 
 
 @click.command()
-@click.argument("query", help="What to look for, in any words.")
+@click.argument("query", help="The query.")
 @click.option(
-    "-k", "k", metavar="N", type=click.IntRange(1, 100), default=5, show_default=True, help="How many are wanted."
+    "-k", "k", metavar="N", type=click.IntRange(1, 100), default=5, show_default=True, help="Number of results."
 )
-@source_option("Only this source path and what lies below it.")
-@metadata_option("Only what has exactly this.")
-@tag_option("Only what has this tag, or any of several.")
-@click.option("--since", metavar="DATE", help="Only what is from then on, such as 2025-04-02.")
-@click.option("--until", metavar="DATE", help="Only what is until then.")
-@click.option("--archived", is_flag=True, help="Also what was archived or superseded.")
-@click.option("--agent", metavar="NAME", help="Among all that this agent has: its messages and its memories.")
+@source_option("Only this source path and below.")
+@metadata_option("Only memories with this metadata.")
+@tag_option("Only memories with one of these tags.")
+@click.option("--since", metavar="DATE", help="Only results from this date on, such as 2025-04-02.")
+@click.option("--until", metavar="DATE", help="Only results until this date.")
+@click.option("--archived", is_flag=True, help="Include archived and superseded memories.")
+@click.option("--agent", metavar="NAME", help="Search the messages and memories of this agent.")
 @click.option(
     "--by",
     "strategy",
     type=click.Choice(["auto", "semantic", "keyword", "concept", "time"]),
     default="auto",
     show_default=True,
-    help="What an agent's messages and memories are searched by.",
+    help="Search strategy, with --agent.",
 )
 def search(
     query: str,
@@ -139,12 +137,12 @@ def search(
     agent: str | None,
     strategy: SearchStrategy,
 ) -> None:
-    """Find what answers a query best, by meaning and by words."""
+    """Search memories by meaning and by words."""
     with client_of(agent) as client:
         found: SearchResponse | AgentSearchResponse
         if agent is None:
             if strategy != "auto":
-                raise click.UsageError("--by is about an agent: name it with --agent.")
+                raise click.UsageError("--by requires --agent.")
             found = client.memories.search(
                 query=query,
                 k=k,
@@ -159,15 +157,15 @@ def search(
         else:
             if source is not None or metadata or tags or archived:
                 raise click.UsageError(
-                    "--source, --metadata, --tag and --archived are about memories only: "
-                    "name the agent with --namespace."
+                    "--source, --metadata, --tag and --archived search memories only: "
+                    "use --namespace instead of --agent."
                 )
             found = client.agents.search(agent, query=query, limit=k, since=since, until=until, strategy=strategy)
     answer(wire(found), lambda: _draw_found(found))
     if found.degraded:
-        note(f"Not all of the search could run: {', '.join(found.degraded)} is missing.")
+        note(f"The search is incomplete: {', '.join(found.degraded)} is missing.")
     if not found.results:
-        raise Negative("Nothing was found.")
+        raise Negative("No results.")
 
 
 def _draw_found(found: SearchResponse | AgentSearchResponse) -> None:
@@ -192,8 +190,8 @@ def _draw_hit(hit: SearchHit | AgentSearchItem) -> None:
 
 
 @click.command("list")
-@source_option("Only this source path and what lies below it.")
-@tag_option("Only what has this tag, or any of several.")
+@source_option("Only this source path and below.")
+@tag_option("Only memories with one of these tags.")
 @limit_option(20, 5_000)
 @offset_option()
 def list_(source: str | None, tags: tuple[str, ...], limit: int, offset: int) -> None:
@@ -210,11 +208,11 @@ def _draw_page(page: MemoryPage) -> None:
 
 
 @click.command("tags")
-@click.option("--regex", metavar="PATTERN", help="Only tags that it matches, in any case; in the syntax of RE2.")
+@click.option("--regex", metavar="PATTERN", help="Only tags that match this regular expression (RE2), ignoring case.")
 @limit_option(100, 1_000)
 @offset_option()
 def tags_(regex: str | None, limit: int, offset: int) -> None:
-    """List the tags of memories, the most used first."""
+    """List tags, most used first."""
     with client_of() as client:
         page = client.tags.list(regex=regex, limit=limit, offset=offset)
     answer(wire(page), lambda: _draw_tags(page))
@@ -227,9 +225,9 @@ def _draw_tags(page: TagsResponse) -> None:
 
 
 @click.command()
-@click.argument("memory_id", metavar="ID", type=click.IntRange(min=0), help="Of the memory.")
+@click.argument("memory_id", metavar="ID", type=click.IntRange(min=0), help="Id of the memory.")
 def get(memory_id: int) -> None:
-    """Show a memory with all that is known of it."""
+    """Show a memory with all its fields."""
     with client_of() as client:
         memory = client.memories.get(memory_id)
     answer(wire(memory), lambda: _draw_memory(memory))
@@ -246,25 +244,27 @@ def _draw_memory(memory: MemoryRecord) -> None:
 
 
 @click.command()
-@click.argument("ids", metavar="ID...", type=click.IntRange(min=0), nargs=-1, required=True, help="Of the memories.")
+@click.argument(
+    "ids", metavar="ID...", type=click.IntRange(min=0), nargs=-1, required=True, help="Ids of the memories."
+)
 @yes_option
 def delete(ids: tuple[int, ...], yes: bool) -> None:
-    """Forget memories; pinned ones stay."""
+    """Delete memories, except pinned ones."""
     wanted = list(dict.fromkeys(ids))
     if len(wanted) > MAX_IDS:
-        raise click.UsageError(f"At most {MAX_IDS} memories are forgotten at once.")
+        raise click.UsageError(f"At most {MAX_IDS} memories can be deleted at once.")
     with client_of() as client:
         if not yes:
             confirm(_question([memory.text for memory in client.memories.get_batch(ids=wanted).memories]), yes=False)
         done = client.memories.delete_batch(ids=wanted)
-    answer(wire(done), lambda: say(f"Forgot {done.deleted_count} of {len(wanted)}."))
-    reasons = [("are not there", done.missing_ids), ("are pinned", done.skipped_pinned or [])]
+    answer(wire(done), lambda: say(f"Deleted {done.deleted_count} of {len(wanted)}."))
+    reasons = [("not found", done.missing_ids), ("pinned", done.skipped_pinned or [])]
     if said := "; ".join(f"{', '.join(map(str, those))} {reason}" for reason, those in reasons if those):
-        raise Negative(f"Not forgotten: {said}.")
+        raise Negative(f"Not deleted: {said}.")
 
 
 def _question(texts: list[str]) -> str:
     if len(texts) == 1:
         line = one_line(texts[0])
-        return f'Forget "{line if len(line) <= QUESTION_CHARS else line[:QUESTION_CHARS] + "…"}"?'
-    return f"Forget {len(texts)} memories?"
+        return f'Delete "{line if len(line) <= QUESTION_CHARS else line[:QUESTION_CHARS] + "…"}"?'
+    return f"Delete {len(texts)} memories?"

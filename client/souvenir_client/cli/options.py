@@ -23,7 +23,7 @@ MAX_TIMEOUT_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class GlobalOptions:
-    """What was said of the service and of the answers' form."""
+    """The options of the service and of the output format."""
 
     server: str | None = None
     api_key: str | None = field(default=None, repr=False)
@@ -33,20 +33,20 @@ class GlobalOptions:
 
 
 def global_options() -> GlobalOptions:
-    """Those of the command that runs."""
+    """The options of the running command."""
     return _of(click.get_current_context())
 
 
 def client_of(agent: str | None = None) -> Souvenir:
-    """A client for the command that runs; close it.
+    """A client for the running command; close it.
 
-    :param agent: Whose namespace is meant, which is another way to say `--namespace`.
+    :param agent: The agent's namespace, as with `--namespace`.
     """
     from souvenir_client import Souvenir
 
     said = global_options()
     if agent is not None and said.namespace is not None:
-        raise click.UsageError("--agent and --namespace both name a namespace: give one of them.")
+        raise click.UsageError("--agent and --namespace both set the namespace: give one of them.")
     try:
         return Souvenir(said.server, api_key=said.api_key, namespace=agent or said.namespace, timeout_s=said.timeout_s)
     except ValueError as error:
@@ -54,10 +54,9 @@ def client_of(agent: str | None = None) -> Souvenir:
 
 
 def make_agent(client: Souvenir, agent: str | None) -> None:
-    """The agent that a command stores for is there from then on, if it names one.
+    """Create the agent of a command, if it sets one.
 
-    A key for some sources of a namespace makes no agents, and stores all the same; what may not store at all is told so
-    when it does.
+    A key that is limited to sources cannot create agents, but can store; a key that cannot store gets an error then.
     """
     if agent is not None:
         with suppress(Forbidden):
@@ -80,29 +79,28 @@ def _new_options() -> list[click.Parameter]:
             metavar="URL",
             callback=_keep,
             expose_value=False,
-            help="Address of the service: SOUVENIR_URL without it, else the saved one, else http://127.0.0.1:8900.",
+            help="Address of the service. Default: SOUVENIR_URL, then the saved address, then http://127.0.0.1:8900.",
         ),
         click.Option(
             ["--api-key"],
             metavar="KEY",
             callback=_keep,
             expose_value=False,
-            help="Key for it: SOUVENIR_API_KEY without it, which other users of the machine cannot see, else the saved "
-            "one.",
+            help="API key. Default: SOUVENIR_API_KEY, which other users of the machine cannot see, then the saved key.",
         ),
         click.Option(
             ["--namespace"],
             metavar="NAME",
             callback=_keep,
             expose_value=False,
-            help="Namespace that is meant; an agent's is its name. That of the key without it, else default.",
+            help="Namespace; that of an agent is its name. Default: the namespace of the key, then default.",
         ),
         click.Option(
             ["--json", "as_json"],
             is_flag=True,
             callback=_keep,
             expose_value=False,
-            help="Answer in JSON on stdout, and with nothing else there.",
+            help="Print JSON only on stdout.",
         ),
         click.Option(
             ["--timeout", "timeout_s"],
@@ -110,7 +108,7 @@ def _new_options() -> list[click.Parameter]:
             type=float,
             callback=_keep_timeout,
             expose_value=False,
-            help=f"How long to wait for an answer: {DEFAULT_TIMEOUT_S:g} without it.",
+            help=f"Timeout of a request. Default: {DEFAULT_TIMEOUT_S:g}.",
         ),
     ]
 
@@ -123,7 +121,7 @@ def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
 
 def _keep_timeout(context: click.Context, option: click.Parameter, value: float | None) -> None:
     if value is not None and not 0.0 < value <= MAX_TIMEOUT_S:
-        raise click.BadParameter(f"A time above 0 and up to {MAX_TIMEOUT_S:g} s is needed.", context, option)
+        raise click.BadParameter(f"It must be above 0 and at most {MAX_TIMEOUT_S:g} s.", context, option)
     _keep(context, option, value)
 
 

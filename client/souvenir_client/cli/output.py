@@ -1,8 +1,7 @@
-"""How anything is printed: JSON, sentences, texts, tables and a bar for what takes long.
+"""The output of commands: JSON, sentences, texts, tables and progress bars.
 
-A stored text is somebody's text: no character of it reaches the terminal that would do something there, and none of it
-is read as markup. `rich` draws the tables and the bar, and is imported for them only; it leaves colours out where
-NO_COLOR says so or nobody looks.
+Stored texts are untrusted: control characters are escaped, and texts are never parsed as markup. `rich` draws tables
+and bars, and is imported only for them; it uses no colours with NO_COLOR or without a terminal.
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 PIPED_WIDTH = 10_000
-"""Columns of a table that no terminal shows: its rows are lines, and nothing is left out for room."""
+"""Columns of a table without a terminal: rows are lines, and nothing is truncated."""
 
 MAX_CELL_CHARS = 1_000
-"""Of one text in a table; `get` and `--json` show all of it."""
+"""Limit of a text in a table; `get` and `--json` show all of it."""
 
 MIN_CUT_WIDTH = 8
-"""Of a column whose texts are shortened."""
+"""Minimum width of a column with truncated texts."""
 
 GAP = 2
 """Between columns, as `rich` pads them."""
@@ -38,7 +37,7 @@ _ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800
 """Control characters but tab and line feed, and what turns or ends a line unseen."""
 
 _ACTS_IN_JSON = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Those that JSON does not write as an escape by itself."""
+"""The characters that JSON does not escape by itself."""
 
 Advance = Callable[[int, int | None], None]
 """Told how much is done, and of how much, if that is known."""
@@ -46,9 +45,9 @@ Advance = Callable[[int, int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Of a table.
+    """A column of a table.
 
-    :param cut: Whether its texts are shortened where a line has no room for them.
+    :param cut: Whether its texts are truncated to the width of the terminal.
     """
 
     title: str
@@ -70,7 +69,7 @@ def json_text(value: Any) -> str:
 
 
 def inert_json(text: str) -> str:
-    """The same JSON; outside of its strings no such character can stand."""
+    """The same JSON with escaped control characters, which only occur inside of its strings."""
     return _ACTS_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -99,7 +98,7 @@ def note(text: str) -> None:
 
 
 def counted(count: int, one: str, many: str) -> str:
-    """A number with its noun."""
+    """A number with its unit."""
     return f"{count} {one if count == 1 else many}"
 
 
@@ -108,29 +107,29 @@ def heading(*parts: str) -> None:
 
 
 def moment(wire_time: str | None) -> str:
-    """A time of the service to the minute, in UTC as it is sent."""
+    """A time of the service in UTC, to the minute."""
     return "-" if wire_time is None else wire_time[:16].replace("T", " ")
 
 
 def day(wire_time: str | None) -> str:
-    """The day of a time of the service, in UTC as it is sent."""
+    """A time of the service in UTC, to the day."""
     return "-" if wire_time is None else wire_time[:10]
 
 
 def said_by(role: str, name: str | None, user: str | None) -> str:
-    """Who says a message: the role, and who that is where it is known."""
+    """The author of a message: the role, and the name if it is known."""
     speaker = name or (user if role == "user" else None)
     return role if speaker is None else f"{role} ({speaker})"
 
 
 def note_of_page(shown_count: int, offset: int, total: int) -> None:
-    """Say how many there are beside those of this page."""
+    """Print the number of results on this page and in total."""
     end = offset + shown_count
     note(f"{shown_count} of {total}" + (f"; --offset {end} shows more" if end < total else ""))
 
 
 def draw_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """Print a row a line, as wide as the terminal unless what is never cut needs more."""
+    """Print one row a line, as wide as the terminal unless untruncated columns need more."""
     from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
@@ -163,7 +162,7 @@ def draw(table: RenderableType, *, least_width: int = 0) -> None:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Advance]:
-    """A bar on stderr while the block runs, where somebody sees it."""
+    """Show a progress bar on stderr while the block runs, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -177,15 +176,15 @@ def progress_bar(title: str) -> Iterator[Advance]:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Go on if `yes` was given or a person says so.
+    """Ask for confirmation unless `yes` is set.
 
-    :raises UsageError: If there is nobody to ask.
-    :raises Exit: If the person says no.
+    :raises UsageError: If there is no terminal.
+    :raises Exit: If the user declines.
     """
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError("Nobody can be asked here: say --yes if you are sure.")
+        raise click.UsageError("There is no terminal to confirm this: add --yes.")
     if not click.confirm(shown(question), err=True):
         note("Nothing was changed.")
         raise click.exceptions.Exit(1)
@@ -198,3 +197,23 @@ def _cell(text: str) -> str:
 
 def _writes_unicode() -> bool:
     return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
+
+
+EXTRA = "extra"
+"""The field of a record for all other fields of the JSON object."""
+
+
+def wire(value: Any) -> Any:
+    """A record, or a list or mapping of such, as JSON values; fields that the answer left out are left out."""
+    if is_dataclass(value):
+        own = {
+            field.name: wire(said)
+            for field in fields(value)
+            if field.name != EXTRA and ((said := getattr(value, field.name)) is not None or field.default is not None)
+        }
+        return own | wire(getattr(value, EXTRA, {}))
+    if isinstance(value, Mapping):
+        return {name: wire(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [wire(item) for item in value]
+    return value

@@ -22,10 +22,8 @@ class Decorator(Protocol):
     def __call__(self, command: Command, /) -> Command: ...
 
 
-agent_option = click.option(
-    "--agent", metavar="NAME", help="Whose memory is meant: another way to say --namespace, since they are the same."
-)
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+agent_option = click.option("--agent", metavar="NAME", help="Name of the agent; the same as --namespace.")
+yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
 
 
 def source_option(help_text: str) -> Decorator:
@@ -38,12 +36,12 @@ def metadata_option(help_text: str) -> Decorator:
         metavar="KEY=VALUE",
         multiple=True,
         callback=lambda _context, _option, said: metadata_of(said),
-        help=f"{help_text} KEY=VALUE is text, KEY:=VALUE is JSON; may be given several times.",
+        help=f"{help_text} KEY=VALUE is text, KEY:=VALUE is JSON; repeatable.",
     )
 
 
 def tag_option(help_text: str) -> Decorator:
-    return click.option("--tag", "tags", metavar="TAG", multiple=True, help=f"{help_text} May be given several times.")
+    return click.option("--tag", "tags", metavar="TAG", multiple=True, help=f"{help_text} Repeatable.")
 
 
 def limit_option(default: int, most: int) -> Decorator:
@@ -53,13 +51,13 @@ def limit_option(default: int, most: int) -> Decorator:
         type=click.IntRange(1, most),
         default=default,
         show_default=True,
-        help="How many are wanted.",
+        help="Maximum number of results.",
     )
 
 
 def offset_option() -> Decorator:
     return click.option(
-        "--offset", metavar="N", type=click.IntRange(min=0), default=0, help="How many to leave out first."
+        "--offset", metavar="N", type=click.IntRange(min=0), default=0, help="Number of results to skip."
     )
 
 
@@ -84,7 +82,7 @@ def _json_of(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise click.BadParameter(f"{text!r} is no JSON; write KEY=VALUE for text.") from error
+        raise click.BadParameter(f"{text!r} is not JSON; write KEY=VALUE for text.") from error
 
 
 def text_of(said: str) -> str:
@@ -95,5 +93,5 @@ def text_of(said: str) -> str:
     if said == STDIN:
         said = sys.stdin.read().strip("\n")
     if not said.strip():
-        raise Unusable("There is no text.")
+        raise Unusable("The text is empty.")
     return said

@@ -21,7 +21,7 @@ from souvenir_client.errors import SouvenirError
 NAME = "souvenir"
 
 PLACES: Mapping[str, str] = {
-    "serve": "serving:serve",
+    "serve": "serve:serve",
     "doctor": "doctor:doctor",
     "add": "memories:add",
     "search": "memories:search",
@@ -29,12 +29,12 @@ PLACES: Mapping[str, str] = {
     "tags": "memories:tags_",
     "get": "memories:get",
     "delete": "memories:delete",
-    "extract": "extracting:extract",
+    "extract": "extract:extract",
     "agents": "agents:agents",
     "context": "conversations:context",
     "chat": "conversations:chat",
-    "export": "exporting:export",
-    "import": "importing:import_",
+    "export": "export:export",
+    "import": "import_:import_",
     "graph": "graph:graph",
     "backup": "backups:backup",
     "restore": "backups:restore",
@@ -106,13 +106,13 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
 
 @click.group(NAME, cls=Root)
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Say which one this is."
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Print the version."
 )
 def souvenir() -> None:
-    """Memory for agents: run the service, and store, find and move what it remembers.
+    """Memory for agents: run the service, and store, search, export and import memories.
 
-    Every command takes the options below before and after its name. Exit codes: 0 done, 1 no or not found, 2 wrong use,
-    3 nobody answers.
+    Every command accepts the options below before and after its name. Exit codes: 0 success, 1 refused or not found, 2
+    wrong usage, 3 no service answers.
     """
 
 

@@ -1,1 +1,1 @@
-"""Hooks for editors: what was said in a session goes to the service, and what it knows comes back as context."""
+"""Editor hooks: they send the messages of a session to the service, and return context from it."""

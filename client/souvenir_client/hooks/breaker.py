@@ -34,7 +34,7 @@ class Breaker:
         return self._rests(self._read()[1])
 
     def succeeded(self, wait_s: float = LOCK_WAIT_S) -> None:
-        """:param wait_s: For another hook that writes this down too; whoever comes too late leaves it to that."""
+        """:param wait_s: For the lock of the state file; after that, the failure is not recorded."""
         if self._read() == (0, 0.0):
             return
         with locked(self._path, wait_s=wait_s) as mine:

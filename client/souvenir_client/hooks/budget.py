@@ -1,8 +1,8 @@
-"""How long a hook may take as a whole.
+"""The time limit of a hook.
 
-Counted from the start of its process where the system says when that was (Linux), so that the start of the interpreter
-is in it. Every wait of a hook is bounded by what is left; what cannot be bounded by itself (a name server, a service
-that sends a byte a second) is ended by `enforce`.
+On Linux it counts from the start of the process, so it includes the start of the interpreter. Every wait of a hook is
+bounded by the remaining time; operations without a limit of their own (a name server, a service that sends a byte a
+second) are ended by `enforce`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 OWN_WORK_S = 0.15
-"""Kept back from every wait, to write down what came of it and to leave."""
+"""Reserved from every wait, to save the state and to exit."""
 
 LAST_WORDS_S = 0.1
 
 _STARTED_FIELD = 19
-"""Of what stands behind the name in /proc/self/stat: clock ticks between the boot and the start (proc(5), field 22)."""
+"""Index in /proc/self/stat, after the program's name, of the start time in clock ticks since boot (proc(5), field 22).
+"""
 
 
 class Budget:

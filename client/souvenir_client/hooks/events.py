@@ -1,7 +1,7 @@
-"""What Claude Code tells a hook on its standard input, and what a hook may tell it.
+"""The input that Claude Code gives to a hook, and the output of a hook.
 
-Input is one JSON object; fields that a version leaves out are empty here, and those that are not needed are ignored.
-Output is JSON with `additionalContext` for the two hooks that give context, and nothing for the others.
+Input is one JSON object; missing fields are empty, and unknown fields are ignored. Output is JSON with
+`additionalContext` for the two hooks that return context, and nothing for the others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Hook(Enum):
 
     @property
     def event_name(self) -> str:
-        """What Claude Code calls it."""
+        """The name in Claude Code."""
         return _EVENT_NAMES[self]
 
 
@@ -46,16 +46,16 @@ _EVENT_NAMES = {
 
 
 class UnreadableEvent(ValueError):
-    """What came on the standard input is not what Claude Code sends."""
+    """The standard input is not an event of Claude Code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a hook is told.
+    """The input of a hook.
 
-    :param source: Of the start of a session: `startup`, `resume`, `clear` or `compact`.
-    :param stop_hook_active: Another hook sent Claude back to work, and this is the stop after that.
-    :param last_answer: What Claude said last; the transcript may not have it yet.
+    :param source: Of a session start: `startup`, `resume`, `clear` or `compact`.
+    :param stop_hook_active: Another hook made Claude continue, and this is the stop after that.
+    :param last_answer: Claude's last answer; the transcript may not contain it yet.
     """
 
     session_id: str
@@ -74,7 +74,7 @@ def read_event(raw: bytes) -> Event:
     except (ValueError, RecursionError) as error:
         raise UnreadableEvent(f"The input is not JSON ({error}); this command is run by Claude Code.") from error
     if not isinstance(value, dict) or not _text(value, "session_id"):
-        raise UnreadableEvent("The input names no session_id; this command is run by Claude Code.")
+        raise UnreadableEvent("The input has no session_id; this command is run by Claude Code.")
     return Event(
         session_id=_text(value, "session_id"),
         transcript_path=_text(value, "transcript_path"),
@@ -93,7 +93,7 @@ def context_output(hook: Hook, context: str) -> str:
 
 
 def fitted(parts: list[str], max_chars: int = MAX_CONTEXT_CHARS) -> str:
-    """The fenced parts in their order, as far as there is room; the one that is cut keeps its closing line."""
+    """The fenced parts in their order, up to the limit; a truncated part keeps its closing line."""
     text = ""
     for part in parts:
         room = max_chars - len(text)

@@ -1,4 +1,4 @@
-"""Which agent remembers for a folder: one a project, the same in each of its folders and worktrees."""
+"""The agent of a project folder: one for each project, the same in all of its subfolders and worktrees."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SOURCE_PREFIX = "claude-code/"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the turns of a session belong.
+class Project:
+    """The agent and the session of a transcript.
 
-    :param source: Where what is learned in the project is stored.
+    :param source: Source path of memories that are extracted in the project.
     """
 
     project: str
@@ -63,7 +63,7 @@ def plain_name(text: str) -> str:
 
 
 def _home_of_worktree(git: Path) -> Path | None:
-    """Of a `.git` file that leads to `<repository>/.git/worktrees/<name>`: the repository; None for submodules."""
+    """The repository of a `.git` file that points to `<repository>/.git/worktrees/<name>`; None for submodules."""
     try:
         leads_to = git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
     except (OSError, UnicodeDecodeError):

@@ -1,6 +1,6 @@
-"""The groups of the SDK that hooks call, and no others, since each costs time to load.
+"""The groups of the SDK that hooks use; others are not imported, to save start-up time.
 
-Invariants: no call waits longer than what is left of the hook's budget, and none is repeated within a hook.
+Invariants: no call waits longer than the remaining budget of the hook, and none is retried within a hook.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import httpx
 
 from souvenir_client.calls import Address, trusted
 from souvenir_client.hooks.budget import Budget
-from souvenir_client.sync.api.context import Context
-from souvenir_client.sync.api.extraction import Extraction
-from souvenir_client.sync.api.messages import Messages
+from souvenir_client.sync.api.context import ContextOperations
+from souvenir_client.sync.api.extraction import ExtractionOperations
+from souvenir_client.sync.api.messages import MessagesOperations
 from souvenir_client.sync.transport import Transport
 
 LEAST_TIMEOUT_S = 0.01
@@ -37,16 +37,16 @@ class Service:
         self._http = httpx.Client(verify=trusted(self._address.url))
 
     @property
-    def context(self) -> Context:
-        return Context(self._transport())
+    def context(self) -> ContextOperations:
+        return ContextOperations(self._transport())
 
     @property
-    def messages(self) -> Messages:
-        return Messages(self._transport())
+    def messages(self) -> MessagesOperations:
+        return MessagesOperations(self._transport())
 
     @property
-    def extraction(self) -> Extraction:
-        return Extraction(self._transport(self._agent))
+    def extraction(self) -> ExtractionOperations:
+        return ExtractionOperations(self._transport(self._agent))
 
     def _transport(self, namespace: str | None = None) -> Transport:
         left_s = max(LEAST_TIMEOUT_S, round(self._budget.wait_s, 2))

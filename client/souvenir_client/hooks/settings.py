@@ -1,8 +1,8 @@
-"""The hooks in the settings of Claude Code: what would change is planned and shown before anything is written.
+"""The hooks in the settings of Claude Code: a change is planned and shown before it is written.
 
-Invariants: whatever is not ours stays as it is, other programs' hooks too; what cannot be kept (comments, keys that
-stand twice) is refused. A file is replaced in one step, with its mode, at the end of the links that lead to it; what it
-was is kept beside it. No key of the service is written.
+Invariants: everything else is preserved, also the hooks of other programs; a file that cannot be preserved (comments,
+duplicate keys) is refused. A file is replaced atomically, with its mode, at the target of symbolic links, and its
+previous version is kept next to it. The API key is never written.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class SettingsUnusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What would be written.
+    """A planned change of a settings file.
 
-    :param path: The file itself, where links are followed.
+    :param path: The target of symbolic links.
     :param before: None if there is no file.
     """
 
@@ -72,10 +72,10 @@ def settings_path(environment: Mapping[str, str], *, project: Path | None = None
 
 
 def plan(path: Path, executable: str, *, remove: bool = False, server: str | None = None) -> Change:
-    """What would be written so that the hooks run that executable, or no longer.
+    """Plan to add the hooks with that executable, or to remove them.
 
-    :param server: The address that they are told; what is taken out of the settings is this address only.
-    :raises SettingsUnusable: If the file is not what can be changed.
+    :param server: The address for the hooks; on removal, only this address is removed.
+    :raises SettingsUnusable: If the file cannot be changed.
     :raises OSError: If it cannot be read.
     """
     real = Path(os.path.realpath(path))
@@ -94,14 +94,14 @@ def plan(path: Path, executable: str, *, remove: bool = False, server: str | Non
 
 
 def apply(change: Change) -> Path | None:
-    """Write it.
+    """Write the change.
 
-    :returns: Where what was there is kept; None if there was nothing.
-    :raises SettingsUnusable: If somebody changed the file since it was planned.
+    :returns: The copy of the previous version; None if there was no file.
+    :raises SettingsUnusable: If the file was changed since it was planned.
     :raises OSError: If it cannot be written.
     """
     if _read(change.path) != change.before:
-        raise SettingsUnusable(f"{change.path} was changed meanwhile; run the command again.")
+        raise SettingsUnusable(f"{change.path} was changed in the meantime; run the command again.")
     change.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode, backup = OWN_MODE, None
     if change.before is not None:
@@ -120,12 +120,12 @@ def command_of(hook: Hook, executable: str) -> str:
 def _put_in(path: Path, settings: dict[str, Any], executable: str) -> None:
     hooks = settings.setdefault("hooks", {})
     if not isinstance(hooks, dict):
-        raise SettingsUnusable(f'"hooks" in {path} is no object; repair it first.')
+        raise SettingsUnusable(f'"hooks" in {path} is not an object; repair it first.')
     for hook in Hook:
         ours = {"type": "command", "command": command_of(hook, executable), "timeout": TIMEOUTS_S[hook]}
         groups = hooks.setdefault(hook.event_name, [])
         if not isinstance(groups, list):
-            raise SettingsUnusable(f'"hooks.{hook.event_name}" in {path} is no list; repair it first.')
+            raise SettingsUnusable(f'"hooks.{hook.event_name}" in {path} is not a list; repair it first.')
         places = [(entries, at) for entries in map(_entries, groups) for at, one in enumerate(entries) if _is_ours(one)]
         for entries, at in places[:1]:
             entries[at] = {**entries[at], **ours}
@@ -162,12 +162,12 @@ def _take_out(settings: dict[str, Any]) -> None:
 def _put_in_address(path: Path, settings: dict[str, Any], server: str) -> None:
     variables = settings.setdefault("env", {})
     if not isinstance(variables, dict):
-        raise SettingsUnusable(f'"env" in {path} is no object; repair it first.')
+        raise SettingsUnusable(f'"env" in {path} is not an object; repair it first.')
     variables[URL_NAME] = server
 
 
 def _take_out_address(settings: dict[str, Any], server: str | None) -> None:
-    """Another address than the one that is named stays: somebody else wrote it."""
+    """Another address is kept: it was set by the user."""
     variables = settings.get("env")
     if server is not None and isinstance(variables, dict) and variables.get(URL_NAME) == server:
         del variables[URL_NAME]
@@ -176,13 +176,13 @@ def _take_out_address(settings: dict[str, Any], server: str | None) -> None:
 
 
 def _entries(group: Any) -> list[Any]:
-    """The hooks of a group as they are in it; none of what is no group."""
+    """The hooks of a group; none if it is not a group."""
     entries = group.get("hooks") if isinstance(group, dict) else None
     return entries if isinstance(entries, list) else []
 
 
 def _is_ours(entry: Any) -> bool:
-    """Whether it runs `souvenir hook`, wherever that lies and whatever is set before it."""
+    """Whether the entry runs `souvenir hook`, at any path and with any environment before it."""
     command = entry.get("command") if isinstance(entry, dict) else None
     if not isinstance(command, str):
         return False
@@ -205,17 +205,17 @@ def _read(path: Path) -> str | None:
 def _parsed(path: Path, text: str) -> dict[str, Any]:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) < len(pairs):
-            raise SettingsUnusable(f"{path} names a key twice in one object; remove one of them first.")
+            raise SettingsUnusable(f"{path} has a duplicate key in an object; remove it first.")
         return dict(pairs)
 
     try:
         settings = json.loads(text, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         raise SettingsUnusable(
-            f"{path} is not plain JSON ({error}), and comments would be lost; see docs/editors.md to do it by hand."
+            f"{path} is not plain JSON ({error}), and comments would be lost; see docs/editors.md for the manual setup."
         ) from error
     if not isinstance(settings, dict):
-        raise SettingsUnusable(f"{path} holds no JSON object; repair it first.")
+        raise SettingsUnusable(f"{path} is not a JSON object; repair it first.")
     return settings
 
 

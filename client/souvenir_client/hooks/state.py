@@ -1,7 +1,7 @@
-"""What hooks remember from one to the next: small files of JSON in the user's state folder.
+"""The state of the hooks: small JSON files in the user's state folder.
 
-Invariants: a file is replaced in one step, so whoever reads it sees one state or the other; a file that cannot be read
-is an empty state; only the user can read them. Hooks run at once: what reads and then writes holds the file's lock.
+Invariants: a file is replaced atomically; an unreadable file is an empty state; only the user can read the files. Hooks
+run concurrently: a read-modify-write holds the lock of the file.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 KEPT_S = 30 * 24 * 3600.0
-"""How long what is known of a session is kept after its last hook."""
+"""How long the state of a session is kept after its last hook."""
 
 LOCK_POLL_S = 0.01
 """A lock is held for as long as a small file takes to write; the system's own wait for it has no end."""
 
 
 def state_dir(environment: Mapping[str, str]) -> Path:
-    """Where the state lies by the XDG specification, which says to ignore paths that are not absolute."""
+    """The state folder of the XDG specification, which says to ignore relative paths."""
     named = environment.get("XDG_STATE_HOME", "")
     base = Path(named) if Path(named).is_absolute() else Path.home() / ".local" / "state"
     return base / "souvenir"
@@ -37,7 +37,7 @@ def session_file(folder: Path, session_id: str, suffix: str) -> Path:
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """What was written last; nothing if there is none, or none that can be read."""
+    """The stored state; empty if the file is missing or unreadable."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -65,11 +65,11 @@ def write_state(path: Path, value: Mapping[str, Any]) -> None:
 
 @contextmanager
 def locked(path: Path, *, wait_s: float) -> Iterator[bool]:
-    """Hold the lock of a file; it answers False if another process has it for longer than `wait_s`.
+    """Hold the lock of a file; False if another process holds it for longer than `wait_s`.
 
-    The lock is a file of its own beside it, since the file itself is replaced. It ends with the process.
+    The lock is a separate file, because the file itself is replaced. It is released when the process ends.
 
-    :raises OSError: If the folder cannot be written to.
+    :raises OSError: If the folder is not writable.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600), "rb") as file:

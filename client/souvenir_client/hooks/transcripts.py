@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from souvenir_client.hooks.turns import Turn, turns_of
+from souvenir_client.hooks.turns import TranscriptTurn, turns_of
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 """A longer line carries pictures, and is passed over."""
@@ -27,21 +27,21 @@ MAX_LINE_BYTES = 8 * 1024 * 1024
 WINDOW_TURNS = 100
 WINDOW_CHARS = 400_000
 WINDOW_BYTES = 32 * 1024 * 1024
-"""Lines without turns, such as results of tools, end a window too, so that what was read is written down."""
+"""Lines without messages, such as results of tools, also count towards a window, so that the cursor advances."""
 
 TAIL_BYTES = 256
 LAST_BYTES = 256 * 1024
-"""Of the end of a transcript, where its last turns are looked for."""
+"""Size of the end of a transcript that is searched for its last messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far a transcript was read.
+    """The position up to which a transcript was processed.
 
     :param offset: Everything before it is done.
     :param tail: Digest of the bytes before the offset.
-    :param uuid: Of the last turn that is done; empty if there was none.
-    :param until: Where the window ends that was tried and may be done or not: it is to be tried again as it was.
+    :param uuid: Of the last message that is done; empty if there was none.
+    :param until: End of a window that was tried with unknown outcome, and is to be tried again unchanged.
     """
 
     offset: int = 0
@@ -63,7 +63,7 @@ class Window:
     """Turns that follow each other, and the cursor behind them."""
 
     start: int
-    turns: tuple[Turn, ...]
+    turns: tuple[TranscriptTurn, ...]
     after: Cursor
 
     @property
@@ -73,10 +73,10 @@ class Window:
 
 
 class Transcript:
-    """An open transcript of a session, for as long as the block of `with` lasts.
+    """The open transcript of a session.
 
-    :param session_id: As the hook was told; the file's name is one too, since a resumed session may keep its file.
-    :raises OSError: If it cannot be read, or is no regular file: a pipe or a device may never end.
+    :param session_id: As given to the hook. The file's name is one too, since a resumed session may keep its file.
+    :raises OSError: If it cannot be read, or is not a regular file: a pipe or a device may never end.
     """
 
     def __init__(self, path: Path, session_id: str) -> None:
@@ -90,7 +90,7 @@ class Transcript:
         self._file.close()
 
     def holds(self, cursor: Cursor) -> bool:
-        """Whether this is the file that was read up to the cursor."""
+        """Whether this is the file that the cursor belongs to."""
         return self._tail(cursor.offset) == cursor.tail
 
     @property
@@ -123,13 +123,13 @@ class Transcript:
         max_chars: int = WINDOW_CHARS,
         may_go_on: Callable[[], bool] = lambda: True,
     ) -> Window:
-        """What follows the cursor.
+        """The window after the cursor.
 
-        :param until: An offset behind which nothing is read.
-        :param max_chars: A turn that goes beyond ends the window.
-        :param may_go_on: Asked between lines; where it says no, the window ends.
+        :param until: An offset at which reading stops.
+        :param max_chars: A message beyond this size ends the window.
+        :param may_go_on: Called between lines; False ends the window.
         """
-        turns: list[Turn] = []
+        turns: list[TranscriptTurn] = []
         seen: set[str] = set()
         chars, offset, uuid = 0, cursor.offset, cursor.uuid
         for end, line in self._lines(cursor.offset, until):
@@ -156,7 +156,7 @@ class Transcript:
         return found
 
     def _lines(self, start: int, until: int | None) -> Iterator[tuple[int, bytes]]:
-        """Whole lines with the offsets behind them; of one that is too long, nothing."""
+        """Complete lines with their end offsets; a line above the limit is empty."""
         self._file.seek(start)
         offset = start
         while until is None or offset < until:
@@ -179,9 +179,9 @@ class Transcript:
 
 
 def _regular(path: Path) -> BinaryIO:
-    """Opened without waiting for whoever writes into a pipe."""
+    """Open without waiting for the writer of a pipe."""
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise OSError(errno.EINVAL, "This is no regular file", str(path))
+        raise OSError(errno.EINVAL, "This is not a regular file", str(path))
     return os.fdopen(file, "rb")

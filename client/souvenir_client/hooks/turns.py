@@ -1,11 +1,11 @@
-"""What was said, out of a line of a transcript of Claude Code.
+"""Messages of a Claude Code transcript, which has one JSON object a line.
 
-A transcript has one JSON object a line. Turns are what a person typed, what Claude answered, and which tools it called.
-Not turns: what sub-agents said (`isSidechain`), what the program put in (`isMeta`, summaries, reminders, output of
-local commands, notices of background tasks), results of tools, thinking, and context that a memory gave. Copies of
-another session's lines at the beginning of a resumed or forked one are that session's.
+Messages are the prompts of the user, the answers of Claude, and the tools that it called. Not included: sub-agents
+(`isSidechain`), texts that the program inserts (`isMeta`, summaries, reminders, output of local commands, notices of
+background tasks), results of tools, thinking, and context from a memory. Lines that were copied from another session,
+at the start of a resumed or forked one, belong to that session.
 
-Invariants: the service takes every turn, whatever the line; the work is linear in its length.
+Invariants: the service accepts every message, for any line; the run time is linear in the length of the line.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 from souvenir_client import wording
 
 MAX_CONTENT_CHARS = 50_000
-"""Of a message, by the service."""
+"""Limit of the service for a message."""
 
 MAX_ARGUMENT_CHARS = 100
-"""Of each text in the arguments of a tool: a call is what was done, not the file that was written."""
+"""Limit for each text in the arguments of a tool: the call is stored, not the content of a written file."""
 MAX_ARGUMENTS = 20
 MAX_ARGUMENT_DEPTH = 4
 MAX_CALL_CHARS = 400
@@ -41,7 +41,7 @@ _COMMAND = "<command-"
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TranscriptTurn:
     """Something that was said or called.
 
     :param uuid: Of its line, which is the same wherever that line is copied to.
@@ -56,7 +56,7 @@ class Turn:
     tool_calls: tuple[Mapping[str, Any], ...] = field(default=())
 
 
-def turns_of(line: bytes, sessions: Set[str]) -> list[Turn]:
+def turns_of(line: bytes, sessions: Set[str]) -> list[TranscriptTurn]:
     """The turns of a line, in their order; none if it cannot be read.
 
     :param sessions: Names of the session; lines of others are passed over.
@@ -83,7 +83,7 @@ def turns_of(line: bytes, sessions: Set[str]) -> list[Turn]:
 
 
 def typed_text(text: str) -> str:
-    """What a person typed of it; empty if that is nothing. A command with arguments is `/name arguments`."""
+    """The text that the user typed; empty if there is none. A command with arguments is `/name arguments`."""
     text = _said(text)
     if text.startswith(_COMMAND):
         name, arguments = (_between(text, f"<command-{part}>", f"</command-{part}>") for part in ("name", "args"))
@@ -92,7 +92,7 @@ def typed_text(text: str) -> str:
 
 
 def _said(text: str) -> str:
-    """Without what was put in, and without what cannot be sent: lone surrogates, which JSON can carry, and NUL."""
+    """Without inserted texts and unsendable characters: lone surrogates, which JSON can contain, and NUL."""
     parts, done, unclosed = [], 0, set()
     for opening in _PUT_IN.finditer(text):
         name = opening[1]
@@ -115,7 +115,7 @@ def _between(text: str, opening: str, closing: str) -> str:
     return text.partition(opening)[2].partition(closing)[0].strip()
 
 
-def _typed(entry: Mapping[str, Any], content: Any) -> list[Turn]:
+def _typed(entry: Mapping[str, Any], content: Any) -> list[TranscriptTurn]:
     origin = entry.get("origin")
     if isinstance(origin, dict) and origin.get("kind", "human") != "human":
         return []
@@ -126,7 +126,7 @@ def _typed(entry: Mapping[str, Any], content: Any) -> list[Turn]:
     return [_turn(entry, "user", text)] if text else []
 
 
-def _answered(entry: Mapping[str, Any], content: Any) -> Iterator[Turn]:
+def _answered(entry: Mapping[str, Any], content: Any) -> Iterator[TranscriptTurn]:
     blocks = _blocks(content)
     text = _said("\n".join(_texts(blocks)))
     if text and text != "(no content)":
@@ -137,10 +137,12 @@ def _answered(entry: Mapping[str, Any], content: Any) -> Iterator[Turn]:
         yield _turn(entry, "assistant", shown, calls)
 
 
-def _turn(entry: Mapping[str, Any], role: str, text: str, tool_calls: tuple[Mapping[str, Any], ...] = ()) -> Turn:
+def _turn(
+    entry: Mapping[str, Any], role: str, text: str, tool_calls: tuple[Mapping[str, Any], ...] = ()
+) -> TranscriptTurn:
     uuid = entry.get("uuid")
     named = _sendable(uuid) if isinstance(uuid, str) else ""
-    return Turn(role, text[:MAX_CONTENT_CHARS].strip(), named, _moment(entry.get("timestamp")), tool_calls)
+    return TranscriptTurn(role, text[:MAX_CONTENT_CHARS].strip(), named, _moment(entry.get("timestamp")), tool_calls)
 
 
 def _call(block: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,7 +188,7 @@ def _texts(blocks: list[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _moment(timestamp: Any) -> str | None:
-    """In UTC; None for what is no moment, or names no zone."""
+    """The time in UTC; None for an invalid time or one without a zone."""
     if not isinstance(timestamp, str):
         return None
     try:

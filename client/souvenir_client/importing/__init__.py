@@ -1,7 +1,7 @@
-"""Files of other systems into the service: what they say, and the sending of it.
+"""Import of files of other systems.
 
-import_file     reads a file and sends what is not there yet
-detect, read    which kind a file is, and its records, without a service
+import_file         imports a file or a folder into the service
+detect, read        the kind of a file, and its records, without a service
 
     with Souvenir() as souvenir:
         report = import_file(souvenir, "conversations.json", agent="my_agent")

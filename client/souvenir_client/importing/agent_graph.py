@@ -1,9 +1,8 @@
-"""The graph of an agent: as the service exports it, in JSON or GraphML, or as another system writes the same nodes.
+"""The graph of an agent in JSON or GraphML, as the service exports it or as another system writes the same nodes.
 
-Users, sessions, messages and memories are imported. What messages mention, what they discuss and how strongly
-concepts go together follows from the messages and is read from them again; only what somebody said of concepts is
-imported: descriptions, other names, and relations that are not of the type `co_occurs`. A graph is held in memory while
-it is read.
+Users, sessions, messages and memories are imported. Mentions, topics and co-occurrence follow from the messages and are
+computed again; only statements about concepts are imported: descriptions, other names, and relations of types other
+than `co_occurs`. The whole graph is held in memory.
 """
 
 from __future__ import annotations
@@ -17,33 +16,32 @@ from typing import Any
 
 from souvenir_client.errors import NotImportable
 from souvenir_client.importing import storable
+from souvenir_client.importing.conversations import SourceMessage, conversation
 from souvenir_client.importing.exports import IMPORT_ID
-from souvenir_client.importing.graph_parts import GraphFile, GraphNode, GraphRelation
-from souvenir_client.importing.graphml import read_graphml
+from souvenir_client.importing.graphml import FileNode, FileRelation, GraphFile, read_graphml
 from souvenir_client.importing.reading import Document
 from souvenir_client.importing.records import (
-    ConceptRecord,
-    ConceptRelationRecord,
+    ConceptRelationStatement,
+    ConceptStatement,
     ExportedLine,
     Reading,
     Record,
     Skipped,
 )
-from souvenir_client.importing.turns import Said, conversation
 
 DEFAULT_SOURCE = "graph"
 CO_OCCURS = "co_occurs"
 """The type of relations that the service counts by itself."""
 
 LABELS = frozenset({"User", "Session", "Message", "Concept", "Topic", "Memory"})
-UNKNOWN_LABEL = "it is no node of an agent's graph"
-LOST_END = "one of its ends is no concept of the file"
+UNKNOWN_LABEL = "it is not a node of an agent's graph"
+LOST_END = "one of its concepts is not in the file"
 NO_LISTS = "it has no nodes"
 _FROM, _TO = ("from_id", "from", "source"), ("to_id", "to", "target")
 
 
 def read(path: Path, source: str | None) -> Reading:
-    """:param source: Of memories that have none, and before that of those that do."""
+    """:param source: Source of memories without one, and the prefix of the others."""
     document = Document(path)
     is_xml = document.begin().lstrip().startswith(b"<")
     graph = _Graph(read_graphml(document) if is_xml else _of_json(document.name, document.load()), source)
@@ -62,15 +60,15 @@ def _of_json(name: str, said: object) -> GraphFile:
     )
 
 
-def _node(said: Mapping[str, Any]) -> GraphNode:
+def _node(said: Mapping[str, Any]) -> FileNode:
     labels = said.get("labels")
     label = said.get("label") or (labels[0] if isinstance(labels, list) and labels else "")
-    return GraphNode(_id(said.get("id")), str(label), _properties(said))
+    return FileNode(_id(said.get("id")), str(label), _properties(said))
 
 
-def _relation(said: Mapping[str, Any]) -> GraphRelation:
+def _relation(said: Mapping[str, Any]) -> FileRelation:
     one, other = (next((_id(said[key]) for key in keys if key in said), "") for keys in (_FROM, _TO))
-    return GraphRelation(str(said.get("type") or said.get("label") or ""), one, other, _properties(said))
+    return FileRelation(str(said.get("type") or said.get("label") or ""), one, other, _properties(said))
 
 
 def _properties(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,7 +82,7 @@ def _id(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a message stands: its session's node, or its name where it has no node, and its number there."""
+    """The session of a message (its node, or its name if it has no node) and its position there."""
 
     session: str
     number: float
@@ -95,12 +93,12 @@ class _Graph:
         self._file = file
         self._source = source
         self.agent = file.agent
-        self._of_label: dict[str, dict[str, GraphNode]] = defaultdict(dict)
+        self._of_label: dict[str, dict[str, FileNode]] = defaultdict(dict)
         for number, node in enumerate(file.nodes):
             self._of_label[node.label][node.id or f"node {number}"] = node
 
     @property
-    def memories(self) -> Mapping[str, GraphNode]:
+    def memories(self) -> Mapping[str, FileNode]:
         return self._of_label["Memory"]
 
     def items(self) -> Iterator[Sequence[Record]]:
@@ -132,8 +130,8 @@ class _Graph:
                 found[one.from_id] = _Place(one.to_id, _number(one.properties.get("position")))
         return found
 
-    def _named_place(self, message: GraphNode) -> _Place:
-        """Of a message that no relation puts anywhere: by the session that it names itself."""
+    def _named_place(self, message: FileNode) -> _Place:
+        """Place a message without relations by the session that it names."""
         name = storable.text_of(message.properties.get("session_id")) or DEFAULT_SOURCE
         return _Place(self._sessions_by_name.get(name, name), 0)
 
@@ -143,13 +141,13 @@ class _Graph:
 
     @cached_property
     def _users(self) -> Mapping[str, str]:
-        """Who sent or received each message."""
+        """The users of each message."""
         users = {node_id: _own_id(node, "user_id") for node_id, node in self._of_label["User"].items()}
         sent = [one for one in self._file.relations if one.type in ("SENT", "RECEIVED")]
         return {one.to_id: users[one.from_id] for one in sent if one.from_id in users}
 
     def _conversation(self, session: str, messages: Sequence[str]) -> Iterator[Record]:
-        node = self._of_label["Session"].get(session) or GraphNode(session)
+        node = self._of_label["Session"].get(session) or FileNode(session)
         name, said = _own_id(node, "session_id"), node.properties
         user = storable.name_of(said.get("user_id")) or next(filter(None, map(self._users.get, messages)), None)
         yield from conversation(
@@ -163,10 +161,10 @@ class _Graph:
             ended_at=said.get("ended_at"),
         )
 
-    def _said(self, node_id: str) -> Said:
+    def _said(self, node_id: str) -> SourceMessage:
         node = self._of_label["Message"][node_id]
         said = node.properties
-        return Said(
+        return SourceMessage(
             said["role"] if said.get("role") in ("user", "assistant", "system") else "user",
             storable.exact_text_of(said.get("content")),
             _line(_own_id(node, "message_id")) or node_id,
@@ -178,7 +176,7 @@ class _Graph:
 
     # --- memories ----------------------------------------------------------------------------------------------
 
-    def _memory(self, number: int, node_id: str, node: GraphNode) -> Record:
+    def _memory(self, number: int, node_id: str, node: FileNode) -> Record:
         """As a line of an export has it, so that it keeps its times."""
         said, named = node.properties, _own_id(node, "memory_id")
         text, place = storable.exact_text_of(said.get("content")), f"memory {named}"
@@ -212,7 +210,7 @@ class _Graph:
                 continue
             place, ends = f"relation {number}", [keys.get(one.from_id), keys.get(one.to_id)]
             if ends[0] and ends[1]:
-                yield ConceptRelationRecord(ends[0], ends[1], kind, _share(one.properties.get("strength")), place)
+                yield ConceptRelationStatement(ends[0], ends[1], kind, _share(one.properties.get("strength")), place)
             else:
                 yield Skipped(place, LOST_END)
         for node in self._file.nodes:
@@ -225,14 +223,14 @@ def _key(said: Mapping[str, Any]) -> str:
 
 
 def _stated(key: str, said: Mapping[str, Any], place: str) -> Iterator[Record]:
-    """What somebody said of a concept: what our files call stated, else its description and its other names."""
+    """The statements about a concept: `stated` in our own files, otherwise its description and other names."""
     ours = "key" in said
     stated = _several(said.get("stated")) if ours else ("description",)
     description = storable.text_of(said.get("description")).strip() if "description" in stated else ""
     aliases = _several(said.get("stated_aliases" if ours else "aliases"))
     name, kind = (_line(said.get(one)) if one in stated else "" for one in ("name", "kind"))
     if name or kind or description or aliases:
-        yield ConceptRecord(key, name or None, description or None, aliases, kind or None, place)
+        yield ConceptStatement(key, name or None, description or None, aliases, kind or None, place)
 
 
 def _several(value: object) -> Sequence[str]:
@@ -245,7 +243,7 @@ def _line(value: object) -> str:
     return storable.line_of(value, storable.MAX_NAME_CHARS)
 
 
-def _own_id(node: GraphNode, name: str) -> str:
+def _own_id(node: FileNode, name: str) -> str:
     """The id that its properties say, whatever its node is called in the file."""
     said = node.properties
     return next((_id(said[key]) for key in (name, "id") if _id(said.get(key))), node.id)

@@ -12,13 +12,13 @@ MAX_CHARS = 50_000
 """As many as one text may have: seconds for the model on slow cores, where a request may take 30."""
 
 FOR_EVERY_RECORD = frozenset({408, 413, 421})
-"""Refusals of requests, not of what is in them."""
+"""Status codes that refuse the request, not its content."""
 
 Item = TypeVar("Item")
 
 
 def batches(items: Sequence[Item], chars: Callable[[Item], int]) -> Iterator[Sequence[Item]]:
-    """The items in their order; one that is too large for any batch has one of its own."""
+    """Split the items into batches, in order; an item above the limit has its own batch."""
     batch: list[Item] = []
     size = 0
     for item in items:
@@ -34,7 +34,7 @@ def batches(items: Sequence[Item], chars: Callable[[Item], int]) -> Iterator[Seq
 def send_all(
     items: Sequence[Item], send: Callable[[Sequence[Item]], None], refused: Callable[[Item, ApiError], None]
 ) -> None:
-    """Send a batch; of one that is refused for what is in it, all but what it was refused for, in the same order.
+    """Send a batch; if its content is refused, send it in halves, so that only the invalid items are left out.
 
     :raises ApiError: If the service refuses for another reason.
     """

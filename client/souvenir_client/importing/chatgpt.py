@@ -1,8 +1,8 @@
-"""Exports of ChatGPT: `conversations.json`, `conversations-000.json` and the following, or the zip or folder with them.
+"""Exports of ChatGPT: `conversations.json`, `conversations-000.json` and so on, or the zip or folder with them.
 
-A conversation is a tree (`mapping`), since questions are edited and answers asked for again. What is imported is the
-branch that was last looked at: from `current_node` up through the parents. System messages, hidden ones, a model's
-reasoning and the pages that a browsing tool read are left out and counted.
+A conversation is a tree (`mapping`), since questions are edited and answers regenerated. The branch that was viewed
+last is imported: from `current_node` up through the parents. System messages, hidden messages, reasoning and the output
+of browsing tools are skipped and counted.
 """
 
 from __future__ import annotations
@@ -12,16 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from souvenir_client.importing import storable
-from souvenir_client.importing.conversations import NO_CONVERSATION, read_conversations
+from souvenir_client.importing.conversations import (
+    NO_CONVERSATION,
+    OTHER_BRANCH,
+    SourceMessage,
+    called,
+    conversation,
+    read_conversations,
+    returned,
+)
 from souvenir_client.importing.records import Reading, Record, Skipped
-from souvenir_client.importing.turns import OTHER_BRANCH, Said, called, conversation, returned
 
 SYSTEM = "it is a system message"
 HIDDEN = "it is hidden in the conversation"
 REASONING = "it is a model's reasoning"
-READ_PAGE = "it is what a browsing tool read"
-INSTRUCTIONS = "it is custom instructions"
-UNKNOWN_ROLE = "nobody knows who said it"
+READ_PAGE = "it is the output of a browsing tool"
+INSTRUCTIONS = "it is a custom instruction"
+UNKNOWN_ROLE = "it has no known author"
 
 _LEFT_OUT: Mapping[str, str] = {
     "thoughts": REASONING,
@@ -79,7 +86,7 @@ def branch(said: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, Any]]]:
 
 def _left(
     said: Mapping[str, Any], found: Sequence[tuple[str, Mapping[str, Any]]], place: str
-) -> Sequence[Said | Skipped]:
+) -> Sequence[SourceMessage | Skipped]:
     """The messages of the other branches."""
     taken = {node_id for node_id, _ in found}
     others = [node_id for node_id, node in said["mapping"].items() if _object(node).get("message")]
@@ -87,7 +94,7 @@ def _left(
 
 
 def _newest_leaf(mapping: Mapping[str, Any]) -> str | None:
-    """Where a conversation that does not say it ends: the node without children that was written last."""
+    """The end of a conversation without `current_node`: the newest node without children."""
     leaves = [
         (storable.moment_of((node.get("message") or {}).get("create_time")) or "", place, node_id)
         for place, (node_id, node) in enumerate(mapping.items())
@@ -96,7 +103,7 @@ def _newest_leaf(mapping: Mapping[str, Any]) -> str | None:
     return max(leaves)[2] if leaves else None
 
 
-def _said(node_id: str, message: Mapping[str, Any], place: str) -> Said | Skipped:
+def _said(node_id: str, message: Mapping[str, Any], place: str) -> SourceMessage | Skipped:
     author, content, metadata = (_object(message.get(name)) for name in ("author", "content", "metadata"))
     key = storable.line_of(message.get("id"), storable.MAX_NAME_CHARS) or node_id
     content_type = str(content.get("content_type"))
@@ -106,7 +113,7 @@ def _said(node_id: str, message: Mapping[str, Any], place: str) -> Said | Skippe
     text, attached = _text(content)
     attached += [str(one.get("name", "file")) for one in storable.objects_in(metadata.get("attachments"))]
     model = metadata.get("model_slug")
-    said = Said(
+    said = SourceMessage(
         str(role),
         text,
         key,
@@ -123,7 +130,7 @@ def _said(node_id: str, message: Mapping[str, Any], place: str) -> Said | Skippe
 
 
 def _why_not(role: object, content_type: str, metadata: Mapping[str, Any]) -> str | None:
-    """Why a message is left out; None for one that is imported."""
+    """The reason why a message is skipped; None for one that is imported."""
     if role == "system":
         return SYSTEM
     if metadata.get("is_visually_hidden_from_conversation") is True:

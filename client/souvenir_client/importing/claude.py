@@ -1,8 +1,8 @@
 """Exports of Claude: `conversations.json`, or the zip or folder with it.
 
-A message has its text twice: in blocks (`content`), and in one piece (`text`) in which a model's reasoning and notes on
-blocks that could not be shown stand as well. So the blocks are read, and the piece only if no block has text. Messages
-that name their parents form a tree, of which the branch that was last written is imported. Attachments are left out.
+A message has its text twice: in blocks (`content`), and as one text (`text`), which also contains reasoning and
+placeholders for unsupported blocks. The blocks are read, and the text only if no block has text. Messages that name
+their parents form a tree; the branch that was written last is imported. Attachments are omitted.
 """
 
 from __future__ import annotations
@@ -14,16 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from souvenir_client.importing import storable
-from souvenir_client.importing.conversations import NO_CONVERSATION, read_conversations
+from souvenir_client.importing.conversations import (
+    NO_CONVERSATION,
+    OTHER_BRANCH,
+    SourceMessage,
+    called,
+    conversation,
+    read_conversations,
+    returned,
+)
 from souvenir_client.importing.records import Reading, Record, Skipped
-from souvenir_client.importing.turns import OTHER_BRANCH, Said, called, conversation, returned
 
 NOT_SHOWN = "```\nThis block is not supported on your current device yet.\n```"
 PARENT = "parent_message_uuid"
 ROOT = "00000000-0000-4000-8000-000000000000"
 """The parent of the first message."""
 
-UNKNOWN_ROLE = "nobody knows who said it"
+UNKNOWN_ROLE = "it has no known author"
 _ROLES: Mapping[str, str] = {"human": "user", "assistant": "assistant"}
 
 
@@ -72,7 +79,7 @@ def branch(messages: Sequence[Mapping[str, Any]], said: Mapping[str, Any]) -> Se
     return found[::-1] if begins_with == ROOT or begins_with in seen else messages
 
 
-def _said(message: Mapping[str, Any], number: int, place: str) -> Iterator[Said | Skipped]:
+def _said(message: Mapping[str, Any], number: int, place: str) -> Iterator[SourceMessage | Skipped]:
     key = storable.line_of(message.get("uuid"), storable.MAX_NAME_CHARS) or f"{number}"
     role = _ROLES.get(_named(message, "sender"))
     if role is None:
@@ -84,13 +91,13 @@ def _said(message: Mapping[str, Any], number: int, place: str) -> Iterator[Said 
         for one in storable.objects_in(message.get(name))
     ]
     for position, (kind, name, text) in enumerate(list(_blocks(message)) or [("text", "", "")], 1):
-        said = Said(role, text, key if position == 1 else f"{key}/{position}", message.get("created_at"))
+        said = SourceMessage(role, text, key if position == 1 else f"{key}/{position}", message.get("created_at"))
         said = replace(said, attachments=attached) if position == 1 else said
         yield called(name, said) if kind == "call" else returned(name, said) if kind == "result" else said
 
 
 def _blocks(message: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """What the message consists of, in order: text, calls and results of tools; neighbouring texts are one."""
+    """The parts of a message in order: text, tool calls and results; adjacent texts are joined."""
     blocks = storable.objects_in(message.get("content"))
     texts: list[str] = []
     spoken = any(_text(one).strip() for one in blocks)
@@ -115,7 +122,7 @@ def _blocks(message: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _text(block: Mapping[str, Any]) -> str:
-    """What a block says aloud: reasoning is of another type."""
+    """The text of a block; reasoning has another type."""
     return storable.text_of(block.get("text")) if block.get("type") in ("text", "voice_note") else ""
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from souvenir_client.importing import storable
+from souvenir_client.importing.conversations import SourceMessage, conversation
 from souvenir_client.importing.records import BlockRecord, ExportedLine, Missing, Reading, Record, Skipped, TakenLevels
-from souvenir_client.importing.turns import Said, conversation
 
 IMPORT_ID = "import_id"
 """In the metadata of a message: the digest of its key within the conversation that it was imported from."""
@@ -24,7 +24,7 @@ NOUNS = {"user": "users", "session": "sessions", "message": "messages", "block":
 
 LEVELS = ("quick_memory", "full_memory", "logs")
 
-UNKNOWN_LINE = "the line is of no type that an export has"
+UNKNOWN_LINE = "the line has an unknown type"
 Line = tuple[int, Mapping[str, Any] | Skipped]
 
 
@@ -42,9 +42,9 @@ def read(header: Mapping[str, Any], total: int, lines: Iterable[Line], source: s
 
 
 class _Counted:
-    """What the headers of a file count, and how much of it there was.
+    """The counts in the headers of a file, and the number of lines found.
 
-    :param noun_of: What a line below a header is counted as, if it is.
+    :param noun_of: The type that a line below a header is counted as, if any.
     """
 
     def __init__(self, noun_of: Callable[[Mapping[str, Any]], str | None]) -> None:
@@ -83,7 +83,7 @@ def _memories(lines: Iterable[Line], source: str | None) -> Iterator[Sequence[Re
 
 
 def _placed(said: Mapping[str, Any] | Skipped, number: int, source: str | None) -> Record:
-    """The line with its source, and those that its history names, below another."""
+    """The line with its source, and the sources in its history, below another path."""
     if isinstance(said, Skipped):
         return said
     plain = storable.json_of(said)
@@ -100,7 +100,7 @@ def _placed(said: Mapping[str, Any] | Skipped, number: int, source: str | None) 
 def _agent(lines: Iterable[Line], source: str | None) -> Iterator[Sequence[Record]]:
     """Line by line; the conversations come behind the last message, each an item."""
     sessions: dict[str, Mapping[str, Any]] = {}
-    messages: dict[str, list[Said]] = {}
+    messages: dict[str, list[SourceMessage]] = {}
     counted = _Counted(lambda said: NOUNS.get(str(said.get("type"))))
     for number, said in counted.seen(lines):
         kind = said.get("type") if isinstance(said, dict) else None
@@ -133,7 +133,7 @@ def _line(said: Mapping[str, Any] | Skipped, number: int, source: str | None) ->
 
 
 def _conversations(
-    sessions: Mapping[str, Mapping[str, Any]], messages: Mapping[str, Sequence[Said]]
+    sessions: Mapping[str, Mapping[str, Any]], messages: Mapping[str, Sequence[SourceMessage]]
 ) -> Iterator[Sequence[Record]]:
     for session_id in dict.fromkeys([*messages, *sessions]):
         of_session = sessions.get(session_id, {})
@@ -151,12 +151,12 @@ def _conversations(
         )
 
 
-def _message(said: Mapping[str, Any], number: int) -> Said:
+def _message(said: Mapping[str, Any], number: int) -> SourceMessage:
     held = said.get("metadata")
     metadata = dict(held) if isinstance(held, dict) else {}
     # What was imported before keeps the name that it had then.
     key = metadata.pop(IMPORT_ID, None) or said.get("id")
-    return Said(
+    return SourceMessage(
         said["role"] if said.get("role") in ("user", "assistant", "system") else "user",
         storable.text_of(said.get("content")),
         storable.line_of(key, storable.MAX_NAME_CHARS) or f"line {number}",

@@ -7,24 +7,52 @@ defined, expanded or fetched. Graphs within graphs, hyperedges and ports are pas
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers import expat
 
 from souvenir_client.errors import NotImportable
-from souvenir_client.importing.graph_parts import GraphFile, GraphNode, GraphRelation
 from souvenir_client.importing.reading import MAX_DOCUMENT_BYTES, Document, too_large
+
+
+@dataclass(slots=True)
+class FileNode:
+    """`label` says what it is: User, Session, Message, Concept, Memory."""
+
+    id: str
+    label: str = ""
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class FileRelation:
+    """`type` is written as in the graph: SENT, CONTAINS, MENTIONS."""
+
+    type: str
+    from_id: str
+    to_id: str
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class GraphFile:
+    """:param agent: Whose it was, where the file says so."""
+
+    nodes: list[FileNode] = field(default_factory=list)
+    relations: list[FileRelation] = field(default_factory=list)
+    agent: str | None = None
+
 
 MAX_DEPTH = 20
 """Elements within elements; a graph has 5."""
 
 MAX_DATA_CHARS = 32 * 1024**2
-"""Of one value; a message has up to 50,000."""
+"""Limit of a value; a message has up to 50,000."""
 
 PIECE_BYTES = 1024**2
 IN_GRAPH = ["graphml", "graph"]
 
-DOCUMENT_TYPE = "it declares a document type, which no graph needs; remove the line <!DOCTYPE ...>"
+DOCUMENT_TYPE = "it declares a document type; remove the line <!DOCTYPE ...>"
 TOO_DEEP = f"its elements are nested deeper than {MAX_DEPTH}"
 LONG_DATA = f"a value in it is longer than {MAX_DATA_CHARS} characters"
 NO_GRAPH = "it has no <graphml> with a <graph>"
@@ -48,7 +76,7 @@ def read_graphml(document: Document) -> GraphFile:
                 reader.feed(piece)
         return reader.end()
     except expat.ExpatError as error:
-        raise NotImportable(document.name, f"it is no XML ({error})") from error
+        raise NotImportable(document.name, f"it is not XML ({error})") from error
 
 
 class _Reader:
@@ -60,7 +88,7 @@ class _Reader:
         self._keys: dict[str, _Key] = {}
         self._path: list[str] = []
         self._has_graph = False
-        self._part: GraphNode | GraphRelation | None = None
+        self._part: FileNode | FileRelation | None = None
         self._key = ""
         self._text: list[str] | None = None
         self._chars = 0
@@ -100,10 +128,10 @@ class _Reader:
                 self._keys[key] = _Key(attributes.get("attr.name", key), _READ.get(kind, str))
             case "node" if above == IN_GRAPH:
                 label = attributes.get("labels") or attributes.get("label") or ""
-                self._part = GraphNode(attributes.get("id", ""), label.strip(":").partition(":")[0])
+                self._part = FileNode(attributes.get("id", ""), label.strip(":").partition(":")[0])
             case "edge" if above == IN_GRAPH:
                 ends = attributes.get("source", ""), attributes.get("target", "")
-                self._part = GraphRelation(attributes.get("label", ""), *ends)
+                self._part = FileRelation(attributes.get("label", ""), *ends)
             case "data" if above in (IN_GRAPH, [*IN_GRAPH, "node"], [*IN_GRAPH, "edge"]):
                 self._key, self._text, self._chars = attributes.get("key", ""), [], 0
 
@@ -119,11 +147,11 @@ class _Reader:
         if tag == "data" and self._text is not None:
             self._put("".join(self._text))
             self._text = None
-        elif self._path == IN_GRAPH and isinstance(self._part, GraphNode):
+        elif self._path == IN_GRAPH and isinstance(self._part, FileNode):
             self._part.label = self._part.label or _label_in(self._part.properties)
             self._graph.nodes.append(self._part)
             self._part = None
-        elif self._path == IN_GRAPH and isinstance(self._part, GraphRelation):
+        elif self._path == IN_GRAPH and isinstance(self._part, FileRelation):
             self._part.type = self._part.type or _label_in(self._part.properties)
             self._graph.relations.append(self._part)
             self._part = None
@@ -141,7 +169,7 @@ class _Reader:
 
 
 def _label_in(properties: dict[str, Any]) -> str:
-    """What a node or an edge is, where a value says it: `label`, `labels` (`:User`) or `type`."""
+    """The label of a node or the type of an edge: `label`, `labels` (`:User`) or `type`."""
     for name in ("label", "labels", "type"):
         if isinstance(properties.get(name), str):
             return str(properties.pop(name)).strip(":").partition(":")[0]

@@ -1,4 +1,4 @@
-"""Imports a file: reads it by its kind and sends what it says, so that a second import of it changes nothing."""
+"""Imports a file in the format of its kind. Importing the same file again changes nothing."""
 
 from __future__ import annotations
 
@@ -9,34 +9,33 @@ from pathlib import Path
 from typing import IO
 
 from souvenir_client.errors import Forbidden, NotImportable
-from souvenir_client.importing.concepts import Concepts
-from souvenir_client.importing.exported import Exported
-from souvenir_client.importing.graphs import Graphs
+from souvenir_client.importing.export_sender import ExportSender
+from souvenir_client.importing.graph_senders import ConceptSender, EntitySender
 from souvenir_client.importing.kinds import CONVERSATIONS, Kind, detect, read
-from souvenir_client.importing.memories import Memories
+from souvenir_client.importing.memory_sender import MemorySender
 from souvenir_client.importing.records import (
     Altered,
     BlockRecord,
-    ConceptRecord,
-    ConceptRelationRecord,
+    ConceptRelationStatement,
+    ConceptStatement,
     Conversation,
-    EntityRecord,
     ExportedLine,
+    ImportedEntity,
+    ImportedRelation,
     MemoryRecord,
     Missing,
     Reading,
     Record,
-    RelationRecord,
     Skipped,
     TakenLevels,
 )
 from souvenir_client.importing.report import ImportReport, Progress, Tally
-from souvenir_client.importing.sessions import Blocks, Sessions
+from souvenir_client.importing.session_senders import BlockSender, SessionSender
 from souvenir_client.sync.client import Souvenir
 
-NAME_AN_AGENT = "conversations belong to an agent; name it (agent, --agent)"
-NO_GRAPH_SOURCE = "a knowledge graph has one source; leave it out (source, --source)"
-NO_SOURCE = "conversations have no source; leave it out (source, --source)"
+NAME_AN_AGENT = "conversations need an agent; set it (agent, --agent)"
+NO_GRAPH_SOURCE = "a knowledge graph has a fixed source; omit it (source, --source)"
+NO_SOURCE = "conversations have no source; omit it (source, --source)"
 
 
 def import_file(
@@ -49,15 +48,15 @@ def import_file(
     namespace: str | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> ImportReport:
-    """Store what a file or folder holds that is not there yet.
+    """Import a file or a folder.
 
-    What cannot be used is counted with its reason and place, and does not stop the rest. An import that was cut off is
-    simply done again.
+    Invalid items are counted with their reason and place, and do not stop the import. After an interruption, import the
+    same file again.
 
-    :param kind: What the file is; what it says about itself unless given.
-    :param agent: Whose memories and conversations they become; made if it is new. An agent is a namespace.
-    :param source: What the sources of its memories begin with; each kind has a default.
-    :param namespace: Where memories go that are no agent's; the client's unless given.
+    :param kind: Format of the file. Default: detected.
+    :param agent: Agent of the memories and conversations; created if it is new. An agent is a namespace.
+    :param source: Prefix of the source paths. Default: one for each kind.
+    :param namespace: Namespace of memories without an agent. Default: the client's.
     :param progress: Called after every item.
     :raises NotImportable: If the file is of no kind that is known, or cannot be read.
     :raises ValueError: If an agent and another namespace are given.
@@ -65,7 +64,7 @@ def import_file(
     """
     path = Path(path)
     if agent and namespace and agent != namespace:
-        raise ValueError("an agent is a namespace: give agent or namespace, or the same name for both")
+        raise ValueError("an agent is a namespace: give agent or namespace, not different names")
     found = kind or detect(path)
     prefix = None if source is None else source.strip("/ ") or None
     reading = read(found, path, prefix)
@@ -83,9 +82,9 @@ def import_file(
 
 
 class _Import:
-    """One import under way; what it sends through is made when the first record asks for it.
+    """One import; its senders are created when they are first used.
 
-    :param spool: An empty file, for what goes out as one stream.
+    :param spool: An empty file, for lines that are sent as one stream.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class _Import:
         self._spool = spool
 
     def send(self, progress: Callable[[Progress], None], *, as_agent: bool) -> None:
-        """:param as_agent: Whether the namespace is an agent's, also if it gets memories only."""
+        """:param as_agent: Whether the namespace is that of an agent, even if it only gets memories."""
         self._progress = progress
         if as_agent:
             self._made_agent()
@@ -119,11 +118,11 @@ class _Import:
         match record:
             case MemoryRecord():
                 self._memories.add(record)
-            case EntityRecord() | RelationRecord():
+            case ImportedEntity() | ImportedRelation():
                 self._graphs.add(record)
             case Conversation():
                 self._sessions.add(record)
-            case ConceptRecord() | ConceptRelationRecord():
+            case ConceptStatement() | ConceptRelationStatement():
                 self._concepts.add(record)
             case BlockRecord():
                 self._blocks.add(record)
@@ -150,36 +149,36 @@ class _Import:
         try:
             self._client.agents.set_access(self._made_agent(), **dict.fromkeys(record.levels, False))
         except Forbidden as error:
-            self.tally.note(Skipped(record.place, f"only an admin takes access levels: {error.detail}"))
+            self.tally.note(Skipped(record.place, f"access levels need an admin key: {error.detail}"))
 
     @cached_property
-    def _memories(self) -> Memories:
-        memories = Memories(self._client, self.tally, self._reading.below)
+    def _memories(self) -> MemorySender:
+        memories = MemorySender(self._client, self.tally, self._reading.below)
         self._finishing.append(memories.finish)
         return memories
 
     @cached_property
-    def _graphs(self) -> Graphs:
-        graphs = Graphs(self._client, self.tally)
+    def _graphs(self) -> EntitySender:
+        graphs = EntitySender(self._client, self.tally)
         self._finishing.append(graphs.finish)
         return graphs
 
     @cached_property
-    def _concepts(self) -> Concepts:
-        concepts = Concepts(self._client, self.tally, self._made_agent(), self._report)
+    def _concepts(self) -> ConceptSender:
+        concepts = ConceptSender(self._client, self.tally, self._made_agent(), self._report)
         self._finishing.append(concepts.finish)
         return concepts
 
     @cached_property
-    def _exported(self) -> Exported:
-        exported = Exported(self._client, self.tally, self._spool, self._report)
+    def _exported(self) -> ExportSender:
+        exported = ExportSender(self._client, self.tally, self._spool, self._report)
         self._finishing.append(exported.finish)
         return exported
 
     @cached_property
-    def _sessions(self) -> Sessions:
-        return Sessions(self._client, self.tally, self._made_agent())
+    def _sessions(self) -> SessionSender:
+        return SessionSender(self._client, self.tally, self._made_agent())
 
     @cached_property
-    def _blocks(self) -> Blocks:
-        return Blocks(self._client, self.tally, self._made_agent())
+    def _blocks(self) -> BlockSender:
+        return BlockSender(self._client, self.tally, self._made_agent())

@@ -17,12 +17,12 @@ from souvenir_client.importing.records import Reading, Record, Skipped
 
 DEFAULT_SOURCE = "import"
 TOO_LONG_LINE = "the line is longer than 32 MiB"
-NO_OBJECT = "the line is no JSON object"
+NO_OBJECT = "the line is not a JSON object"
 _OWN_FIELDS = ("document_at", "pinned", "archived", "origin_class")
 
 
 def read(path: Path, source: str | None) -> Reading:
-    """:param source: Of lines that name none, and before that of those that do."""
+    """:param source: Source of lines without one, and the prefix of the others."""
     _, first = next(objects(path), (0, None))
     if isinstance(first, dict) and exports.is_header(first):
         return exports.read(first, count_lines(path), objects(path), source)
@@ -30,7 +30,7 @@ def read(path: Path, source: str | None) -> Reading:
 
 
 def objects(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | Skipped]]:
-    """What each line says, with its number."""
+    """The record of each line, with its number."""
     for number, line in lines(path):
         place = f"line {number}"
         if line is None:

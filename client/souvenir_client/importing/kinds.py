@@ -1,4 +1,4 @@
-"""Which kinds of files can be imported, and which one a file is: told by what it says, not by its name alone."""
+"""The kinds of files that can be imported, and the detection of the kind by content, not by name alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from souvenir_client.importing.records import Reading
 
 
 class Kind(StrEnum):
-    """What a file is an export of."""
+    """The format of a file."""
 
     JSONL = "jsonl"
     """Memories line by line, ours or anyone's; also our exports of an agent."""
@@ -59,7 +59,7 @@ _TELLS = re.compile("|".join(rf"(?P<{kind.name}>(?<!\\){pattern})" for kind, pat
 def check(path: Path) -> None:
     """:raises NotImportable: If it is neither a file nor a folder."""
     if not path.exists():
-        raise NotImportable(str(path), "there is no such file")
+        raise NotImportable(str(path), "the file does not exist")
     if not (path.is_file() or path.is_dir()):
         raise NotImportable(str(path), "it is neither a file nor a folder")
 
@@ -72,7 +72,7 @@ def detect(path: Path) -> Kind:
             return Kind.LOCRIT
         if markdown.files(path):
             return Kind.MARKDOWN
-        raise NotImportable(str(path), f"the folder has no Markdown and no conversations.json; the kinds are {NAMES}")
+        raise NotImportable(str(path), f"the folder has neither Markdown nor conversations.json; the kinds are {NAMES}")
     found = documents(path)
     if not found:
         raise NotImportable(str(path), f"the zip has no conversations.json; the kinds are {NAMES}")
@@ -83,7 +83,7 @@ def detect(path: Path) -> Kind:
     if kind is None and markdown.is_markdown(path):
         kind = Kind.MARKDOWN
     if kind is None:
-        raise NotImportable(str(path), f"nothing tells which kind it is; name one of {NAMES}")
+        raise NotImportable(str(path), f"its kind cannot be detected; set one of {NAMES}")
     return kind
 
 
@@ -98,12 +98,12 @@ def read(kind: Kind, path: Path, source: str | None = None) -> Reading:
 
 
 def _of_xml(begin: bytes) -> Kind | None:
-    """GraphML, also one that is refused later for what it declares."""
+    """GraphML, including files that are refused later."""
     return Kind.GRAPH if begin.lstrip().startswith(b"<") and b"<graphml" in begin else None
 
 
 def _of_first_line(begin: bytes) -> Kind | None:
-    """Of a file of lines, whose first says all; None for any other."""
+    """The kind of a file of lines, by its first line; None for other files."""
     try:
         said = parsed(begin.lstrip().partition(b"\n")[0])
     except ValueError:
@@ -126,7 +126,7 @@ def _of_first_line(begin: bytes) -> Kind | None:
 
 
 def _of_names(begin: bytes) -> Kind | None:
-    """Of a document, by the first name in it that only one kind has."""
+    """The kind of a document, by the first key that only one kind has."""
     text = begin.decode("utf-8", "ignore").lstrip()
     found = _TELLS.search(text) if text.startswith(("{", "[")) else None
     return Kind[str(found.lastgroup)] if found else None

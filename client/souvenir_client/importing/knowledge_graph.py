@@ -1,7 +1,7 @@
-"""What the MCP server `server-memory` keeps: entities with observations, and relations between them.
+"""Graphs of the MCP server `server-memory`: entities with observations, and relations between them.
 
-Its file has one JSON object a line, with `type` entity or relation; its tool `read_graph` answers one object with
-`entities` and `relations`. They become entities and relations of the service's knowledge graph, word for word.
+Its file has one JSON object a line, with the `type` entity or relation; its tool `read_graph` answers one object with
+`entities` and `relations`. They become entities and relations of the service's knowledge graph, unchanged.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 from souvenir_client.errors import NotImportable
 from souvenir_client.importing import jsonl, storable
 from souvenir_client.importing.reading import Document, count_lines
-from souvenir_client.importing.records import Altered, EntityRecord, Reading, Record, RelationRecord, Skipped
+from souvenir_client.importing.records import Altered, ImportedEntity, ImportedRelation, Reading, Record, Skipped
 
 MAX_OBSERVATIONS = 100
-"""Of one record; an entity with more has several."""
+"""Limit for one record; an entity with more is split."""
 
 MAX_RELATION_TYPE_CHARS = 180
 NO_PART_OF_A_GRAPH = "it is neither an entity nor a relation"
-NO_NAME = f"a name is not of 1 to {storable.MAX_SOURCE_CHARS} characters"
-NO_TYPE = f"its type is not of 1 to {MAX_RELATION_TYPE_CHARS} characters"
-LONG_TYPE = f"its type is longer than {storable.MAX_NAME_CHARS} characters and was cut"
-NO_TIMES = "observations of an entity have no times of their own, and those in the file were left out"
+NO_NAME = f"a name must have 1 to {storable.MAX_SOURCE_CHARS} characters"
+NO_TYPE = f"its type must have 1 to {MAX_RELATION_TYPE_CHARS} characters"
+LONG_TYPE = f"its type is longer than {storable.MAX_NAME_CHARS} characters and was truncated"
+NO_TIMES = "observations have no times of their own; those in the file were omitted"
 
 
 def read(path: Path, source: str | None = None) -> Reading:
@@ -59,7 +59,7 @@ def _part(said: object, named: str, place: str) -> Iterator[Record]:
             elif not 1 <= len(storable.text_of(relation)) <= MAX_RELATION_TYPE_CHARS:
                 yield Skipped(place, NO_TYPE)
             else:
-                yield RelationRecord(*ends, storable.text_of(relation), place)
+                yield ImportedRelation(*ends, storable.text_of(relation), place)
         case _:
             yield Skipped(place, NO_PART_OF_A_GRAPH)
 
@@ -87,7 +87,7 @@ def _entity(said: Mapping[Any, Any], name: str, place: str) -> Iterator[Record]:
     if timed:
         yield Altered(place, NO_TIMES)
     for first in range(0, max(1, len(kept)), MAX_OBSERVATIONS):
-        yield EntityRecord(name, kind, kept[first : first + MAX_OBSERVATIONS], place)
+        yield ImportedEntity(name, kind, kept[first : first + MAX_OBSERVATIONS], place)
 
 
 def _is_name(name: str) -> bool:

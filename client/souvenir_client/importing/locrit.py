@@ -1,11 +1,10 @@
-"""What Locrits kept: folders of JSON files, folders of text files, or messages as their routes answer them.
+"""Files of Locrits: folders of JSON files, folders of text files, or messages as their routes answer them.
 
-- `simple_file`: `messages/ID.json` and `sessions/ID.json`, where a session names its messages in their order.
-- `plaintext`: `memories/ID.txt`, each a header of JSON and the text.
+- `simple_file`: `messages/ID.json` and `sessions/ID.json`; a session lists its messages in order.
+- `plaintext`: `memories/ID.txt`, each with a JSON header and the text.
 - a file: a list of messages, an object with `messages`, or a message a line.
 
-They say times without an offset, in the zone of their machine, and are read as UTC. The database of its graph engine is
-not read.
+Times without an offset are read as UTC. The database of its graph engine is not read.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from typing import Any
 
 from souvenir_client.errors import NotImportable
 from souvenir_client.importing import jsonl, storable
+from souvenir_client.importing.conversations import SourceMessage, conversation
 from souvenir_client.importing.reading import MAX_LINE_BYTES, Document, parsed
 from souvenir_client.importing.records import Reading, Record, Skipped
-from souvenir_client.importing.turns import Said, conversation
 
 DEFAULT_SOURCE = "locrit"
 Placed = tuple[str, Mapping[str, Any] | Skipped]
@@ -28,12 +27,12 @@ Placed = tuple[str, Mapping[str, Any] | Skipped]
 _SIMPLE, _PLAIN = "simple_file", "plaintext"
 _METADATA_LINE, _CONTENT_LINE = "=== MEMORY METADATA ===\n", "=== CONTENT ===\n"
 
-NO_MESSAGE = "it is no message"
-NO_MEMORY = "it is no memory: the lines around its metadata are missing"
+NO_MESSAGE = "it is not a message"
+NO_MEMORY = "it is not a memory: the lines around its metadata are missing"
 NOTHING = "the folder has neither simple_file/messages nor plaintext/memories"
 NO_LIST = "it has no list of messages"
 UNREADABLE = "it cannot be read"
-NAMED_IN_VAIN = "its session names it, and there is no file of it"
+NAMED_IN_VAIN = "its session lists it, but its file is missing"
 
 
 def parts(folder: Path) -> list[Path]:
@@ -43,7 +42,7 @@ def parts(folder: Path) -> list[Path]:
 
 
 def read(path: Path, source: str | None) -> Reading:
-    """:param source: Of memories; messages have none."""
+    """:param source: Source of memories; messages have none."""
     prefix = source or DEFAULT_SOURCE
     if not path.is_dir():
         items = list(_items(_messages(path), {}))
@@ -84,9 +83,9 @@ def _messages(path: Path) -> Iterator[Placed]:
 
 
 def _items(said: Iterable[Placed], kept: Mapping[str, Mapping[str, Any]]) -> Iterator[Sequence[Record]]:
-    """Each session, then what is no message.
+    """The sessions, then the items that are not messages.
 
-    :param kept: The files of the sessions that have one, by their names.
+    :param kept: The files of the sessions that have one, by name.
     """
     sessions: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
     unusable = []
@@ -114,7 +113,7 @@ def _session(name: str, messages: Sequence[tuple[str, Mapping[str, Any]]], kept:
             session_id=storable.name_of(name) or storable.digest(name),
             place=f"session {name}",
             title=kept.get("name"),
-            user=next((one.user for one in in_order if isinstance(one, Said) and one.user), None),
+            user=next((one.user for one in in_order if isinstance(one, SourceMessage) and one.user), None),
             metadata={"imported_from": "locrit"},
             created_at=kept.get("created_at"),
             started_at=kept.get("created_at"),
@@ -122,7 +121,7 @@ def _session(name: str, messages: Sequence[tuple[str, Mapping[str, Any]]], kept:
     )
 
 
-def _when(one: Said | Skipped, order: Mapping[str, int]) -> tuple[int, str]:
+def _when(one: SourceMessage | Skipped, order: Mapping[str, int]) -> tuple[int, str]:
     """As its session has it; else, behind those, by its time."""
     if isinstance(one, Skipped):
         return len(order) + 1, ""
@@ -133,14 +132,14 @@ def _key(said: Mapping[str, Any]) -> str:
     return storable.line_of(said.get("id") or said.get("message_id"), storable.MAX_NAME_CHARS)
 
 
-def _said(said: Mapping[str, Any], place: str) -> Said | Skipped:
+def _said(said: Mapping[str, Any], place: str) -> SourceMessage | Skipped:
     if not isinstance(said.get("content"), str):
         return Skipped(place, NO_MESSAGE)
     held = said.get("metadata")
     if isinstance(held, str):
         held = _parsed(held.encode())
     at = said.get("timestamp", said.get("created_at"))
-    return Said(
+    return SourceMessage(
         said["role"] if said.get("role") in ("user", "assistant", "system") else "user",
         said["content"],
         _key(said) or storable.digest(said.get("role"), said["content"], storable.moment_of(at)),

@@ -1,11 +1,10 @@
 """Markdown: a file, or every `.md` below a folder, as memories.
 
-A short file is one memory. A longer one is split at its headings, and a section that is still long between its blocks;
-each part begins with the headings that it stands under. The source is the path without `.md`. The first part of a file
-has the key `#1` and the others are known by their headings, so a file that grows keeps what it had.
-
-Front matter is read line by line: `key: value` becomes metadata (`date`, `created` and `created_at` also the time), and
-every other line stays in the text. What begins with a dot is left out.
+A short file is one memory. A longer one is split at its headings, and a long section between its blocks; each part
+starts with its headings. The source is the path without `.md`. The first part of a file has the key `#1`, the others a
+key from their headings, so parts keep their keys when a file grows. Simple lines of front matter (`key: value`) become
+metadata (`date`, `created` and `created_at` also set the time); other lines stay in the text. Names that start with a
+dot are skipped.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ MAX_HEADING_CHARS = 200
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _SIMPLE = re.compile(r"([A-Za-z_][\w -]{0,99})[ \t]*:[ \t]+(\S.*?)[ \t]*")
 _OPENS_MORE = ("|", ">", "[", "{", "&", "*", "!")
-"""What a value of YAML begins with that is no plain text."""
+"""The first characters of YAML values that are not plain text."""
 
 _TIMES = ("date", "created", "created_at")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
@@ -38,7 +37,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Section:
     """A piece of a file under its headings; `ordinal` counts those under equal ones."""
 
     headings: tuple[str, ...]
@@ -62,7 +61,7 @@ def is_markdown(path: Path) -> bool:
 
 
 def read(path: Path, source: str | None) -> Reading:
-    """:param source: What the paths begin with; the folder's name if it is not given."""
+    """:param source: Prefix of the sources. Default: the folder's name."""
     prefix = (source or path.resolve().name) if path.is_dir() else (source or "")
     found = files(path)
     below = prefix or storable.text_of(path.name.rpartition(".")[0])
@@ -113,7 +112,7 @@ def _text(file: Path) -> str:
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """What the simple lines at the head say, and the text with the others."""
+    """The simple lines of the front matter, and the text with the other lines."""
     found = _FRONT_MATTER.match(text)
     if found is None:
         return {}, text
@@ -134,21 +133,21 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if quoted else value
 
 
-def parts(text: str) -> Sequence[Part]:
-    """The whole text if it is short, else what stands under each heading."""
+def parts(text: str) -> Sequence[Section]:
+    """The whole text if it is short, otherwise its sections."""
     if len(text.strip()) <= MAX_PART_CHARS:
-        return [Part((), 1, text.strip())] if text.strip() else []
+        return [Section((), 1, text.strip())] if text.strip() else []
     found = []
     counts: Counter[tuple[str, ...]] = Counter()
     for headings, blocks in _sections(text):
         for content in _joined(blocks):
             counts[headings] += 1
-            found.append(Part(headings, counts[headings], content))
+            found.append(Section(headings, counts[headings], content))
     return found
 
 
 def _sections(text: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """The blocks between two headings, with the headings that they stand under."""
+    """The blocks between two headings, with the headings above them."""
     path: list[tuple[int, str]] = []
     blocks: list[str] = []
     for block, level in _blocks(text):

@@ -1,7 +1,7 @@
-"""Dumps of mem0: what its `get_all` answers, a list or `{"results": [...]}`, or one such memory a line.
+"""Dumps of mem0: the answer of its `get_all` (a list or `{"results": [...]}`), or one memory a line.
 
-A memory's text is `memory`; who it is about (`user_id`, else `agent_id`, `run_id`) becomes the last part of its source.
-The graph that some versions keep beside it (`relations`) is not imported.
+The text of a memory is `memory`; its owner (`user_id`, otherwise `agent_id` or `run_id`) becomes the last part of the
+source. The graph that some versions store (`relations`) is not imported.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _records(said: object, place: str, prefix: str) -> Sequence[Record]:
     if isinstance(said, Skipped):
         return (said,)
     if not isinstance(said, dict):
-        return (Skipped(place, "it is no JSON object"),)
+        return (Skipped(place, "it is not a JSON object"),)
     text = storable.text_of(said.get("memory"))
     owner = next((name for field in _OWNERS if (name := storable.name_of(said.get(field)))), "")
     named = storable.line_of(said.get("id"), storable.MAX_SOURCE_CHARS)

@@ -22,7 +22,7 @@ from souvenir_client.errors import NotImportable
 MAX_DOCUMENT_BYTES = 1024**3
 MAX_LINE_BYTES = 32 * 1024**2
 MAX_RATIO = 200
-"""How much larger a member of a zip may get: conversations get some 10 times larger, a bomb 1,000 times."""
+"""Maximum compression ratio of a zip member: conversations compress about 10 times, zip bombs 1,000 times."""
 
 SNIFFED_BYTES = 1024**2
 
@@ -52,7 +52,7 @@ class Document:
         try:
             return parsed(_marked(self.name, content))
         except ValueError as error:
-            raise NotImportable(self.name, f"it is no JSON ({error})") from error
+            raise NotImportable(self.name, f"it is not JSON ({error})") from error
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
@@ -75,7 +75,7 @@ def too_large(name: str) -> NotImportable:
 
 
 def documents(path: Path) -> list[Document]:
-    """The file itself, or what is named like conversations in a zip or a folder, in the order of the names."""
+    """The file itself, or the conversation files in a zip or a folder, by name."""
     if path.is_dir():
         return [Document(one) for one in sorted(path.iterdir()) if one.is_file() and _CONVERSATIONS.fullmatch(one.name)]
     if not zipfile.is_zipfile(path):
@@ -95,11 +95,11 @@ def parsed(content: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise ValueError("it is not UTF-8") from error
     except RecursionError as error:
-        raise ValueError("it is nested too deep") from error
+        raise ValueError("it is nested too deeply") from error
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
-    """The lines that are not empty, with their numbers from 1; None for one that is too long."""
+    """The lines that are not empty, with their numbers from 1; None for a line above the limit."""
     try:
         with path.open("rb") as file:
             number = 0
@@ -117,7 +117,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
 
 
 def count_lines(path: Path) -> int:
-    """How many of them `lines` gives."""
+    """The number of lines that `lines` gives."""
     return sum(1 for _ in lines(path))
 
 
@@ -130,4 +130,4 @@ def _marked(name: str, content: bytes) -> bytes:
 
 def _check_ratio(name: str, member: zipfile.ZipInfo) -> None:
     if member.file_size > MAX_RATIO * max(member.compress_size, 1024):
-        raise NotImportable(name, f"it grows more than {MAX_RATIO} times when it is unpacked, as no export does")
+        raise NotImportable(name, f"it is more than {MAX_RATIO} times larger when unpacked, unlike any export")

@@ -1,8 +1,7 @@
-"""What a file says, once it is read: memories, conversations, and what could not be used.
+"""The records of a file: memories, conversations, and items that could not be used. Values only.
 
-Values only. Every text in them can be stored: no NUL, no half of a surrogate pair, finite JSON, and no longer than the
-service takes. What that changed or left out is said by an `Altered` or a `Skipped` beside the record, and what a file
-should hold and does not by a `Missing` at its end.
+Every text in them can be stored: no NUL, no lone surrogate, finite JSON, and within the limits of the service. Changes
+are recorded by an `Altered` or a `Skipped` next to the record, and missing items by a `Missing` at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class MemoryRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class EntityRecord:
+class ImportedEntity:
     """One entity of a knowledge graph, or a part of its observations."""
 
     name: str
@@ -40,8 +39,8 @@ class EntityRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class RelationRecord:
-    """What one entity is to another, each by its name."""
+class ImportedRelation:
+    """A relation between two entities, by their names."""
 
     from_entity: str
     to_entity: str
@@ -77,11 +76,11 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class ConceptRecord:
-    """What somebody said of a concept, which has to be mentioned by what is imported with it.
+class ConceptStatement:
+    """A statement about a concept, which the imported messages must mention.
 
-    :param key: What it is known by.
-    :param name: In the place of the one that is used most.
+    :param key: Identifies the concept.
+    :param name: Replaces the most used name.
     """
 
     key: str
@@ -93,8 +92,8 @@ class ConceptRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class ConceptRelationRecord:
-    """What somebody said that one concept is to another, each by its key; `strength` is in [0, 1]."""
+class ConceptRelationStatement:
+    """A statement about the relation of two concepts, by their keys; `strength` is in [0, 1]."""
 
     from_key: str
     to_key: str
@@ -149,11 +148,11 @@ class Altered:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Lines that one of our own exports should have and has not: it was cut off, or somebody took some out.
+    """Lines that are missing from one of our own exports: it was truncated or edited.
 
     :param noun: Memories, messages, sessions, users or blocks.
-    :param counted: How many its header says there are.
-    :param held: How many there are.
+    :param counted: Number in the header.
+    :param held: Number in the file.
     """
 
     noun: str
@@ -163,11 +162,11 @@ class Missing:
 
 Record = (
     MemoryRecord
-    | EntityRecord
-    | RelationRecord
+    | ImportedEntity
+    | ImportedRelation
     | Conversation
-    | ConceptRecord
-    | ConceptRelationRecord
+    | ConceptStatement
+    | ConceptRelationStatement
     | BlockRecord
     | TakenLevels
     | ExportedLine
@@ -179,11 +178,11 @@ Record = (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A file under way: each item is a line, a file or a conversation, with all that came of it.
+    """A file being read: each item is a line, a file or a conversation, with its records.
 
-    :param total: How many items there are, where that is known before they are read.
-    :param below: What the sources of all its memories begin with, as a path; None if that is not known.
-    :param agent: Whose it was, where the file says so.
+    :param total: Number of items, if it is known in advance.
+    :param below: A path that contains the sources of all its memories; None if it is not known.
+    :param agent: The agent in the file's header, if any.
     """
 
     total: int | None

@@ -1,4 +1,4 @@
-"""What became of an import: counted while it runs, and said at its end."""
+"""The report of an import."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OTHER_REASONS = "other reasons"
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of one noun: stored as new, changed as the file says otherwise now, and there already."""
+    """Counts of one type of record: new, updated and already stored."""
 
     imported: int = 0
     updated: int = 0
@@ -26,7 +26,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why some were skipped or altered: how many, and where the first of them are."""
+    """The reason why records were skipped or altered, with their number and the first places."""
 
     reason: str
     count: int
@@ -35,7 +35,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an import is, in items of the file: lines, files or conversations; `total` is None while unknown."""
+    """Progress of an import in lines, files or conversations; `total` is None while unknown."""
 
     done: int
     total: int | None
@@ -45,15 +45,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What became of everything that the file holds.
+    """The result of an import.
 
-    :param concepts: What was said of concepts: names, descriptions and relations, each counted.
-    :param skipped: What was not imported; everything else was.
-    :param altered: What was imported, but not just as it was.
-    :param gone: Memories of an earlier import whose source is in the file and which themselves are not; they stay.
-    :param links_dropped: Links to memories that were not imported with them.
-    :param missing: What the header of one of our own exports counts and the file does not hold; the rest was imported.
-    :param backup: Made by the service before, for exports of memories only.
+    :param concepts: Names, descriptions and relations of concepts, each counted.
+    :param skipped: Records that were not imported.
+    :param altered: Records that were imported with changes.
+    :param gone: Memories of an earlier import of the same source that are no longer in the file; they are kept.
+    :param links_dropped: Links to memories that are not part of the import.
+    :param missing: Records that the header of an export counts and the file does not contain.
+    :param backup: The backup that the service made before an import of exported memories.
     """
 
     kind: Kind
@@ -76,7 +76,7 @@ class ImportReport:
 
     @property
     def imported(self) -> int:
-        """Memories, messages, blocks and statements about concepts that were stored as new."""
+        """Number of new memories, messages, blocks and statements about concepts."""
         return sum(counts.imported for counts in self._stored)
 
     @property

@@ -40,10 +40,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MILLISECOND_COUNT = 1e11
 """Numbers from here on are milliseconds: as seconds they would lie after the year 5000."""
 
-UNREADABLE_TIME = "its time cannot be read, so it has that of the import"
-LARGE_METADATA = "its metadata is too large and was left out"
-UNUSABLE_TAGS = "tags that the service does not take were left out"
-UNUSABLE_FACTS = "facts that the service does not take were left out"
+UNREADABLE_TIME = "its time cannot be read; it has the time of the import"
+LARGE_METADATA = "its metadata is too large and was omitted"
+UNUSABLE_TAGS = "tags that the service does not accept were omitted"
+UNUSABLE_FACTS = "facts that the service does not accept were omitted"
 NO_TEXT = "it has no text"
 TOO_LONG = f"its text is longer than {MAX_TEXT_CHARS} characters; split it"
 
@@ -54,12 +54,12 @@ def text_of(value: object) -> str:
 
 
 def exact_text_of(value: object) -> str:
-    """A string without what no store takes, and otherwise as it is."""
+    """The string without characters that cannot be stored."""
     return _SURROGATE.sub("\ufffd", value.replace("\0", "")) if isinstance(value, str) else ""
 
 
 def json_of(value: object, depth: int = 0) -> Any:
-    """Plain, finite JSON of it; None for what is not, or lies too deep."""
+    """The value as plain, finite JSON; None if this is impossible."""
     if depth > MAX_NESTING:
         return None
     match value:
@@ -92,7 +92,7 @@ def name_of(value: object, max_chars: int = MAX_NAME_CHARS) -> str:
 
 
 def objects_in(value: object) -> list[dict[str, Any]]:
-    """The objects of a list; none of what is no list."""
+    """The objects of a list; none if it is not a list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
@@ -133,7 +133,7 @@ def digest(*parts: object) -> str:
 
 
 def name_by(key: str) -> str:
-    """What a key is stored as in metadata: its digest, once."""
+    """The stored form of a key in metadata: its digest."""
     return key if _DIGEST.fullmatch(key) else digest(key)
 
 
@@ -148,9 +148,9 @@ def memory(
     tags: object = None,
     facts: object = None,
 ) -> Iterator[Record]:
-    """The memory, with what was altered; or why there is none.
+    """The memory with its alterations, or the reason why it is skipped.
 
-    :param tags: A list of texts, as `facts`; what the service would not take of them is left out.
+    :param tags: A list of texts, like `facts`; invalid ones are omitted.
     """
     said = text_of(text).strip()
     kept = metadata or {}
@@ -161,7 +161,7 @@ def memory(
         yield Skipped(place, TOO_LONG)
         return
     if not 1 <= len(source) <= MAX_SOURCE_CHARS:
-        yield Skipped(place, f"its source is not of 1 to {MAX_SOURCE_CHARS} characters")
+        yield Skipped(place, f"its source must have 1 to {MAX_SOURCE_CHARS} characters")
         return
     if json_bytes(kept) > MAX_METADATA_BYTES:
         kept = {name: kept[name] for name in SETTABLE if name in kept and not isinstance(kept[name], list | dict)}

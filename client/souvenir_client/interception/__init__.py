@@ -1,1 +1,1 @@
-"""What stands between a vendor's SDK and the vendor: reads conversations as they pass, and adds what is remembered."""
+"""The layer between a vendor's SDK and the vendor: it captures conversations, and adds context."""

@@ -1,8 +1,8 @@
-"""Which block of `learning()` the running code stands in, and in which session: kept in a context variable.
+"""The block of `learning()` and the session of the running code, kept in a context variable.
 
-Tasks take the variable along when they are made, threads do not. So two tasks in two blocks never see each other's
-agent. A task that outlives its block still carries it; the block knows that it has ended, and the task then stands in
-the next block around it that is open.
+Tasks inherit the variable when they are created, threads do not, so two tasks in two blocks never see each other's
+agent. A task that outlives its block still has it; the block knows that it has ended, and the task then uses the next
+open block around it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from souvenir_client.calls import Address
-from souvenir_client.interception.storing import Place
+from souvenir_client.interception.storage import Place
 from souvenir_client.interception.transcripts import Transcripts
 
 MAX_NAME_CHARS = 200
@@ -22,7 +22,7 @@ MAX_NAME_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a caller of `learning()` asked for; it has the parameters' meaning."""
+    """The arguments of `learning()`."""
 
     agent: str
     address: Address
@@ -36,7 +36,7 @@ class Settings:
 
     @property
     def memory(self) -> tuple[str, str, str | None]:
-        """Which agent it is, of all services."""
+        """Identifies the agent among all services."""
         return self.agent, self.address.url, self.address.api_key
 
 
@@ -110,17 +110,17 @@ def here() -> tuple[Block, Place] | None:
 
 @contextmanager
 def session(session_id: str) -> Iterator[None]:
-    """Put the model calls of a `with` block into a session, whichever agent makes them.
+    """Assign the model calls of a `with` block to a session, for all agents.
 
         with learning("support"):
             with session("chat-42"):
                 ...
 
-    It works around `learning()` too, unless that names a session of its own. It holds for the running task and those
-    that it makes, not for threads.
+    It also applies to `learning()` blocks inside that set no session of their own. It applies to the running task and
+    the tasks that it creates, not to threads.
 
     :param session_id: 1 to 200 printable characters without `/`.
-    :raises ValueError: If it is no such name.
+    :raises ValueError: If the name is invalid.
     """
     checked_name(session_id, "session_id")
     before = _standing.get()
@@ -132,13 +132,13 @@ def session(session_id: str) -> Iterator[None]:
 
 
 def checked_name(name: str, what: str) -> None:
-    """:raises ValueError: If the service takes no such name."""
+    """:raises ValueError: If the service does not accept the name."""
     if not name or len(name) > MAX_NAME_CHARS or not name.isprintable() or "/" in name or name in (".", ".."):
-        raise ValueError(f"{what} takes 1 to {MAX_NAME_CHARS} printable characters without /, and not {name!r}")
+        raise ValueError(f"{what} must have 1 to {MAX_NAME_CHARS} printable characters without /: {name!r}")
 
 
 def _now() -> Standing:
-    """Where the running code stands, without blocks that have ended. What `session()` chose holds beyond them."""
+    """The state of the running code, without blocks that have ended; the session of `session()` remains."""
     carried = standing = _standing.get()
     while standing.block is not None and not standing.block.open:
         standing = standing.block.outer
@@ -155,7 +155,7 @@ def _outwards(standing: Standing) -> Iterator[Block]:
 
 
 def _around(settings: Settings, standing: Standing) -> Standing | None:
-    """The innermost open block of the same agent, as its code stands."""
+    """The innermost open block of the same agent, with its state."""
     while standing.block is not None:
         block = standing.block
         if block.open and block.settings.memory == settings.memory:

@@ -1,10 +1,10 @@
-"""What is captured on its way to the service: one bounded queue and one thread of each connection.
+"""The capture of messages: one bounded queue and one thread for each connection.
 
-Turns of one place (agent, session, user) are stored in the order in which they were said, several in a request. What
-the service refuses, and what finds the queue full, is dropped and counted.
+Messages of one place (agent, session, user) are stored in order, several in a request. Messages that the service
+refuses, and messages that find the queue full, are dropped and counted. The thread starts with the first message and
+ends when it has been idle for a while. It also parses streamed answers, so that model calls do not wait for it.
 
-The thread begins with the first turn and ends when there has been nothing to do for a while. It reads streamed answers,
-too, so that nobody who calls a model waits for that. Nothing here raises into the caller's code. Safe in threads.
+Nothing here raises into the caller's code. Thread-safe.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from weakref import WeakKeyDictionary
 
 from souvenir_client.interception.messages import message_of
 from souvenir_client.interception.outages import Outage
-from souvenir_client.interception.storing import MAX_BATCH_TURNS, Place, Send, Storage
+from souvenir_client.interception.storage import MAX_BATCH_TURNS, Place, Send, Storage
 from souvenir_client.interception.transcripts import Transcripts
 from souvenir_client.interception.wires.turns import Turn
 
 MAX_WAITING_TURNS = 1_000
 IDLE_S = 5.0
 LINGER_S = 0.1
-"""That what was said waits for more, unless somebody waits for it: question and answer are one request, and storing the
-question does not hold up the search for its context."""
+"""Delay to batch messages, unless a caller waits: question and answer are one request, and storing the question does
+not delay the search for its context.
+"""
 
 _log = logging.getLogger("souvenir_client")
 
@@ -112,7 +113,7 @@ class Capture:
         return settled
 
     def outcome(self, owner: object) -> tuple[int, int]:
-        """How many turns of the owner wait, and how many were dropped since this was asked last."""
+        """The number of waiting messages of the owner, and of those dropped since the last call."""
         with self._changed:
             self._take_all()
             account = self._account(owner)
@@ -120,9 +121,9 @@ class Capture:
             return account.waiting, dropped
 
     def close(self, timeout_s: float) -> Mapping[str, int]:
-        """Wait so long for what is on its way, and end.
+        """Wait up to that time for unsent messages, then stop.
 
-        :returns: How many turns of which agent were not stored.
+        :returns: The number of messages that were not stored, by agent.
         """
         with self._changed:
             self._take_all()
@@ -158,7 +159,7 @@ class Capture:
         self._begin()
 
     def _take_all(self) -> None:
-        """Take what was handed on."""
+        """Take the message of the queue."""
         with suppress(Empty):
             while True:
                 said = self._arrived.get_nowait()
@@ -237,7 +238,7 @@ class Capture:
             self._changed.notify_all()
 
     def _pause(self, seconds: float) -> bool:
-        """Wait before a repeat; True if there shall be none. What was heard is read, since turns take less room."""
+        """Wait before a retry; True if there is none. Parses captured answers, to save memory."""
         with self._changed:
             self._take_all()
             waiting = list(self._queue)

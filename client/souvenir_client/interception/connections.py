@@ -1,8 +1,8 @@
-"""What one process shares of one service: its client, its queue, its outages. Made once, so that entering is cheap.
+"""The shared state of a process for one service: its client, its queue, its outages.
 
-One connection for each address and key. A process that was forked has connections of its own; what was queued before
-the fork is sent by its parent. When the process ends, what waits is given a few seconds, and what was not stored is
-told in one warning.
+It is created once, so that entering a block is cheap. There is one connection for each address and key. A forked
+process has its own connections; messages that were queued before the fork are sent by the parent. When the process
+ends, waiting messages get a few seconds, and one warning counts those that were not stored.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from souvenir_client.interception.capture import Capture
 from souvenir_client.interception.contexts import Contexts
 from souvenir_client.interception.outages import Outage
 from souvenir_client.interception.prefixes import KnownPrefixes
-from souvenir_client.interception.storing import Messages, Place
+from souvenir_client.interception.storage import Messages, Place
 from souvenir_client.records import ContextResponse
 from souvenir_client.sync.client import Souvenir
 
 ENTRY_TIMEOUT_S = 5.0
 STORING_TIMEOUT_S = 30.0
-"""What is stored is embedded first, and nobody waits for it."""
+"""Messages are embedded first, and no caller waits for it."""
 LAST_FLUSH_S = 2.0
-"""That the end of the process waits for what is still on its way, of all connections together."""
+"""Maximum wait at the end of the process for unsent messages, of all connections together."""
 DEADLINE_SHARE = 0.9
-"""Of the time that a caller waits, that the service has for a context: the rest is the way there and back."""
+"""Share of the caller's timeout that the service gets for a context: the rest is for the network."""
 
 _log = logging.getLogger("souvenir_client")
 
@@ -49,9 +49,9 @@ class Connection:
         self._warned: set[str] = set()
 
     def reach(self, agent: str) -> None:
-        """Make sure of the service and of the agent, in a bounded time also where answers come a byte at a time.
+        """Check the service and create the agent, in bounded time even if a response arrives byte by byte.
 
-        :raises SouvenirError: If nobody answers, or the service says no.
+        :raises SouvenirError: If no service answers, or it refuses the request.
         """
         reached: Future[None] = Future()
         # Of its own, since nobody waits at the end of the process for a thread that is a daemon.

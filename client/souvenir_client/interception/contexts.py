@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from souvenir_client.errors import Overloaded, SouvenirError
-from souvenir_client.interception.outages import Outage, Part
+from souvenir_client.interception.outages import Outage, Use
 from souvenir_client.interception.prefixes import News
 from souvenir_client.records import ContextResponse
 from souvenir_client.wording import prefaced
@@ -27,12 +27,12 @@ MAX_KEPT = 1_000
 MAX_THREADS = 16
 LEAST_PAUSE_S = 0.5
 LATE_SHARE = 0.8
-"""Of the time that a caller waited, that the request itself must have run to count as a failure of the service."""
+"""Minimum share of the caller's timeout that a request must have run to count as a failure of the service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a model is shown: `stable` changes only with the blocks, `tail` with each question; "" is nothing."""
+    """The context of a model call: `stable` changes only with the blocks, `tail` with each question; "" is none."""
 
     stable: str
     tail: str
@@ -77,10 +77,10 @@ class Contexts:
         self._lock = Lock()
 
     def kept(self, news: News) -> Shown | None:
-        """What was shown for a tool loop's question when it was asked; None for what is no tool loop.
+        """The context that was added for the question of a tool loop; None outside of a loop.
 
-        Where the vendor keeps the conversation, a request of a loop holds no question. The vendor then has the tail,
-        too, but not what stands in the instructions, which go with each request.
+        If the vendor stores the conversation, the requests of a loop contain no question. The vendor then has the tail,
+        but not the instructions, which are sent with each request.
         """
         with self._lock:
             if news.question is None:
@@ -99,7 +99,7 @@ class Contexts:
         except TimeoutError:
             self._late(request, asked, timeout_s)
         except SouvenirError as error:
-            self._outage.failed(Part.CONTEXT, str(error))
+            self._outage.failed(Use.CONTEXT, str(error))
         return None
 
     async def ask_async(self, news: News, build: Callable[[], ContextResponse], timeout_s: float) -> Shown | None:
@@ -113,14 +113,14 @@ class Contexts:
         except TimeoutError:
             self._late(request, asked, timeout_s)
         except SouvenirError as error:
-            self._outage.failed(Part.CONTEXT, str(error))
+            self._outage.failed(Use.CONTEXT, str(error))
         return None
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _answered(self, news: News, context: ContextResponse) -> Shown:
-        self._outage.worked(Part.CONTEXT)
+        self._outage.worked(Use.CONTEXT)
         shown = Shown.of(context)
         with self._lock:
             for key in (news.conversation, news.question):
@@ -134,4 +134,4 @@ class Contexts:
     def _late(self, request: _Request, asked: Future[ContextResponse], timeout_s: float) -> None:
         asked.cancel()
         if request.ran_for(timeout_s * LATE_SHARE):
-            self._outage.failed(Part.CONTEXT, f"there was none within {timeout_s:g} s")
+            self._outage.failed(Use.CONTEXT, f"no answer within {timeout_s:g} s")

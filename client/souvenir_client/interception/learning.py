@@ -1,4 +1,4 @@
-"""`learning()`: one `with` statement, inside of which calls of models remember."""
+"""`learning()`: a `with` statement that gives model calls a memory."""
 
 from __future__ import annotations
 
@@ -44,48 +44,50 @@ def learning(
     extract: bool = False,
     flush_timeout_s: float = 10.0,
 ) -> Learning:
-    """Give the model calls inside a block the memory of an agent, and store what is said in them.
+    """Give the model calls inside a block the memory of an agent, and store their messages.
 
         with learning("my_agent"):
             client.chat.completions.create(model="...", messages=[{"role": "user", "content": "What's my name?"}])
 
-    It works with `with` and `async with`, and as a decorator of functions and coroutine functions, of which each call
-    is a block of its own. Inside, calls of the OpenAI SDK (chat completions, Responses) and of the Anthropic SDK
-    (messages) are captured in all their shapes, also of an SDK that is imported inside; other calls are left alone.
-    Which agent a call belongs to is decided by the block in which it is made, so blocks may be nested and may run in
-    many tasks and threads at once. One object may be entered many times; where it is left by code that does not stand
-    in one of its blocks, such as another task, the oldest of them ends.
+    Use it with `with` or `async with`, or as a decorator of functions and coroutine functions: each call is then a
+    block. Inside, all forms of calls of the OpenAI SDK (chat completions, Responses) and of the Anthropic SDK
+    (messages) are captured, also of an SDK that is imported inside. Other calls are not touched. The innermost block
+    around a call determines its agent, so blocks can be nested and can run in many tasks and threads concurrently. One
+    object can be entered many times; if it is left by code outside of its blocks, such as another task, the oldest
+    block ends.
 
-    A generator runs in the context of who iterates over it. So a `with` in the body of one holds between its `yield`s
-    for the caller, too, and two such generators that take turns mix their agents: put the block around the iteration.
+    A generator runs in the context of the code that iterates over it. A `with` in its body therefore also applies to
+    the caller between two `yield`s, and two such generators that alternate mix their agents. Put the block around the
+    iteration instead.
 
-    Threads that you start inside do not stand in the block: run what shall in
-    `contextvars.copy_context().run(function)`; `asyncio.to_thread` does that by itself.
+    Threads that you start inside do not inherit the block: run their function with
+    `contextvars.copy_context().run(function)`. `asyncio.to_thread` does this itself.
 
-    A call is never broken, and not delayed beyond `timeout_s`: what goes wrong with the memory is a warning of the
-    logger `souvenir_client`, one for each outage.
+    A model call never fails because of the memory and is not delayed beyond `timeout_s`: problems are logged as
+    warnings of the logger `souvenir_client`, once for each outage.
 
-    :param agent: Whose memory; a namespace of the service. It is made if it is new.
-    :param server_url: SOUVENIR_URL or MEMORY_SERVER_URL unless given, else http://127.0.0.1:8900.
-    :param capture_only: Store what is said and show the model nothing.
-    :param api_key: SOUVENIR_API_KEY unless given.
-    :param session_id: Which conversation it is. Unless it or `session()` says so, that of the block of the same agent
-        around this one, else a new one.
-    :param user: Whom the agent talks with: only what was said with them is recalled.
-    :param timeout_s: That a call waits for its context at most.
-    :param max_tokens: Budget of the context, 64 or more; the service's unless given.
-    :param extract: Hand the conversations of the outermost block in to be learned from, when it ends.
-    :param flush_timeout_s: That the end of a block waits for what is still on its way to the service. What is not
-        stored by then is sent later, as long as the process lives.
-    :raises ValueError: If an argument cannot be used.
+    :param agent: The agent whose memory is used, a namespace of the service. It is created if it is new.
+    :param server_url: Address of the service. Default: SOUVENIR_URL or MEMORY_SERVER_URL, then the saved address, then
+        http://127.0.0.1:8900.
+    :param capture_only: Store messages, and add no context to model calls.
+    :param api_key: Default: SOUVENIR_API_KEY, then the saved key.
+    :param session_id: Id of the conversation. Default: the id set by `session()`, then that of the enclosing block of
+        the same agent, then a new one.
+    :param user: The user that the agent talks with. Only messages with this user are recalled.
+    :param timeout_s: Maximum wait of a model call for its context.
+    :param max_tokens: Token budget of the context, at least 64. Default: that of the service.
+    :param extract: Extract memories from the conversations of the outermost block when it ends.
+    :param flush_timeout_s: Maximum wait at the end of a block for messages that are not stored yet. Later messages are
+        sent in the background while the process runs.
+    :raises ValueError: If an argument is invalid.
     """
     for name, what in ((session_id, "session_id"), (user, "user")):
         if name is not None:
             checked_name(name, what)
     if flush_timeout_s < 0:
-        raise ValueError("flush_timeout_s has to be 0 or above")
+        raise ValueError("flush_timeout_s must be 0 or above")
     if max_tokens is not None and max_tokens < LEAST_TOKENS:
-        raise ValueError(f"max_tokens has to be {LEAST_TOKENS} or above")
+        raise ValueError(f"max_tokens must be {LEAST_TOKENS} or above")
     address = Address.of(server_url, api_key, None, timeout_s, 0)
     return Learning(
         Settings(agent, address, capture_only, session_id, user, timeout_s, max_tokens, extract, flush_timeout_s)
@@ -93,7 +95,7 @@ def learning(
 
 
 class Learning:
-    """Made by `learning()`. Entering gives the `Block`, which has `agent`, `session_id` and `user`."""
+    """The result of `learning()`. Entering it returns the `Block` with `agent`, `session_id` and `user`."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -101,7 +103,7 @@ class Learning:
         self._lock = Lock()
 
     def __enter__(self) -> Block:
-        """:raises SouvenirError: If nobody answers (`ConnectionFailed`), or the service says no."""
+        """:raises SouvenirError: If no service answers (`ConnectionFailed`), or it refuses the request."""
         self._connection().reach(self._settings.agent)
         return self._enter()
 
@@ -112,7 +114,7 @@ class Learning:
         self._finish(block, connection)
 
     async def __aenter__(self) -> Block:
-        """:raises SouvenirError: If nobody answers (`ConnectionFailed`), or the service says no."""
+        """:raises SouvenirError: If no service answers (`ConnectionFailed`), or it refuses the request."""
         connection = await asyncio.to_thread(self._connection)
         await asyncio.to_thread(connection.reach, self._settings.agent)
         return self._enter()
@@ -135,12 +137,14 @@ class Learning:
             await asyncio.shield(in_thread(_hand_in, block, connection))
 
     def __call__(self, function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        """The function, each call of which is a block of its own.
+        """Decorate a function: each call is a block.
 
-        :raises TypeError: If it is a generator function, whose calls end before its body runs.
+        :raises TypeError: If it is a generator function: its body runs after the call returns.
         """
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise TypeError("learning() does not decorate generators: decorate the function that iterates over it")
+            raise TypeError(
+                "learning() cannot decorate generators: decorate the function that iterates over the generator"
+            )
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -170,8 +174,8 @@ class Learning:
     def _leave(self) -> Block:
         """End the innermost block of this object around the running code.
 
-        Where the code that leaves stands in none of them, that is the oldest of all: who entered a newer one is more
-        likely to stand in it still.
+        If the running code is in none of them, end the oldest: the code that entered a newer one is more likely to be
+        still inside.
         """
         with self._lock:
             block = blocks.entered_by(self) or self._open[0]
@@ -188,16 +192,16 @@ class Learning:
 
     def _tell(self, block: Block, connection: Connection) -> None:
         waiting, dropped = connection.capture.outcome(block)
-        parts = [f"{waiting} still wait for the service"] if waiting else []
+        parts = [f"{waiting} are still waiting for the service"] if waiting else []
         parts += [f"{dropped} were dropped"] if dropped else []
         if parts:
             _log.warning("Of the turns of agent %s, %s", block.agent, " and ".join(parts))
 
 
 def _hand_in(block: Block, connection: Connection) -> None:
-    """Hand the finished conversations in to be learned from, where the block keeps them.
+    """Submit the finished conversations for extraction, if the block keeps them.
 
-    One that is refused does not keep the others back; a service that does not answer is not asked for each.
+    A refused conversation does not prevent the others; an unavailable service is not asked for each.
     """
     if not block.owns_transcripts or block.transcripts is None:
         return
@@ -207,7 +211,7 @@ def _hand_in(block: Block, connection: Connection) -> None:
         except SouvenirError as error:
             connection.warn_once(
                 f"learn:{error.code if isinstance(error, ApiError) else type(error).__name__}",
-                f"What was said with agent {block.agent} was not handed in to be learned from: {error}",
+                f"The conversation with agent {block.agent} was not submitted for extraction: {error}",
             )
             if isinstance(error, ConnectionFailed):
                 return

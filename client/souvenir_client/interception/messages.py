@@ -1,7 +1,7 @@
-"""A turn as a message that the service stores, and as a line of the transcript that is learned from.
+"""A message in the form that the service stores, and as a line of a transcript for extraction.
 
-The service stores `user` and `assistant`; what tools returned stands under `assistant`, since `system` would lend a
-text from outside the authority of one. A transcript knows tools as such.
+The service stores the roles `user` and `assistant`. Results of tools are stored as `assistant`, because `system` would
+give an external text more authority. A transcript has its own form for tools.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def message_of(turn: Turn, said_at: datetime, user: str | None) -> dict[str, Any
 
 
 def shortened(turn: Turn) -> Turn:
-    """Without what is never stored, so that a turn that waits takes a bounded room."""
+    """Without parts that are never stored, so that a waiting message needs bounded memory."""
     metadata = turn.metadata
     if calls := metadata.get("tool_calls"):
         metadata = {
@@ -52,7 +52,7 @@ def shortened(turn: Turn) -> Turn:
 
 
 def line_of(turn: Turn) -> dict[str, Any] | None:
-    """As a transcript has it: calls of tools beside the text, where a reader knows them from what was said."""
+    """The message in a transcript: tool calls next to the text."""
     calls = turn.metadata.get("tool_calls", ())
     if not turn.content.strip() and not calls:
         return None
@@ -66,7 +66,7 @@ def line_of(turn: Turn) -> dict[str, Any] | None:
 
 
 def content_of(turn: Turn) -> str:
-    """What the turn says, calls and returns in words; what has no text is named."""
+    """The content, tool calls and results as text; attachments are named."""
     text = turn.content
     if result := turn.metadata.get("tool_result"):
         return wording.returned(result["name"], text or _named(turn))
@@ -90,7 +90,7 @@ def cut(text: str, max_chars: int) -> str:
 
 
 def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of a turn; where that is too much, without the arguments of its calls, which the content has."""
+    """The metadata of a message; above the limit without the arguments of its calls, which the content has."""
     kept: dict[str, Any] = {name: _storable_value(value) for name, value in metadata.items()}
     if len(json.dumps(kept)) > MAX_METADATA_CHARS and "tool_calls" in kept:
         kept["tool_calls"] = [{"id": call["id"], "name": call["name"]} for call in kept["tool_calls"]]

@@ -1,8 +1,8 @@
-"""What happens around a call of a model inside a block: its turns are captured, and it is sent with context.
+"""A model call inside a block: its messages are captured, and it is sent with context.
 
-Invariants: what the caller gave is never changed, and what the model's SDK returns or raises reaches the caller as it
-is. Whatever fails here is reported and leaves the call as it would be without a block. Nothing of a call is awaited but
-its context, for at most `timeout_s`.
+Invariants: the caller's arguments are never changed, and the SDK's result or exception reaches the caller unchanged. A
+failure here is logged and leaves the call as it would be without a block. A call waits only for its context, for at
+most `timeout_s`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from souvenir_client.interception.capture import Said
 from souvenir_client.interception.connections import connection_of
 from souvenir_client.interception.contexts import Shown
 from souvenir_client.interception.messages import MAX_CONTENT_CHARS, cut, shortened, storable
-from souvenir_client.interception.prefixes import News, Progress
-from souvenir_client.interception.storing import Place
-from souvenir_client.interception.tapping import Tapped, tap, turns_of
+from souvenir_client.interception.prefixes import News, RequestState
+from souvenir_client.interception.response_tap import Tapped, tap, turns_of
+from souvenir_client.interception.storage import Place
 from souvenir_client.interception.wires import Turn, Wire, settled, wire_of
 from souvenir_client.records import ContextResponse
 
 _sent: ContextVar[object] = ContextVar("souvenir_sent", default=None)
-"""The body of the call that is being sent, which passes here again where two of our methods stand over each other."""
+"""The body of the call that is being sent, which arrives here again if two of our methods are stacked."""
 
 _log = logging.getLogger("souvenir_client")
 
 
 def around(original: Callable[..., Any]) -> Callable[..., Any]:
-    """In the place of an SDK's `request`."""
+    """Replaces the method `request` of an SDK."""
 
     @functools.wraps(original)
     def request(client: object, cast_to: object, options: Any, **more: Any) -> Any:
@@ -73,7 +73,7 @@ def _sending(options: Any) -> Iterator[Any]:
 
 
 def _begin(options: Any) -> tuple[Any, ModelCall | None]:
-    """What to send, and the call where it is one of ours."""
+    """The body to send, and the call if it is a supported one."""
     standing = blocks.here()
     wire = None if standing is None or not isinstance(options.url, str) else wire_of(options.url, options.json_data)
     if standing is None or wire is None or options.json_data is _sent.get():
@@ -109,7 +109,7 @@ class ModelCall:
         self._put(self._news.turns)
 
     def with_context(self) -> Any:
-        """What to send."""
+        """The body to send."""
         try:
             shown = self._shown_before()
             if shown is None and self._asks():
@@ -134,12 +134,12 @@ class ModelCall:
     def answered(self, answer: object) -> None:
         """Capture an answer: a plain one now, any other when it has been read to its end or broke off."""
         try:
-            self._news.note(Progress.ANSWERING)
+            self._news.note(RequestState.ANSWERING)
             self._connection.capture.expect(1)
             if not tap(answer, self._ended):
                 self._connection.capture.expect(-1)
                 self._put(self._wire.answer(answer))
-                self._news.note(Progress.ANSWERED)
+                self._news.note(RequestState.ANSWERED)
         except Exception:  # noqa: BLE001 - the boundary to the caller: the answer is theirs, whatever we make of it
             _log.warning("An answer to agent %s could not be captured", self._place.agent, exc_info=True)
 
@@ -158,7 +158,7 @@ class ModelCall:
         return Said(self._place, read, turns, self._block, self._block.transcripts, let_go)
 
     def _shown_before(self) -> Shown | None:
-        """In a tool loop, what was shown for its question."""
+        """In a tool loop, the context of its question."""
         return None if self._block.settings.capture_only else self._connection.contexts.kept(self._news)
 
     def _asks(self) -> bool:
@@ -188,14 +188,14 @@ class _HeardAnswer:
         return turns
 
     def let_go(self) -> None:
-        """Forget what was said, which nobody stores."""
+        """Forget the messages, which are not stored."""
         self._held = ()
         self._news.note_read()
 
-    def progress(self) -> Progress:
+    def progress(self) -> RequestState:
         turns = self._turns()
         broken = not turns or any(turn.metadata.get("incomplete") for turn in turns)
-        return Progress.ANSWERING if broken else Progress.ANSWERED
+        return RequestState.ANSWERING if broken else RequestState.ANSWERED
 
     def _turns(self) -> Sequence[Turn]:
         """May be called by two threads at once, which then both parse it."""

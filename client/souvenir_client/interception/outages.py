@@ -1,7 +1,7 @@
-"""Whether the memory service can be had: one warning when it cannot, and some seconds without asking it.
+"""The availability of the memory service: one warning per outage, and no requests for some seconds.
 
-Several parts of a connection ask the service. An outage begins with the first of them that fails and ends when none of
-them fails any more; between, nothing more is said. Safe in threads.
+Several parts of a connection use the service. An outage begins with the first failure and ends when no part fails any
+more; nothing is logged in between. Thread-safe.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ COOL_DOWN_S = 5.0
 _log = logging.getLogger("souvenir_client")
 
 
-class Part(StrEnum):
-    """What asks the service, as the warning names it."""
+class Use(StrEnum):
+    """The parts that use the service, as named in the warning."""
 
     CONTEXT = "context"
     CAPTURE = "capture"
@@ -27,14 +27,14 @@ class Part(StrEnum):
 class Outage:
     def __init__(self, url: str) -> None:
         self._url = url
-        self._failing: set[Part] = set()
+        self._failing: set[Use] = set()
         self._ask_again_at = 0.0
         self._lock = Lock()
 
     def may_ask(self) -> bool:
-        """Whether to ask for context now. During an outage one call may, each time when it has cooled down."""
+        """Whether to ask for context now. During an outage, one call is allowed after each cool-down."""
         with self._lock:
-            if Part.CONTEXT not in self._failing:
+            if Use.CONTEXT not in self._failing:
                 return True
             now = time.monotonic()
             if now < self._ask_again_at:
@@ -42,18 +42,18 @@ class Outage:
             self._ask_again_at = now + COOL_DOWN_S
             return True
 
-    def failed(self, part: Part, reason: str) -> None:
+    def failed(self, part: Use, reason: str) -> None:
         with self._lock:
             begins = not self._failing
             self._failing.add(part)
-            if part is Part.CONTEXT:
+            if part is Use.CONTEXT:
                 self._ask_again_at = time.monotonic() + COOL_DOWN_S
         if begins:
-            _log.warning("Model calls go on without the memory of %s (%s failed): %s", self._url, part, reason)
+            _log.warning("Model calls continue without the memory of %s (%s failed): %s", self._url, part, reason)
 
-    def worked(self, part: Part) -> None:
+    def worked(self, part: Use) -> None:
         with self._lock:
             ends = self._failing == {part}
             self._failing.discard(part)
         if ends:
-            _log.info("The memory of %s answers again", self._url)
+            _log.info("The memory of %s is available again", self._url)

@@ -1,15 +1,13 @@
-"""The one method of each SDK through which every call goes, replaced while anybody learns.
+"""The patch of the one method of each SDK through which every call goes, while a block is open.
 
-`request` of the class that defines it for OpenAI, AsyncOpenAI, Anthropic and AsyncAnthropic: all shapes of a call and
-all subclasses pass it, and retries happen below it. The first that comes in replaces it, the last that goes restores
-the very same function. What a replaced method does is decided by each call's context (`calls`).
+It is `request` of the class that defines it, for OpenAI, AsyncOpenAI, Anthropic and AsyncAnthropic: all forms of a call
+and all subclasses use it, and retries happen below it. The first block replaces the method, the last one restores the
+same function. The context of each call decides what the replacement does (`calls`).
 
-An SDK is never imported from here. One that is imported while somebody learns is patched when its import is done, by a
-finder on `sys.meta_path` that finds nothing of its own.
-
-Where somebody else replaced the method after us, theirs is left alone. Ours then stays below it, and the next that
-comes in replaces theirs by another of ours for as long as somebody learns, since it cannot be known whether theirs
-still leads to ours. A call that passes two of ours is seen by the first only (`model_calls`). Safe in threads.
+An SDK is never imported from here. One that is imported while a block is open is patched after its import, by a finder
+on `sys.meta_path` that finds nothing itself. If other code replaced the method after us, its method is not touched.
+Ours then stays below it, and the next block replaces theirs by another of ours while a block is open, because theirs
+may not call ours. A call that passes two of ours is handled by the first only (`model_calls`). Thread-safe.
 """
 
 from __future__ import annotations

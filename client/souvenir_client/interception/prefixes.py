@@ -1,19 +1,18 @@
-"""Which turns of a request were captured before: known by digests of all that was said up to them.
+"""The recognition of messages that were captured before, by digests of the conversation up to them.
 
-Callers send the whole conversation with each call. What a call adds to it is what comes after the longest beginning
-that is known. Digests go over what users and tools said, by position; what assistants said has no part in them, since
-callers shorten and reformat answers before they send them back.
+Callers send the whole conversation with each call. The new part of a call is everything after its longest known prefix.
+Digests cover the messages of users and tools by position, not those of assistants, because callers shorten and reformat
+answers before they send them back.
 
 Rules, for one conversation (`tests/client/test_prefixes.py` has them as a table):
 
-- Of a history that nothing is known of, only what begins with the last user's turn is new.
-- So it is with a history that was cut or altered; but results of tools that follow a user's turn do not make that turn
-  new again.
-- An answer was captured when it came, so it is not new in the history that carries it.
-- The same request again is a retry and brings nothing new, unless it was answered: then its last user's turn was said
-  again.
+- Of an unknown history, only the part from the user's last message on is new.
+- The same applies to a truncated or edited history; but results of tools after a user's message do not make that
+  message new again.
+- An answer was captured when it arrived, so it is not new in the history that contains it.
+- An identical request is a retry and adds nothing, unless it was answered: then the user repeated the last message.
 
-Bounded: what was not met for longest is forgotten first, and is as if it were never seen. Safe in threads.
+Bounded: the least recently used digests are dropped, as if they had never been seen. Thread-safe.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ MAX_KNOWN = 50_000
 """Digests, of some 200 bytes each."""
 
 
-class Progress(IntEnum):
-    """How far a request has come."""
+class RequestState(IntEnum):
+    """The state of a request."""
 
     ASKED = 0
     ANSWERING = 1
@@ -42,17 +41,17 @@ class Progress(IntEnum):
     ANSWERED = 2
 
 
-Find = Callable[[], Progress]
+Find = Callable[[], RequestState]
 
 
 @dataclass(slots=True)
 class Mark:
-    """Of a known digest: how far the request came that ended with it, and what finds out more when that is needed."""
+    """The state of the request that ended with a known digest, and callbacks that update it when needed."""
 
-    progress: Progress = Progress.ASKED
+    progress: RequestState = RequestState.ASKED
     unread: tuple[Find, ...] = ()
 
-    def now(self) -> Progress:
+    def now(self) -> RequestState:
         unread, self.unread = self.unread, ()
         self.progress = max((self.progress, *(find() for find in unread)))
         return self.progress
@@ -60,14 +59,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a request adds to its conversation.
+    """The new part of a request.
 
     :param turns: In order.
-    :param conversation: Digest of what the conversation is told from others by.
+    :param conversation: Digest that identifies the conversation.
     :param marks: Of the whole request.
-    :param question: Digest of the last user's turn in its conversation, the same throughout a tool loop; None if the
-        request has no user's turn.
-    :param in_loop: Whether tools answered since that turn.
+    :param question: Digest of the user's last message in its conversation, the same throughout a tool loop; None if the
+        request has no message of a user.
+    :param in_loop: Whether tools answered since that message.
     """
 
     turns: tuple[Turn, ...]
@@ -76,13 +75,13 @@ class News:
     question: bytes | None
     in_loop: bool
 
-    def note(self, progress: Progress) -> None:
+    def note(self, progress: RequestState) -> None:
         """Note how far the request has come, of one of its answers."""
         for mark in self.marks:
             mark.progress = max(mark.progress, progress)
 
     def note_unread(self, find: Find) -> None:
-        """Note an answer that nobody has read yet. Takes no lock, so that a finaliser may do it."""
+        """Note an answer that is not parsed yet. Takes no lock, so a finaliser may call it."""
         for mark in self.marks:
             mark.unread = (*mark.unread, find)
 
@@ -107,9 +106,9 @@ class KnownPrefixes:
         self._lock = Lock()
 
     def take(self, conversation: Sequence[str], turns: Sequence[Turn]) -> News:
-        """What is new, which is known from then on: of requests that come at once, one is told each turn.
+        """The new part of a request, which is known from then on: of concurrent requests, one gets each message.
 
-        :param conversation: What tells it from others, such as its agent and session.
+        :param conversation: Identifies it, such as by agent and session.
         """
         last_user = next((index for index in reversed(range(len(turns))) if turns[index].role == "user"), None)
         begin = last_user or 0
@@ -141,7 +140,7 @@ class KnownPrefixes:
         said_again = (
             known.index == len(turns) - 1
             and turns[known.index].role == "user"
-            and self._known[known.digest].now() is Progress.ANSWERED
+            and self._known[known.digest].now() is RequestState.ANSWERED
         )
         return known.index if said_again else self._after(known, turns)
 
@@ -149,9 +148,9 @@ class KnownPrefixes:
         return next((step for step in reversed(steps) if step.digest in self._known), None)
 
     def _after(self, known: _Step, turns: Sequence[Turn]) -> int:
-        """Where what follows a known turn begins; its answer is not new if one was captured."""
+        """The start of the part after a known message; its answer is not new if one was captured."""
         start = known.index + 1
-        if self._known[known.digest].now() is not Progress.ASKED:
+        if self._known[known.digest].now() is not RequestState.ASKED:
             while start < len(turns) and turns[start].role == "assistant":
                 start += 1
         return start
@@ -182,7 +181,7 @@ def _steps(seed: bytes, turns: Sequence[Turn], begin: int) -> Iterator[_Step]:
 
 
 def _digest(before: bytes, *texts: str) -> bytes:
-    """Of the texts after what came before; each text's length goes in, so that no two sequences are one."""
+    """Digests of texts after a prefix; they include the length of each text, so different sequences differ."""
     found = blake2b(before, digest_size=DIGEST_BYTES)
     for text in texts:
         content = text.encode("utf-8", "surrogatepass")

@@ -18,7 +18,7 @@ from souvenir_client.interception.messages import cut, line_of
 from souvenir_client.interception.wires.turns import Turn
 
 MAX_CHARS = 120_000
-"""Of the JSON, as the service takes it."""
+"""Limit of the JSON that the service accepts."""
 MAX_LINE_CHARS = 50_000
 
 
@@ -59,7 +59,7 @@ class Transcripts:
 
 
 def _json_within(line: dict[str, Any], max_chars: int) -> str:
-    """What is too long loses its calls, then its end."""
+    """A line above the limit loses its tool calls, then its end."""
     text = json.dumps(line, ensure_ascii=False)
     if len(text) > max_chars:
         line = {name: value for name, value in line.items() if name != "tool_calls"}

@@ -1,4 +1,4 @@
-"""The bridge between an MCP client that speaks over stdio and a running service.
+"""The MCP bridge: `souvenir mcp` connects an MCP client on stdio to the `/mcp` endpoint of a service.
 
-It knows JSON-RPC as far as it has to, and nothing of what is said: tools are the service's.
+Both sides use the transports of the official SDK (the extra `mcp`). The tools are those of the service.
 """

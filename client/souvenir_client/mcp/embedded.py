@@ -1,11 +1,11 @@
-"""The service of this machine for bridges that name none: found where it always is, or else started there, once.
+"""The service on this machine, for bridges without an address: it is found at its port, or started once.
 
-Every bridge holds a pipe with a name for as long as it runs. A keeper (`souvenir_client.mcp.keeper`), a process of its
-own, runs the service for as long as anybody holds that pipe: an editor that is closed or killed takes the memory of no
-other away, and the last one ends it. The keeper's lock lets there be one service a port.
+Every bridge holds a named pipe while it runs. A keeper (`souvenir_client.mcp.keeper`), a separate process, runs the
+service while any process holds that pipe. An editor that is closed or killed does not affect the others, and the last
+one stops the service. The keeper's lock permits one service a port.
 
-Invariants: nothing is sent to what did not say first that it is a Souvenir, nor to a service that was started for
-another database than the one that is named here; every wait is bounded.
+Invariants: no request is sent to a program that has not identified itself as Souvenir, nor to a service that was
+started for another database than the configured one; every wait is bounded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from souvenir_client.errors import SouvenirError
 from souvenir_client.mcp.keeper import TAKEN
 
 FAMILY = "memories"
-"""What `/health` says of the service."""
+"""The name of the service in `/health`."""
 
 START_S = 90.0
 """The first start loads a model; on a slow machine, while it does other things, that takes its time."""
@@ -52,8 +52,8 @@ class NotOurs(SouvenirError):
 
     def __init__(self, url: str) -> None:
         super().__init__(
-            f"What listens at {url} is no Souvenir: name the service with --server or SOUVENIR_URL, or a free port "
-            "with --port."
+            f"The program at {url} is not Souvenir: set --server or SOUVENIR_URL to the service, or --port to a free "
+            "port."
         )
 
 
@@ -61,16 +61,16 @@ class OtherDatabase(SouvenirError):
     """The service that is shared has another database than this program names."""
 
     def __init__(self, url: str, named: str, used: str) -> None:
-        own = used or "the database of its own settings"
+        own = used or "the database in its own settings"
         super().__init__(
-            f"The service at {url} was started for {own}, and this program names {named}: give it a port "
-            "of its own with --port, or name the same database in every program."
+            f"The service at {url} uses {own}, and this program sets {named}: use another --port, or set the same "
+            "database in every program."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What runs the service: a command and the folder that it is run in."""
+    """The program that runs the service: a command and its working directory."""
 
     folder: Path
     command: list[str]
@@ -86,9 +86,9 @@ class Embedded:
     """:param address: On this machine.
 
     :param state: Folder of the pipe, the lock and the log.
-    :param program: What to run where nobody answers; may raise NotStarted.
-    :param http: Is closed by whoever made it.
-    :param database: The only one that will do; any without it.
+    :param program: The program to start if no service runs; may raise NotStarted.
+    :param http: Closed by its owner.
+    :param database: The required database; any if None.
     """
 
     def __init__(
@@ -110,11 +110,11 @@ class Embedded:
         self._pipe: int | None = None
 
     async def ready(self) -> None:
-        """Those who waited for one attempt share its failure; the next request tries again.
+        """Callers that waited for the same attempt share its failure; the next request tries again.
 
-        :raises NotOurs: If something else has the port.
-        :raises NotStarted: If it cannot be started, or is not ready in time.
-        :raises OtherDatabase: If it was started for another one.
+        :raises NotOurs: If another program uses the port.
+        :raises NotStarted: If the service cannot be started, or is not ready in time.
+        :raises OtherDatabase: If it was started for another database.
         """
         before = self._failures
         async with self._changing:
@@ -172,7 +172,7 @@ class Embedded:
             await asyncio.sleep(pause_s)
 
     def _check_database(self) -> None:
-        """A service that no keeper runs was set up by somebody, who says there which database it has."""
+        """A service without a keeper was started by the user, who configured its database."""
         if self._database is None or not self._file("lock").exists():
             return
         with self._file("lock").open(encoding="utf-8") as lock:
@@ -216,7 +216,7 @@ class Embedded:
             )
 
     def _why(self) -> str:
-        """What the log says last."""
+        """The last line of the log."""
         lines = [
             line for line in self.log_path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()
         ]

@@ -1,10 +1,10 @@
-"""Runs a service for as long as anybody holds the pipe; a process of its own, which bridges start.
+"""Runs a service while any process holds the pipe; a separate process that bridges start.
 
     python -m souvenir_client.mcp.keeper PIPE LOCK PORT FOLDER COMMAND...
 
-It ends with the service's status, or with `TAKEN` if another keeper has the lock. Invariants: the service is told to
-end, and not killed while it finishes what it acknowledged; a keeper that is told to end tells the service; the lock
-says which database was named to the service, and whose memory is meant is never named to it.
+It exits with the service's status, or with `TAKEN` if another keeper has the lock. Invariants: the service is
+terminated gracefully and not killed while it finishes acknowledged requests; a keeper that is terminated terminates the
+service; the lock file contains the configured database, and no namespace is passed to the service.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TAKEN = 75
 """`EX_TEMPFAIL` of sysexits.h: try again."""
 
 LINGER_S = 1.0
-"""An editor that starts its programs anew finds the service where it was."""
+"""An editor that restarts its programs finds the service still running."""
 
 STOP_S = 60.0
 """Longer than the service takes to end at most."""

@@ -1,4 +1,4 @@
-"""Checks beside the patterns, by the names that the rules file gives them."""
+"""Checks of pattern matches, by the names that the rules file uses."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
 
-from souvenir.privacy.checks.surroundings import Context, Found, Says, is_cut_out, is_word
+from souvenir.privacy.checks.surroundings import ContextWords, Found, Says, is_cut_out, is_word
 
 MAX_EMAIL_CHARS = 254
 """RFC 5321, 4.5.3.1.3."""
@@ -17,7 +17,7 @@ _IN_URL = re.compile(r"://[^\s/@]*$")
 # `icon@2x.png` is a picture.
 _FILE_ENDINGS = frozenset("png jpg jpeg gif svg webp avif css js ts jsx tsx mjs json html htm py txt md pdf".split())
 
-_VERSION_WORDS = Context(
+_VERSION_WORDS = ContextWords(
     "address addr host server ip client from to at",
     "version versions v ver release released build firmware update updated upgrade upgraded downgrade driver section "
     "chapter oid ec",

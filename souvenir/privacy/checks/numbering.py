@@ -8,8 +8,6 @@ import phonenumbers
 import re2
 from phonenumbers import PhoneMetadata, PhoneNumber, PhoneNumberFormat
 
-from souvenir.privacy.prefilter import options
-
 MAX_DIGITS = 15
 """Of an international number, with its country's code (ITU-T E.164)."""
 MAX_MEMORY_BYTES = 16 * 1024 * 1024
@@ -75,3 +73,11 @@ def _is_possible(code: int, number: str) -> bool:
         return False
     dialled = PhoneNumber(country_code=code, national_number=int(number), italian_leading_zero=number[0] == "0")
     return phonenumbers.is_possible_number(dialled)
+
+
+def options(max_memory_bytes: int) -> re2.Options:
+    chosen = re2.Options()
+    chosen.max_mem = max_memory_bytes
+    # It would write to standard error; our sentence says it.
+    chosen.log_errors = False
+    return chosen

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
-from souvenir.privacy.checks.surroundings import Context, Found, Says, is_cut_out, is_word
+from stdnum import numdb
+from stdnum.iso7064 import mod_97_10
+from stdnum.luhn import checksum as luhn_sum
+
+from souvenir.privacy.checks.surroundings import ContextWords, Found, Says, is_cut_out, is_word
 
 CARD_DIGITS = range(13, 20)
 CARD_GROUP_DIGITS = 4
@@ -14,7 +19,9 @@ MAX_CARD_GROUPS = 5
 SHORT_CARD_DIGITS = 12
 """Maestro has cards of twelve digits. One in ten numbers passes Luhn, so these need a word before them too."""
 
-_CARD_WORDS = Context("card cards creditcard credit debit cc visa mastercard maestro amex karte carte tarjeta", "order")
+_CARD_WORDS = ContextWords(
+    "card cards creditcard credit debit cc visa mastercard maestro amex karte carte tarjeta", "order"
+)
 _DIGITS = re.compile(r"[0-9]+")
 _CARD_LIKE = re.compile(r"[0-9]{12}|[0-9]{4}[^0-9][0-9]{4}")
 
@@ -76,46 +83,16 @@ def _looks_grouped(sizes: Sequence[int]) -> bool:
 def _is_card(text: str, start: int, end: int) -> bool:
     digits = "".join(_DIGITS.findall(text, start, end))
     issued = _ISSUERS.fullmatch(digits) is not None
-    if not _passes_luhn(digits) or is_cut_out(text, start, end, joints="-"):
+    if luhn_sum(digits) or is_cut_out(text, start, end, joints="-"):
         return False
     if issued and len(digits) > SHORT_CARD_DIGITS:
         return True
     return (issued or len(digits) > SHORT_CARD_DIGITS) and _CARD_WORDS.before(text, start) is Says.YES
 
 
-def _passes_luhn(digits: str) -> bool:
-    doubled = "0246813579"
-    odd = sum(map(int, digits[-1::-2]))
-    return (odd + sum(int(doubled[int(digit)]) for digit in digits[-2::-2])) % 10 == 0
-
-
-# Characters in an IBAN (the SWIFT registry of ISO 13616).
-_IBAN_LENGTHS = {
-    country: length
-    for length, countries in {
-        15: "NO",
-        16: "BE",
-        18: "DK FI FO GL NL SD FK",
-        19: "MK SI",
-        20: "AT BA EE KZ LT LU MN XK",
-        21: "CH HR LI LV",
-        22: "BG BH CR DE GB GE IE ME RS VA",
-        23: "AE GI IL IQ OM SO TL",
-        24: "AD CZ ES MD PK RO SA SE SK TN VG",
-        25: "LY PT ST",
-        26: "IS TR",
-        27: "BI DJ FR GR IT MC MR SM",
-        28: "AL AZ BY CY DO GT HU LB NI PL SV",
-        29: "BR EG PS QA UA",
-        30: "JO KW MU YE",
-        31: "MT SC",
-        32: "LC",
-        33: "RU",
-    }.items()
-    for country in countries.split()
-}
+_BBAN_PART = re.compile(r"([0-9]+)!")
 _IBAN_SEPARATORS = re.compile(r"[ \-\u00a0]")
-_IBAN_WORDS = Context("iban", "swift bic")
+_IBAN_WORDS = ContextWords("iban", "swift bic")
 _MISTYPED = re.compile(r"(?i)[a-z]{2}[0-9]{2}(?:[ \u00a0-]?[a-z]{0,4}[0-9][a-z0-9]*)+")
 _MISTYPED_CHARS = range(15, 35)
 
@@ -127,9 +104,9 @@ def iban(text: str, start: int, end: int) -> Sequence[Found]:
     """
     if start and is_word(text[start - 1]):
         return ()
-    length = _IBAN_LENGTHS.get(text[start : start + 2].upper())
+    length = _iban_length(text[start : start + 2].upper())
     stop = _position_after(text, start, end, length) if length else None
-    if stop is not None and not is_cut_out(text, start, stop, joints="") and _remainder_97(text[start:stop]) == 1:
+    if stop is not None and not is_cut_out(text, start, stop, joints="") and _iban_remainder(text[start:stop]) == 1:
         return [(start, stop)]
     if _IBAN_WORDS.before(text, start) is not Says.YES:
         return ()
@@ -137,6 +114,18 @@ def iban(text: str, start: int, end: int) -> Sequence[Found]:
     if shape is None or len(_IBAN_SEPARATORS.sub("", shape[0])) not in _MISTYPED_CHARS:
         return ()
     return () if is_cut_out(text, start, shape.end(), joints="") else [(start, shape.end())]
+
+
+@cache
+def _iban_length(country: str) -> int:
+    """Characters in an IBAN of a country, 0 if it has none (the SWIFT registry of ISO 13616)."""
+    [(_, about), *_] = numdb.get("iban").info(country)
+    return sum(map(int, _BBAN_PART.findall(about["bban"])), 4) if about else 0
+
+
+def _iban_remainder(account: str) -> int:
+    letters = _IBAN_SEPARATORS.sub("", account)
+    return mod_97_10.checksum(letters[4:] + letters[:4])
 
 
 def _position_after(text: str, start: int, end: int, length: int) -> int | None:
@@ -148,12 +137,7 @@ def _position_after(text: str, start: int, end: int, length: int) -> int | None:
     return None
 
 
-def _remainder_97(account: str) -> int:
-    letters = _IBAN_SEPARATORS.sub("", account).upper()
-    return int("".join(str(int(letter, 36)) for letter in letters[4:] + letters[:4])) % 97
-
-
-_SSN_WORDS = Context("ssn ssns social security", "order invoice part model version serial phone call")
+_SSN_WORDS = ContextWords("ssn ssns social security", "order invoice part model version serial phone call")
 
 
 def ssn(text: str, start: int, end: int) -> Sequence[Found]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from souvenir.privacy.checks.numbering import MAX_DIGITS, NumberingPlans
-from souvenir.privacy.checks.surroundings import Context, Found, Says, is_cut_out
+from souvenir.privacy.checks.surroundings import ContextWords, Found, Says, is_cut_out
 
 MIN_DIGITS = 7
 """Of a local number."""
@@ -30,7 +30,7 @@ LONG_RUN_CHARS = 40
 USUAL_GROUP_DIGITS = range(2, 6)
 OUT_OF_THE_COUNTRY = ("00", "011")
 
-_WORDS = Context(
+_WORDS = ContextWords(
     "phone phones telephone tel cell cellphone mobile call calls called calling dial ring fax sms text whatsapp signal "
     "landline hotline helpline voicemail pager office desk home work direct reach contact answering message messages "
     "telefon telefonnummer handy mobil mobilnummer anruf anrufen ruf rufnummer festnetz durchwahl téléphone portable "

@@ -1,4 +1,4 @@
-"""What stands beside a finding: whether it is cut out of something longer, and which word before it says what it is.
+"""The surroundings of a match: whether it is part of something longer, and which word before it names it.
 
 Every look is at a few characters, so that a check costs the same wherever in a text it is made.
 """
@@ -24,7 +24,7 @@ _WORDS = re.compile(r"[A-Za-z\u00c0-\u024f\u0370-\u052f]+|#")
 
 
 def is_word(character: str) -> bool:
-    """Whether letters and digits beside it would be read with it; scripts without spaces end a Western word."""
+    """Whether adjacent letters and digits would be read with it; scripts without spaces end a Western word."""
     return character.isascii() and (character.isalnum() or character == "_")
 
 
@@ -56,7 +56,7 @@ class Says(Enum):
     NOTHING = 3
 
 
-class Context:
+class ContextWords:
     """Words that say what a number is, and words that say that it is something else."""
 
     def __init__(self, yes: str, no: str = "", *, named: str = "", unspaced: str = "", units: str = "") -> None:

@@ -34,14 +34,14 @@ def test_the_access_levels_of_an_agent_are_taken_given_and_shown(run, answer, ag
         "full_memory": False,
         "logs": False,
     }
-    assert run("agents", "access", agent, "--logs").stdout == f"May be read of {agent}: quick_memory, logs.\n"
-    assert run("agents", "access", agent, "--no-quick", "--no-logs").stdout == f"May be read of {agent}: nothing.\n"
+    assert run("agents", "access", agent, "--logs").stdout == f"Access levels of {agent}: quick_memory, logs.\n"
+    assert run("agents", "access", agent, "--no-quick", "--no-logs").stdout == f"Access levels of {agent}: none.\n"
     assert not any(answer("agents", "access", agent).values())
 
 
 def test_deleting_an_agent_says_how_much_went(run, agent):
     done = run("agents", "delete", agent, "--yes")
-    assert done.stdout == f"Forgot {agent}: 4 messages and 0 memories.\n"
+    assert done.stdout == f"Deleted {agent}: 4 messages and 0 memories.\n"
 
 
 def test_history_reads_downwards(run, answer, agent):
@@ -68,7 +68,7 @@ def test_context_prints_the_text_for_a_prompt(run, answer, agent):
 def test_context_of_an_agent_without_memory_ends_with_1(run):
     run("agents", "create", "blank")
     done = run("context", "blank", "anything")
-    assert (done.exit_code, done.stdout, done.stderr) == (1, "", "There is nothing to tell.\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", "The context is empty.\n")
 
 
 TRANSCRIPT = "User: We decided to move billing to Postgres 18 in June.\nAssistant: Noted."

@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from souvenir_client import Souvenir
-from souvenir_client.cli import reaching
-from souvenir_client.cli.findings import Status
+from souvenir_client.cli import connection_checks
+from souvenir_client.cli.connection_checks import Status
 from souvenir_client.errors import ConnectionFailed
 from tests.client.running import RunningService, free_port
 
@@ -85,7 +85,7 @@ def test_without_extraction_it_says_which_setting_switches_it_on(run, own_servic
     status, message = checks_of(run("doctor", "--json", SOUVENIR_URL=own_service.url))["extraction"]
     assert status == "ok"
     assert message == (
-        "Nothing is learned from conversations: set EXTRACT_PROVIDER of the service to anthropic, openai or ollama."
+        "Nothing is extracted from conversations: set EXTRACT_PROVIDER of the service to anthropic, openai or ollama."
     )
 
 
@@ -100,7 +100,7 @@ def test_a_name_that_dns_does_not_know_is_named(run):
     done = run("doctor", "--json", "--server", "http://no-such-host.invalid:8900")
     assert checks_of(done)["reachable"] == (
         "failed",
-        "The name no-such-host.invalid is not known (DNS): check it, or name another address with --server.",
+        "The host name no-such-host.invalid is unknown (DNS): check it, or set another address with --server.",
     )
     assert checks_of(done)["transport"][0] == "warning"
 
@@ -108,7 +108,7 @@ def test_a_name_that_dns_does_not_know_is_named(run):
 def test_https_to_a_port_without_tls_is_said(run, service):
     status, message = checks_of(run("doctor", "--json", "--server", service.url.replace("http", "https")))["reachable"]
     assert status == "failed"
-    assert "does not speak TLS: use http://" in message
+    assert "does not use TLS: use http://" in message
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def test_a_certificate_that_is_not_trusted_is_said(run):
     with at_a_port(shake_hands) as place:
         status, message = checks_of(run("doctor", "--json", "--server", f"https://{place}"))["reachable"]
     assert status == "failed"
-    assert "is not trusted (self-signed certificate): name its authority's file in SSL_CERT_FILE" in message
+    assert "is not trusted (self-signed certificate): set SSL_CERT_FILE to the file of its authority" in message
 
 
 def test_the_client_does_not_talk_to_whom_it_cannot_trust():
@@ -154,7 +154,7 @@ def test_the_client_does_not_talk_to_whom_it_cannot_trust():
 
 
 @pytest.mark.parametrize(
-    ("said", "message"), [(b"SSH-2.0-OpenSSH_9.6\r\n", "does not speak HTTP"), (b"", "does not speak HTTP")]
+    ("said", "message"), [(b"SSH-2.0-OpenSSH_9.6\r\n", "does not use HTTP"), (b"", "does not use HTTP")]
 )
 def test_what_speaks_something_else_is_said(run, said, message):
     def talk(connection: socket.socket) -> None:
@@ -172,7 +172,7 @@ def test_a_service_that_hangs_is_said(run):
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         status, message = checks_of(run("doctor", "--json", "--server", url, "--timeout", "0.05"))["reachable"]
     assert status == "failed"
-    assert "gave no answer within 0.05 s" in message
+    assert "did not answer within 0.05 s" in message
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_service_that_loads_its_model_is_not_ready(run):
         answering(503, b'{"detail": {"ready": false}, "code": "not_ready"}') as url,
         Souvenir(url, max_retries=0) as client,
     ):
-        from souvenir_client.cli.checks import readiness
+        from souvenir_client.cli.service_checks import readiness
 
         assert readiness(client).status is Status.FAILED
 
@@ -210,12 +210,12 @@ def test_a_service_that_loads_its_model_is_not_ready(run):
 def test_clocks_that_differ_by_more_than_seconds_are_a_warning(ahead_s, status):
     here = datetime(2026, 5, 1, 12, tzinfo=UTC)
     there = (here + timedelta(seconds=ahead_s)).strftime("%a, %d %b %Y %H:%M:%S GMT")
-    assert reaching.clock(httpx.Response(200, headers={"Date": there}), here).status is status
+    assert connection_checks.clock(httpx.Response(200, headers={"Date": there}), here).status is status
 
 
 def test_an_answer_without_a_readable_date_is_a_warning():
     for headers in ({}, {"Date": "yesterday"}):
-        assert reaching.clock(httpx.Response(200, headers=headers), datetime.now(UTC)).status is Status.WARNING
+        assert connection_checks.clock(httpx.Response(200, headers=headers), datetime.now(UTC)).status is Status.WARNING
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_an_answer_without_a_readable_date_is_a_warning():
     ],
 )
 def test_a_key_that_travels_in_the_open_is_a_warning(url, status):
-    assert reaching.secrecy(url, sends_key=True).status is status
+    assert connection_checks.secrecy(url, sends_key=True).status is status
 
 
 @pytest.fixture(scope="module")
@@ -255,13 +255,13 @@ def look(run, guarded, *, key: str | None = None):
 def test_without_a_key_it_asks_for_one(run, guarded):
     done = look(run, guarded)
     assert done.exit_code == 1
-    assert checks_of(done)["key"] == ("failed", "A key is needed: give it with SOUVENIR_API_KEY or --api-key.")
+    assert checks_of(done)["key"] == ("failed", "A key is required: set SOUVENIR_API_KEY or --api-key.")
 
 
 def test_a_wrong_key_is_said_and_not_printed(run, guarded):
     done = look(run, guarded, key="mem_this_is_no_key")
     assert done.exit_code == 1
-    assert "not accepted" in checks_of(done)["key"][1]
+    assert "was refused" in checks_of(done)["key"][1]
     assert "mem_this_is_no_key" not in done.output
 
 
@@ -274,12 +274,12 @@ def test_an_admin_sees_storage_and_backups(run, guarded):
 def test_a_writer_probes_where_its_key_reaches(run, guarded):
     found = checks_of(look(run, guarded, key="writer"))
     assert found["write"][0] == "ok"
-    assert "team and what lies below" in found["key"][1]
+    assert "limited to team and below" in found["key"][1]
     assert "backups" not in found
 
 
 def test_a_reader_writes_nothing(run, guarded):
     assert checks_of(look(run, guarded, key="reader"))["write"] == (
         "warning",
-        "Nothing was written, since the key is read-only.",
+        "Nothing was written: the key is read-only.",
     )

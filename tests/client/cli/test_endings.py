@@ -29,7 +29,7 @@ def test_without_the_extra_one_sentence_says_how_to_get_it():
     code = "import sys; sys.modules['rich'] = None; from souvenir_client.command import main; main()"
     done = run_in([sys.executable, "-c", code], environment())
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == 'The command line is an extra: pip install "souvenir-client[cli]"\n'
+    assert done.stderr == 'The command line needs an extra: pip install "souvenir-client[cli]"\n'
 
 
 def test_nobody_answering_ends_with_3():
@@ -163,7 +163,7 @@ def test_a_person_is_asked_before_anything_is_deleted(service, answer, typed, co
         ["delete", str(made), "--namespace", namespace], typed, environment(SOUVENIR_URL=service.url)
     )
     assert (ended, answer("list", "--namespace", namespace)["total"]) == (code, left)
-    assert 'Forget "Shall \\x1b[1mthis go?"?' in seen
+    assert 'Delete "Shall \\x1b[1mthis go?"?' in seen
 
 
 def test_an_import_shows_how_far_it_is_where_somebody_looks(service, tmp_path):

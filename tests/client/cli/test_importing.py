@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from souvenir_client.cli.importing import KINDS
+from souvenir_client.cli.import_ import KINDS
 from souvenir_client.importing import Kind
 
 CHAT = [
@@ -51,7 +51,7 @@ def test_an_export_that_was_cut_is_told_and_what_it_holds_is_stored(run, tmp_pat
     done = run("import", str(path), "--namespace", "cut", "--json")
     assert done.exit_code == 0
     assert json.loads(done.stdout)["missing"] == [{"noun": "memories", "counted": 2, "held": 1}]
-    assert done.stderr == "Not in the file: 1 of the 2 memories that it should have. Was it cut?\n"
+    assert done.stderr == "The file is incomplete: 1 of 2 memories are missing.\n"
 
 
 def test_conversations_go_to_the_agent_that_is_named(run, answer, tmp_path):

@@ -121,7 +121,7 @@ def test_a_key_is_made_for_a_namespace_used_replaced_and_revoked(run, answer, gu
     assert first.startswith("mem_")
     mine = {**guarded, "SOUVENIR_API_KEY": first}
     assert run("keys", "me", **mine).stdout == (
-        "The key bot is read-write for the namespace bots, there a and what lies below.\n"
+        "The key bot has the role read-write for the namespace bots, limited to a and below.\n"
     )
     refused = run("keys", "list", **mine)
     assert (refused.exit_code, refused.stdout) == (1, "")

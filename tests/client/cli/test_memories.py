@@ -29,7 +29,7 @@ def test_a_dash_reads_the_text_from_stdin(run, answer):
 
 def test_nothing_on_stdin_is_wrong_use(run):
     done = run("add", "-", stdin="\n")
-    assert (done.exit_code, done.stdout, done.stderr) == (2, "", "There is no text.\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", "The text is empty.\n")
 
 
 def test_an_agent_is_a_namespace(run, answer):
@@ -58,7 +58,7 @@ def test_a_key_for_some_sources_stores_for_an_agent_that_it_could_not_make(run, 
 def test_an_agent_that_is_not_there_is_made_by_a_command_and_not_by_a_route(run):
     done = run("context", "nobody", "anything")
     assert done.exit_code == 1
-    assert done.stderr.startswith("Agent 'nobody' not found; make it with `souvenir agents create NAME` (404")
+    assert done.stderr.startswith("Agent 'nobody' not found; create it with `souvenir agents create NAME` (404")
 
 
 def test_agent_and_namespace_together_are_wrong_use(run):
@@ -85,7 +85,7 @@ def test_a_search_that_finds_nothing_says_so_and_ends_with_1(run):
     done = run("search", "anything", "--namespace", "empty", "--json")
     assert done.exit_code == 1
     assert json.loads(done.stdout)["results"] == []
-    assert json.loads(done.stderr)["error"]["message"] == "Nothing was found."
+    assert json.loads(done.stderr)["error"]["message"] == "No results."
 
 
 def test_filters_of_source_and_metadata_narrow_a_search(run, answer):
@@ -100,7 +100,7 @@ def test_a_duplicate_that_is_to_be_skipped_is_named(run):
     run("add", "The shed is red.", "--namespace", "twice")
     done = run("add", "The shed is red.", "--on-duplicate", "skip", "--namespace", "twice")
     assert done.exit_code == 0
-    assert done.stdout.startswith("Nothing was stored: memory ")
+    assert done.stdout.startswith("Not stored: it duplicates memory ")
 
 
 def test_list_shows_a_row_a_memory_and_how_many_there_are(run):
@@ -125,8 +125,8 @@ def test_delete_tells_which_stayed(run, answer):
         for text, more in [("One.", ()), ("Two.", ("--metadata", "pinned:=true"))]
     )
     done = run("delete", str(first), str(pinned), "4242", "--yes", "--namespace", "gone")
-    assert (done.exit_code, done.stdout) == (1, "Forgot 1 of 3.\n")
-    assert done.stderr == f"Not forgotten: 4242 are not there; {pinned} are pinned.\n"
+    assert (done.exit_code, done.stdout) == (1, "Deleted 1 of 3.\n")
+    assert done.stderr == f"Not deleted: 4242 not found; {pinned} pinned.\n"
     assert [memory["id"] for memory in answer("list", "--namespace", "gone")["memories"]] == [pinned]
 
 

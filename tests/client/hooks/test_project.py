@@ -7,17 +7,17 @@ import subprocess
 import pytest
 
 from souvenir_client.hooks.events import Event
-from souvenir_client.hooks.project import Place
+from souvenir_client.hooks.project import Project
 
 
 def place(cwd, **environment):
-    return Place.of(Event(session_id="s-1", cwd=str(cwd)), environment)
+    return Project.of(Event(session_id="s-1", cwd=str(cwd)), environment)
 
 
 def test_without_git_the_folder_is_the_project(tmp_path):
     folder = tmp_path / "notes"
     folder.mkdir()
-    assert place(folder) == Place("notes", "claude-code-notes", "s-1", "claude-code/notes")
+    assert place(folder) == Project("notes", "claude-code-notes", "s-1", "claude-code/notes")
 
 
 def test_every_folder_and_worktree_of_a_repository_is_the_same_project(tmp_path):
@@ -50,7 +50,7 @@ def test_an_agent_can_be_named(tmp_path):
 
 @pytest.mark.parametrize(("session_id", "name"), [(".", "-"), ("..", "--"), ("...", "...")])
 def test_a_session_is_not_called_what_clients_take_out_of_paths(tmp_path, session_id, name):
-    assert Place.of(Event(session_id=session_id, cwd=str(tmp_path)), {}).session_id == name
+    assert Project.of(Event(session_id=session_id, cwd=str(tmp_path)), {}).session_id == name
 
 
 @pytest.mark.parametrize(

@@ -156,8 +156,8 @@ def test_taking_out_spares_a_neighbour_in_the_same_group(path, written):
         ('{\n  // mine\n  "model": "opus"\n}', "not plain JSON"),
         ('{"model": "opus",}', "not plain JSON"),
         ('\ufeff{"model": "opus"}', "not plain JSON"),
-        ('{"model": "opus", "model": "haiku"}', "names a key twice"),
-        ("[]", "no JSON object"),
+        ('{"model": "opus", "model": "haiku"}', "has a duplicate key"),
+        ("[]", "not a JSON object"),
         ('{"hooks": []}', '"hooks" in'),
         ('{"hooks": {"Stop": {}}}', '"hooks.Stop" in'),
     ],
@@ -209,7 +209,7 @@ def test_settings_that_were_changed_after_they_were_shown_are_not_overwritten(pa
     written("{}")
     change = plan(path, PROGRAM)
     written('{"model": "opus"}')
-    with pytest.raises(SettingsUnusable, match="changed meanwhile"):
+    with pytest.raises(SettingsUnusable, match="changed in the meantime"):
         apply(change)
     assert path.read_bytes() == b'{"model": "opus"}'
 

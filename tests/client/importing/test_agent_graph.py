@@ -9,7 +9,7 @@ import pytest
 from souvenir_client.errors import NotImportable
 from souvenir_client.importing import Conversation, ExportedLine, Kind, detect, read
 from souvenir_client.importing.agent_graph import LOST_END, UNKNOWN_LABEL
-from souvenir_client.importing.records import ConceptRecord, ConceptRelationRecord
+from souvenir_client.importing.records import ConceptRelationStatement, ConceptStatement
 from tests.client.importing.files import json_file, records, skipped, usable
 
 
@@ -65,9 +65,9 @@ def test_a_graph_becomes_sessions_memories_and_what_was_said_of_concepts(tmp_pat
     assert {name: memory.said[name] for name in expected} == expected
     assert memory.said["custom_fields"]["importance"] == 0.9
     assert said == [
-        ConceptRecord("Tea", None, "A drink.", ("chai",), None, "concept Tea"),
-        ConceptRecord("green", None, None, (), "name", "concept green"),
-        ConceptRelationRecord("Tea", "green", "can be", 1.0, "relation 7"),
+        ConceptStatement("Tea", None, "A drink.", ("chai",), None, "concept Tea"),
+        ConceptStatement("green", None, None, (), "name", "concept green"),
+        ConceptRelationStatement("Tea", "green", "can be", 1.0, "relation 7"),
     ]
 
 

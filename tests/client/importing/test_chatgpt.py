@@ -7,7 +7,7 @@ import json
 import pytest
 
 from souvenir_client.errors import NotImportable
-from souvenir_client.importing import Conversation, Kind, chatgpt, detect, turns
+from souvenir_client.importing import Conversation, Kind, chatgpt, conversations, detect
 from tests.client.importing.files import (
     altered,
     chatgpt_conversation,
@@ -57,7 +57,7 @@ def test_only_the_branch_that_was_last_looked_at_is_imported(found_in):
     found = found_in(said)
     [conversation] = usable(found)
     assert [turn.content for turn in conversation.turns] == ["Hello", "Second try"]
-    assert skipped(found) == [("conversation 6a1f, message n2", turns.OTHER_BRANCH)]
+    assert skipped(found) == [("conversation 6a1f, message n2", conversations.OTHER_BRANCH)]
 
 
 @pytest.mark.parametrize("current", [None, "not-in-the-tree", 7])
@@ -166,7 +166,7 @@ def test_of_a_message_with_pictures_and_speech_the_words_stay(found_in):
     [conversation] = usable(found)
     assert conversation.turns[0].content == "What is this?\nCan you hear me?"
     assert conversation.turns[0].metadata == {"attachments": ["image", "cat.png"]}
-    assert altered(found) == [("conversation 6a1f, message n0", turns.LEFT_OUT_ATTACHMENTS)]
+    assert altered(found) == [("conversation 6a1f, message n0", conversations.LEFT_OUT_ATTACHMENTS)]
 
 
 def test_a_message_that_is_longer_than_the_service_takes_is_split_and_nothing_of_it_lost(found_in):
@@ -176,7 +176,7 @@ def test_a_message_that_is_longer_than_the_service_takes_is_split_and_nothing_of
     assert [turn.key for turn in conversation.turns] == ["n0", "n0#2", "n0#3"]
     assert all(len(turn.content) <= 50_000 for turn in conversation.turns)
     assert "".join(turn.content for turn in conversation.turns).split() == words.split()
-    assert altered(found) == [("conversation 6a1f, message n0", turns.SPLIT)]
+    assert altered(found) == [("conversation 6a1f, message n0", conversations.SPLIT)]
 
 
 def test_halves_of_characters_and_nul_become_what_can_be_stored(tmp_path):
@@ -199,8 +199,8 @@ def test_conversations_that_say_nothing_or_are_none_are_counted_and_the_others_i
     [conversation] = usable(found)
     assert (conversation.session_id, conversation.title) == ("chatgpt-ok", None)
     reasons = dict(skipped(found))
-    assert reasons["conversation empty"] == turns.NO_MESSAGES
-    assert reasons["conversations.json, conversation 1"].startswith("it is no conversation")
+    assert reasons["conversation empty"] == conversations.NO_MESSAGES
+    assert reasons["conversations.json, conversation 1"].startswith("it is not a conversation")
     assert {"conversation broken", "conversation odd"} <= reasons.keys()
 
 

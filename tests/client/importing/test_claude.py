@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from souvenir_client.importing import Kind, claude, turns
+from souvenir_client.importing import Kind, claude, conversations
 from tests.client.importing.files import (
     altered,
     claude_conversation,
@@ -69,7 +69,7 @@ def test_what_was_attached_is_named_and_its_text_left_out(found_in):
     [conversation] = usable(found)
     assert conversation.turns[0].metadata == {"attachments": ["plan.pdf", "a.png"]}
     assert "EXTRACTED" not in str(found)
-    assert altered(found) == [("conversation b7d3, message m1", turns.LEFT_OUT_ATTACHMENTS)]
+    assert altered(found) == [("conversation b7d3, message m1", conversations.LEFT_OUT_ATTACHMENTS)]
 
 
 def test_of_messages_that_name_their_parents_the_newest_branch_is_imported(found_in):
@@ -83,7 +83,7 @@ def test_of_messages_that_name_their_parents_the_newest_branch_is_imported(found
     found = found_in(*messages)
     [newest] = usable(found)
     assert [turn.content for turn in newest.turns] == ["Question", "New answer"]
-    assert skipped(found) == [("conversation b7d3, message m2", turns.OTHER_BRANCH)]
+    assert skipped(found) == [("conversation b7d3, message m2", conversations.OTHER_BRANCH)]
     [named] = usable(found_in(*messages, current_leaf_message_uuid="m2"))
     assert [turn.content for turn in named.turns] == ["Question", "Old answer"]
 
@@ -112,4 +112,4 @@ def test_empty_messages_unknown_senders_and_unreadable_times_do_not_stop_the_res
         ("conversation b7d3, message m1", "it has no text"),
         ("conversation b7d3, message m2", claude.UNKNOWN_ROLE),
     ]
-    assert altered(found) == [("conversation b7d3, message m3", turns.UNREADABLE_TIME)]
+    assert altered(found) == [("conversation b7d3, message m3", conversations.UNREADABLE_TIME)]

@@ -27,7 +27,7 @@ def test_the_example_runs_as_printed(service, tmp_path, monkeypatch, capsys):
     [example] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     exec(compile(example, "docs/importing.md", "exec"), {})
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "1 new, 0 there already",
+        "1 new, 0 already stored",
         "1 it has no text ['conversation b7d3, message m2']",
     ]
 
@@ -40,7 +40,7 @@ def test_the_graph_that_is_shown_is_imported_and_what_is_said_of_its_concepts_is
     assert detect(path) is Kind.GRAPH
     with Souvenir(service.url) as client:
         report = import_file(client, path, agent="my_agent")
-        service.app.state.service.graph.filling.catch_up()
+        service.app.state.service.graph.indexer.catch_up()
         stated = client.agents.state_concepts("my_agent", **json.loads(body))
         messages = client.sessions.messages("my_agent", "2025-04-02")
     assert (report.skipped, report.messages.imported, report.memories.imported) == ((), 2, 1)

@@ -9,7 +9,7 @@ import pytest
 
 from souvenir_client.errors import NotImportable
 from souvenir_client.importing import Kind, jsonl, knowledge_graph
-from souvenir_client.importing.records import EntityRecord, RelationRecord
+from souvenir_client.importing.records import ImportedEntity, ImportedRelation
 from tests.client.importing.files import altered, json_file, json_lines, records, skipped, usable
 
 
@@ -113,10 +113,10 @@ def test_entities_and_relations_of_the_memory_server_are_read_word_for_word(tmp_
     odd = {**ANN, "name": "x/y\nz ", "observations": [" spaces stay ", "two\nlines"]}
     found = usable(records(Kind.MCP_MEMORY, json_lines(tmp_path / "memory.jsonl", [ANN, acme, odd, WORKS])))
     assert found == [
-        EntityRecord("Ann_Lee", "person", ["Speaks Basque", "Runs"], "line 1"),
-        EntityRecord("Acme", "", [], "line 2"),
-        EntityRecord("x/y\nz ", "person", [" spaces stay ", "two\nlines"], "line 3"),
-        RelationRecord("Ann_Lee", "Acme", "works_at", "line 4"),
+        ImportedEntity("Ann_Lee", "person", ["Speaks Basque", "Runs"], "line 1"),
+        ImportedEntity("Acme", "", [], "line 2"),
+        ImportedEntity("x/y\nz ", "person", [" spaces stay ", "two\nlines"], "line 3"),
+        ImportedRelation("Ann_Lee", "Acme", "works_at", "line 4"),
     ]
 
 

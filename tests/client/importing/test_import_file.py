@@ -10,7 +10,7 @@ import pytest
 
 from souvenir_client import Souvenir
 from souvenir_client.errors import Forbidden, NotImportable
-from souvenir_client.importing import ImportReport, Kind, Missing, Progress, exported, import_file
+from souvenir_client.importing import ImportReport, Kind, Missing, Progress, export_sender, import_file
 from tests.client.importing.files import (
     chatgpt_conversation,
     chatgpt_message,
@@ -126,7 +126,7 @@ def test_a_graph_of_the_memory_server_is_that_graph_afterwards_and_the_same_impo
     more = {"type": "entity", "name": "Ann", "entityType": "person", "observations": ["Runs."]}
     report = import_file(client, json_lines(path, [more]), agent=agent)
     assert (report.imported, report.updated, report.unchanged) == (0, 1, 0)
-    with pytest.raises(NotImportable, match="one source"):
+    with pytest.raises(NotImportable, match="fixed source"):
         import_file(client, path, agent=agent, source="old")
 
 
@@ -315,8 +315,8 @@ def test_an_export_of_an_agent_that_was_cut_says_it_of_each_noun(client, agent, 
 
 
 def test_an_import_that_takes_the_service_long_is_waited_for_as_a_job(client, agent, tmp_path, monkeypatch):
-    monkeypatch.setattr(exported, "WAIT_S", 0)
-    monkeypatch.setattr(exported, "POLL_S", 0.01)
+    monkeypatch.setattr(export_sender, "WAIT_S", 0)
+    monkeypatch.setattr(export_sender, "POLL_S", 0.01)
     header = {"_header": True, "version": "4.0.0"}
     lines = [{"text": f"Fact {number}.", "source": "facts", "custom_fields": {}} for number in range(500)]
     path = json_lines(tmp_path / "memories.jsonl", [header, *lines, {**lines[0], "source": ""}])
@@ -404,7 +404,7 @@ def test_access_levels_that_an_agent_did_not_give_are_taken_by_an_admin_and_name
         with Souvenir(own_service.url, api_key=key) as other:
             report = import_file(other, path, agent="copy")
         [reason] = reasons(report)
-        assert reason.startswith("only an admin takes access levels")
+        assert reason.startswith("access levels need an admin key")
         assert client.agents.access("copy").full_memory
         client.agents.set_access("copy", logs=False)
         assert import_file(client, path, agent="copy").skipped == ()
@@ -422,11 +422,11 @@ def test_progress_is_said_after_every_item_and_ends_at_the_whole(client, agent, 
 
 def test_conversations_need_an_agent_and_an_agent_is_the_namespace(client, tmp_path):
     path = write_claude(tmp_path)
-    with pytest.raises(NotImportable, match="belong to an agent"):
+    with pytest.raises(NotImportable, match="need an agent"):
         import_file(client, path)
     with pytest.raises(ValueError, match="an agent is a namespace"):
         import_file(client, path, agent="one", namespace="other")
-    with pytest.raises(NotImportable, match="no such file"):
+    with pytest.raises(NotImportable, match="does not exist"):
         import_file(client, tmp_path / "nowhere.json", kind=Kind.CLAUDE, agent="one")
 
 

@@ -70,7 +70,7 @@ def progress(token: str, done: int) -> dict[str, Any]:
 
 def stream(*messages: dict[str, Any], **more: Any) -> Reply:
     """Server-sent events, with what a service sends between them."""
-    events = [f"event: message\r\nid: {n}\r\ndata: {json.dumps(one)}\r\n\r\n" for n, one in enumerate(messages)]
+    events = [f"event: message\r\ndata: {json.dumps(one)}\r\n\r\n" for one in messages]
     body = ": ping\r\n\r\n".join(events).encode()
     return Reply(200, body, {"Content-Type": "text/event-stream"}, **more)
 

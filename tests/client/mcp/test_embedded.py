@@ -160,7 +160,7 @@ def test_what_is_no_souvenir_gets_neither_key_nor_message(machine, said):
     other.start()
     bridge = machine.bridge(api_key="k1")
     error = bridge.ask("initialize", 1)["error"]
-    assert "is no Souvenir" in error["message"]
+    assert "is not Souvenir" in error["message"]
     assert "--port" in error["message"]
     assert [(one.path, "k1" in str(one.headers)) for one in other.requests] == [("/health", False)]
     assert machine.told == []
@@ -195,4 +195,4 @@ def test_a_service_that_does_not_start_says_why_and_the_next_request_tries_again
 def test_an_agent_with_a_slash_is_refused_with_what_to_do(machine):
     refused = souvenir("mcp", "--agent", "a/b", "--port", str(machine.port))
     assert refused.returncode == 2
-    assert "'a/b' cannot be one: give a name without a slash" in refused.stderr
+    assert "'a/b' is not a valid agent: use a name without a slash" in refused.stderr

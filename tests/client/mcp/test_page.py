@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import click
 import pytest
 
+from souvenir.core.settings import Settings
 from souvenir.mcp import memory_tools
-from souvenir.settings import Settings
 from souvenir_client.cli.root import souvenir
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "mcp-clients.md"

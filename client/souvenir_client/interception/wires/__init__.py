@@ -1,16 +1,15 @@
-"""The wires that conversations with models go over, and what is told apart on each of them.
+"""The wire formats of model calls, and how each is recognised.
 
     wire = wire_of(options.url, options.json_data)
     if wire is not None:
-        body = settled(options.json_data)            # once, before it is read; send this or what is placed into it
+        body = settled(options.json_data)            # once, before it is read; send this or the result of `placed`
         turns = wire.turns(body)
         body = wire.placed(body, stable, tail)
 
-Both SDKs merge `options.extra_json` over the body when they send it: who places into a body has to merge it before.
-Nothing here imports an SDK, sends anything, changes what it is given or raises on what it cannot read.
+Both SDKs merge `options.extra_json` over the body when they send it: merge it before placing context into a body.
+Nothing here imports an SDK, sends anything, changes its arguments or raises on unreadable values.
 
-A message reads the same in the answer that brought it and in the later requests that give it back, except for
-`model` and `incomplete`.
+A message reads the same in its answer and in the later requests that contain it, except for `model` and `incomplete`.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Wire(Protocol):
         """The turns of an unstreamed answer: its JSON, or the object that the SDK made of it."""
 
     def streamed(self, events: Iterable[Mapping[str, Any]]) -> list[Turn]:
-        """The turns of a streamed answer, also of one that broke off: then they are `incomplete`."""
+        """The turns of a streamed answer; those of an interrupted stream are `incomplete`."""
 
 
 _CHAT, _RESPONSES, _MESSAGES = OpenAIChat(), OpenAIResponses(), AnthropicMessages()

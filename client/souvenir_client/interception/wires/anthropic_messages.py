@@ -26,9 +26,9 @@ class AnthropicMessages:
         return with_tool_names(turn for message in entries(body.get("messages")) for turn in _turns(message))
 
     def placed(self, body: Mapping[str, Any], stable: str, tail: str) -> dict[str, Any]:
-        """The stable part is the last block of `system`, the tail the last block of what a person wrote last.
+        """The stable part is the last block of `system`, the tail the last block of the user's last message.
 
-        What the caller marked for the prompt cache lies before them. A request in which nobody wrote gets no tail.
+        Cache markers of the caller are before them. A request without a message of a user gets no tail.
         """
         placed = dict(body)
         if stable:
@@ -84,7 +84,7 @@ def _is_result(block: object) -> bool:
 
 
 def _call(block: object) -> dict[str, str]:
-    """A tool of the caller or one that the vendor runs; what the latter returned is not kept, the answer tells it."""
+    """A tool of the caller or of the vendor; results of the vendor's tools are not kept, the answer contains them."""
     return tool_call(words(block, "id"), words(block, "name"), as_text(peek(block, "input")))
 
 
@@ -112,7 +112,7 @@ def _with_tail(messages: Iterable[Any], tail: str) -> list[Any]:
 
 @dataclass(slots=True)
 class _Block:
-    """A content block, and what has come of it since its start."""
+    """A content block, and the parts received since its start."""
 
     start: object
     texts: list[str] = field(default_factory=list)
@@ -132,7 +132,7 @@ class _Block:
 
 
 def _parsed(partial: str) -> Any:
-    """As it would stand in the message, so that it reads the same when it comes back; as it came if it broke off."""
+    """The block in the form of a message, so that it reads the same later; the received part if it was interrupted."""
     try:
         return json.loads(partial)
     except ValueError:

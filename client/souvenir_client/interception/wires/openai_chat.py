@@ -96,7 +96,7 @@ def _tool_calls(message: object) -> list[dict[str, str]]:
 
 @dataclass(slots=True)
 class _Choice:
-    """What the chunks of a stream have brought of one choice."""
+    """The received chunks of one choice of a stream."""
 
     texts: dict[str, list[str]] = field(default_factory=dict)
     calls: dict[int, dict[str, str]] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""OpenAI's Responses. Each item is a turn of its own, as callers give them back one by one, and in part.
+"""OpenAI's Responses.
 
-What a model reasons to itself is never read. Where the conversation is kept by the vendor, a request holds only what
-is new.
+Each item is a turn, because callers send items back one by one, and in part. Reasoning is never read. If the vendor
+stores the conversation, a request contains only new items.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from souvenir_client.interception.wires.turns import (
 )
 
 _ARGUMENTS = ("arguments", "input", "action", "operation", "queries", "code")
-"""Where the many kinds of tool calls say what they want."""
+"""The fields with the arguments of the various kinds of tool calls."""
 
 _ENDS = {"response.completed": False, "response.incomplete": False, "response.failed": True}
 """The events that bring the whole answer, and whether it broke off. A limit on its length is no break."""
@@ -84,7 +84,7 @@ def _is_message(item: object) -> bool:
 
 
 def _role(items: Iterable[object]) -> str:
-    """The role that the caller uses for what is no turn; vendors refuse a mixture."""
+    """The role for added items, that of the caller's: vendors refuse a mixture."""
     return "developer" if any(peek(item, "role") == "developer" for item in items) else "system"
 
 
@@ -124,7 +124,7 @@ def _output(output: object) -> tuple[str, list[str]]:
 
 @dataclass(slots=True)
 class _Item:
-    """An output item, and what has come of it before it was done."""
+    """An output item, and the parts received before it was done."""
 
     item: object = None
     done: bool = False

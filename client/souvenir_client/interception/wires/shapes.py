@@ -1,6 +1,6 @@
-"""How a value of a request or an answer is read, whatever holds it: a dict, an object of the SDK, one of the caller.
+"""Reads values of requests and answers: dicts, objects of the SDKs, objects of the caller.
 
-Nothing here changes what it reads or raises on a strange shape: what cannot be read is as if it were not there.
+Nothing here changes its arguments or raises on unknown shapes: unreadable values are treated as missing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def as_text(value: object) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """An object of an SDK as JSON; what is none has no text."""
+    """An object of an SDK as JSON; other objects have no text."""
     return _dumped(value) if hasattr(value, "model_dump") else None
 
 
@@ -52,7 +52,7 @@ def _dumped(value: Any) -> Any:
 
 
 def part_text(part: object) -> str | None:
-    """What a content part says; None if it is no text."""
+    """The text of a content part; None if it is not text."""
     kind = peek(part, "type")
     if kind in _TEXTS:
         return words(part, "text")
@@ -60,7 +60,7 @@ def part_text(part: object) -> str | None:
 
 
 def spoken(content: object) -> str:
-    """What an assistant said. Its parts are one text where they touch, and paragraphs where something lies between."""
+    """The text of an assistant. Adjacent parts are joined; parts with something in between are paragraphs."""
     if isinstance(content, str):
         return content
     runs: list[str] = []
@@ -78,7 +78,7 @@ def spoken(content: object) -> str:
 
 
 def written(content: object) -> tuple[str, list[str]]:
-    """What a person or a tool gave: its texts, one a line, and the types of what is no text."""
+    """The texts of a user or a tool, one a line, and the types of other parts."""
     if isinstance(content, str):
         return content, []
     texts, attachments = [], []
@@ -92,7 +92,7 @@ def written(content: object) -> tuple[str, list[str]]:
 
 
 def copied(item: object) -> dict[str, Any] | None:
-    """A dict of an item, for a change that the caller shall not see; None if there is no way."""
+    """A copy of an item as a dict, for changes that the caller must not see; None if this is impossible."""
     if isinstance(item, Mapping):
         return dict(item)
     if hasattr(item, "model_dump"):
@@ -102,10 +102,10 @@ def copied(item: object) -> dict[str, Any] | None:
 
 
 def settled(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body with lists where the caller gave iterators, which can be read only once.
+    """The body with lists instead of the caller's iterators, which can be read only once.
 
-    Call it once, read that, and send that or what is placed into it. All else is the very same objects. What an
-    iterator of the caller raises, it raises, as the SDK would.
+    Call it once, read the result, and send the result or what is placed into it. All other objects are the same.
+    Exceptions of an iterator are raised, as in the SDK.
     """
     turned = {name: _settled(body[name], _DEEPEST_CONTENT) for name in ("messages", "input", "system") if name in body}
     return {**body, **turned}
@@ -126,7 +126,7 @@ def _settled(content: object, depth: int) -> object:
 
 
 def is_listable(value: object) -> TypeGuard[Iterable[Any]]:
-    """Whether a vendor gets it as a list. Objects of the SDKs can be iterated over too, but are none."""
+    """Whether a vendor receives it as a list. Objects of the SDKs can be iterated over too, but are not lists."""
     if isinstance(value, str | bytes | bytearray | Mapping) or hasattr(value, "model_dump"):
         return False
     return isinstance(value, Iterable)

@@ -60,6 +60,6 @@ def with_tool_names(turns: Iterable[Turn]) -> list[Turn]:
 
 
 def answered(turns: Iterable[Turn], model: str, *, incomplete: bool = False) -> list[Turn]:
-    """The turns of an answer, with what is known about it as a whole."""
+    """The turns of an answer, with its metadata."""
     about: dict[str, Any] = {**({"model": model} if model else {}), **({"incomplete": True} if incomplete else {})}
     return [replace(turn, metadata={**turn.metadata, **about}) for turn in turns]

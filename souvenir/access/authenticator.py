@@ -1,0 +1,143 @@
+"""Authentication: from the key that a request carries to its caller, and from the caller to what they may see.
+
+The order is: too many wrong keys from the address, the key, the role, the namespace. A refused caller learns nothing of
+what is stored, and nothing was read or made for them.
+"""
+
+from __future__ import annotations
+
+import hmac
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+
+from souvenir.access.keys import ApiKeys
+from souvenir.core.errors import Forbidden, TooManyAttempts, Unauthorized
+from souvenir.core.types import DEFAULT_NAMESPACE, Role, Scope
+from souvenir.store.admin.keys import ApiKey
+
+WINDOW_S = 60.0
+"""From an address's first wrong key on; then its count starts again."""
+
+ADDRESSES_KEPT = 10_000
+"""The latest addresses that sent a wrong key; about 2 MB."""
+
+
+class FailedAttempts:
+    """Rate limit for wrong keys by address, against guessing. Safe to use from any thread."""
+
+    def __init__(self, *, limit: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit = limit
+        self._clock = clock
+        self._lock = Lock()
+        self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()  # address -> (its begin, wrong keys in it)
+
+    def __len__(self) -> int:
+        """Addresses that are remembered."""
+        return len(self._windows)
+
+    def require_few(self, address: str) -> None:
+        """:raises TooManyAttempts: If no key from this address is checked now, not even the right one."""
+        with self._lock:
+            begin, count = self._window(address)
+        if count >= self._limit:
+            raise TooManyAttempts(retry_after_s=max(1, math.ceil(begin + WINDOW_S - self._clock())))
+
+    def count(self, address: str) -> None:
+        """Note a wrong key."""
+        with self._lock:
+            begin, count = self._window(address)
+            self._windows[address] = begin, count + 1
+            self._windows.move_to_end(address)
+            if len(self._windows) > ADDRESSES_KEPT:
+                self._windows.popitem(last=False)
+
+    def _window(self, address: str) -> tuple[float, int]:
+        now = self._clock()
+        begin, count = self._windows.get(address, (now, 0))
+        return (begin, count) if now - begin < WINDOW_S else (now, 0)
+
+
+ANONYMOUS, ENV_KEY = "anonymous", "api-key"
+"""The actor in history without a managed key; with one it is `key:` and the key's id."""
+
+_RANK = {role: rank for rank, role in enumerate(Role)}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The authenticated caller. `key` is None without a key (where none is needed) and with API_KEY; both are admin."""
+
+    actor: str
+    role: Role
+    key: ApiKey | None = None
+
+    def scope(self, needed: Role, namespace: str | None) -> Scope:
+        """The scope that the caller may see.
+
+        :param needed: The least role that may do what is asked.
+        :param namespace: The one that the request names, if it names one.
+        :raises Forbidden: If the caller's role is less, or its key is for another namespace.
+        """
+        if _RANK[self.role] < _RANK[needed]:
+            raise Forbidden(f"This needs a key of the role {needed}, and yours is {self.role}; GET /api/keys/me tells")
+        if self.key is None or self.key.role is Role.ADMIN:
+            return Scope(namespace or DEFAULT_NAMESPACE, self.actor)
+        own = self.key.namespace or DEFAULT_NAMESPACE
+        if namespace not in (None, own):
+            raise Forbidden(f"This key is for the namespace {own!r}; name that one in X-Namespace, or none")
+        return Scope(own, self.actor, self.key.prefixes or None)
+
+
+class Authenticator:
+    """:param env_key: The value of API_KEY; empty if it is unset."""
+
+    def __init__(self, env_key: str, keys: ApiKeys, attempts: FailedAttempts) -> None:
+        self._env_key = env_key.encode("utf-8")
+        self.keys = keys
+        self._attempts = attempts
+
+    def authenticate(self, sent: bytes | None, address: str) -> Caller:
+        """The caller, counted as a use of their key.
+
+        :param sent: The bytes of the key that the request carries. :param address: Where it comes from, if it has one.
+        :raises TooManyAttempts: If the address sent too many wrong ones of late; its key is not checked then.
+        :raises Unauthorized: If the key is wrong, or missing where one is needed.
+        """
+        if sent:
+            self._attempts.require_few(address)
+        try:
+            caller = self.reauthenticate(sent)
+        except Unauthorized:
+            if sent:
+                self._attempts.count(address)
+            raise
+        if caller.key is not None:
+            self.keys.use(caller.key)
+        return caller
+
+    def reauthenticate(self, sent: bytes | None) -> Caller:
+        """The caller of a request that was admitted before: its key may have been changed or revoked since.
+
+        :raises Unauthorized: If it would not be admitted any more.
+        """
+        if not sent:
+            if self._env_key or self.keys.any_made:
+                raise Unauthorized("Invalid or missing API key")
+            return Caller(ANONYMOUS, Role.ADMIN)
+        if self._env_key and hmac.compare_digest(sent, self._env_key):
+            return Caller(ENV_KEY, Role.ADMIN)
+        key = self.keys.holder_of(sent)
+        if key is None:
+            raise Unauthorized("Invalid or missing API key")
+        return Caller(key.actor, key.role, key)
+
+    def is_admin(self, sent: bytes | None, address: str) -> bool:
+        """Whether the request comes from an admin, for routes that answer everyone and admins in full."""
+        try:
+            return self.authenticate(sent, address).role is Role.ADMIN
+        except (Unauthorized, TooManyAttempts):
+            return False

@@ -1,0 +1,60 @@
+"""Parameters that routes share: the agent of the path and a page of a list; and the total of a bare array."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Query, Request, Response
+from pydantic import AfterValidator, Field
+
+from souvenir.api.fields import MAX_ID
+from souvenir.core.types import Scope
+from souvenir.server.request_guards import MAX_NAMESPACE_CHARS, Admin, Reader, Writer, agent_scope, namespace_name
+
+AgentName = Annotated[
+    str,
+    AfterValidator(namespace_name),
+    Field(
+        min_length=1,
+        max_length=MAX_NAMESPACE_CHARS,
+        description="The agent's name, which is that of its namespace: printable characters without `/`.",
+        examples=["my_agent"],
+    ),
+]
+
+
+async def _agent_reader(agent_name: AgentName, _: Reader, request: Request) -> Scope:
+    return agent_scope(request, agent_name)
+
+
+async def _agent_writer(agent_name: AgentName, _: Writer, request: Request) -> Scope:
+    return agent_scope(request, agent_name)
+
+
+async def _agent_admin(agent_name: AgentName, _: Admin, request: Request) -> Scope:
+    return agent_scope(request, agent_name)
+
+
+AgentReader = Annotated[Scope, Depends(_agent_reader)]
+"""The whole namespace of the agent in the path, for a caller who may read it."""
+AgentWriter = Annotated[Scope, Depends(_agent_writer)]
+AgentAdmin = Annotated[Scope, Depends(_agent_admin)]
+
+TOTAL_COUNT_HEADER = "X-Total-Count"
+
+Offset = Annotated[int, Query(ge=0, le=MAX_ID, description="Number of items to skip.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="Maximum number of items.")]
+
+
+def described_headers(*headers: tuple[str, str, str]) -> dict[int | str, dict[str, Any]]:
+    """Response headers in the form of OpenAPI."""
+    described = {name: {"description": text, "schema": {"type": of_type}} for name, text, of_type in headers}
+    return {200: {"headers": described}}
+
+
+COUNTED = described_headers((TOTAL_COUNT_HEADER, "The total number of items on all pages.", "integer"))
+"""Of an answer that is a bare array."""
+
+
+def set_total(response: Response, total: int) -> None:
+    response.headers[TOTAL_COUNT_HEADER] = str(total)

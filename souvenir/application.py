@@ -1,0 +1,158 @@
+"""The application: every route, the middleware around them, and the life span of the service behind them.
+
+Importing this opens nothing and reads no setting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import structlog
+from anyio.to_thread import current_default_thread_limiter
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
+
+import souvenir.api
+import souvenir.compat
+from souvenir import VERSION
+from souvenir.api import message_search, transfer
+from souvenir.api.parameters import TOTAL_COUNT_HEADER
+from souvenir.api.transfer_lines import ReadAs
+from souvenir.core.settings import Settings
+from souvenir.core.types import Embedder
+from souvenir.mcp.endpoint import McpEndpoint
+from souvenir.memories.reembedding import MakeEmbedder
+from souvenir.server.errors import REQUEST_ID_HEADER
+from souvenir.server.idempotency import REPLAYED_HEADER
+from souvenir.server.logs import configure_logging
+from souvenir.server.middleware import Dispatcher, RequestMiddleware, is_loopback
+from souvenir.server.openapi import complete
+from souvenir.server.routing import discovered_routes
+from souvenir.server.service import Service
+
+log = structlog.get_logger(__name__)
+
+DESCRIPTION = (
+    "A memory service for agents: it searches by meaning and by words, and every acknowledged write is durable. "
+    "Send the key as `X-API-Key` or `Authorization: Bearer KEY`, and select a namespace with `X-Namespace`."
+)
+
+
+class Application(FastAPI):
+    """FastAPI, with our middleware alone.
+
+    `RequestMiddleware` and `Dispatcher` answer errors, so FastAPI's own layers for that are left out.
+    """
+
+    def __init__(self, settings: Settings, open_service: Callable[[], Service]) -> None:
+        mcp = McpEndpoint(settings)
+
+        @asynccontextmanager
+        async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+            configure_logging(settings.log_level, settings.log_format)
+            app.state.service = await asyncio.to_thread(open_service)
+            _warn_of_unknown_settings(settings)
+            _warn_if_open_to_a_network(settings, app.state.service)
+            # An answer that is streamed never waits for a thread.
+            current_default_thread_limiter().total_tokens = app.state.service.admission.threads
+            try:
+                async with mcp.running():
+                    yield
+            finally:
+                await asyncio.to_thread(app.state.service.close)
+
+        super().__init__(
+            title="Souvenir",
+            version=VERSION,
+            description=DESCRIPTION,
+            lifespan=lifespan,
+            openapi_url=None,
+            # Clients refuse redirects.
+            redirect_slashes=False,
+            middleware=_middleware(settings),
+            # FastAPI's own would note paths and query strings; ours (souvenir.core.telemetry) does not.
+            telemetry={"auto_configure": False, "tracing": False, "metrics": False, "logs": False},
+        )
+        self._settings = settings
+        # Not include_router, which makes every route again, for some 0.3 s of the first request.
+        self.router.routes.extend(discovered_routes(souvenir.api, souvenir.compat))
+        self.router.routes.extend(mcp.routes())
+
+    def openapi(self) -> dict[str, Any]:
+        """FastAPI's document, completed once (`souvenir.server.openapi`)."""
+        is_made = self.openapi_schema is not None
+        document = super().openapi()
+        if not is_made:
+            complete(document)
+        return document
+
+    def build_middleware_stack(self) -> ASGIApp:
+        sizes = {transfer.IMPORT_PATH: self._settings.import_max_bytes}
+        stack: ASGIApp = Dispatcher(self.router, max_body_bytes=self._settings.max_body_bytes, max_bytes_of=sizes)
+        for middleware, args, options in reversed(self.user_middleware):
+            stack = middleware(stack, *args, **options)
+        return stack
+
+
+def create_app(
+    settings: Settings | None = None, embedder: Embedder | None = None, make_embedder: MakeEmbedder | None = None
+) -> FastAPI:
+    """The application. It opens its store when it starts, not before.
+
+    :param settings: Read from the environment if not given.
+    :param embedder: The model that made the vectors, or else the one that the settings name, if not given.
+    :param make_embedder: Makes the embedder of another model; the factory does if not given.
+    """
+    chosen = settings or Settings()
+    return Application(chosen, lambda: Service.open(chosen, ReadAs(), embedder, make_embedder))
+
+
+def _middleware(settings: Settings) -> list[Middleware]:
+    """Outermost first."""
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=settings.cors_origins,
+        allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+        allow_headers=["*"],
+        expose_headers=[
+            REQUEST_ID_HEADER,
+            "Retry-After",
+            "ETag",
+            TOTAL_COUNT_HEADER,
+            REPLAYED_HEADER,
+            message_search.DEGRADED_HEADER,
+        ],
+    )
+    return [Middleware(RequestMiddleware, settings=settings), *([cors] if settings.cors_origins else [])]
+
+
+def _warn_of_unknown_settings(settings: Settings) -> None:
+    for name in settings.unknown_saved():
+        log.warning(
+            "unknown_setting",
+            name=name,
+            file=str(settings.config_file),
+            action="correct the name, or take it out with `souvenir config unset`; docs/configuration.md has all names",
+        )
+
+
+def _warn_if_open_to_a_network(settings: Settings, service: Service) -> None:
+    if not (is_loopback(settings.host) or settings.api_key or service.keys.any_made):
+        log.warning(
+            "open_to_everyone",
+            host=settings.host,
+            reason="everyone who can connect is admin: there is no API_KEY and no key was made",
+            action="set API_KEY, or make an admin key with POST /api/keys, or set HOST to 127.0.0.1",
+        )
+
+
+def __getattr__(name: str) -> object:
+    """`app`, made when it is first asked for, as `uvicorn app:app` does."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, create_app())

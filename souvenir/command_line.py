@@ -1,0 +1,100 @@
+"""The command line of the service.
+
+    souvenir-server                 serve on HOST:PORT
+    souvenir-server check           compare the database with itself, while no service runs on it
+    souvenir-server restore NAME    replace the database with a backup, while no service runs on it
+
+`python app.py` is the same command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+from souvenir.api.transfer_lines import ReadAs
+from souvenir.application import Application
+from souvenir.core.errors import SouvenirError
+from souvenir.core.settings import Settings
+from souvenir.memories.engine import MemoryEngine
+from souvenir.memories.reembedding import chosen_model
+from souvenir.server.connections import ServerConfig, serve_until_stopped
+from souvenir.server.logs import configure_logging
+from souvenir.server.middleware import EarlyRefusal
+from souvenir.server.service import Service
+from souvenir.store.restore import restore_offline
+
+
+def serve(settings: Settings) -> int:
+    """Run until a signal says stop. The store is opened first, so that a refusal is one sentence and not a trace.
+
+    :raises StoreUnusable: If the data folder must not be opened.
+    """
+    configure_logging(settings.log_level, settings.log_format)
+    service = Service.open(settings, ReadAs())
+    app = Application(settings, lambda: service)
+    shed = EarlyRefusal(app.routes, service.admission, service.metrics)
+    serve_until_stopped(ServerConfig(app, settings, shed=shed, on_stop=service.stop_admitting))
+    return 0
+
+
+def check(settings: Settings) -> int:
+    """Print every disagreement that the engine finds."""
+    engine = MemoryEngine.open(settings, chosen_model(settings)[0])
+    try:
+        engine.warm_up()
+        problems = engine.check()
+    finally:
+        engine.close()
+    for problem in problems:
+        _say(problem)
+    _say(f"{len(problems)} problems in {settings.database_path}" if problems else f"{settings.database_path} is sound")
+    return 1 if problems else 0
+
+
+def restore(settings: Settings, name: str) -> int:
+    """Replace the database with a backup, and print where the files that it replaced are."""
+    done = restore_offline(settings, name)
+    _say(f"Restored {name} to {settings.database_path}")
+    for path in done.kept:
+        _say(f"The replaced file is kept as {path}")
+    if not done.keys_carried_over:
+        _say("The keys are those of the backup, since the current ones could not be read: repeat later revocations")
+        _say("Data erased after the newest backup may be back for the same reason: erase it again")
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="souvenir-server", description="Souvenir, a memory service for agents.")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    commands.add_parser("serve", help="answer requests on HOST:PORT (the default)")
+    commands.add_parser("check", help="compare the database with itself, while no service runs on it")
+    commands.add_parser("restore", help="go back to a backup, while no service runs").add_argument("name")
+    command = parser.parse_args(arguments)
+    try:
+        settings = Settings()
+        match command.command:
+            case "check":
+                return check(settings)
+            case "restore":
+                return restore(settings, command.name)
+            case _:
+                return serve(settings)
+    except ValidationError as error:
+        for field in error.errors(include_input=False, include_url=False):
+            _complain(f"The setting {'_'.join(map(str, field['loc'])).upper()} cannot be used: {field['msg']}")
+        return 2
+    except SouvenirError as error:
+        _complain(error.message)
+        return 1
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def _complain(line: str) -> None:
+    sys.stderr.write(line + "\n")

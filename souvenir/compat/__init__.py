@@ -1,0 +1,1 @@
+"""Other systems' wire formats, over the same services."""

@@ -1,1 +1,0 @@
-"""Agents and what was said with them: sessions, messages, blocks, context, the three tiers."""

@@ -1,0 +1,1 @@
+"""Agents, sessions, messages, memory blocks, working memory and context."""

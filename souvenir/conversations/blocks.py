@@ -1,0 +1,201 @@
+"""Memory blocks: labelled text that is always in an agent's context, with a limit, versions and guarded changes.
+
+What a change requires of the present version is checked inside of its transaction, so that of two changes that both
+read one version only the first is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import apsw
+
+from souvenir.conversations.agents import ensured
+from souvenir.core.errors import BlockChanged, BlockExists, BlockNotFound, BlockReadOnly, BlockTooLong, NothingToDo
+from souvenir.core.telemetry import MemoryOperation, traced
+from souvenir.core.types import Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.cascade import Removal
+from souvenir.store.idempotency import Once, do_once
+from souvenir.store.messages import blocks as rows
+from souvenir.store.messages.agents import require_agent
+from souvenir.store.messages.blocks import Block, BlockDraft, BlockVersion
+from souvenir.store.transaction import Transaction
+
+DEFAULT_MAX_CHARS = 5_000
+MOST_MAX_CHARS = 50_000
+"""The largest limit of a block, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChange:
+    """A change of some fields; `None` leaves a field as it is."""
+
+    value: str | None = None
+    description: str | None = None
+    remove_description: bool = False
+    max_chars: int | None = None
+    read_only: bool | None = None
+
+
+class Blocks:
+    """The blocks of the agents of one engine; the scope's namespace is the agent."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+        self.tracing = engine.tracing
+
+    @traced(MemoryOperation.CREATE)
+    def create(self, scope: Scope, draft: BlockDraft, *, once: Once | None = None) -> Block:
+        """Make a block, and its agent if that is new.
+
+        :raises BlockExists: If there is one of that label. :raises BlockTooLong: If the value is over the limit.
+        """
+        value = self._engine.screening.text(scope, draft.value)
+        draft = replace(draft, value=value, description=self._screened(scope, draft.description))
+        _require_room(draft)
+
+        def work(tx: Transaction) -> Block:
+            ensured(tx)
+            return do_once(
+                tx,
+                once,
+                lambda: _made(tx, draft),
+                ids=lambda made: [made.uid],
+                again=lambda _: _found(tx.connection, tx.namespace_id, draft.label),
+            )
+
+        return self._engine.write(scope, work)
+
+    def get(self, scope: Scope, label: str) -> Block:
+        """:raises AgentNotFound: If there is no such agent. :raises BlockNotFound: If it has no such block."""
+        with self._engine.namespace(scope) as (connection, _):
+            return _found(connection, require_agent(connection, scope).namespace_id, label)
+
+    def page(self, scope: Scope, *, offset: int, limit: int) -> tuple[Sequence[Block], int]:
+        """In the order in which they were made, which is that of the context, and how many there are.
+
+        :raises AgentNotFound: If there is no such agent.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            return rows.page(connection, require_agent(connection, scope).namespace_id, offset=offset, limit=limit)
+
+    def history(self, scope: Scope, label: str, *, offset: int, limit: int) -> tuple[Sequence[BlockVersion], int]:
+        """Every version of a block, newest first, and how many there are.
+
+        :raises BlockNotFound: If there is no such block.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            block = _found(connection, require_agent(connection, scope).namespace_id, label)
+            return rows.versions(connection, block.id, offset=offset, limit=limit)
+
+    @traced(MemoryOperation.UPDATE, records=lambda _: 1)
+    def update(self, scope: Scope, label: str, change: BlockChange, *, expected: frozenset[int] | None = None) -> Block:
+        """Change a block. A change to what it is already makes no version.
+
+        :param expected: Versions of which it must be one; None: any.
+        :raises NothingToDo: If the change names no field.
+        :raises BlockNotFound: If there is no such block. :raises BlockChanged: If it is at another version.
+        :raises BlockReadOnly: If it is, and the change does not end that.
+        :raises BlockTooLong: If the value would be over the limit.
+        """
+        if change == BlockChange():
+            raise NothingToDo("Nothing to update; give value, description, limit or read_only")
+        change = replace(
+            change, value=self._screened(scope, change.value), description=self._screened(scope, change.description)
+        )
+
+        def after(block: Block) -> BlockDraft:
+            if expected is not None and block.version not in expected:
+                raise BlockChanged(label, block.version)
+            if block.read_only and change.read_only is not False:
+                raise BlockReadOnly(label)
+            return _changed(_draft_of(block), change)
+
+        return self._write(scope, label, after)
+
+    @traced(MemoryOperation.UPDATE, records=lambda _: 1)
+    def edit(self, scope: Scope, label: str, text: str, edit: Callable[[str, str], str]) -> Block:
+        """Apply `edit` to the current value of a block and a text, atomically under concurrent changes.
+
+        :raises BlockNotFound: If there is no such block. :raises BlockReadOnly: If it is.
+        :raises BlockTooLong: If the value would be over the limit.
+        """
+        screened = self._engine.screening.text(scope, text)
+
+        def after(block: Block) -> BlockDraft:
+            if block.read_only:
+                raise BlockReadOnly(label)
+            return replace(_draft_of(block), value=edit(block.value, screened))
+
+        return self._write(scope, label, after)
+
+    def _write(self, scope: Scope, label: str, after: Callable[[Block], BlockDraft]) -> Block:
+        def work(tx: Transaction) -> Block:
+            block = _found(tx.connection, require_agent(tx.connection, scope).namespace_id, label)
+            draft = after(block)
+            _require_room(draft)
+            if draft == _draft_of(block):
+                return block
+            rows.update(tx, draft)
+            return _found(tx.connection, tx.namespace_id, label)
+
+        return self._engine.write(scope, work)
+
+    def _screened(self, scope: Scope, text: str | None) -> str | None:
+        """Apply the agent's privacy policy."""
+        return None if text is None else self._engine.screening.text(scope, text)
+
+    @traced(MemoryOperation.DELETE, records=lambda _: 1)
+    def delete(self, scope: Scope, label: str) -> Block:
+        """Forget a block and every version of it, for good, also one that is read-only.
+
+        :raises BlockNotFound: If there is no such block.
+        """
+
+        def work(tx: Transaction) -> Block:
+            block = _found(tx.connection, require_agent(tx.connection, scope).namespace_id, label)
+            Removal(tx.connection).blocks([block.id], tx.namespace_id)
+            return block
+
+        return self._engine.write(scope, work)
+
+
+def _found(connection: apsw.Connection, namespace_id: int, label: str) -> Block:
+    block = rows.find(connection, namespace_id, label)
+    if block is None:
+        raise BlockNotFound(label)
+    return block
+
+
+def _made(tx: Transaction, draft: BlockDraft) -> Block:
+    if rows.find(tx.connection, tx.namespace_id, draft.label) is not None:
+        raise BlockExists(draft.label)
+    rows.insert(tx, draft)
+    return _found(tx.connection, tx.namespace_id, draft.label)
+
+
+def _require_room(draft: BlockDraft) -> None:
+    if len(draft.value) > draft.max_chars:
+        raise BlockTooLong(draft.label, len(draft.value), draft.max_chars)
+
+
+def _draft_of(block: Block) -> BlockDraft:
+    return BlockDraft(block.label, block.value, block.description, block.max_chars, block.read_only)
+
+
+def _changed(before: BlockDraft, change: BlockChange) -> BlockDraft:
+    return replace(
+        before,
+        value=before.value if change.value is None else change.value,
+        description=_description(before, change),
+        max_chars=before.max_chars if change.max_chars is None else change.max_chars,
+        read_only=before.read_only if change.read_only is None else change.read_only,
+    )
+
+
+def _description(before: BlockDraft, change: BlockChange) -> str | None:
+    if change.remove_description:
+        return None
+    return before.description if change.description is None else change.description

@@ -1,0 +1,285 @@
+"""The context of an agent for one query: its blocks, and what was found of its messages and memories, as text.
+
+Blocks are always there. Searches are waited for until a deadline; what is missing then, or failed, is named, and never
+an empty list that could mean either. Nothing of the running session is found, nor what is flagged with a hidden topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cache, partial
+from hashlib import sha256
+from typing import TypeVar
+
+import structlog
+
+from souvenir.conversations.agent_search import merged
+from souvenir.conversations.concurrent_parts import TimedParts, result_of
+from souvenir.conversations.context_text import (
+    BESIDE,
+    Excerpt,
+    excerpts,
+    fitted,
+    part_shown,
+    stable_prefix,
+    volatile_tail,
+)
+from souvenir.conversations.messages import Conversations, MessageHit, MessageQuery, MessageSearch
+from souvenir.core.concurrency import Deadline, deadline, time_left
+from souvenir.core.errors import DeadlineExceeded, SouvenirError
+from souvenir.core.labels import SENSITIVE_TOPICS
+from souvenir.core.telemetry import MemoryOperation, Tracing, traced
+from souvenir.core.types import EvidenceLevel, Filters, Hit, Memory, PassageKind, Scope, SearchQuery, SearchResult
+from souvenir.memories.engine import MemoryEngine
+from souvenir.privacy.policy import PrivacyPolicy
+from souvenir.store.messages import agents as agent_rows
+from souvenir.store.messages import blocks as block_rows
+from souvenir.store.messages.agents import require_agent
+from souvenir.store.messages.blocks import Block
+from souvenir.store.messages.messages import Message
+from souvenir.store.privacy import flagged
+
+T = TypeVar("T")
+
+DEFAULT_MAX_TOKENS = 2_000
+DEFAULT_DEADLINE_S = 10.0
+"""A model that is to be asked has waited long by then."""
+
+MAX_MEMORIES = 5
+
+MESSAGES, MEMORIES, DEADLINE, BLOCKS_OVER_BUDGET = "messages", "memories", "deadline", "blocks_over_budget"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextQuery:
+    """A request for the context of a prompt.
+
+    :param session_id: The running session, of which nothing is past.
+    :param user: Only what was said with this user.
+    :param max_tokens: Of the text, by the embedding model's tokenizer.
+    :param exclude_topics: Sensitive topics to exclude, in addition to those that the agent's policy hides.
+    :param max_results: Of messages and memories together, and then without the turns around them; None: all there are.
+    :param agent_may_be_new: Whether a namespace that is no agent yet has an empty context, but for its memories.
+    """
+
+    text: str
+    session_id: str | None = None
+    user: str | None = None
+    max_tokens: int = DEFAULT_MAX_TOKENS
+    deadline_s: float = DEFAULT_DEADLINE_S
+    exclude_topics: tuple[str, ...] = ()
+    max_results: int | None = None
+    agent_may_be_new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The number of results that are not in the text because the budget is used up."""
+
+    messages: int
+    memories: int
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`degraded` names the arms and parts that could not run or were not done in time; empty means that all did.
+
+    :param messages: Best first, and so are `memories`.
+    :param relevance: How likely it is that they answer the query: the better of the two.
+    :param stable_prefix: The blocks as text; `volatile_tail` is what follows it.
+    """
+
+    blocks: Sequence[Block]
+    messages: Sequence[MessageHit]
+    memories: Sequence[Hit]
+    stable_prefix: str
+    volatile_tail: str
+    tokens: int
+    relevance: float
+    evidence: EvidenceLevel
+    degraded: Sequence[str]
+    dropped: Dropped
+
+    @property
+    def text(self) -> str:
+        return self.stable_prefix + self.volatile_tail
+
+    @property
+    def stable_etag(self) -> str:
+        """A digest of the prefix: equal prefixes have equal digests."""
+        return sha256(self.stable_prefix.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownContext:
+    """The parts of a context that need no search.
+
+    :param namespace_id: None if the namespace is no agent, so that it has no messages either.
+    """
+
+    namespace_id: int | None
+    blocks: Sequence[Block]
+    hidden_topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Talks:
+    """The messages found, and the turns around them."""
+
+    found: MessageSearch
+    around: Sequence[Message] = ()
+
+
+class Contexts:
+    """Contexts of the agents of one engine. Safe to use from any thread.
+
+    :param max_messages: Messages found for one context.
+    """
+
+    def __init__(self, engine: MemoryEngine, conversations: Conversations, *, max_messages: int) -> None:
+        self._engine = engine
+        self._conversations = conversations
+        self._max_messages = max_messages
+        self._in_time = TimedParts()
+
+    @property
+    def tracing(self) -> Tracing:
+        return self._engine.tracing
+
+    @traced(MemoryOperation.SEARCH, records=lambda context: len(context.messages) + len(context.memories))
+    def build(self, scope: Scope, query: ContextQuery) -> Context:
+        """The context for a query, soon after its deadline at the latest.
+
+        :raises AgentNotFound: If there is no such agent.
+        :raises DeadlineExceeded: If not even the blocks could be read in time.
+        """
+        with deadline(time_left(query.deadline_s)) as until:
+            known_part = self._in_time.start("context-blocks", partial(self._known, scope, query))
+            certain = result_of(known_part, until)
+            messages_part = self._in_time.start("context-messages", partial(self._messages, scope, query, certain))
+            memories_part = self._in_time.start("context-memories", partial(self._memories, scope, query, certain))
+            missing: list[str] = []
+            talks = _awaited(MESSAGES, messages_part, until, missing) or _Talks(MessageSearch(()))
+            memories = _awaited(MEMORIES, memories_part, until, missing) or SearchResult(query.text, ())
+        return self._assembled(query, certain.blocks, talks, memories, missing)
+
+    # --- parts -------------------------------------------------------------------------------------------------
+
+    def _known(self, scope: Scope, query: ContextQuery) -> _KnownContext:
+        with self._engine.namespace(scope) as (connection, _):
+            if query.agent_may_be_new and agent_rows.find(connection, scope.namespace) is None:
+                return _KnownContext(None, (), frozenset(query.exclude_topics))
+            agent = require_agent(connection, scope)
+            blocks, _ = block_rows.page(connection, agent.namespace_id)
+        hidden = frozenset([*PrivacyPolicy.of_json(agent.policy).hidden_topics, *query.exclude_topics])
+        return _KnownContext(agent.namespace_id, blocks, hidden)
+
+    def _messages(self, scope: Scope, query: ContextQuery, certain: _KnownContext) -> _Talks:
+        if not self._max_messages or certain.namespace_id is None:
+            return _Talks(MessageSearch(()))
+        wanted = MessageQuery(
+            query.text,
+            limit=self._max_messages,
+            user=query.user,
+            exclude_session_id=query.session_id,
+            without_topics=tuple(certain.hidden_topics),
+        )
+        found = self._conversations.search(scope, wanted)
+        chosen = [hit.message for hit in found.hits]
+        around = self._conversations.neighbours(scope, chosen, before=BESIDE, after=BESIDE) if chosen else ()
+        return _Talks(found, [turn for turn in around if _may_be_shown(turn, query.user, certain.hidden_topics)])
+
+    def _memories(self, scope: Scope, query: ContextQuery, certain: _KnownContext) -> SearchResult:
+        with self._engine.namespace(scope) as (connection, namespace):
+            hidden = (
+                ()
+                if namespace is None
+                else flagged(connection, PassageKind.MEMORY, namespace.id, certain.hidden_topics)
+            )
+        filters = Filters(without=tuple(hidden))
+        return self._engine.search(scope, SearchQuery(query.text, MAX_MEMORIES, filters=filters))
+
+    # --- the whole ---------------------------------------------------------------------------------------------
+
+    def _assembled(
+        self,
+        query: ContextQuery,
+        blocks: Sequence[Block],
+        talks: _Talks,
+        memories: SearchResult,
+        missing: Sequence[str],
+    ) -> Context:
+        prefix = stable_prefix(blocks)
+        together = merged(talks.found, memories, query.max_results)
+        found = together.hits
+        messages_found = tuple(hit for hit in found if isinstance(hit, MessageHit))
+        memories_found = tuple(hit for hit in found if isinstance(hit, Hit))
+        around = talks.around if query.max_results is None else _only(messages_found, talks.around)
+
+        def best(kept: int) -> tuple[list[Memory], list[Excerpt]]:
+            messages = [hit.message for hit in found[:kept] if isinstance(hit, MessageHit)]
+            return [hit.memory for hit in found[:kept] if isinstance(hit, Hit)], excerpts(messages, around)
+
+        terms_of = self._engine.analyser.terms
+        shorten = cache(partial(part_shown, asked=frozenset(terms_of(query.text)), terms_of=terms_of))
+
+        def tail_of(kept: int) -> str:
+            return volatile_tail(*best(kept), follows=bool(prefix), shorten=shorten)
+
+        done = fitted(prefix, tail_of, len(found), self._tokens, max_tokens=query.max_tokens)
+        over = [BLOCKS_OVER_BUDGET] if done.tokens > query.max_tokens else []
+        return Context(
+            blocks=blocks,
+            messages=messages_found,
+            memories=memories_found,
+            stable_prefix=prefix,
+            volatile_tail=done.tail,
+            tokens=done.tokens,
+            relevance=together.relevance,
+            evidence=together.evidence,
+            degraded=tuple(dict.fromkeys([*together.degraded, *missing, *over])),
+            dropped=_dropped(messages_found, memories_found, *best(done.kept)),
+        )
+
+    def _tokens(self, text: str) -> int:
+        return len(self._engine.models.serving.embedder.token_offsets(text))
+
+
+def _awaited(name: str, part: Future[T], until: Deadline, missing: list[str]) -> T | None:
+    """The result of a part; if it fails or is late, it is added to `missing`, which is returned to the caller."""
+    try:
+        return result_of(part, until)
+    except DeadlineExceeded:
+        missing += [name, DEADLINE]
+    except SouvenirError as error:
+        log.warning("context_part_failed", part=name, code=error.code, reason=error.message)
+        missing.append(name)
+    except Exception:  # noqa: BLE001 - a part's boundary: `TimedParts` logged it, and the blocks are of use without it
+        missing.append(name)
+    return None
+
+
+def _only(found: Sequence[MessageHit], turns: Sequence[Message]) -> Sequence[Message]:
+    """Those of the turns that were found themselves."""
+    ids = {hit.message.id for hit in found}
+    return [turn for turn in turns if turn.id in ids]
+
+
+def _dropped(
+    messages: Sequence[MessageHit], memories: Sequence[Hit], memories_shown: Sequence[Memory], shown: Sequence[Excerpt]
+) -> Dropped:
+    """Count the results that did not fit; a found turn in the excerpt of another one was shown."""
+    in_text = {turn.id for run in shown for turn in run}
+    left_out = sum(hit.message.id not in in_text for hit in messages)
+    return Dropped(left_out, len(memories) - len(memories_shown))
+
+
+def _may_be_shown(turn: Message, user: str | None, hidden_topics: frozenset[str]) -> bool:
+    """Whether the neighbour of a found turn may be shown: not if the filters of the search exclude it."""
+    of_others = user is not None and turn.user not in (None, user)
+    topics = (turn.metadata or {}).get(SENSITIVE_TOPICS) or ()
+    return not of_others and hidden_topics.isdisjoint([topics] if isinstance(topics, str) else topics)

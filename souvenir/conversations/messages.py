@@ -1,0 +1,426 @@
+"""Messages: stored, changed, listed and found. The scope's namespace is the agent, which a write makes if it is new.
+
+A message that was answered can be found at once, unless `append` stored it. Its place in a session is given by the one
+writer, so positions have no gaps and follow the order in which messages came.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import apsw
+
+from souvenir.conversations import pending_index
+from souvenir.conversations.agents import ensured
+from souvenir.core.errors import MessageNotFound, NothingToDo
+from souvenir.core.labels import notes_of, without_notes
+from souvenir.core.passages import PreparedPassage
+from souvenir.core.telemetry import MemoryOperation, Tracing, traced
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import (
+    EvidenceLevel,
+    Filters,
+    JsonObject,
+    MessageRole,
+    PassageKind,
+    RecordKind,
+    Scope,
+    ScoreParts,
+    SearchQuery,
+    TimeUse,
+    TurnFilter,
+    Weights,
+)
+from souvenir.memories.engine import MemoryEngine
+from souvenir.privacy.screening import AppliedPolicy
+from souvenir.retrieval.relevance import NOTHING_FOUND, Found
+from souvenir.retrieval.searcher import VECTOR
+from souvenir.store.graph import mentions
+from souvenir.store.idempotency import Once, do_once, made_before
+from souvenir.store.messages import messages as rows
+from souvenir.store.messages import sessions
+from souvenir.store.messages.agents import Agent, require_agent
+from souvenir.store.messages.messages import Message, MessageDraft, MessageFilter
+from souvenir.store.messages.sessions import MessagePlace
+from souvenir.store.privacy import flagged
+from souvenir.store.transaction import Transaction
+
+DEFAULT_IDLE = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageQuery:
+    """A search of messages; every filter applies before the best `limit` are chosen.
+
+    :param without_topics: Messages that are flagged with one of these sensitive topics are not found.
+    :param auto_intent: Read times in the text, relative to `now` or the clock.
+    :param role_weight: `Weights.role`. :param explain: Say of each hit what each term of the text counts.
+    :param hybrid: As in `SearchQuery`; likewise `words_only`. :param among: Ids of those that may be found; None: all.
+    """
+
+    text: str
+    limit: int = 5
+    session_id: str | None = None
+    user: str | None = None
+    role: MessageRole | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    exclude_session_id: str | None = None
+    without_topics: tuple[str, ...] = ()
+    auto_intent: bool = True
+    now: datetime | None = None
+    role_weight: float | None = None
+    explain: bool = False
+    hybrid: bool = True
+    words_only: bool = False
+    among: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageHit:
+    """`score` ranks it; `similarity` is the cosine, and None where the query could not be embedded."""
+
+    message: Message
+    score: float
+    similarity: float | None
+    parts: ScoreParts
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSearch:
+    """`degraded` names the arms that could not run, and `rerank`; empty means that nothing was left out.
+
+    :param relevance: How likely it is that the hits answer the question, in [0, 1].
+    """
+
+    hits: tuple[MessageHit, ...]
+    degraded: tuple[str, ...] = ()
+    relevance: float = 0.0
+    evidence: EvidenceLevel = EvidenceLevel.NONE
+    signals: Mapping[str, float] = field(default_factory=dict)
+    candidates_considered: int = 0
+    repairs: Mapping[str, str] = field(default_factory=dict)
+    time: TimeUse | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedMessage:
+    """A message that can be stored at once."""
+
+    draft: MessageDraft
+    passages: Sequence[PreparedPassage]
+
+
+class Conversations:
+    """The messages of one engine's agents. Safe to use from any thread.
+
+    :param idle: How long after a session's last message one without a session still belongs to it.
+    """
+
+    def __init__(self, engine: MemoryEngine, *, idle: timedelta = DEFAULT_IDLE) -> None:
+        self._engine = engine
+        self._idle = idle
+
+    @property
+    def tracing(self) -> Tracing:
+        return self._engine.tracing
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    @traced(MemoryOperation.CREATE)
+    def add(self, scope: Scope, drafts: Sequence[MessageDraft], *, once: Once | None = None) -> Sequence[Message]:
+        """Store messages in one transaction, all or none, in their order; they can be found when this returns.
+
+        :raises SessionEnded: If one is for a session that has ended.
+        """
+        before = None if once is None else self._made_before(scope, once)
+        if before is not None:
+            return before
+        prepared = self.prepared(scope, drafts)
+
+        def work(tx: Transaction) -> Sequence[Message]:
+            agent = ensured(tx)
+            return do_once(
+                tx,
+                once,
+                lambda: self.insert(tx, prepared),
+                ids=lambda made: [one.uid for one in made],
+                again=lambda uids: _require_messages(tx.connection, agent, uids),
+            )
+
+        return self._engine.write(scope, work)
+
+    def prepared(self, scope: Scope, drafts: Sequence[MessageDraft]) -> Sequence[PreparedMessage]:
+        """Messages as the agent's policy lets them in, and embedded: what `insert` stores."""
+        drafts = self._screened(scope, drafts)
+        passages = self._engine.prepare([one.content for one in drafts], spoken_by=[one.spoken_by for one in drafts])
+        return [PreparedMessage(*one) for one in zip(drafts, passages, strict=True)]
+
+    def insert(self, tx: Transaction, prepared: Sequence[PreparedMessage]) -> Sequence[Message]:
+        """`add` within a transaction of the caller.
+
+        :raises SessionEnded: If one is for a session that has ended.
+        """
+        agent = ensured(tx)
+        return [self._insert(tx, agent, one.draft, one.passages) for one in prepared]
+
+    @traced(MemoryOperation.CREATE, records=len)
+    def append(
+        self, scope: Scope, session_id: str, drafts: Sequence[MessageDraft], *, once: Once | None = None
+    ) -> Sequence[Message]:
+        """Store messages of a running session durably without indexing them; `index_pending` makes them findable.
+
+        :raises SessionEnded: If it has ended.
+        """
+        screened = self._screened(scope, drafts)
+
+        def work(tx: Transaction) -> Sequence[Message]:
+            agent = ensured(tx)
+            return do_once(
+                tx,
+                once,
+                lambda: [self._insert(tx, agent, draft, None, session_id) for draft in screened],
+                ids=lambda made: [one.uid for one in made],
+                again=lambda uids: _require_messages(tx.connection, agent, uids),
+            )
+
+        return self._engine.write(scope, work)
+
+    def index_pending(self, scope: Scope, session_id: str | None = None) -> int:
+        """Make findable what `append` stored, of one session or of all; how many messages that were.
+
+        :raises EmbeddingUnavailable: If the model cannot run.
+        """
+        return pending_index.index_pending(self._engine, scope, session_id)
+
+    @traced(MemoryOperation.UPDATE, records=lambda _: 1)
+    def edit(
+        self, scope: Scope, uid: str, *, content: str | None = None, metadata: JsonObject | None = None
+    ) -> Message:
+        """Replace the content of a message, its metadata, or both; new content is indexed again.
+
+        :raises NothingToDo: If neither is given.
+        :raises MessageNotFound: If there is no such message.
+        """
+        if content is None and metadata is None:
+            raise NothingToDo("Nothing to change; give content or metadata")
+        screening = self._engine.screening
+        notes: JsonObject | None = None
+        if metadata is not None:
+            metadata = screening.metadata(scope, metadata)
+        passages: Sequence[PreparedPassage] = ()
+        if content is not None:
+            content, notes = screening.content(scope, content, None)
+            # Who says it is searched with it, and does not change.
+            [passages] = self._engine.prepare([content], spoken_by=[self.get(scope, uid).spoken_by])
+
+        def work(tx: Transaction) -> Message:
+            agent = require_agent(tx.connection, scope)
+            [message] = _require_messages(tx.connection, agent, [uid])
+            # What was found in a text stays noted as long as the text stays, unless the new metadata says otherwise.
+            after: JsonObject | None = None if metadata is None else {**notes_of(message.metadata or {}), **metadata}
+            if content is not None:
+                kept = message.metadata and without_notes(message.metadata) if metadata is None else metadata
+                after = kept if notes is None else {**(kept or {}), **notes}
+            rows.update(tx.connection, message.id, content=content, metadata=after, at=tx.now)
+            if content is not None:
+                tx.passages.delete(PassageKind.MESSAGE, [message.id])
+                tx.passages.insert(message.owner, passages)
+                mentions.reread(tx.passages, RecordKind.MESSAGE, message.id)
+            [changed] = _require_messages(tx.connection, agent, [uid])
+            return changed
+
+        return self._engine.write(scope, work)
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def get(self, scope: Scope, uid: str) -> Message:
+        """:raises MessageNotFound: If there is no such message."""
+        with self._engine.namespace(scope) as (connection, _):
+            [message] = _require_messages(connection, require_agent(connection, scope), [uid])
+        return message
+
+    def page(
+        self, scope: Scope, chosen: MessageFilter, *, offset: int = 0, limit: int = 100
+    ) -> tuple[Sequence[Message], int]:
+        """Newest first, and how many there are."""
+        with self._engine.namespace(scope) as (connection, _):
+            agent = require_agent(connection, scope)
+            return rows.page(connection, agent.namespace_id, chosen, offset=offset, limit=limit)
+
+    def of_session(
+        self, scope: Scope, session_id: str, *, offset: int = 0, limit: int = 100
+    ) -> tuple[Sequence[Message], int]:
+        """In the order in which they came, and how many there are.
+
+        :raises SessionNotFound: If there is no such session.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            session = sessions.require_session(connection, require_agent(connection, scope).namespace_id, session_id)
+            return rows.of_session(connection, session.id, offset=offset, limit=limit)
+
+    @traced(MemoryOperation.SEARCH, records=lambda found: len(found.hits))
+    def search(self, scope: Scope, query: MessageQuery) -> MessageSearch:
+        """The messages that answer a query best, by meaning and by words, among all that are indexed.
+
+        :raises SearchUnavailable: If no arm can run.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            agent = require_agent(connection, scope)
+            filters = _filters(connection, agent.namespace_id, query)
+        if filters is None:
+            return MessageSearch(())
+        found = self._engine.recall(scope, PassageKind.MESSAGE, _asked(query, filters), owner_ids=query.among)
+        if found is None:
+            return MessageSearch(())
+        with self._engine.namespace(scope) as (connection, _):
+            stored = rows.by_id(connection, agent.namespace_id, found.owner_ids)
+        return _result(found, stored)
+
+    def neighbours(
+        self, scope: Scope, messages: Sequence[Message], *, before: int = 1, after: int = 1
+    ) -> Sequence[Message]:
+        """These messages and those around them in their sessions, each once: session by session, in order."""
+        with self._engine.namespace(scope) as (connection, _):
+            agent = require_agent(connection, scope)
+            ids = [one.id for one in messages]
+            return rows.around(connection, agent.namespace_id, ids, before=before, after=after)
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    def _made_before(self, scope: Scope, once: Once) -> Sequence[Message] | None:
+        """The messages that the same request stored earlier, looked up before embedding."""
+        with self._engine.namespace(scope) as (connection, namespace):
+            if namespace is None:
+                return None
+            uids = made_before(connection, namespace.id, scope.actor, once, utc_now())
+            if uids is None:
+                return None
+            once.replayed()
+            return _require_messages(connection, require_agent(connection, scope), uids)
+
+    def _screened(self, scope: Scope, drafts: Sequence[MessageDraft]) -> Sequence[MessageDraft]:
+        """Apply the agent's privacy policy."""
+        applied = self._engine.screening.applied(scope)
+        return [_screened(draft, applied) for draft in drafts]
+
+    def _insert(
+        self,
+        tx: Transaction,
+        agent: Agent,
+        draft: MessageDraft,
+        passages: Sequence[PreparedPassage] | None,
+        session_id: str | None = None,
+    ) -> Message:
+        """:param passages: None: it is not indexed yet."""
+        at = draft.created_at or tx.now
+        message = rows.insert(
+            tx.connection,
+            tx.namespace_id,
+            draft,
+            self._place(tx, draft, session_id or draft.session_id, at),
+            agent_uid=agent.uid,
+            created_at=at,
+            indexed=passages is not None,
+        )
+        if passages is not None:
+            tx.passages.insert(message.owner, passages)
+        return message
+
+    def _place(self, tx: Transaction, draft: MessageDraft, session_id: str | None, at: datetime) -> MessagePlace:
+        """The message's place in the session that it names, or else in the running one; either is made if it is new."""
+        connection, namespace_id = tx.connection, tx.namespace_id
+        user_row = (
+            None if draft.user is None else sessions.ensure_user(connection, namespace_id, draft.user, min(at, tx.now))
+        )
+        if session_id is None:
+            row = sessions.running_row(connection, namespace_id, user_row, at, self._idle)
+        else:
+            row = sessions.open_row(connection, namespace_id, session_id)
+        if row is None:
+            row = sessions.insert(
+                connection,
+                namespace_id,
+                name=session_id or str(uuid.uuid4()),
+                user_row=user_row,
+                title=None,
+                metadata=None,
+                implicit=session_id is None,
+                started_at=at,
+            )
+        return sessions.take_place(connection, row, at, user_row, draft.user)
+
+
+def _screened(draft: MessageDraft, applied: AppliedPolicy) -> MessageDraft:
+    content, metadata = applied.content(draft.content, draft.metadata)
+    speaker = None if draft.speaker is None else applied.text(draft.speaker)
+    return replace(draft, content=content, metadata=metadata, speaker=speaker)
+
+
+def _require_messages(connection: apsw.Connection, agent: Agent, uids: Sequence[str]) -> Sequence[Message]:
+    """:raises MessageNotFound: If one of them does not exist, or not any more."""
+    found = rows.by_uid(connection, agent.namespace_id, uids)
+    for uid in uids:
+        if uid not in found:
+            raise MessageNotFound(uid)
+    return [found[uid] for uid in uids]
+
+
+def _filters(connection: apsw.Connection, namespace_id: int, query: MessageQuery) -> Filters | None:
+    """The filters of the index; None if the query names a session or a user that does not exist."""
+    session = excluded = user = None
+    if query.session_id is not None:
+        session = sessions.row_of(connection, namespace_id, query.session_id)
+    if query.exclude_session_id is not None:
+        excluded = sessions.row_of(connection, namespace_id, query.exclude_session_id)
+    if query.user is not None:
+        user = sessions.user_row(connection, namespace_id, query.user)
+    if (query.session_id is not None and session is None) or (query.user is not None and user is None):
+        return None
+    without = flagged(connection, PassageKind.MESSAGE, namespace_id, query.without_topics)
+    turn = TurnFilter(session_id=session, not_session_id=excluded, user_id=user, role=query.role)
+    return Filters(since=query.since, until=query.until, turn=turn, without=tuple(without))
+
+
+def _asked(query: MessageQuery, filters: Filters) -> SearchQuery:
+    return SearchQuery(
+        query.text,
+        query.limit,
+        filters=filters,
+        weights=Weights(role=query.role_weight),
+        now=query.now,
+        explain=query.explain,
+        auto_intent=query.auto_intent,
+        hybrid=query.hybrid,
+        words_only=query.words_only,
+    )
+
+
+def _result(found: Found, stored: Mapping[int, Message]) -> MessageSearch:
+    """A message that was deleted since it was ranked is left out."""
+    embedded = VECTOR not in found.degraded and not found.query.words_only
+    parts = {ranked.owner_id: found.score_parts(ranked) for ranked in found.ranked}
+    hits = tuple(
+        MessageHit(
+            stored[ranked.owner_id],
+            ranked.score,
+            parts[ranked.owner_id].similarity if embedded else None,
+            parts[ranked.owner_id],
+        )
+        for ranked in found.ranked
+        if ranked.owner_id in stored
+    )
+    judgement = found.judgement if hits else NOTHING_FOUND
+    return MessageSearch(
+        hits,
+        degraded=found.degraded,
+        relevance=judgement.relevance,
+        evidence=judgement.evidence,
+        signals=judgement.signals,
+        candidates_considered=len(found.candidates.rows),
+        repairs=found.candidates.repairs,
+        time=found.time,
+    )

@@ -1,0 +1,231 @@
+"""The job that applies the current privacy rules, and the agent's policy, to everything a namespace stored before.
+
+Table by table, in small transactions with their progress. A row that changes between its read and its write is read
+again. Nothing is refused: what a policy rejects is redacted. Notes on topics are added and never removed, since callers
+set them too. Older bytes remain in backups, in the files of the database and in its indexes until they are overwritten;
+only an erasure removes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from souvenir.core.passages import PreparedPassage
+from souvenir.core.stored_json import StoredJson
+from souvenir.core.types import FactsBy, Filters, JsonObject, Memory, MemoryDraft, MemoryPatch, PassageKind, RecordKind
+from souvenir.jobs.handler import RunningJob
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store import privacy
+from souvenir.store.admin import transfers
+from souvenir.store.graph import mentions
+from souvenir.store.memories import facts, reads
+from souvenir.store.messages import blocks, messages
+from souvenir.store.messages.messages import Message
+from souvenir.store.transaction import Transaction
+
+BATCH_SIZE = 64
+SPEAKER = privacy.Column("messages", "speaker")
+MEMORIES, MESSAGES, BLOCKS, COLUMNS = "memories", "messages", "blocks", "columns"
+ORDER = (MEMORIES, MESSAGES, BLOCKS, *(column.name.lower() for column in privacy.Columns))
+"""History comes last: it has noted the changes of the memories by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class _RescanState:
+    """`done` tables of `ORDER`; of the next one, the last row that was read."""
+
+    done: int = 0
+    last: int = 0
+    looked_at: int = 0
+    changed: int = 0
+
+
+_STATE = StoredJson(_RescanState)
+
+
+class PrivacyRescan:
+    """Runs jobs of the kind `rescan`, of the namespace of their scope."""
+
+    kind = "rescan"
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+
+    def run(self, job: RunningJob) -> JsonObject:
+        run = _RescanRun(self._engine, job)
+        while run.state.done < len(ORDER):
+            run.step(ORDER[run.state.done])
+        return {"looked_at": run.state.looked_at, "changed": run.state.changed}
+
+
+class _RescanRun:
+    def __init__(self, engine: MemoryEngine, job: RunningJob) -> None:
+        self._engine = engine
+        self._job = job
+        self.state = _STATE.load(job.state)
+
+    def step(self, table: str) -> None:
+        """Process the next batch of a table."""
+        match table:
+            case "memories":
+                self._memories()
+            case "messages":
+                self._messages()
+            case "blocks":
+                self._blocks()
+            case _:
+                self._column(privacy.Columns[table.upper()].value)
+
+    # --- searchable texts ---------------------------------------------------------------------------------------
+
+    def _memories(self) -> None:
+        with self._engine.namespace(self._job.scope) as (connection, namespace):
+            found = (
+                transfers.selected(connection, namespace, Filters(), after_id=self.state.last, limit=BATCH_SIZE)
+                if namespace is not None
+                else []
+            )
+        safe = {memory.id: self._screened_memory(memory) for memory in found}
+        stale = [memory for memory in found if safe[memory.id] != _said(memory)]
+        drafts = [
+            MemoryDraft(safe[memory.id].text or "", memory.source, facts=safe[memory.id].facts or ())
+            for memory in stale
+        ]
+        prepared = self._engine.prepare_drafts(drafts)
+
+        def write(tx: Transaction) -> int | None:
+            now = reads.as_stored(tx.connection, tx.namespace, [memory.id for memory in stale])
+            if any(not _says_the_same(now.get(memory.id), memory) for memory in stale):
+                return None
+            for memory, passages in zip(stale, prepared, strict=True):
+                waits = facts.is_queued(tx.connection, memory.id)
+                tx.update(memory.id, replace(safe[memory.id], split_later=waits), passages, action="rescan")
+            return len(stale)
+
+        self._advance([memory.id for memory in found], write)
+
+    def _messages(self) -> None:
+        with self._engine.namespace(self._job.scope) as (connection, namespace):
+            if namespace is None:
+                ids, stored = [], dict[int, Message]()
+            else:
+                ids = privacy.message_ids(connection, namespace.id, after_id=self.state.last, limit=BATCH_SIZE)
+                stored = messages.by_id(connection, namespace.id, ids)
+        safe = {id_: self._screened_message(one) for id_, one in stored.items()}
+        stale = [one for id_, one in stored.items() if safe[id_] != one]
+        after = [safe[one.id] for one in stale]
+        prepared = self._engine.prepare([one.content for one in after], spoken_by=[one.spoken_by for one in after])
+
+        def write(tx: Transaction) -> int | None:
+            now = messages.by_id(tx.connection, tx.namespace_id, [one.id for one in stale])
+            if any(now.get(one.id) != one for one in stale):
+                return None
+            for one, passages in zip(after, prepared, strict=True):
+                _replace_message(tx, one, passages)
+            return len(after)
+
+        self._advance(ids, write)
+
+    # --- other texts ---------------------------------------------------------------------------------------------
+
+    def _blocks(self) -> None:
+        """All at once: an agent has few."""
+
+        def write(tx: Transaction) -> int:
+            stale = 0
+            for block in blocks.page(tx.connection, tx.namespace_id)[0]:
+                value, description = self._text(block.value), block.description and self._text(block.description)
+                if (value, description) != (block.value, block.description):
+                    draft = blocks.BlockDraft(block.label, value, description, block.max_chars, block.read_only)
+                    blocks.update(tx, replace(draft, max_chars=max(draft.max_chars, len(value))))
+                    stale += 1
+            return stale
+
+        self._advance([], write)
+
+    def _column(self, column: privacy.Column) -> None:
+        """Look at a batch; the rows are counted, since not every table has numbers to go by."""
+        with self._engine.namespace(self._job.scope) as (connection, namespace):
+            known = [] if namespace is None else privacy.keys(connection, namespace.id, column)
+        batch = known[self.state.last : self.state.last + BATCH_SIZE]
+
+        def write(tx: Transaction) -> int:
+            stale = 0
+            for key, value in privacy.values(tx.connection, column, batch).items():
+                safe = self._json(value) if column.is_json else self._text(value)
+                if safe != value:
+                    privacy.put(tx.connection, column, key, safe)
+                    stale += 1
+            return stale
+
+        self._advance([self.state.last + number for number, _ in enumerate(batch, 1)], write)
+
+    # --- what they share -------------------------------------------------------------------------------------------
+
+    def _advance(self, looked_at: Sequence[int], write: Callable[[Transaction], int | None]) -> None:
+        """Write the result of a batch together with the progress; a table without remaining rows is done.
+
+        :param write: The number of changed rows; None if they changed since they were read, which is then repeated.
+        """
+
+        def work(tx: Transaction) -> _RescanState:
+            changed = write(tx)
+            if changed is None:
+                return self.state
+            state = replace(
+                self.state,
+                looked_at=self.state.looked_at + len(looked_at),
+                changed=self.state.changed + changed,
+            )
+            more = len(looked_at) == BATCH_SIZE
+            state = replace(state, last=looked_at[-1]) if more else replace(state, last=0, done=state.done + 1)
+            self._job.save(tx.connection, done=state.looked_at, total=None, state=_STATE.dump(state))
+            return state
+
+        self.state = self._engine.write(self._job.scope, work)
+
+    def _screened_memory(self, memory: Memory) -> MemoryPatch:
+        """The text under the current rules, with its facts, so that these keep no word that the text loses."""
+        text, metadata = self._screened(memory.text, memory.metadata)
+        facts: dict[str, None] = {}
+        for fact in memory.facts:
+            said, metadata = self._screened(fact.text, metadata)
+            facts.setdefault(said)
+        return replace(_said(memory), text=text, metadata=metadata, facts=tuple(facts) or None)
+
+    def _screened(self, text: str, metadata: JsonObject | None) -> tuple[str, JsonObject | None]:
+        return self._engine.screening.content(self._job.scope, text, metadata, refuse=False)
+
+    def _screened_message(self, message: Message) -> Message:
+        content, metadata = self._screened(message.content, message.metadata)
+        speaker = None if message.speaker is None else self._text(message.speaker)
+        return replace(message, content=content, metadata=metadata, speaker=speaker)
+
+    def _text(self, text: str) -> str:
+        return self._engine.screening.text(self._job.scope, text, refuse=False)
+
+    def _json(self, value: Any) -> Any:
+        return self._engine.screening.metadata(self._job.scope, value, refuse=False)
+
+
+def _replace_message(tx: Transaction, message: Message, passages: Sequence[PreparedPassage]) -> None:
+    metadata = message.metadata or {}
+    messages.update(tx.connection, message.id, content=message.content, metadata=metadata, at=tx.now)
+    if message.speaker is not None:
+        privacy.put(tx.connection, SPEAKER, message.id, message.speaker)
+    tx.passages.delete(PassageKind.MESSAGE, [message.id])
+    tx.passages.insert(message.owner, passages)
+    mentions.reread(tx.passages, RecordKind.MESSAGE, message.id)
+
+
+def _said(memory: Memory) -> MemoryPatch:
+    """The fields of a memory that are screened."""
+    facts = tuple(fact.text for fact in memory.facts)
+    made_by = memory.facts[0].made_by if facts else FactsBy.CALLER
+    return MemoryPatch(text=memory.text, metadata=memory.metadata, facts=facts or None, facts_by=made_by)
+
+
+def _says_the_same(now: Memory | None, before: Memory) -> bool:
+    return now is not None and _said(now) == _said(before)

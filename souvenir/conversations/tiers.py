@@ -1,0 +1,201 @@
+"""The three tiers of any agent together, and what a prompt takes of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Self
+
+from souvenir.conversations.agents import Agents
+from souvenir.conversations.long_term import PREFERENCE, LongTermStore
+from souvenir.conversations.message_buffer import MAX_MESSAGES, BufferedMessage
+from souvenir.conversations.messages import Conversations, MessageQuery, MessageSearch
+from souvenir.conversations.sessions import Sessions
+from souvenir.conversations.working_memory import WorkingMemory
+from souvenir.core.errors import InvalidRequest
+from souvenir.core.settings import EmbedProvider, Settings
+from souvenir.core.stored_json import to_json
+from souvenir.core.types import LoadableEmbedder, Reranker, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.memories.reembedding import chosen_model
+from souvenir.models.reranking.onnx_reranker import reranker_of
+
+HISTORY_LIMIT = 5
+MEMORY_LIMIT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TierContext:
+    """The context of a prompt.
+
+    :param memories: Texts `key: value`, best first; without preferences, which are complete in `preferences`.
+    :param degraded: What of the searches could not run.
+    """
+
+    session: Sequence[BufferedMessage]
+    history: MessageSearch
+    memories: Sequence[str]
+    preferences: Mapping[str, str]
+    degraded: Sequence[str]
+
+
+class Tiers:
+    """The verbs of each tier, and of all of them. Safe to use from any thread."""
+
+    def __init__(
+        self,
+        engine: MemoryEngine,
+        *,
+        conversations: Conversations | None = None,
+        max_messages: int = MAX_MESSAGES,
+    ) -> None:
+        """:param max_messages: In the context of each running conversation."""
+        self._engine = engine
+        self.agents = Agents(engine)
+        self.conversations = conversations or Conversations(engine)
+        self.sessions = Sessions(engine)
+        self.working_memory = WorkingMemory(engine, self.conversations, max_messages=max_messages)
+        self.long_term = LongTermStore(engine)
+
+    def history(
+        self,
+        scope: Scope,
+        query: str,
+        *,
+        but: str | None = None,
+        limit: int = HISTORY_LIMIT,
+        without_topics: tuple[str, ...] = (),
+    ) -> MessageSearch:
+        """The best answers to a query in earlier messages.
+
+        :param but: The running session: it is no past yet.
+        :param without_topics: Messages that are flagged with one of these sensitive topics are not found.
+        """
+        if limit < 1:
+            return MessageSearch(())
+        asked = MessageQuery(query, limit, exclude_session_id=but, without_topics=without_topics)
+        return self.conversations.search(scope, asked)
+
+    def context(self, scope: Scope, query: str, *, session_id: str | None) -> TierContext:
+        """The context of a prompt for a query in a conversation, without topics that the agent's policy hides.
+
+        :param session_id: The running one, if there is one.
+        :raises SessionNotFound: If there is no such session.
+        """
+        said = () if session_id is None else self.working_memory.newest(scope, session_id)
+        hidden = self._engine.screening.policy(scope).hidden_topics
+        past = self.history(scope, query, but=session_id, without_topics=hidden)
+        others = [category for category in self.long_term.categories if category != PREFERENCE]
+        known = self.long_term.search(scope, query, categories=others, limit=MEMORY_LIMIT, without_topics=hidden)
+        return TierContext(
+            session=said,
+            history=past,
+            memories=[hit.text for hit in known.hits],
+            preferences=self.long_term.preference_values(scope, without_topics=hidden),
+            degraded=tuple(dict.fromkeys((*past.degraded, *known.degraded))),
+        )
+
+
+OLLAMA_HOST = "http://localhost:11434"
+
+AGENT = "assistant"
+"""The default agent."""
+
+ACTOR = "python"
+"""The actor in the history."""
+
+OWN_MODEL = frozenset({"local", "default", EmbedProvider.ONNX.value})
+"""Names for the model in this process."""
+
+
+class EngineAccess:
+    """To one agent's part of an engine; safe to open and close more than once, from any thread."""
+
+    def __init__(self, agent: str, tiers: Tiers | None, settings: Settings | None, max_messages: int) -> None:
+        self._tiers = tiers
+        self._settings = settings
+        self._max_messages = max_messages
+        self._own: tuple[MemoryEngine, LoadableEmbedder, Reranker | None] | None = None
+        self._changing = Lock()
+        self.scope = Scope(agent, ACTOR)
+
+    @classmethod
+    def to_engine(cls, engine: MemoryEngine, agent: str, *, max_messages: int = MAX_MESSAGES) -> Self:
+        """Access to an engine that its owner opens and closes."""
+        return cls(agent, Tiers(engine, max_messages=max_messages), None, max_messages)
+
+    @classmethod
+    def to_folder(cls, settings: Settings, agent: str = AGENT, *, max_messages: int = MAX_MESSAGES) -> Self:
+        """To one that is opened and closed here."""
+        return cls(agent, None, settings, max_messages)
+
+    @property
+    def tiers(self) -> Tiers:
+        """:raises InvalidRequest: If the engine is not open."""
+        if self._tiers is None:
+            raise InvalidRequest("The memory is not open; await initialize() first")
+        return self._tiers
+
+    async def open(self) -> None:
+        """:raises StoreUnusable: If the data folder must not be opened; the sentence says what to do.
+
+        :raises EmbeddingUnavailable: If the model cannot be loaded.
+        :raises RerankingUnavailable: If the cross-encoder cannot be.
+        """
+        await asyncio.to_thread(self._open)
+
+    async def close(self) -> None:
+        """Finish what was acknowledged, and let go of the folder."""
+        await asyncio.to_thread(self._close)
+
+    def _open(self) -> None:
+        with self._changing:
+            if self._tiers is not None or self._settings is None:
+                return
+            reranker = reranker_of(self._settings)
+            embedder, spec = chosen_model(self._settings)
+            try:
+                embedder.load()
+                engine = MemoryEngine.open(
+                    self._settings, embedder, model_spec=to_json(spec.to_json()), reranker=reranker
+                )
+                engine.warm_up()
+            except BaseException:
+                embedder.close()
+                raise
+            self._own, self._tiers = (engine, embedder, reranker), Tiers(engine, max_messages=self._max_messages)
+
+    def _close(self) -> None:
+        with self._changing:
+            if self._own is None:
+                return
+            engine, embedder, reranker = self._own
+            self._own = self._tiers = None
+            engine.close()
+            embedder.close()
+            if reranker is not None:
+                reranker.close()
+
+
+def settings_of(database: Path, model: str | None, *, ollama_host: str, provider: str | None = None) -> Settings:
+    """:param model: That embeds; None: the provider's usual one.
+
+    :param provider: Of the model: `ollama`, or `local` for this process. None: Ollama if a model is named.
+    :raises InvalidRequest: If the provider is unknown.
+    """
+    named = provider or ("local" if model is None else "ollama")
+    known = {**dict.fromkeys(OWN_MODEL, EmbedProvider.ONNX), **{one.value: one for one in EmbedProvider}}
+    if named not in known:
+        raise InvalidRequest(f"The embedder provider {named!r} is not known; give one of {', '.join(sorted(known))}")
+    file = database.expanduser()
+    return Settings(
+        data_dir=file.parent,
+        db_path=file,
+        embed_provider=known[named],
+        embed_model=model,
+        embed_base_url=None,
+        ollama_base_url=ollama_host,
+    )

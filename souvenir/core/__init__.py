@@ -1,0 +1,1 @@
+"""Types, errors, settings and other values that every package uses."""

@@ -1,0 +1,127 @@
+"""Deadlines of requests, and a readers-writer lock.
+
+A deadline is passed on in the context of a thread or task. The HTTP boundary sets it; a wait asks how long it may still
+last. Without a deadline, as in a job or in maintenance, a wait has only its own limit.
+
+The lock admits many readers at once, or one writer alone, in fair turns. A waiting writer goes before readers that come
+later, and the readers that waited for a writer go before the next one, so that neither a stream of searches nor a long
+import keeps the other side out (phase-fair locks, Brandenburg and Anderson 2010).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Condition, Lock
+from time import monotonic
+
+from souvenir.core.errors import DeadlineExceeded
+
+
+class Deadline:
+    """`timeout_s` from when it was made, or renewed; `at` is on the clock of `time.monotonic`."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self.timeout_s = timeout_s
+        self.at = monotonic() + timeout_s
+
+    def renew(self) -> None:
+        self.at = monotonic() + self.timeout_s
+
+    @property
+    def left_s(self) -> float:
+        return self.at - monotonic()
+
+
+_current: ContextVar[Deadline | None] = ContextVar("souvenir_deadline", default=None)
+
+
+@contextmanager
+def deadline(timeout_s: float) -> Iterator[Deadline]:
+    """Set a deadline for calls inside, also on threads that inherit the context."""
+    made = Deadline(timeout_s)
+    token = _current.set(made)
+    try:
+        yield made
+    finally:
+        _current.reset(token)
+
+
+def time_left(bound_s: float) -> float:
+    """Seconds that a wait may last: its own limit, or less.
+
+    :raises DeadlineExceeded: If the time is over, so that no work begins that is not waited for.
+    """
+    current = _current.get()
+    if current is None:
+        return bound_s
+    if current.left_s <= 0:
+        raise DeadlineExceeded(current.timeout_s)
+    return min(bound_s, current.left_s)
+
+
+class ReadersWriterLock:
+    """Not reentrant: a thread that holds it in either way must not ask again."""
+
+    def __init__(self) -> None:
+        self._changed = Condition(Lock())
+        self._readers = 0
+        self._readers_waiting = 0
+        self._readers_due = 0  # waited for the last writer and go before the next
+        self._writing = False
+        self._writers_waiting = 0
+        self._writes = 0
+
+    @contextmanager
+    def read(self) -> Iterator[None]:
+        with self._changed:
+            if self._writing or self._writers_waiting:
+                self._wait_for_one_writer()
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._readers -= 1
+                if not self._readers:
+                    self._changed.notify_all()
+
+    def _wait_for_one_writer(self) -> None:
+        came_at = self._writes
+        self._readers_waiting += 1
+        while self._writes == came_at:
+            self._changed.wait()
+        self._readers_waiting -= 1
+        self._readers_due -= 1
+
+    @contextmanager
+    def write(self, timeout_s: float | None = None) -> Iterator[None]:
+        """:param timeout_s: Wait no longer, since readers that come wait too.
+
+        :raises TimeoutError: If readers did not let go of it in that time.
+        """
+        with self._changed:
+            self._writers_waiting += 1
+            free = self._changed.wait_for(self._is_free, timeout_s)
+            self._writers_waiting -= 1
+            if not free:
+                if not self._writing:
+                    self._let_readers_in()
+                raise TimeoutError
+            self._writing = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._writing = False
+                self._let_readers_in()
+
+    def _is_free(self) -> bool:
+        return not (self._writing or self._readers or self._readers_due)
+
+    def _let_readers_in(self) -> None:
+        """Those who wait for a writer have waited for one."""
+        self._writes += 1
+        self._readers_due = self._readers_waiting
+        self._changed.notify_all()

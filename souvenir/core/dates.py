@@ -1,0 +1,30 @@
+"""English month names, and the order of day and month in numeric dates.
+
+Shared by the recognisers of dates in text: those of questions (`retrieval`), of concepts (`knowledge`) and of
+transcripts (`learning`). What each of them accepts as a date is its own rule. The names do not depend on the locale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+MONTH_NAMES = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+
+MONTH_ABBREVIATIONS = tuple(name[:3] for name in MONTH_NAMES)
+
+MONTHS: Mapping[str, int] = {
+    **{name: number for number, name in enumerate(MONTH_NAMES, 1)},
+    **{name: number for number, name in enumerate(MONTH_ABBREVIATIONS, 1)},
+    "sept": 9,
+}
+"""The number of a month by its name or abbreviation in lower case."""
+
+
+def is_day_first(first: int, second: int) -> bool | None:
+    """Whether the day precedes the month in a date such as 13/5/2023; None if it may be either, as in 5/8/2023."""
+    if first <= len(MONTH_NAMES) and second <= len(MONTH_NAMES) and first != second:
+        return None
+    return first > len(MONTH_NAMES)

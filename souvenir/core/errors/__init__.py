@@ -1,0 +1,215 @@
+"""Every error that this service raises on purpose, in one tree.
+
+    SouvenirError                    500  internal
+    +- InvalidRequest                422  invalid_request     a value that cannot be used
+    |  +- NothingToDo                400  nothing_to_do       a request that asks for no change
+    |  +- KeyNotUsable               400  key_not_usable      an API key whose role and reach do not fit
+    |  +- UnknownStrategy            400  unknown_strategy    of an import
+    |  +- LinkNotUsable             400  link_not_usable     of two memories
+    |  +- IdempotencyKeyReused       422  idempotency_key_reused  for another request than before
+    |  +- BlockTooLong               422  block_too_long
+    |  +- PersonalDataRejected       422  personal_data_rejected  names the kinds, never the text
+    +- Unauthorized                  401  unauthorized
+    +- Forbidden                     403  forbidden           the key may not do this
+    |  +- SourceForbidden            403  source_forbidden    the key may not read or write this source
+    |  +- AccessLimited              403  access_limited      the agent's access does not include this
+    |  +- OutsideWorkspace           403  outside_workspace   a file that does not lie in WORKSPACE_DIR
+    |  +- OriginNotAllowed           403  origin_not_allowed  a browser's page that may not call /mcp
+    +- HostNotAllowed                421  host_not_allowed    the request is for a name that is not ours
+    +- NotFound                      404
+    |  +- MemoryNotFound             404  memory_not_found
+    |  +- FactNotFound               404  fact_not_found
+    |  +- TagNotFound                404  tag_not_found
+    |  +- EntityNotFound             404  entity_not_found    of the knowledge graph
+    |  +- BackupNotFound             404  backup_not_found
+    |  +- KeyNotFound                404  key_not_found
+    |  +- JobNotFound                404  job_not_found
+    |  +- AgentNotFound              404  agent_not_found
+    |  +- UserNotFound               404  user_not_found
+    |  +- SessionNotFound            404  session_not_found
+    |  +- MessageNotFound            404  message_not_found
+    |  +- ConceptNotFound            404  concept_not_found
+    |  +- TopicNotFound              404  topic_not_found
+    |  +- BlockNotFound              404  block_not_found
+    |  +- PreferenceNotFound         404  preference_not_found
+    +- Conflict                      409
+    |  +- MemoryPinned               409  memory_pinned
+    |  +- MemoryArchived             409  memory_archived
+    |  +- KeyTaken                   409  key_taken
+    |  +- BlockExists                409  block_exists
+    |  +- BlockReadOnly              409  block_read_only
+    |  +- SessionEnded               409  session_ended
+    |  +- UndoBlocked                409  undo_blocked        something newer stands on what a job wrote
+    +- BlockChanged                  412  block_changed       it is not the version that If-Match names
+    +- BodyTooSlow                   408  body_too_slow
+    +- PayloadTooLarge               413  payload_too_large
+    +- Overloaded                    429  overloaded          carries retry_after_s
+    |  +- TooManyAttempts            429  too_many_attempts   wrong keys from one address
+    |  +- ExtractQueueFull           429  extract_queue_full  its detail is an object
+    +- ExtractionNotConfigured       501  extraction_not_configured
+    +- Unavailable                   503
+       +- EmbeddingUnavailable       503  embedding_unavailable
+       +- SearchUnavailable          503  search_unavailable
+       +- RerankingUnavailable       503  reranking_unavailable  the service refuses to start
+       +- JobFailed                  503  job_failed          its sentence is the job's
+       +- LLMError                   503  llm_failed          a language model gave nothing that can be used
+       |  +- LLMUnavailable          503  llm_unavailable     may be tried later; carries retry_after_s
+       |  +- LLMRejected             503  llm_rejected        the settings have to be corrected
+       |  |  +- LLMPromptTooLong     503  llm_prompt_too_long  other questions may be answered
+       |  +- LLMRefused              503  llm_refused         the model declined
+       |  +- LLMOutputUnusable       503  llm_output_unusable
+       +- DeadlineExceeded           503  deadline_exceeded   carries retry_after_s
+       +- ServiceClosing             503  service_closing     carries retry_after_s
+       +- TooManyConnections         503  too_many_connections  carries retry_after_s
+       +- PrivacyRulesUnusable       503  privacy_rules_unusable  the service refuses to start
+       +- SavedSettingsUnusable      503  saved_settings_unusable  the service refuses to start
+       +- StoreUnusable              503  store_unusable      the service refuses to start
+          +- BackupDamaged           503  backup_damaged      the present store is left as it was
+
+A message is one sentence that says what to do; the HTTP boundary sends it, or `detail` where that is more, with `code`.
+Errors of libraries are wrapped with `raise ... from`, never shown.
+"""
+
+from __future__ import annotations
+
+from souvenir.core.errors.base import SouvenirError
+from souvenir.core.errors.conflicts import (
+    BlockChanged,
+    BlockExists,
+    BlockReadOnly,
+    Conflict,
+    KeyTaken,
+    MemoryArchived,
+    MemoryPinned,
+    SessionEnded,
+    UndoBlocked,
+)
+from souvenir.core.errors.missing import (
+    AgentNotFound,
+    BackupNotFound,
+    BlockNotFound,
+    ConceptNotFound,
+    EntityNotFound,
+    FactNotFound,
+    JobNotFound,
+    KeyNotFound,
+    MemoryNotFound,
+    MessageNotFound,
+    NotFound,
+    PreferenceNotFound,
+    SessionNotFound,
+    TagNotFound,
+    TopicNotFound,
+    UserNotFound,
+)
+from souvenir.core.errors.requests import (
+    AccessLimited,
+    BlockTooLong,
+    BodyTooSlow,
+    ExtractQueueFull,
+    Forbidden,
+    HostNotAllowed,
+    IdempotencyKeyReused,
+    InvalidRequest,
+    KeyNotUsable,
+    LinkNotUsable,
+    NothingToDo,
+    OriginNotAllowed,
+    OutsideWorkspace,
+    Overloaded,
+    PayloadTooLarge,
+    PersonalDataRejected,
+    SourceForbidden,
+    TooManyAttempts,
+    Unauthorized,
+    UnknownStrategy,
+)
+from souvenir.core.errors.unavailable import (
+    BackupDamaged,
+    DeadlineExceeded,
+    EmbeddingUnavailable,
+    ExtractionNotConfigured,
+    JobFailed,
+    LLMError,
+    LLMOutputUnusable,
+    LLMPromptTooLong,
+    LLMRefused,
+    LLMRejected,
+    LLMUnavailable,
+    PrivacyRulesUnusable,
+    RerankingUnavailable,
+    SavedSettingsUnusable,
+    SearchUnavailable,
+    ServiceClosing,
+    StoreUnusable,
+    TooManyConnections,
+    Unavailable,
+)
+
+__all__ = [
+    "AccessLimited",
+    "AgentNotFound",
+    "BackupDamaged",
+    "BackupNotFound",
+    "BlockChanged",
+    "BlockExists",
+    "BlockNotFound",
+    "BlockReadOnly",
+    "BlockTooLong",
+    "BodyTooSlow",
+    "ConceptNotFound",
+    "Conflict",
+    "DeadlineExceeded",
+    "EmbeddingUnavailable",
+    "EntityNotFound",
+    "ExtractQueueFull",
+    "ExtractionNotConfigured",
+    "FactNotFound",
+    "Forbidden",
+    "HostNotAllowed",
+    "IdempotencyKeyReused",
+    "InvalidRequest",
+    "JobFailed",
+    "JobNotFound",
+    "KeyNotFound",
+    "KeyNotUsable",
+    "KeyTaken",
+    "LLMError",
+    "LLMOutputUnusable",
+    "LLMPromptTooLong",
+    "LLMRefused",
+    "LLMRejected",
+    "LLMUnavailable",
+    "LinkNotUsable",
+    "MemoryArchived",
+    "MemoryNotFound",
+    "MemoryPinned",
+    "MessageNotFound",
+    "NotFound",
+    "NothingToDo",
+    "OriginNotAllowed",
+    "OutsideWorkspace",
+    "Overloaded",
+    "PayloadTooLarge",
+    "PersonalDataRejected",
+    "PreferenceNotFound",
+    "PrivacyRulesUnusable",
+    "RerankingUnavailable",
+    "SavedSettingsUnusable",
+    "SearchUnavailable",
+    "ServiceClosing",
+    "SessionEnded",
+    "SessionNotFound",
+    "SourceForbidden",
+    "SouvenirError",
+    "StoreUnusable",
+    "TagNotFound",
+    "TooManyAttempts",
+    "TooManyConnections",
+    "TopicNotFound",
+    "Unauthorized",
+    "Unavailable",
+    "UndoBlocked",
+    "UnknownStrategy",
+    "UserNotFound",
+]

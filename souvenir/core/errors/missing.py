@@ -1,0 +1,134 @@
+"""What is not there, or must not be known to be."""
+
+from __future__ import annotations
+
+from souvenir.core.errors.base import SouvenirError
+
+
+class NotFound(SouvenirError):
+    code = "not_found"
+    status = 404
+
+
+class MemoryNotFound(NotFound):
+    """:param memory_id: As the caller wrote it: the number, or the short text that stands for one."""
+
+    code = "memory_not_found"
+
+    def __init__(self, memory_id: int | str) -> None:
+        super().__init__(f"Memory ID {memory_id} not found")
+        self.memory_id = memory_id
+
+
+class FactNotFound(NotFound):
+    code = "fact_not_found"
+
+    def __init__(self, fact_id: int | str) -> None:
+        super().__init__(f"Fact ID {fact_id} not found")
+        self.fact_id = fact_id
+
+
+class TagNotFound(NotFound):
+    code = "tag_not_found"
+
+    def __init__(self, tag: str) -> None:
+        super().__init__(f"No memory has the tag {tag!r}; list the tags that are used")
+        self.tag = tag
+
+
+class EntityNotFound(NotFound):
+    code = "entity_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Entity with name {name} not found; make it with create_entities first")
+        self.name = name
+
+
+class BackupNotFound(NotFound):
+    code = "backup_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Backup {name!r} not found; GET /backups lists those that exist")
+        self.name = name
+
+
+class KeyNotFound(NotFound):
+    code = "key_not_found"
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__(f"API key {key_id!r} not found; GET /api/keys lists those that exist")
+        self.key_id = key_id
+
+
+class JobNotFound(NotFound):
+    code = "job_not_found"
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"Job {job_id!r} not found; GET /jobs lists those that exist")
+        self.job_id = job_id
+
+
+class AgentNotFound(NotFound):
+    code = "agent_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Agent {name!r} not found; make it with POST /agents")
+        self.name = name
+
+
+class UserNotFound(NotFound):
+    code = "user_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"User {name!r} not found; GET /agents/NAME/users lists those that exist")
+        self.name = name
+
+
+class SessionNotFound(NotFound):
+    code = "session_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Session {name!r} not found; GET /sessions/AGENT lists those that exist")
+        self.name = name
+
+
+class MessageNotFound(NotFound):
+    code = "message_not_found"
+
+    def __init__(self, uid: str) -> None:
+        super().__init__(f"Message {uid!r} not found; GET /messages/AGENT lists those that exist")
+        self.uid = uid
+
+
+class ConceptNotFound(NotFound):
+    """:param concept: Its id, or the name that the caller wrote."""
+
+    code = "concept_not_found"
+
+    def __init__(self, concept: int | str) -> None:
+        super().__init__(f"Concept {concept!r} not found; GET /agents/NAME/concepts lists those that exist")
+        self.concept = concept
+
+
+class TopicNotFound(NotFound):
+    code = "topic_not_found"
+
+    def __init__(self, topic_id: int) -> None:
+        super().__init__(f"Topic {topic_id} not found; GET /agents/NAME/topics lists those that exist")
+        self.topic_id = topic_id
+
+
+class BlockNotFound(NotFound):
+    code = "block_not_found"
+
+    def __init__(self, label: str) -> None:
+        super().__init__(f"Block {label!r} not found; GET /memory-blocks/AGENT lists those that exist")
+        self.label = label
+
+
+class PreferenceNotFound(NotFound):
+    code = "preference_not_found"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"Preference {key!r} not found; GET /preferences/AGENT lists those that exist")
+        self.key = key

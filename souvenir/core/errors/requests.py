@@ -1,0 +1,170 @@
+"""Errors of requests: invalid ones, forbidden ones, and those over a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from souvenir.core.errors.base import SouvenirError
+
+
+class InvalidRequest(SouvenirError):
+    code = "invalid_request"
+    status = 422
+
+
+class NothingToDo(InvalidRequest):
+    code = "nothing_to_do"
+    status = 400
+
+
+class KeyNotUsable(InvalidRequest):
+    code = "key_not_usable"
+    status = 400
+
+
+class UnknownStrategy(InvalidRequest):
+    code = "unknown_strategy"
+    status = 400
+
+    def __init__(self, strategy: str, reason: str) -> None:
+        super().__init__(f"The import strategy {strategy!r} cannot be used: {reason}; send add or smart")
+        self.strategy = strategy
+        self.reason = reason
+
+
+class LinkNotUsable(InvalidRequest):
+    code = "link_not_usable"
+    status = 400
+
+
+class IdempotencyKeyReused(InvalidRequest):
+    code = "idempotency_key_reused"
+
+    def __init__(self) -> None:
+        super().__init__("This Idempotency-Key was sent with another request before; send a new key with a new request")
+
+
+class BlockTooLong(InvalidRequest):
+    code = "block_too_long"
+
+    def __init__(self, label: str, chars: int, max_chars: int) -> None:
+        super().__init__(
+            f"The value of block {label!r} has {chars} characters and its limit is {max_chars}; shorten it"
+        )
+        self.label = label
+        self.chars = chars
+        self.max_chars = max_chars
+
+
+class PersonalDataRejected(InvalidRequest):
+    """A text that holds what the policy does not let in. It carries no part of the text."""
+
+    code = "personal_data_rejected"
+
+    def __init__(self, kinds: Sequence[str]) -> None:
+        super().__init__(f"The text holds {', '.join(kinds)}, which this agent's policy rejects; send it without")
+        self.kinds = tuple(kinds)
+
+
+class Unauthorized(SouvenirError):
+    code = "unauthorized"
+    status = 401
+
+
+class Forbidden(SouvenirError):
+    code = "forbidden"
+    status = 403
+
+
+class SourceForbidden(Forbidden):
+    code = "source_forbidden"
+
+    def __init__(self, source: str, *, may_not: str = "write to") -> None:
+        super().__init__(f"This key may not {may_not} the source {source!r}; GET /api/keys/me lists its prefixes")
+        self.source = source
+
+
+class AccessLimited(Forbidden):
+    """What is asked for is of a level that the agent's access does not include."""
+
+    code = "access_limited"
+
+    def __init__(self, agent: str, missing: Sequence[str]) -> None:
+        super().__init__(
+            f"The access of the agent {agent!r} does not include {' and '.join(missing)}; "
+            "an admin can give it with PUT /agents/NAME/access"
+        )
+        self.agent = agent
+        self.missing = tuple(missing)
+
+
+class OutsideWorkspace(Forbidden):
+    code = "outside_workspace"
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__(f"{pattern!r} leads out of WORKSPACE_DIR; name files below it by relative paths without ..")
+        self.pattern = pattern
+
+
+class HostNotAllowed(SouvenirError):
+    code = "host_not_allowed"
+    status = 421
+
+    def __init__(self) -> None:
+        super().__init__("This service is not known by the name in the Host header; add that name to ALLOWED_HOSTS")
+
+
+class OriginNotAllowed(Forbidden):
+    """Of a page in a browser; programs send no Origin."""
+
+    code = "origin_not_allowed"
+
+    def __init__(self) -> None:
+        super().__init__("Pages of this origin may not call the service; add the origin to CORS_ORIGINS if they should")
+
+
+class BodyTooSlow(SouvenirError):
+    code = "body_too_slow"
+    status = 408
+
+    def __init__(self, min_bytes_per_s: int) -> None:
+        super().__init__(f"The request body came too slowly; send at least {min_bytes_per_s} bytes a second")
+        self.min_bytes_per_s = min_bytes_per_s
+
+
+class PayloadTooLarge(SouvenirError):
+    code = "payload_too_large"
+    status = 413
+
+    def __init__(self, max_body_bytes: int) -> None:
+        super().__init__(f"The request body is larger than {max_body_bytes} bytes; send it in smaller parts")
+        self.max_body_bytes = max_body_bytes
+
+
+class Overloaded(SouvenirError):
+    code = "overloaded"
+    status = 429
+
+    def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class TooManyAttempts(Overloaded):
+    code = "too_many_attempts"
+
+    def __init__(self, *, retry_after_s: int) -> None:
+        super().__init__("Too many failed authentication attempts", retry_after_s=retry_after_s)
+
+
+class ExtractQueueFull(Overloaded):
+    code = "extract_queue_full"
+
+    def __init__(self, queue_depth: int, queue_max: int, *, retry_after_s: int) -> None:
+        super().__init__("Too many extractions wait; try again in a while", retry_after_s=retry_after_s)
+        self.queue = {"queue_depth": queue_depth, "queue_max": queue_max}
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        return {"error": self.code, "message": self.message, **self.queue, "retry_after_sec": self.retry_after_s}

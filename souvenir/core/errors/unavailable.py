@@ -1,0 +1,154 @@
+"""Errors of a service that cannot answer now, or is not configured to; those of language models among them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from souvenir.core.errors.base import SouvenirError
+
+
+class ExtractionNotConfigured(SouvenirError):
+    code = "extraction_not_configured"
+    status = 501
+
+    def __init__(self) -> None:
+        super().__init__("Extraction not configured. Set EXTRACT_PROVIDER env var.")
+
+
+class Unavailable(SouvenirError):
+    code = "unavailable"
+    status = 503
+
+
+class EmbeddingUnavailable(Unavailable):
+    code = "embedding_unavailable"
+
+
+class SearchUnavailable(Unavailable):
+    code = "search_unavailable"
+
+
+class RerankingUnavailable(Unavailable):
+    """The cross-encoder cannot be used. Searches do without it: no request ends in this."""
+
+    code = "reranking_unavailable"
+
+
+class JobFailed(Unavailable):
+    code = "job_failed"
+
+    def __init__(self, job_id: str, reason: str) -> None:
+        super().__init__(f"Job {job_id!r} failed: {reason}")
+        self.job_id = job_id
+        self.reason = reason
+
+
+class DeadlineExceeded(Unavailable):
+    code = "deadline_exceeded"
+
+    def __init__(self, timeout_s: float, *, retry_after_s: int = 1) -> None:
+        super().__init__(f"The request took longer than {timeout_s:g} s; try again in a moment, or ask for less")
+        self.timeout_s = timeout_s
+        self.retry_after_s = retry_after_s
+
+
+class ServiceClosing(Unavailable):
+    code = "service_closing"
+    retry_after_s = 5
+    """A restart takes about that long."""
+
+    def __init__(self) -> None:
+        super().__init__("The service is shutting down; try again when it is back")
+
+
+class TooManyConnections(Unavailable):
+    code = "too_many_connections"
+    retry_after_s = 1
+
+    def __init__(self, max_connections: int) -> None:
+        super().__init__(f"More than {max_connections} connections are open; close some, and try again in a moment")
+        self.max_connections = max_connections
+
+
+class PrivacyRulesUnusable(Unavailable):
+    """The file that PRIVACY_CONFIG names cannot be used; the service does not start without its rules."""
+
+    code = "privacy_rules_unusable"
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"The privacy rules in {path} cannot be used: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class SavedSettingsUnusable(Unavailable):
+    """The file that CONFIG_FILE names cannot be used; the service does not start without what it says."""
+
+    code = "saved_settings_unusable"
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"The saved settings in {path} cannot be used: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class StoreUnusable(Unavailable):
+    """The database cannot be read, or is not ours to read; the service does not start on it."""
+
+    code = "store_unusable"
+
+
+class BackupDamaged(StoreUnusable):
+    code = "backup_damaged"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"Backup {name!r} cannot be restored: {reason}; nothing was changed, restore another one")
+        self.name = name
+        self.reason = reason
+
+
+class LLMError(Unavailable):
+    """No message below holds a part of a prompt, an answer or a key.
+
+    What was asked before it failed was paid for: `attempts` requests, their tokens, and what they cost in dollars, None
+    where that is not known.
+    """
+
+    code = "llm_failed"
+    attempts: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+
+class LLMUnavailable(LLMError):
+    code = "llm_unavailable"
+
+    def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class LLMRejected(LLMError):
+    code = "llm_rejected"
+
+
+class LLMPromptTooLong(LLMRejected):
+    """For this question: the model may well answer shorter ones."""
+
+    code = "llm_prompt_too_long"
+
+
+class LLMRefused(LLMError):
+    code = "llm_refused"
+
+
+class LLMOutputUnusable(LLMError):
+    """`raw` is what the model wrote last: never shown, never logged."""
+
+    code = "llm_output_unusable"
+
+    def __init__(self, raw: str, reason: str) -> None:
+        super().__init__(f"The language model's answer cannot be used: {reason}; try again, or set another model")
+        self.raw = raw
+        self.reason = reason

@@ -1,0 +1,490 @@
+"""The service's settings, read once from the environment, `.env` and a saved file; docs/configuration.md is checked.
+
+They take precedence in this order. The defaults are safe: only this machine may connect, nothing is sent anywhere, and
+no other origin may call.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import Stemmer
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from souvenir.core.files import resource
+from souvenir.core.saved_settings import DEFAULT_PATH, SavedSource, expanded, saved_settings, unknown
+from souvenir.core.types import DEFAULT_NAMESPACE, Fusion
+
+DATABASE_NAME = "souvenir.db"
+
+
+class LogFormat(StrEnum):
+    JSON = "json"
+    TEXT = "text"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+
+
+class EmbedProvider(StrEnum):
+    """Providers of embeddings."""
+
+    ONNX = "onnx"
+    OPENAI = "openai"
+    OLLAMA = "ollama"
+
+
+class McpTier(StrEnum):
+    """A group of tools that `/mcp` offers."""
+
+    MEMORY = "memory"
+    AGENT = "agent"
+    GRAPH = "graph"
+
+
+class ExtractProvider(StrEnum):
+    """Providers of the language model that extracts."""
+
+    ANTHROPIC = "anthropic"
+    OPENAI = "openai"
+    OLLAMA = "ollama"
+
+
+def _names(value: Any) -> Any:
+    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+UserPath = Annotated[Path, AfterValidator(expanded)]
+"""`~` is the home folder."""
+
+
+class Settings(BaseSettings):
+    """Every setting of the service. The name in the environment is the field's name in capitals, or an alias of it.
+
+    :raises SavedSettingsUnusable: If the saved file cannot be used.
+    """
+
+    model_config = SettingsConfigDict(
+        env_file=".env", env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore", populate_by_name=True
+    )
+
+    host: str = Field(
+        default="127.0.0.1",
+        validation_alias=AliasChoices("host", "memory_server_host"),
+        description="Address to listen on; 0.0.0.0 opens the service to the network.",
+    )
+    port: int = Field(
+        default=8900,
+        ge=0,
+        le=65535,
+        validation_alias=AliasChoices("port", "memory_server_port"),
+        description="TCP port to listen on; 0 takes a free one.",
+    )
+    config_file: UserPath = Field(
+        default=DEFAULT_PATH,
+        description="Saved settings file: a JSON object with setting names in any case, for settings that neither the "
+        "environment nor `.env` sets. A file named here must exist.",
+    )
+    data_dir: UserPath = Field(
+        default=Path("data"),
+        description="Folder of the database, the index snapshots and the backups; a folder holds one database. Unset "
+        "and with DB_PATH set, it is the folder of DB_PATH.",
+    )
+    db_path: UserPath | None = Field(
+        default=None,
+        validation_alias=AliasChoices("db_path", "memory_server_db_path", "sqlite_path"),
+        description=f"Path of the database file, if it is not `{DATABASE_NAME}` in DATA_DIR.",
+    )
+    api_key: SecretStr | None = Field(
+        default=None,
+        description="Key of an admin. While it is unset and no key was made, every client is admitted as admin.",
+    )
+    auth_rate_limit: int = Field(
+        default=50,
+        ge=1,
+        description="Wrong keys that one address may send in a minute; further requests are refused (429).",
+    )
+    trusted_proxies: Names = Field(
+        default=(),
+        description="Addresses or networks of proxies whose X-Forwarded-For is trusted, separated by commas.",
+    )
+    allowed_hosts: Names = Field(
+        default=(),
+        description="Names allowed in Host in addition to localhost, separated by commas; unset allows any, unless "
+        "HOST is a loopback address.",
+    )
+    cors_origins: Names = Field(
+        default=(),
+        description="Origins whose pages may call the service from a browser, separated by commas; `*` for all.",
+    )
+    audit_retention_days: int = Field(
+        default=90,
+        ge=1,
+        description="Days that actions of admins and denied requests are kept in the audit; changes are kept with "
+        "their memories.",
+    )
+    otel_exporter_otlp_endpoint: str | None = Field(
+        default=None,
+        description="Address of an OpenTelemetry collector (OTLP over HTTP, without `/v1/traces`) that receives "
+        "traces; they hold no text. Requires the packages of requirements-otel.txt; unset sends nothing.",
+    )
+    log_level: LogLevel = Field(default=LogLevel.INFO, description="Least severe level that is logged.")
+    log_format: LogFormat = Field(
+        default=LogFormat.TEXT, description="`json` for one JSON object per line, `text` for people."
+    )
+
+    embed_provider: EmbedProvider = Field(
+        default=EmbedProvider.ONNX,
+        validation_alias=AliasChoices("embed_provider", "memory_embedding_backend"),
+        description="Embedding provider: `onnx` (in this process; also called `local`), `openai` (or any server with "
+        "its API) or `ollama`. The last two receive every text that is stored or searched.",
+    )
+    embed_model: str | None = Field(
+        default=None,
+        validation_alias=AliasChoices("embed_model", "memory_embedding_model"),
+        description="Embedding model. `onnx`: a folder with an ONNX file, or a Hugging Face id (downloaded on first "
+        "use); otherwise the provider's model name. Unset takes `models/all-MiniLM-L6-v2`, `text-embedding-3-small` "
+        "or `all-minilm`.",
+    )
+    embed_base_url: str | None = Field(
+        default=None,
+        description="Address of the provider's API, such as `http://gpu:8000/v1`; unset takes OpenAI's or "
+        "`OLLAMA_BASE_URL`.",
+    )
+    embed_api_key: SecretStr | None = Field(default=None, description="Key for the embedding provider.")
+    openai_api_key: SecretStr | None = Field(
+        default=None,
+        description="Key for OpenAI where `EMBED_API_KEY` or `EXTRACT_API_KEY` is unset; never sent to Ollama.",
+    )
+    ollama_base_url: str = Field(
+        default="http://localhost:11434", description="Address of Ollama, with or without `/v1`."
+    )
+    embed_dim: int | None = Field(
+        default=None,
+        ge=1,
+        le=16384,
+        description="Vector dimension, for a provider's model that is not known here; a smaller one shortens the "
+        "vectors of `text-embedding-3-*`.",
+    )
+    embed_timeout_s: float = Field(
+        default=30.0, gt=0, description="Maximum seconds for one batch of texts, retries included."
+    )
+    embed_rest_s: float = Field(
+        default=5.0,
+        ge=0,
+        description="Seconds that the circuit breaker stays open after the provider failed; meanwhile searches use "
+        "words only and writes are refused.",
+    )
+    embed_batch_size: int = Field(
+        default=64, ge=1, le=2048, description="Maximum texts in one request to the provider."
+    )
+    embed_concurrency: int = Field(default=4, ge=1, le=64, description="Maximum concurrent requests to the provider.")
+    embed_revision: str | None = Field(
+        default=None,
+        description="Commit or tag of a Hugging Face model; unset takes the cached one, or else the newest.",
+    )
+    embed_threads: int = Field(
+        default=0,
+        ge=0,
+        description="Threads for one run of a model in this process, embedding or cross-encoder; 0 uses half of the "
+        "cores, which leaves the others to search.",
+    )
+    query_cache_size: int = Field(default=1024, ge=0, description="Query vectors kept in memory.")
+
+    extract_provider: ExtractProvider | None = Field(
+        default=None,
+        description="Provider of the language model that learns from conversations: `anthropic`, `openai` (or any "
+        "server with its API) or `ollama`. It receives the transcripts, similar memories, memories to split into "
+        "facts, and messages whose concepts it is asked to describe. Unset, `POST /memory/extract` answers 501.",
+    )
+    extract_model: str | None = Field(
+        default=None,
+        description="The provider's name of the language model; unset takes `claude-haiku-4-5`, `gpt-4.1-mini` or "
+        "`llama3.1`.",
+    )
+    extract_base_url: str | None = Field(
+        default=None,
+        description="Address of the provider's API, such as `http://gpu:8000/v1`; unset takes Anthropic's, OpenAI's "
+        "or `OLLAMA_BASE_URL`.",
+    )
+    extract_api_key: SecretStr | None = Field(
+        default=None,
+        description="Key for the provider; unset takes `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, unless "
+        "`EXTRACT_BASE_URL` is set.",
+    )
+    anthropic_api_key: SecretStr | None = Field(
+        default=None, description="Key for Anthropic where `EXTRACT_API_KEY` is unset."
+    )
+    extract_timeout_s: float = Field(
+        default=120.0,
+        gt=0,
+        description="Maximum seconds for one request to the language model, retries and repair included.",
+    )
+    extract_max_tokens: int = Field(
+        default=4096,
+        ge=64,
+        description="Maximum tokens of one answer; a truncated answer is requested once more with twice as many.",
+    )
+    extract_max_inflight: int = Field(default=2, ge=1, le=64, description="Maximum concurrent extractions.")
+    extract_queue_max: int = Field(default=32, ge=1, description="Maximum waiting extractions; more are refused (429).")
+    extract_job_retention_sec: float = Field(
+        default=604_800.0, gt=0, description="Seconds that finished extractions are kept, and can be undone."
+    )
+    extract_max_facts: int = Field(default=30, ge=1, le=200, description="Maximum facts from one part of a transcript.")
+    extract_max_fact_chars: int = Field(default=500, ge=50, description="Maximum characters of one fact.")
+    extract_similar_text_chars: int = Field(
+        default=280, ge=40, description="Maximum characters of each similar memory shown to the model."
+    )
+    extract_max_deletes: int = Field(
+        default=5,
+        ge=0,
+        description="Memories that one extraction may delete without approval; with more of them it waits for "
+        "approval.",
+    )
+    extract_fallback_add: bool = Field(
+        default=False, description="Without a language model, store sentences that state something durable."
+    )
+    extract_fallback_max_facts: int = Field(
+        default=5, ge=1, description="Maximum sentences stored in this way from one transcript."
+    )
+    max_extract_message_chars: int = Field(
+        default=120_000, ge=1, description="Maximum characters of one transcript (422 above)."
+    )
+    facts_timeout_s: float = Field(
+        default=10.0,
+        ge=0,
+        description="Seconds that storing a memory waits for the language model to split it into facts; after that "
+        "its sentences are its facts, and the model is asked again in the background. 0 never waits.",
+    )
+    memory_trim_enabled: bool = Field(
+        default=True, description="Return freed memory to the operating system after an extraction or another job."
+    )
+    memory_trim_cooldown_sec: float = Field(
+        default=15.0, ge=0, description="Minimum seconds between two returns of memory."
+    )
+
+    search_fusion: Fusion = Field(
+        default=Fusion.SUM,
+        description="How the vector and word scores are combined: `sum` (measured best) or `rrf` (reciprocal rank "
+        "fusion, k = 60).",
+    )
+    rerank_model: str | None = Field(
+        default=None,
+        description="Cross-encoder that re-ranks the best results of a search: a folder with an ONNX file, or a "
+        "Hugging Face id (downloaded at the first start). Unset, results are not re-ranked.",
+    )
+    rerank_revision: str | None = Field(
+        default=None,
+        description="Commit or tag of a Hugging Face cross-encoder; unset takes the cached one, or else the newest.",
+    )
+    rerank_candidates: int = Field(
+        default=20, ge=1, le=100, description="Results that the cross-encoder scores, the best of the first ranking."
+    )
+    rerank_deadline_ms: float = Field(
+        default=500.0,
+        gt=0,
+        description="Maximum milliseconds of re-ranking for one search; after that the first ranking is the answer, "
+        "and is marked as such.",
+    )
+    analyser_language: str = Field(default="english", description="Snowball language of the stemmer, in lower case.")
+
+    default_search_limit: int = Field(
+        default=5,
+        ge=1,
+        validation_alias=AliasChoices("default_search_limit", "memory_default_search_limit"),
+        description="Messages that a search of messages returns by default.",
+    )
+    max_search_limit: int = Field(
+        default=20,
+        ge=1,
+        le=1000,
+        validation_alias=AliasChoices("max_search_limit", "memory_max_search_limit"),
+        description="Maximum messages that it returns.",
+    )
+    max_context_messages: int = Field(
+        default=10,
+        ge=0,
+        validation_alias=AliasChoices("max_context_messages", "memory_max_context_messages"),
+        description="Maximum messages in a context, in addition to the neighbours of those that were found.",
+    )
+    session_idle_minutes: float = Field(
+        default=30.0,
+        gt=0,
+        description="Minutes after the last message of a conversation until a message without a session starts "
+        "another one.",
+    )
+    privacy_config: UserPath = Field(
+        default=Path("config/privacy.yaml"),
+        description="File of the privacy rules: patterns for secrets and personal data, sensitive topics.",
+    )
+
+    session_max_messages: int = Field(
+        default=50,
+        ge=1,
+        le=1000,
+        description="Maximum messages in the context of an active conversation; older ones are left out.",
+    )
+
+    mcp_tools: Annotated[tuple[McpTier, ...], NoDecode, BeforeValidator(_names)] = Field(
+        default=(McpTier.MEMORY,),
+        description="Groups of tools that `/mcp` offers, separated by commas: `memory`, `agent` (context, "
+        "conversations, blocks), `graph` (those of the reference memory server).",
+    )
+    mcp_namespace: str = Field(
+        default=DEFAULT_NAMESPACE,
+        min_length=1,
+        max_length=200,
+        pattern="^[^/]+$",
+        validation_alias=AliasChoices("mcp_namespace", "user_id"),
+        description="Namespace of callers of `/mcp` that name none in the path, in X-Namespace or by their key.",
+    )
+
+    max_backups: int = Field(
+        default=10,
+        ge=1,
+        description="Backups kept of those that writers cause, and as many of all others; older ones are deleted.",
+    )
+    backup_interval_hours: float = Field(
+        default=24.0, ge=0, description="Hours between scheduled backups; 0 makes none."
+    )
+    index_memory_mb: int = Field(
+        default=2048,
+        ge=1,
+        description="Maximum memory of the namespaces' indexes, in MiB; the least recently used are evicted.",
+    )
+    snapshot_interval_s: float = Field(
+        default=300.0, gt=0, description="Seconds between checks whether an index changed enough to be written to disk."
+    )
+    write_queue_max: int = Field(
+        default=1024, ge=1, description="Maximum writes waiting for the database; more are refused (429)."
+    )
+    write_timeout_s: float = Field(
+        default=30.0, gt=0, description="Maximum seconds that one write waits for the database."
+    )
+    job_queue_max: int = Field(default=100, ge=1, description="Maximum waiting jobs; more are refused (429).")
+    job_retention_days: float = Field(
+        default=7.0, gt=0, description="Days that finished jobs are kept; never more than 1,000 of them."
+    )
+    max_body_bytes: int = Field(
+        default=32 * 1024 * 1024, ge=1024, description="Largest request body, in bytes (413 above)."
+    )
+    import_max_bytes: int = Field(
+        default=2 * 1024**3,
+        ge=1024,
+        description="Largest body of an import, in bytes (413 above); it is spooled to disk in DATA_DIR, not held in "
+        "memory.",
+    )
+    workspace_dir: UserPath | None = Field(
+        default=None, description="Folder whose Markdown files `POST /index/build` reads; unset, the route answers 409."
+    )
+
+    request_timeout_s: float = Field(
+        default=60.0, gt=0, description="Seconds from a request's arrival until it is answered 503."
+    )
+    queue_wait_s: float = Field(
+        default=1.0,
+        gt=0,
+        description="Maximum expected wait of a request before it is processed, in seconds; above, it is refused at "
+        "once (429).",
+    )
+    max_searches: int = Field(
+        default=0,
+        ge=0,
+        description="Maximum concurrent searches; 0 takes one per core, more where another server embeds.",
+    )
+    max_writes: int = Field(default=0, ge=0, description="Maximum concurrent writes; 0 takes as many as for searches.")
+    max_reads: int = Field(
+        default=0, ge=0, description="Maximum other concurrent reads; 0 takes two per core, at least 8."
+    )
+    max_long: int = Field(
+        default=6, ge=1, description="Maximum concurrent long requests: backups, exports, deletions by source."
+    )
+    max_connections: int = Field(
+        default=512, ge=1, description="Maximum open connections; on further ones only health is answered (503)."
+    )
+    stall_timeout_s: float = Field(
+        default=20.0,
+        gt=0,
+        description="Seconds until a client is disconnected that sends neither a further 64 KiB of its body nor its "
+        "end, or does not read its answer.",
+    )
+    body_memory_mb: int = Field(
+        default=128, ge=1, description="Memory for the bodies of requests in progress, in MiB (429 above)."
+    )
+
+    @field_validator("embed_provider", mode="before")
+    @classmethod
+    def _local_is_onnx(cls, provider: Any) -> Any:
+        return EmbedProvider.ONNX if provider == "local" else provider
+
+    @field_validator("analyser_language")
+    @classmethod
+    def _known_language(cls, language: str) -> str:
+        if language not in Stemmer.algorithms():
+            raise ValueError(f"there is no stemmer for it; known are {', '.join(Stemmer.algorithms())}")
+        return language
+
+    @model_validator(mode="after")
+    def _folder_of_database(self) -> Self:
+        if self.db_path is not None and "data_dir" not in self.model_fields_set:
+            self.data_dir = self.db_path.parent
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Sources in order of precedence."""
+        saved = SavedSource(settings_cls)
+        if isinstance(dotenv_settings, DotEnvSettingsSource) and not dotenv_settings.env_vars:
+            # A `.env` without a line, or that is not there, would be asked for each setting: a third of the time.
+            return init_settings, env_settings, saved
+        return init_settings, env_settings, dotenv_settings, saved
+
+    def unknown_saved(self) -> list[str]:
+        """Names in the saved file that are no setting of this release; read again."""
+        known: set[str] = set()
+        for name, field in type(self).model_fields.items():
+            aliases = field.validation_alias.choices if isinstance(field.validation_alias, AliasChoices) else []
+            known |= {name, *map(str, aliases)}
+        named = self.config_file if "config_file" in self.model_fields_set else None
+        return unknown(saved_settings(named), known)
+
+    @property
+    def database_path(self) -> Path:
+        return self.db_path or self.data_dir / DATABASE_NAME
+
+    @property
+    def privacy_rules_path(self) -> Path:
+        return resource(self.privacy_config)
+
+    @property
+    def backup_dir(self) -> Path:
+        return self.data_dir / "backups"
+
+    @property
+    def import_dir(self) -> Path:
+        return self.data_dir / "imports"
+
+    @property
+    def index_dir(self) -> Path:
+        return self.data_dir / "index"

@@ -1,0 +1,299 @@
+"""Telemetry: traces for OpenTelemetry, and metrics in addition to those of requests.
+
+Traces have a span a request and a span a memory operation, and are sent to the operator's own collector; they are off
+unless an endpoint is set. The names are those of OpenTelemetry's semantic conventions for HTTP and for memory
+operations of generative AI; `gen_ai.memory.store.id` is the namespace. No span holds a text, a query, a source, a key
+or the message of an error, which could all be private; so FastAPI's own telemetry, which records paths and query
+strings, stays off. The API of OpenTelemetry comes with FastAPI; the SDK that records and sends comes with the extra
+`otel`, and is imported only when it is needed.
+
+Metrics cover stages, queues, caches, degraded searches and language models. One `Instruments` belongs to one service:
+nothing here is global, so two in a process do not share a number. Labels come from closed sets, never from text that
+was sent or stored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sized
+from contextlib import AbstractContextManager, contextmanager
+from enum import Enum, StrEnum
+from functools import wraps
+from threading import Lock
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from opentelemetry.context import Context
+from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Status, StatusCode, Tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from souvenir.core.errors import SouvenirError, Unavailable
+from souvenir.core.types import Scope
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+TRACES_PATH = "/v1/traces"
+EXPORT_TIMEOUT_S = 4
+"""For one batch of spans, all attempts together; closing waits for the last one."""
+
+
+class MemoryOperation(StrEnum):
+    CREATE = "create_memory"
+    UPDATE = "update_memory"
+    UPSERT = "upsert_memory"
+    SEARCH = "search_memory"
+    DELETE = "delete_memory"
+
+
+class Tracing:
+    """Safe to use from any thread.
+
+    :param tracer: None while traces are off: spans then cost nothing to speak of.
+    """
+
+    def __init__(self, tracer: Tracer | None = None, close: Callable[[], None] = lambda: None) -> None:
+        self._tracer = tracer
+        self.close = close
+        self.on = tracer is not None
+
+    @classmethod
+    def to(cls, endpoint: str | None, version: str) -> Tracing:
+        """:param endpoint: Of a collector that speaks OTLP over HTTP, without the path; None: no traces.
+
+        :raises Unavailable: If the packages of the extra are not installed.
+        """
+        if endpoint is None:
+            return cls()
+        try:
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+            from opentelemetry.sdk.resources import Resource
+            from opentelemetry.sdk.trace import TracerProvider
+            from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        except ImportError as error:
+            raise Unavailable(
+                "OTEL_EXPORTER_OTLP_ENDPOINT is set and the packages for traces are missing; "
+                "install requirements-otel.txt, or unset it"
+            ) from error
+        name = os.environ.get("OTEL_SERVICE_NAME", "souvenir")
+        resource = Resource.create({"service.name": name, "service.version": version})
+        provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        exporter = OTLPSpanExporter(endpoint.rstrip("/") + TRACES_PATH, timeout=EXPORT_TIMEOUT_S)
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+        return cls(provider.get_tracer("souvenir", version), provider.shutdown)
+
+    @contextmanager
+    def request(self, method: str, headers: Mapping[str, str]) -> Iterator[Span]:
+        """A span of a request, which continues the trace that the caller's `traceparent` names."""
+        if self._tracer is None:
+            yield INVALID_SPAN
+            return
+        parent = TraceContextTextMapPropagator().extract(headers)
+        with _span(self._tracer, method, SpanKind.SERVER, parent) as span:
+            span.set_attribute("http.request.method", method)
+            yield span
+
+    @contextmanager
+    def operation(self, operation: MemoryOperation, store: str) -> Iterator[Span]:
+        """A span of a memory operation, inside of the request's."""
+        if self._tracer is None:
+            yield INVALID_SPAN
+            return
+        with _span(self._tracer, operation.value, SpanKind.INTERNAL) as span:
+            span.set_attribute("gen_ai.operation.name", operation.value)
+            span.set_attribute("gen_ai.memory.store.id", store)
+            yield span
+
+
+@contextmanager
+def _span(tracer: Tracer, name: str, kind: SpanKind, parent: Context | None = None) -> Iterator[Span]:
+    with tracer.start_as_current_span(
+        name, parent, kind, record_exception=False, set_status_on_exception=False
+    ) as span:
+        try:
+            yield span
+        except BaseException as error:
+            fail(span, error.code if isinstance(error, SouvenirError) else type(error).__qualname__)
+            raise
+
+
+def fail(span: Span, error_type: str) -> None:
+    span.set_attribute("error.type", error_type)
+    span.set_status(Status(StatusCode.ERROR))
+
+
+def trace_id_of(span: Span) -> str:
+    """In the usual hexadecimal form."""
+    return f"{span.get_span_context().trace_id:032x}"
+
+
+class Traced(Protocol):
+    """A class with operations to trace."""
+
+    @property
+    def tracing(self) -> Tracing: ...
+
+
+Self = TypeVar("Self", bound=Traced)
+
+
+def traced(
+    operation: MemoryOperation, *, records: Callable[[Any], int] | None = None
+) -> Callable[[Callable[Concatenate[Self, Scope, P], T]], Callable[Concatenate[Self, Scope, P], T]]:
+    """Trace a verb whose first argument is a scope.
+
+    :param records: How many memories the result is about. Without it, the verb's second argument says that: an id, one
+        draft, or several of either.
+    """
+
+    def decorate(verb: Callable[Concatenate[Self, Scope, P], T]) -> Callable[Concatenate[Self, Scope, P], T]:
+        @wraps(verb)
+        def run(self: Self, scope: Scope, /, *args: P.args, **options: P.kwargs) -> T:
+            with self.tracing.operation(operation, scope.namespace) as span:
+                if records is None and args:
+                    _describe(span, args[0])
+                result = verb(self, scope, *args, **options)
+                if records is not None:
+                    span.set_attribute("gen_ai.memory.record.count", records(result))
+                return result
+
+        return run
+
+    return decorate
+
+
+def _describe(span: Span, subject: object) -> None:
+    if isinstance(subject, int):
+        span.set_attribute("gen_ai.memory.record.id", str(subject))
+    span.set_attribute("gen_ai.memory.record.count", len(subject) if isinstance(subject, Sized) else 1)
+
+
+STAGE_BUCKETS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""From a lookup in a cache to a large import."""
+
+
+class Stage(Enum):
+    """A stage of a search or a write: (operation, stage)."""
+
+    SEARCH_EMBED = ("search", "embed")
+    SEARCH_WAIT = ("search", "wait")
+    SEARCH_INDEX = ("search", "index")
+    SEARCH_RANK = ("search", "rank")
+    SEARCH_RERANK = ("search", "rerank")
+    SEARCH_READ = ("search", "read")
+    WRITE_PREPARE = ("write", "prepare")
+    WRITE_WAIT = ("write", "wait")
+    WRITE_COMMIT = ("write", "commit")
+    WRITE_APPLY = ("write", "apply")
+
+
+LLM_BUCKETS_S = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0)
+"""From a small local model to a large one that is retried."""
+
+
+class LLMOutcome(Enum):
+    """How a call of a language model ended."""
+
+    OK = "ok"
+    REPAIRED = "repaired"
+    UNAVAILABLE = "unavailable"
+    REJECTED = "rejected"
+    REFUSED = "refused"
+    UNUSABLE = "unusable"
+    INTERRUPTED = "interrupted"
+
+
+class Instruments:
+    """Safe to use from any thread. `registry` holds every metric of the service."""
+
+    def __init__(self, tracing: Tracing | None = None) -> None:
+        self.tracing = tracing or Tracing()
+        self.registry = CollectorRegistry()
+        stages = Histogram(
+            "souvenir_stage_duration_seconds",
+            "Time that one stage of a search or of a write took.",
+            ("operation", "stage"),
+            buckets=STAGE_BUCKETS_S,
+            registry=self.registry,
+        )
+        self._stages = {stage: stages.labels(*stage.value) for stage in Stage}
+        self._degraded = Counter(
+            "souvenir_degraded_searches",
+            "Searches that were answered without this arm, or without the cross-encoder, because it could not run.",
+            ("arm",),
+            registry=self.registry,
+        )
+        lookups = Counter(
+            "souvenir_query_cache_lookups",
+            "Queries whose vector was in the cache (hit) or had to be computed (miss).",
+            ("result",),
+            registry=self.registry,
+        )
+        self._cache_hits, self._cache_misses = lookups.labels("hit"), lookups.labels("miss")
+        self._llm_calls = Counter(
+            "souvenir_llm_calls",
+            "Questions to a language model, with everything that was done to get an answer.",
+            ("provider", "outcome"),
+            registry=self.registry,
+        )
+        self._llm_tokens = Counter(
+            "souvenir_llm_tokens",
+            "Tokens that a language model read (input) and wrote (output).",
+            ("provider", "direction"),
+            registry=self.registry,
+        )
+        self._llm_seconds = Histogram(
+            "souvenir_llm_duration_seconds",
+            "Time from a question to a language model to its usable answer, or to giving up.",
+            ("provider",),
+            buckets=LLM_BUCKETS_S,
+            registry=self.registry,
+        )
+        self._watching = Lock()
+        self._depths: dict[str, list[Callable[[], int]]] = {}
+        self._depth = Gauge("souvenir_queue_depth", "What waits in a queue now.", ("queue",), registry=self.registry)
+        self._capacity = Gauge(
+            "souvenir_queue_capacity",
+            "What may wait in a queue before more is refused.",
+            ("queue",),
+            registry=self.registry,
+        )
+
+    def stage(self, stage: Stage) -> AbstractContextManager[object]:
+        """Times what runs inside, also when that fails."""
+        return self._stages[stage].time()
+
+    def took(self, stage: Stage, duration_s: float) -> None:
+        self._stages[stage].observe(duration_s)
+
+    def watch_queue(self, name: str, depth: Callable[[], int], *, capacity: int) -> Callable[[], None]:
+        """Show a queue's depth until the function that is returned is called; queues of one name are added up.
+
+        :param depth: Called whenever the figures are read, from any thread.
+        """
+        with self._watching:
+            depths = self._depths.setdefault(name, [])
+            depths.append(depth)
+        self._depth.labels(name).set_function(lambda: sum(watched() for watched in tuple(depths)))
+        self._capacity.labels(name).set(capacity)
+
+        def forget() -> None:
+            with self._watching:
+                if depth in depths:
+                    depths.remove(depth)
+
+        return forget
+
+    def looked_up_query(self, *, hit: bool) -> None:
+        (self._cache_hits if hit else self._cache_misses).inc()
+
+    def degraded(self, arm: str) -> None:
+        self._degraded.labels(arm).inc()
+
+    def asked_model(self, provider: str, outcome: LLMOutcome, took_s: float) -> None:
+        self._llm_calls.labels(provider, outcome.value).inc()
+        self._llm_seconds.labels(provider).observe(took_s)
+
+    def spent_tokens(self, provider: str, input_tokens: int, output_tokens: int) -> None:
+        self._llm_tokens.labels(provider, "input").inc(input_tokens)
+        self._llm_tokens.labels(provider, "output").inc(output_tokens)

@@ -1,0 +1,110 @@
+"""Sentence boundaries, and the fence: two lines around recalled text that set it apart from what is said.
+
+    <recalled_memory>
+    - 2025-03-30: Alice leads the billing team.
+    </recalled_memory>
+
+Invariants: text inside of the fence neither opens nor closes it, and keeps its length: each character that would begin
+such a tag becomes "(", which is never turned back. One place decides what counts as a tag, for writing and reading, and
+widely: in any case, with blanks, invisible characters, separators or full-width letters in it, with or without
+attributes and an end. Pure functions, linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+_END = re.compile(r"(?<=[.!?])[\"'”’)\]]{0,3}+\s++|(?<=[。！？])|\n++")
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|prof|st|no|approx)|\b[A-Za-z])\.\s*$", re.IGNORECASE)
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Spans that follow each other and are the whole text, blanks behind a sentence with it."""
+    cuts = [
+        end.end()
+        for end in _END.finditer(text)
+        if not _ABBREVIATION.search(text, max(0, end.start() - 12), end.start())
+    ]
+    return [(start, end) for start, end in pairwise(sorted({0, *cuts, len(text)}))]
+
+
+RECALLED = "recalled_memory"
+
+_BEGINNINGS = "<＜﹤"
+_BEGINNING = re.compile(f"[{_BEGINNINGS}]")
+_SEPARATORS = "_-"
+_MAX_TAG_CHARS = 200
+"""Of a tag's attributes; what has no end by then ends with its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class FenceTag:
+    """A tag of the fence, from `start` to `end` in a text."""
+
+    start: int
+    end: int
+    closing: bool
+
+
+def fenced(text: str, *, name: str = RECALLED) -> str:
+    """The text between an opening and a closing line; tags of that name in it are defused.
+
+    :param name: Words of ASCII letters, joined by underscores.
+    """
+    defused = defuse(text, name=name)
+    return f"<{name}>\n{defused}{'' if defused.endswith(chr(10)) or not defused else chr(10)}</{name}>\n"
+
+
+def defuse(text: str, *, name: str = RECALLED) -> str:
+    """The text without a tag of that name, of the same length."""
+    parts, done = [], 0
+    for tag in fence_tags(text, name=name):
+        parts += [text[done : tag.start], "("]
+        done = tag.start + 1
+    return "".join([*parts, text[done:]])
+
+
+def fence_tags(text: str, *, name: str = RECALLED) -> Iterator[FenceTag]:
+    """The tags of that name in a text, in their order."""
+    letters = name.replace("_", "")
+    for beginning in _BEGINNING.finditer(text):
+        found = _tag(text, beginning.start(), letters)
+        if found is not None:
+            yield found
+
+
+def _tag(text: str, start: int, letters: str) -> FenceTag | None:
+    """Never reads past the next beginning of a tag, since that sign stands in no name."""
+    read, closing, at = "", False, start + 1
+    while at < len(text) and len(read) < len(letters):
+        sign = unicodedata.normalize("NFKC", text[at]).casefold()
+        if sign == "/" and not read:
+            closing = True
+        elif letters.startswith(read + sign):
+            read += sign
+        elif sign not in _SEPARATORS and not _is_unseen(text[at]):
+            return None
+        at += 1
+    if read != letters:
+        return None
+    return FenceTag(start, _end(text, at), closing)
+
+
+def _end(text: str, at: int) -> int:
+    """Behind the tag's `>` if it comes in the same line, before another tag, and soon; else behind its name."""
+    for end in range(at, min(at + _MAX_TAG_CHARS, len(text))):
+        sign = text[end]
+        if sign in ">＞﹥":
+            return end + 1
+        if sign in _BEGINNINGS or sign in "\r\n":
+            break
+    return at
+
+
+def _is_unseen(sign: str) -> bool:
+    """Blanks, control and format characters, and marks that belong to the sign before them."""
+    return unicodedata.category(sign)[0] in "ZCM"

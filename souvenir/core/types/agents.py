@@ -1,0 +1,79 @@
+"""Access levels of agents, and the concepts that their texts mention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ConceptKind(StrEnum):
+    """What sort of thing a concept is, as far as its spelling tells."""
+
+    NAME = "name"
+    PHRASE = "phrase"
+    DATE = "date"
+    QUANTITY = "quantity"
+    HASHTAG = "hashtag"
+    CODE = "code"
+
+
+class ClaimKind(StrEnum):
+    """The kind of a claim about a concept. `alias`: another name of the concept, or the same concept."""
+
+    NAME = "name"
+    DESCRIPTION = "description"
+    ALIAS = "alias"
+    KIND = "kind"
+    RELATION = "relation"
+
+
+class ClaimedBy(StrEnum):
+    """The origin of a claim: a caller, or a language model that read a message."""
+
+    CALLER = "caller"
+    MODEL = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class Mentioned:
+    """One concept in one text.
+
+    :param key: The normalised form that all its spellings share; readable, never empty.
+    :param form: As it stands in the text.
+    """
+
+    key: str
+    form: str
+    kind: ConceptKind
+
+
+class AccessLevel(StrEnum):
+    """The names of the levels, as they are stored and sent."""
+
+    QUICK = "quick_memory"
+    FULL = "full_memory"
+    LOGS = "logs"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessLevels:
+    """:param quick_memory: Searching, with few results. :param full_memory: All that is remembered, and that too.
+
+    :param logs: What was said: messages, sessions and with whom.
+    """
+
+    quick_memory: bool = True
+    full_memory: bool = True
+    logs: bool = True
+
+    def missing(self, needed: Iterable[AccessLevel]) -> tuple[AccessLevel, ...]:
+        """Those of the levels that are not given, in their order."""
+        given = {AccessLevel.QUICK: self.quick_memory or self.full_memory}
+        given |= {AccessLevel.FULL: self.full_memory, AccessLevel.LOGS: self.logs}
+        wanted = frozenset(needed)
+        return tuple(level for level in AccessLevel if level in wanted and not given[level])
+
+
+UNLIMITED = AccessLevels()
+"""What an agent has of which nobody said otherwise, and what is no agent."""

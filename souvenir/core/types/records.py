@@ -1,0 +1,265 @@
+"""A memory, who sees it, how sources and roles are named, and what a change of it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import Any
+
+DEFAULT_NAMESPACE = "default"
+
+JsonObject = Mapping[str, Any]
+
+
+class Profile(IntEnum):
+    """Which row of constants scores a passage; decided when it is stored, from what it is."""
+
+    FACT = 0
+    DOC = 1
+    TALK = 2
+    CHAT = 3
+
+
+class PassageKind(StrEnum):
+    """Which noun a passage belongs to; `owner_id` is an id of that noun. Each kind has an index of its own."""
+
+    MEMORY = "memory"
+    MESSAGE = "message"
+    CONCEPT = "concept"
+
+
+class RecordKind(StrEnum):
+    """The kind of a record: a message or a memory."""
+
+    MESSAGE = "message"
+    MEMORY = "memory"
+
+
+class FactsBy(StrEnum):
+    """How a memory was split into facts: by its caller, by a language model, or into sentences."""
+
+    CALLER = "caller"
+    MODEL = "model"
+    SENTENCES = "sentences"
+
+
+class MessageRole(StrEnum):
+    """The role of a speaker."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+
+
+class OriginClass(StrEnum):
+    """The origin of a memory's text, most trusted first."""
+
+    USER = "user"
+    DOCUMENT = "document"
+    TOOL = "tool"
+    ASSISTANT = "assistant"
+    INFERRED = "inferred"
+    RECALLED = "recalled"
+
+    @property
+    def trust(self) -> int:
+        """Higher is more trusted."""
+        return -list(OriginClass).index(self)
+
+
+class LinkType(StrEnum):
+    """What callers can say of two memories. The service makes links of other types, which callers cannot."""
+
+    SUPERSEDES = "supersedes"
+    RELATED_TO = "related_to"
+    BLOCKED_BY = "blocked_by"
+    CAUSED_BY = "caused_by"
+    REINFORCES = "reinforces"
+
+
+def least_trusted(classes: Iterable[OriginClass]) -> OriginClass:
+    """What a text is that was made from several: no text becomes more trusted by being merged."""
+    return min(classes, key=lambda one: one.trust)
+
+
+class Role(StrEnum):
+    """The permissions of a key; each role includes the permissions of the previous one."""
+
+    READ_ONLY = "read-only"
+    READ_WRITE = "read-write"
+    ADMIN = "admin"
+
+
+class OnDuplicate(StrEnum):
+    """The action of an add when a nearly identical text exists."""
+
+    ADD = "add"
+    SKIP = "skip"
+    SUPERSEDE = "supersede"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Who asks, of which namespace, and what of it they may see: everything outside does not exist for them.
+
+    :param sources: Paths; only memories whose source equals one or lies below it can be seen or written. None: all.
+    """
+
+    namespace: str = DEFAULT_NAMESPACE
+    actor: str = "anonymous"
+    sources: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    from_id: int
+    to_id: int
+    type: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One atomic statement of a memory."""
+
+    id: int
+    text: str
+    made_by: FactsBy
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A stored text. `previous_text`, `superseded_by` and `conflicts_with` are read from its links.
+
+    `valid_to` is when what it says ceased to be so, of one that another took the place of. Tags stand in the order of
+    their names, facts in that of the memory.
+    """
+
+    id: int
+    text: str
+    source: str
+    created_at: datetime
+    updated_at: datetime
+    metadata: JsonObject
+    key: str | None = None
+    document_at: datetime | None = None
+    pinned: bool = False
+    archived: bool = False
+    origin_class: OriginClass = OriginClass.USER
+    valid_to: datetime | None = None
+    links: tuple[Link, ...] = ()
+    previous_text: str | None = None
+    superseded_by: int | None = None
+    conflicts_with: int | None = None
+    tags: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def occurred_at(self) -> datetime:
+        """When what it says happened: the caller's `document_at`, else when it was stored."""
+        return self.document_at or self.created_at
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDraft:
+    """A memory somebody asks to store. `document_at` dates what the text says, if that is not now.
+
+    :param facts: What the text says, statement by statement, to be found by each. :param facts_by: Who split it.
+    :param split_later: Whether the facts stand only until it is split again.
+    :param split: Whether the service splits the text, if no facts are given.
+    """
+
+    text: str
+    source: str
+    metadata: JsonObject = field(default_factory=dict)
+    key: str | None = None
+    document_at: datetime | None = None
+    pinned: bool = False
+    archived: bool = False
+    origin_class: OriginClass = OriginClass.USER
+    valid_to: datetime | None = None
+    tags: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    facts_by: FactsBy = FactsBy.CALLER
+    split_later: bool = False
+    split: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPatch:
+    """A change of some fields; `None` leaves a field as it is. A metadata value of `None` removes that key.
+
+    A new text without new facts takes the old ones away: they are not what it says any more.
+
+    :param tags: All that it shall have; `add_tags` and `remove_tags` come after. :param facts: Likewise all.
+
+    :param origin_class: Where the new text comes from; a memory can become less trusted by it, and never more.
+    :param split: Whether the service splits the new text, if no facts are given.
+    """
+
+    text: str | None = None
+    document_at: datetime | None = None
+    remove_document_at: bool = False
+    source: str | None = None
+    metadata: JsonObject | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    created_at: datetime | None = None
+    origin_class: OriginClass | None = None
+    tags: tuple[str, ...] | None = None
+    add_tags: tuple[str, ...] = ()
+    remove_tags: tuple[str, ...] = ()
+    facts: tuple[str, ...] | None = None
+    facts_by: FactsBy = FactsBy.CALLER
+    split_later: bool = False
+    split: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One change of a memory: who made it, when, and its fields before and after; None where they are forgotten.
+
+    :param job_id: The job whose change it is.
+    """
+
+    action: str
+    actor: str
+    at: datetime
+    before: JsonObject | None
+    after: JsonObject | None
+    job_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a memory was in the store that it comes from.
+
+    :param id: Kept if this database never gave it out, nor one above it; else a new one is given.
+    :param history: Replaces the first entry of this service; None if it was not sent along.
+    :param split: Who made the facts of these texts, and when.
+    """
+
+    created_at: datetime
+    updated_at: datetime
+    id: int | None = None
+    history: tuple[HistoryEntry, ...] | None = None
+    split: Mapping[str, tuple[FactsBy, datetime]] = field(default_factory=dict)
+
+
+class SourceMatch(StrEnum):
+    """How a source pattern selects sources."""
+
+    PREFIX = "prefix"
+    PATH = "path"
+    SUBSTRING = "substring"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFilter:
+    """Sources that begin with `pattern`, equal it or lie below it as a path, or contain it."""
+
+    pattern: str
+    match: SourceMatch = SourceMatch.PREFIX

@@ -1,1 +1,0 @@
-"""What a memory says, one statement each, and the tags that callers give it."""

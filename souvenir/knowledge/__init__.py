@@ -1,0 +1,1 @@
+"""The concept graph of an agent and the entity graph over memories."""

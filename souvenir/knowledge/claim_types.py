@@ -1,0 +1,147 @@
+"""What callers and language models claim about concepts: patches, statements and proposals, before they are stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from souvenir.core.errors import InvalidRequest
+from souvenir.core.types import ClaimKind
+from souvenir.privacy.screening import AppliedPolicy
+from souvenir.store.graph.claims import Claim
+from souvenir.store.graph.concepts import Concept
+
+MAX_TYPE_CHARS = 40
+
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptPatch:
+    """A change of what callers state about a concept; `None` keeps a field, an empty text removes it.
+
+    :param aliases: The complete list of stated aliases.
+    :param confidence: How certain the caller is of all of it, in [0, 1].
+    """
+
+    name: str | None = None
+    description: str | None = None
+    kind: str | None = None
+    aliases: tuple[str, ...] | None = None
+    confidence: float = 1.0
+
+    @property
+    def changes_nothing(self) -> bool:
+        return not self.texts and self.aliases is None
+
+    @property
+    def texts(self) -> dict[ClaimKind, str]:
+        """The fields of which a concept has one value each."""
+        given = {ClaimKind.NAME: self.name, ClaimKind.DESCRIPTION: self.description, ClaimKind.KIND: self.kind}
+        return {kind: text for kind, text in given.items() if text is not None}
+
+    def screened(self, policy: AppliedPolicy) -> ConceptPatch:
+        safe = {kind: policy.text(text) for kind, text in self.texts.items()}
+        return replace(
+            self,
+            name=safe.get(ClaimKind.NAME),
+            description=safe.get(ClaimKind.DESCRIPTION),
+            kind=safe.get(ClaimKind.KIND),
+            aliases=None if self.aliases is None else tuple(policy.text(alias) for alias in self.aliases),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptStatement:
+    """:param key: The key of a concept, or one of its names. It is looked up and not stored."""
+
+    key: str
+    name: str | None = None
+    description: str | None = None
+    kind: str | None = None
+    aliases: Sequence[str] = ()
+
+    def screened(self, policy: AppliedPolicy) -> ConceptStatement:
+        return ConceptStatement(
+            self.key,
+            None if self.name is None else policy.text(self.name),
+            None if self.description is None else policy.text(self.description),
+            None if self.kind is None else type_name(policy.text(self.kind)),
+            [policy.text(alias) for alias in self.aliases],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RelationStatement:
+    """A relation between two concepts, each given by its key or a name.
+
+    :param strength: In [0, 1].
+    """
+
+    from_key: str
+    to_key: str
+    relationship_type: str
+    strength: float = 1.0
+
+    def screened(self, policy: AppliedPolicy) -> RelationStatement:
+        """:raises InvalidRequest: If the type is none."""
+        return replace(self, relationship_type=relation_type(policy.text(self.relationship_type)))
+
+
+@dataclass(frozen=True, slots=True)
+class StatementResult:
+    """:param stated: How many claims were stored; `unchanged` counts those that existed already.
+
+    :param unknown: The keys that match no concept, as they were given.
+    :param unread: How many messages and memories wait to be indexed.
+    """
+
+    stated: int
+    unchanged: int
+    unknown: Sequence[str]
+    unread: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedClaim:
+    """A claim of a language model that passed the checks of `model_answers`.
+
+    :param concept: The key of a concept, like `other`.
+    """
+
+    kind: ClaimKind
+    concept: str
+    other: str | None
+    text: str
+    confidence: float
+    message_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class TypedRelation:
+    """:param claim: Who states it and, for a model, which message it rests on.
+
+    :param concept: The root concept of the claim's start; `other` that of its end.
+    """
+
+    claim: Claim
+    concept: Concept
+    other: Concept
+
+
+def type_name(text: str) -> str | None:
+    """The type of a relation or a concept in snake_case; None if the text cannot be one."""
+    name = _BETWEEN_WORDS.sub("_", text.casefold()).strip("_")
+    return name if 1 <= len(name) <= MAX_TYPE_CHARS and not name[0].isdigit() else None
+
+
+def relation_type(text: str) -> str:
+    """In snake_case.
+
+    :raises InvalidRequest: If it has no letters, or too many.
+    """
+    name = type_name(text)
+    if name is None:
+        raise InvalidRequest(f"A relation type has 1 to {MAX_TYPE_CHARS} letters, such as works_for")
+    return name

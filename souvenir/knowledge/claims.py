@@ -1,0 +1,292 @@
+"""The claims about an agent's concepts: names, descriptions, kinds, aliases and typed relations.
+
+`Claims` is the only service that writes the table `claims`. Callers and language models make claims about concepts that
+an indexed text mentions. For a key that matches no concept the caller learns how many texts still wait to be indexed,
+and can repeat the statement later. A relation holds between root concepts, in whichever spelling its ends are given.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import apsw
+
+from souvenir.core.errors import Conflict, InvalidRequest, NotFound, NothingToDo
+from souvenir.core.telemetry import MemoryOperation, Tracing, traced
+from souvenir.core.types import ClaimedBy, ClaimKind, Scope
+from souvenir.knowledge.claim_types import (
+    ConceptPatch,
+    ConceptStatement,
+    ProposedClaim,
+    RelationStatement,
+    StatementResult,
+    TypedRelation,
+    relation_type,
+    type_name,
+)
+from souvenir.knowledge.concept_lookup import all_names, find_by_name, keys_of_name, require_concept, require_concepts
+from souvenir.knowledge.recognition.spelling import key_of
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.graph import claims as rows
+from souvenir.store.graph import concepts, mention_queue, mentions
+from souvenir.store.graph.claims import Claim, ClaimDraft
+from souvenir.store.graph.concepts import Concept
+from souvenir.store.messages import agents
+from souvenir.store.transaction import Transaction
+
+_MANY = (ClaimKind.ALIAS, ClaimKind.RELATION)
+"""Kinds of which a concept has several valid claims; of the others the newest is valid."""
+
+
+class Claims:
+    """The scope's namespace is the agent. Safe to use from any thread."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+
+    @property
+    def tracing(self) -> Tracing:
+        return self._engine.tracing
+
+    def relations(self, scope: Scope, concept_id: int) -> Sequence[TypedRelation]:
+        """The relations from or to a concept: those of callers before those of models, newest first.
+
+        :raises ConceptNotFound: If there is no such concept.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            namespace_id = agents.require_agent(connection, scope).namespace_id
+            return _relations(connection, namespace_id, require_concept(connection, namespace_id, concept_id))
+
+    # --- callers -----------------------------------------------------------------------------------------------
+
+    @traced(MemoryOperation.UPDATE)
+    def update(self, scope: Scope, concept_id: int, patch: ConceptPatch) -> Concept:
+        """Replace what callers state about a concept. A concept that is stated as its alias is merged into it soon.
+
+        :raises NothingToDo: If the patch changes nothing.
+        :raises ConceptNotFound: If there is no such concept.
+        :raises Conflict: If another concept has the new name.
+        """
+        if patch.changes_nothing:
+            raise NothingToDo("Nothing to change; give name, description, kind or aliases")
+        require_concepts(self._engine, scope, concept_id)
+        patch = patch.screened(self._engine.screening.applied(scope))
+
+        def work(tx: Transaction) -> Concept:
+            root_id = require_concept(tx.connection, tx.namespace_id, concept_id).id
+            if patch.name:
+                _require_free_name(tx, root_id, patch.name)
+            drafts = [ClaimDraft(kind, root_id, text, ClaimedBy.CALLER) for kind, text in patch.texts.items() if text]
+            drafts += _new_aliases(tx, root_id, patch.aliases or ())
+            drafts = [replace(draft, confidence=patch.confidence) for draft in drafts]
+            _write(tx, drafts, replaced=_replaced_claims(tx, root_id, patch))
+            return concepts.by_ids(tx.connection, tx.namespace_id, [root_id])[root_id]
+
+        return self._engine.write(scope, work)
+
+    def state(
+        self, scope: Scope, of_concepts: Sequence[ConceptStatement], relations: Sequence[RelationStatement]
+    ) -> StatementResult:
+        """Store those claims that no caller made yet, in one transaction.
+
+        :raises AgentNotFound: If the namespace is no agent.
+        :raises InvalidRequest: If a relation type is none.
+        """
+        policy = self._engine.screening.applied(scope)
+        of_concepts = [one.screened(policy) for one in of_concepts]
+        relations = [one.screened(policy) for one in relations]
+        keys = [one.key for one in of_concepts] + [end for one in relations for end in (one.from_key, one.to_key)]
+
+        def work(tx: Transaction) -> StatementResult:
+            agents.require_agent(tx.connection, scope)
+            ids = _ids_of(tx, keys)
+            drafts = [*_concept_drafts(tx, of_concepts, ids), *_relation_drafts(relations, ids)]
+            stored = len(_write(tx, _unclaimed(tx, drafts)))
+            unknown = [key for key in dict.fromkeys(keys) if key not in ids]
+            unread = mention_queue.count(tx.connection, tx.namespace_id)
+            return StatementResult(stored, len(drafts) - stored, unknown, unread)
+
+        return self._engine.write(scope, work)
+
+    @traced(MemoryOperation.UPDATE)
+    def relate(self, scope: Scope, concept_id: int, to: int, relation: str) -> TypedRelation:
+        """State a relation of a concept to another one; idempotent.
+
+        :raises InvalidRequest: If the type is none, or both ends are one concept.
+        :raises ConceptNotFound: If there is no such concept.
+        """
+        named = relation_type(self._engine.screening.text(scope, relation))
+        require_concepts(self._engine, scope, concept_id, to)
+
+        def work(tx: Transaction) -> TypedRelation:
+            concept, other = (require_concept(tx.connection, tx.namespace_id, id_) for id_ in (concept_id, to))
+            if concept.id == other.id:
+                raise InvalidRequest("Both ids belong to one concept; a relation needs two different concepts")
+            for known in _relations(tx.connection, tx.namespace_id, concept):
+                if _is(known, concept, other, named) and known.claim.made_by is ClaimedBy.CALLER:
+                    return known
+            draft = ClaimDraft(ClaimKind.RELATION, concept.id, named, ClaimedBy.CALLER, other_id=other.id)
+            [claim] = _write(tx, [draft])
+            return TypedRelation(claim, concept, other)
+
+        return self._engine.write(scope, work)
+
+    @traced(MemoryOperation.DELETE)
+    def unrelate(self, scope: Scope, concept_id: int, to: int, relation: str) -> Sequence[TypedRelation]:
+        """Remove a relation, whether callers or models stated it; returns the removed claims.
+
+        :raises NotFound: If there is no such relation. :raises ConceptNotFound: If there is no such concept.
+        """
+        named = relation_type(self._engine.screening.text(scope, relation))
+        require_concepts(self._engine, scope, concept_id, to)
+
+        def work(tx: Transaction) -> Sequence[TypedRelation]:
+            concept, other = (require_concept(tx.connection, tx.namespace_id, id_) for id_ in (concept_id, to))
+            stated = _relations(tx.connection, tx.namespace_id, concept)
+            found = [one for one in stated if _is(one, concept, other, named)]
+            if not found:
+                raise NotFound(f"Concept {concept_id} has no relation {named!r} to {to}; list its relations")
+            _write(tx, (), replaced={one.claim.id for one in found})
+            return found
+
+        return self._engine.write(scope, work)
+
+    # --- language models, each within the transaction of a job ----------------------------------------------------
+
+    @staticmethod
+    def apply(
+        tx: Transaction, job_id: str, proposed: Sequence[ProposedClaim]
+    ) -> tuple[Counter[str], list[ProposedClaim]]:
+        """Store the claims of a job: how many of each kind, and those whose concepts no longer exist."""
+        keys = {key for one in proposed for key in (one.concept, one.other) if key is not None}
+        ids = mentions.known_keys(tx.connection, tx.namespace_id, keys)
+        drafts, gone = list[ClaimDraft](), list[ProposedClaim]()
+        for one in proposed:
+            if one.concept not in ids or (one.other is not None and one.other not in ids):
+                gone.append(one)
+                continue
+            draft = ClaimDraft(
+                kind=one.kind,
+                concept_id=ids[one.concept],
+                text=one.text,
+                made_by=ClaimedBy.MODEL,
+                other_id=None if one.other is None else ids[one.other],
+                confidence=one.confidence,
+                message_id=one.message_id,
+                job_id=job_id,
+            )
+            drafts.append(draft)
+        return Counter(claim.kind.value for claim in _write(tx, drafts)), gone
+
+    @staticmethod
+    def undo(tx: Transaction, job_id: str) -> int:
+        """Remove the claims of a job; returns how many there were."""
+        found = {one.id for one in rows.of_job(tx.connection, tx.namespace_id, job_id)}
+        _write(tx, (), replaced=found)
+        return len(found)
+
+
+def _write(tx: Transaction, drafts: Iterable[ClaimDraft], *, replaced: Collection[int] = ()) -> list[Claim]:
+    """Delete claims and insert others: the only place that changes the table."""
+    if replaced:
+        rows.delete(tx.connection, replaced)
+    return [rows.insert(tx.connection, tx.namespace_id, draft, tx.now) for draft in drafts]
+
+
+# --- update -----------------------------------------------------------------------------------------------------
+
+
+def _replaced_claims(tx: Transaction, root_id: int, patch: ConceptPatch) -> set[int]:
+    """The ids of the callers' claims that a patch replaces, under every spelling of the concept."""
+    members = concepts.members(tx.connection, root_id)
+    replaced = {*patch.texts, *([ClaimKind.ALIAS] if patch.aliases is not None else [])}
+    before = [*rows.of_concepts(tx.connection, members), *rows.aliases_of(tx.connection, members)]
+    return {one.id for one in before if one.made_by is ClaimedBy.CALLER and one.kind in replaced}
+
+
+def _require_free_name(tx: Transaction, root_id: int, name: str) -> None:
+    members, _ = all_names(tx.connection, tx.namespace_id, root_id)
+    if not {*mentions.known_keys(tx.connection, tx.namespace_id, keys_of_name(name)).values()} <= {*members}:
+        raise Conflict(f"Another concept has the name {name!r}; to merge the two, give that name in aliases")
+
+
+def _new_aliases(tx: Transaction, root_id: int, aliases: Iterable[str]) -> list[ClaimDraft]:
+    """An alias that names another concept makes that one a spelling of this one."""
+    found = []
+    for alias in dict.fromkeys(alias.strip() for alias in aliases):
+        keys = keys_of_name(alias)
+        known = mentions.known_keys(tx.connection, tx.namespace_id, keys)
+        other_id = next((known[key] for key in keys if key in known), None)
+        if other_id is None:
+            found.append(ClaimDraft(ClaimKind.ALIAS, root_id, alias, ClaimedBy.CALLER))
+        elif other_id != root_id:
+            found.append(ClaimDraft(ClaimKind.ALIAS, other_id, alias, ClaimedBy.CALLER, other_id=root_id))
+    return found
+
+
+# --- statements in bulk -----------------------------------------------------------------------------------------
+
+
+def _ids_of(tx: Transaction, names: Iterable[str]) -> Mapping[str, int]:
+    """The concepts that exist, by a key or a name."""
+    names = list(dict.fromkeys(names))
+    known = mentions.known_keys(tx.connection, tx.namespace_id, names)
+    found = {name: known.get(name) or find_by_name(tx.connection, tx.namespace_id, name) for name in names}
+    return {name: id_ for name, id_ in found.items() if id_ is not None}
+
+
+def _unclaimed(tx: Transaction, drafts: Sequence[ClaimDraft]) -> list[ClaimDraft]:
+    """Those that no valid claim of a caller says already."""
+    claimed = rows.of_concepts(tx.connection, {one.concept_id for one in drafts})
+    valid = dict[tuple[ClaimKind, int, int], Claim]()
+    for one in claimed:
+        if one.made_by is ClaimedBy.CALLER:
+            valid[one.kind, one.concept_id, one.id if one.kind in _MANY else 0] = one
+    known = {(one.kind, one.concept_id, one.other_id, one.text, one.confidence) for one in valid.values()}
+    return [one for one in drafts if (one.kind, one.concept_id, one.other_id, one.text, one.confidence) not in known]
+
+
+def _concept_drafts(
+    tx: Transaction, statements: Sequence[ConceptStatement], ids: Mapping[str, int]
+) -> Iterator[ClaimDraft]:
+    keys = {alias: key_of(alias) for one in statements for alias in one.aliases}
+    spelled = mentions.known_keys(tx.connection, tx.namespace_id, set(keys.values()))
+    for one in statements:
+        concept_id = ids.get(one.key)
+        if concept_id is None:
+            continue
+        single = (ClaimKind.NAME, one.name), (ClaimKind.DESCRIPTION, one.description), (ClaimKind.KIND, one.kind)
+        yield from (ClaimDraft(kind, concept_id, text, ClaimedBy.CALLER) for kind, text in single if text)
+        for alias in dict.fromkeys(one.aliases):
+            other = spelled.get(keys[alias])
+            if other is None:
+                yield ClaimDraft(ClaimKind.ALIAS, concept_id, alias, ClaimedBy.CALLER)
+            elif other != concept_id:
+                yield ClaimDraft(ClaimKind.ALIAS, other, alias, ClaimedBy.CALLER, concept_id)
+
+
+def _relation_drafts(statements: Iterable[RelationStatement], ids: Mapping[str, int]) -> Iterator[ClaimDraft]:
+    for one in statements:
+        start, end = ids.get(one.from_key), ids.get(one.to_key)
+        if start is not None and end is not None and start != end:
+            yield ClaimDraft(ClaimKind.RELATION, start, one.relationship_type, ClaimedBy.CALLER, end, one.strength)
+
+
+# --- relations --------------------------------------------------------------------------------------------------
+
+
+def _relations(connection: apsw.Connection, namespace_id: int, concept: Concept) -> list[TypedRelation]:
+    found = rows.relations(connection, concepts.members(connection, concept.id))
+    found.sort(key=lambda one: (one.made_by is not ClaimedBy.CALLER, -one.id))
+    shown = concepts.by_ids(connection, namespace_id, {id_ for one in found for id_ in _ends(one)})
+    return [TypedRelation(one, *(shown[id_] for id_ in _ends(one))) for one in found]
+
+
+def _ends(claim: Claim) -> tuple[int, int]:
+    return claim.concept_id, claim.concept_id if claim.other_id is None else claim.other_id
+
+
+def _is(one: TypedRelation, concept: Concept, other: Concept, relation: str) -> bool:
+    return (one.concept.id, one.other.id, type_name(one.claim.text)) == (concept.id, other.id, relation)

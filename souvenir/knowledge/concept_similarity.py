@@ -1,0 +1,181 @@
+"""Decide which concepts are spellings of one thing, by their keys and the cosine of their vectors.
+
+Vectors alone do not tell it: in small models a part lies as near to its whole, and a sister to a brother, as one
+spelling to another. So the letters must allow it and the vectors must agree; what only means the same ("sofa", "couch")
+stays two concepts. Pure; linear in the length of the keys. docs/benchmarks.md has what the constants were chosen by.
+
+A function of the concepts that there are and of their vectors, whatever the order in which they came. Two concepts that
+are each other's nearest by a margin are one thing, and the longer key of the two is a spelling of the shorter; what a
+caller or a model says of one of them goes before that. `concepts.same_as` leads to the end of such a chain at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import apsw
+
+from souvenir.core.types import PassageKind
+from souvenir.index.registry import IndexKey
+from souvenir.knowledge.recognition.spelling import singular
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.graph import concept_similarity, mentions
+from souvenir.store.graph.concept_similarity import Near
+
+CANDIDATE_SIMILARITY = 0.75
+"""Cosine from which keys whose letters allow it are one thing: `metre` and `meter` have .83, `http` and `https` .71."""
+
+MATCH_MARGIN = 0.005
+"""Minimum lead of the nearest candidate over the next one; a smaller lead would be a guess."""
+
+MIN_LETTERS = 4
+"""Minimum length of keys and words that may differ in a joint or a letter; shorter ones match by accident."""
+
+_SIGNS = re.compile(r"[\W_]+")
+_DIGITS = re.compile(r"\d+")
+_CODE = re.compile(r"[_./@]")
+_SOFT = frozenset("aeiouysz")
+"""Letters that spellings of one word differ in."""
+
+
+def may_match(one: str, other: str) -> bool:
+    """Whether the letters of two keys allow them to be spellings of one thing; symmetric.
+
+    They do where only blanks, joints and signs differ (`web site`, `#website`); and, unless it is code, which every
+    letter tells apart, where words differ in an ending in -s, in one vowel, s or z, in a letter that is doubled, or in
+    two that changed places, and where one key is the initials of the other (`nyc`). What has other numbers is something
+    else.
+    """
+    if _DIGITS.findall(one) != _DIGITS.findall(other):
+        return False
+    ours, theirs = _SIGNS.sub("", one), _SIGNS.sub("", other)
+    if ours == theirs:
+        return len(ours) >= MIN_LETTERS and not ours.isdigit()
+    if _CODE.search(one) or _CODE.search(other) or any(sign.isdigit() for sign in ours):
+        return False
+    words, others = one.split(), other.split()
+    if min(len(ours), len(theirs)) >= MIN_LETTERS and _joined_singulars(words) == _joined_singulars(others):
+        return True
+    return _differ_softly(words, others) or _are_initials(one, others) or _are_initials(other, words)
+
+
+def is_match(similarity: float, runner_up: float | None) -> bool:
+    """Whether the nearest of the concepts that may match is the same thing.
+
+    :param runner_up: The cosine of the second nearest of them; None: there is none near.
+    """
+    clear = runner_up is None or similarity - runner_up >= MATCH_MARGIN
+    return similarity >= CANDIDATE_SIMILARITY and clear
+
+
+def _joined_singulars(words: list[str]) -> str:
+    return "".join(_SIGNS.sub("", singular(word)) for word in words)
+
+
+def _differ_softly(ours: list[str], theirs: list[str]) -> bool:
+    return len(ours) == len(theirs) and all(
+        one == other or (min(len(one), len(other)) >= MIN_LETTERS and _differ_by_a_soft_letter(one, other))
+        for one, other in zip(ours, theirs, strict=True)
+    )
+
+
+def _differ_by_a_soft_letter(ours: str, theirs: str) -> bool:
+    """One vowel, s or z more or other, one letter doubled, or two that changed places; never the first."""
+    if len(ours) > len(theirs):
+        ours, theirs = theirs, ours
+    start = 0
+    while start < len(ours) and ours[start] == theirs[start]:
+        start += 1
+    if start == 0:
+        return False
+    left, right = ours[start:], theirs[start:]
+    if len(theirs) == len(ours) + 1:
+        return left == right[1:] and (right[0] in _SOFT or right[0] == theirs[start - 1])
+    if len(theirs) != len(ours):
+        return False
+    if left[1:] == right[1:]:
+        return left[0] in _SOFT and right[0] in _SOFT
+    return left[:2] == right[1::-1] and left[2:] == right[2:]
+
+
+def _are_initials(short: str, words: list[str]) -> bool:
+    return len(words) > 1 and short not in words and short == "".join(word[0] for word in words)
+
+
+NEAREST = 32
+"""Concepts that are looked at for each: most that are near by meaning are something else by their letters."""
+
+
+def near_to(engine: MemoryEngine, namespace_id: int, ids: Iterable[int]) -> Mapping[int, list[Near]]:
+    """The nearest concepts of each of these in the index, without regard to their keys."""
+    key, wanted = IndexKey(namespace_id, PassageKind.CONCEPT), list(ids)
+    found = engine.models.using(lambda serving: serving.registry.get(key).near(wanted, NEAREST))
+    return {
+        one: [Near(other, cosine) for other, cosine in others if cosine >= CANDIDATE_SIMILARITY]
+        for one, others in found.items()
+    }
+
+
+def settle(connection: apsw.Connection, found: Mapping[int, list[Near]]) -> None:
+    """Store what is near to these concepts, and what follows from it for them and others."""
+    keys = concept_similarity.keys(
+        connection, {*found, *(one.concept_id for others in found.values() for one in others)}
+    )
+    possible = {
+        one: [other for other in others if other.concept_id in keys and may_match(keys[one], keys[other.concept_id])]
+        for one, others in found.items()
+        if one in keys
+    }
+    touched = {*possible, *concept_similarity.replace(connection, possible)}
+    around = {other.concept_id for others in concept_similarity.near(connection, touched).values() for other in others}
+    concept_similarity.matched(connection, found)
+    changed = [one for one in sorted(touched | around) if _assign(connection, one)]
+    mentions.unmatch(connection, concept_similarity.spellings(connection, changed))
+
+
+def _assign(connection: apsw.Connection, concept_id: int) -> bool:
+    """Recompute the root of a concept; whether it changed."""
+    before, after = (
+        concept_similarity.same_as(connection, [concept_id]).get(concept_id),
+        root_of(connection, concept_id),
+    )
+    if before != after:
+        concept_similarity.set_same(connection, concept_id, after)
+    return before != after
+
+
+def root_of(connection: apsw.Connection, concept_id: int) -> int | None:
+    """The root of the chain of spellings that a concept belongs to; None if it is the root itself."""
+    path = [concept_id]
+    while (following := _other_name(connection, path[-1])) is not None:
+        if following in path:
+            # A cycle of stated aliases: the concept with the first key is the root of all of them.
+            ring = path[path.index(following) :]
+            keys = concept_similarity.keys(connection, ring)
+            following = min(ring, key=lambda one: (len(keys[one]), keys[one]))
+            return None if following == concept_id else following
+        path.append(following)
+    return None if path[-1] == concept_id else path[-1]
+
+
+def _other_name(connection: apsw.Connection, concept_id: int) -> int | None:
+    """The concept that this one is a spelling of, by what is said of it or else by what is near."""
+    said = concept_similarity.stated(connection, [concept_id]).get(concept_id)
+    if said is not None:
+        return said
+    pair = _pair(connection, concept_id)
+    if pair is None or _pair(connection, pair) != concept_id:
+        return None
+    keys = concept_similarity.keys(connection, [concept_id, pair])
+    first = min(keys, key=lambda one: (len(keys[one]), keys[one]))
+    return None if first == concept_id else first
+
+
+def _pair(connection: apsw.Connection, concept_id: int) -> int | None:
+    """The one concept that is near enough, and nearer than any other by a margin."""
+    others = concept_similarity.near(connection, [concept_id]).get(concept_id, [])
+    if not others:
+        return None
+    runner_up = others[1].similarity if len(others) > 1 else None
+    return others[0].concept_id if is_match(others[0].similarity, runner_up) else None

@@ -1,0 +1,177 @@
+"""Read and hide the concepts of an agent, which is the scope's namespace; `claims` changes their descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from souvenir.core.telemetry import MemoryOperation, Tracing, traced
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import Memory, RecordKind, Scope
+from souvenir.knowledge.concept_lookup import all_names, require_concept, require_concepts
+from souvenir.knowledge.concept_ranking import rarity, top
+from souvenir.knowledge.definitions import Mentioning, plainest
+from souvenir.knowledge.related import ReachedConcept, related
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store import namespaces
+from souvenir.store.graph import claims, concept_similarity, mention_queue, mentions
+from souvenir.store.graph import concepts as rows
+from souvenir.store.graph.concepts import Concept, Mention
+from souvenir.store.memories import reads
+from souvenir.store.messages import agents, messages
+from souvenir.store.messages.messages import Message
+from souvenir.store.transaction import Transaction
+
+LATEST = 10
+"""Messages and memories that are returned with a concept."""
+
+LOOKED_AT = 32
+"""Texts, both of the oldest and of the latest, that are searched for a definition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptDetails:
+    """A concept with where it is mentioned.
+
+    :param rarity: Its rarity in the texts of the agent, in [0, 1].
+    :param description: The stated one, else the plainest defining sentence.
+    :param described_by: `caller`, `model`, or `texts` for such a sentence.
+    :param confidence: Of what is stated of it, in [0, 1]; 1 of what is only read.
+    :param messages: The latest that mention it, newest first; likewise `memories`.
+    """
+
+    concept: Concept
+    rarity: float
+    description: str | None
+    described_by: str | None
+    confidence: float
+    messages: Sequence[Message]
+    memories: Sequence[Memory]
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptCounts:
+    """How many concepts there are, and how many messages and memories wait to be read."""
+
+    concepts: int
+    waiting: int
+
+
+class Concepts:
+    """Safe to call from any thread. What is still to be read has no concepts yet.
+
+    :raises AgentNotFound: Every verb, if the namespace is no agent.
+    """
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+
+    @property
+    def tracing(self) -> Tracing:
+        return self._engine.tracing
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def counts(self, scope: Scope) -> ConceptCounts:
+        with self._engine.namespace(scope) as (connection, _):
+            namespace_id = agents.require_agent(connection, scope).namespace_id
+            return ConceptCounts(rows.count(connection, namespace_id), mention_queue.count(connection, namespace_id))
+
+    def page(self, scope: Scope, *, offset: int = 0, limit: int = 100) -> tuple[Sequence[Concept], int]:
+        """Those that tell most of the agent first, and how many there are."""
+        with self._engine.namespace(scope) as (connection, _):
+            namespace_id = agents.require_agent(connection, scope).namespace_id
+            found = top(connection, namespace_id, limit=limit, offset=offset)
+            return found, rows.count(connection, namespace_id)
+
+    def details(self, scope: Scope, name_or_id: str | int) -> ConceptDetails:
+        """:param name_or_id: Its id, that of a spelling of it, or a name, however it is written.
+
+        :raises ConceptNotFound: If there is none.
+        """
+        with self._engine.namespace(scope) as (connection, namespace):
+            namespace_id = agents.require_agent(connection, scope).namespace_id
+            concept = require_concept(connection, namespace_id, name_or_id)
+            members = rows.members(connection, concept.id)
+            latest = _by_kind(rows.mentions_of(connection, members, limit=LATEST))
+            said = messages.by_id(connection, namespace_id, latest[RecordKind.MESSAGE])
+            kept = {} if namespace is None else reads.memories(connection, namespace, latest[RecordKind.MEMORY])
+            description, by = concept.description, rows.described_by(connection, members)
+            if description is None:
+                description = plainest(_mentioning(connection, namespace, namespace_id, members))
+                by = None if description is None else "texts"
+            return ConceptDetails(
+                concept,
+                rarity(concept.owners, rows.owners_read(connection, namespace_id)),
+                description,
+                by,
+                min(
+                    (one.confidence for one in claims.of_concepts(connection, members) if one.other_id is None),
+                    default=1,
+                ),
+                [said[id_] for id_ in latest[RecordKind.MESSAGE] if id_ in said],
+                [kept[id_] for id_ in latest[RecordKind.MEMORY] if id_ in kept],
+            )
+
+    def related(
+        self, scope: Scope, name_or_id: str | int, *, depth: int = 2, limit: int = 50
+    ) -> tuple[Concept, Sequence[ReachedConcept]]:
+        """A concept, and what belongs to it over at most `depth` steps, strongest first.
+
+        :raises ConceptNotFound: If there is none.
+        """
+        with self._engine.namespace(scope) as (connection, _):
+            namespace_id = agents.require_agent(connection, scope).namespace_id
+            concept = require_concept(connection, namespace_id, name_or_id)
+            found = related(connection, namespace_id, concept.id, depth=depth, limit=limit, now=utc_now())
+            return concept, found
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    @traced(MemoryOperation.DELETE)
+    def hide(self, scope: Scope, concept_id: int) -> Concept:
+        """Forget a concept under all of its spellings and stated names; they are not read as concepts any more.
+
+        :raises ConceptNotFound: If there is none.
+        """
+
+        def work(tx: Transaction) -> Concept:
+            concept = require_concept(tx.connection, tx.namespace_id, concept_id)
+            members, names = all_names(tx.connection, tx.namespace_id, concept.id)
+            for key in names:
+                mentions.hide_key(tx.connection, tx.namespace_id, key)
+            for id_, key in concept_similarity.keys(tx.connection, members).items():
+                tx.passages.tell(mentions.hide(tx.connection, tx.namespace_id, id_, key).changes)
+            return concept
+
+        require_concepts(self._engine, scope, concept_id)
+        return self._engine.write(scope, work)
+
+
+def _by_kind(found: Iterable[Mention]) -> dict[RecordKind, list[int]]:
+    """Their ids."""
+    mentioning = list(found)
+    return {kind: [one.owner_id for one in mentioning if one.kind is kind] for kind in RecordKind}
+
+
+def _mentioning(
+    connection: apsw.Connection, namespace: namespaces.Namespace | None, namespace_id: int, members: Sequence[int]
+) -> list[Mentioning]:
+    """The first and the latest texts that mention a concept."""
+    first = rows.mentions_of(connection, members, limit=LOOKED_AT, oldest_first=True)
+    found = {(one.kind, one.owner_id): one for one in (*first, *rows.mentions_of(connection, members, limit=LOOKED_AT))}
+    ids = _by_kind(found.values())
+    said = messages.by_id(connection, namespace_id, ids[RecordKind.MESSAGE])
+    kept = {} if namespace is None else reads.memories(connection, namespace, ids[RecordKind.MEMORY])
+    texts = [
+        Mentioning(one.form, said[id_].content, said[id_].role, one.at)
+        for (kind, id_), one in found.items()
+        if kind is RecordKind.MESSAGE and id_ in said
+    ]
+    return texts + [
+        Mentioning(one.form, kept[id_].text, None, one.at)
+        for (kind, id_), one in found.items()
+        if kind is RecordKind.MEMORY and id_ in kept
+    ]

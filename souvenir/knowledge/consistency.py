@@ -1,0 +1,105 @@
+"""Check that the graph equals one that is rebuilt from the stored texts: every text is analysed again and compared.
+
+What is counted of mentions is compared with them by `souvenir.store.check`. What waits to be read, matched or sorted is
+left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import apsw
+import numpy as np
+
+from souvenir.core.types import Mentioned
+from souvenir.knowledge.concept_similarity import CANDIDATE_SIMILARITY, NEAREST, may_match, root_of
+from souvenir.knowledge.recognition.extraction import mentions_in
+from souvenir.knowledge.topic_assignment import counted, sorted_by
+from souvenir.store.graph import concept_similarity, mentions, topics
+from souvenir.store.graph.mention_queue import Unread, every_read
+
+ROUNDING = 1e-4
+"""Cosines this near to the bound may be on either side of it, by whichever arithmetic."""
+
+
+def disagreements(connection: apsw.Connection) -> Sequence[str]:
+    """One sentence each, over all agents that are not being removed."""
+    rows: Any = connection.execute(
+        "SELECT namespace_id FROM agents WHERE namespace_id NOT IN "
+        "(SELECT owner_id FROM removals WHERE kind = 'namespace')"
+    ).fetchall()
+    found: list[str] = []
+    for (namespace_id,) in rows:
+        found += _mentions(connection, namespace_id)
+        if not connection.execute(
+            "SELECT EXISTS (SELECT 1 FROM unmatched WHERE namespace_id = ?)", (namespace_id,)
+        ).get:
+            found += _matches(connection, namespace_id)
+        if not topics.unsorted(connection, namespace_id):
+            found += _topics(connection, namespace_id)
+    return found
+
+
+def _mentions(connection: apsw.Connection, namespace_id: int) -> Iterator[str]:
+    for one in every_read(connection, namespace_id):
+        said = _told(connection, namespace_id, one)
+        rows: Any = connection.execute(
+            "SELECT c.key, m.form, m.concept_kind FROM mentions m JOIN concepts c ON c.id = m.concept_id "
+            "WHERE m.kind = ? AND m.owner_id = ?",
+            (one.kind.value, one.owner_id),
+        ).fetchall()
+        if sorted(rows) != sorted((mention.key, mention.form, mention.kind.value) for mention in said):
+            yield f"{one.kind} {one.owner_id} mentions something else than what is stored of it"
+
+
+def _told(connection: apsw.Connection, namespace_id: int, one: Unread) -> list[Mentioned]:
+    found = mentions_in(one.text, one.role)
+    hidden = mentions.hidden_keys(connection, namespace_id, [mention.key for mention in found])
+    return [mention for mention in found if mention.key not in hidden]
+
+
+def _matches(connection: apsw.Connection, namespace_id: int) -> Iterator[str]:
+    rows: Any = connection.execute(
+        "SELECT c.id, v.vector FROM concepts c JOIN passages p ON p.kind = 'concept' AND p.owner_id = c.id "
+        "JOIN vectors v ON v.passage_id = p.id AND v.model_id = (SELECT value FROM meta WHERE key = 'graph_model') "
+        "WHERE c.namespace_id = ?",
+        (namespace_id,),
+    ).fetchall()
+    if not rows:
+        return
+    ids = [id_ for id_, _ in rows]
+    vectors = np.stack([np.frombuffer(vector, dtype=np.float32) for _, vector in rows])
+    stored = concept_similarity.near(connection, ids)
+    for id_, vector in zip(ids, vectors, strict=True):
+        cosines = vectors @ vector
+        may_be = np.flatnonzero(cosines >= CANDIDATE_SIMILARITY - ROUNDING).tolist()
+        around = {ids[row]: float(cosines[row]) for row in may_be if ids[row] != id_}
+        yield from _near_problems(connection, id_, around, {one.concept_id for one in stored.get(id_, [])})
+    same = concept_similarity.same_as(connection, ids)
+    for id_ in ids:
+        if same[id_] != root_of(connection, id_):
+            yield f"concept {id_} is not what it is another spelling of by what is near to it"
+
+
+def _near_problems(
+    connection: apsw.Connection, concept_id: int, cosines: Mapping[int, float], stored: Collection[int]
+) -> Iterator[str]:
+    """:param cosines: Of all that may be near."""
+    keys = concept_similarity.keys(connection, [concept_id, *cosines])
+    possible = {one: cosine for one, cosine in cosines.items() if may_match(keys[concept_id], keys[one])}
+    certain = {one for one, cosine in possible.items() if cosine >= CANDIDATE_SIMILARITY + ROUNDING}
+    if {*stored} - possible.keys() or (len(cosines) <= NEAREST and certain - {*stored}):
+        yield f"concept {concept_id} is near to others than is stored"
+
+
+def _topics(connection: apsw.Connection, namespace_id: int) -> Iterator[str]:
+    """The memberships and terms of topics, without their names."""
+    found = sorted_by(connection, counted(connection, topics.session_ids(connection, namespace_id)))
+    for topic_id, topic in topics.stored(connection, namespace_id).items():
+        if topic in found:
+            found.remove(topic)
+        else:
+            yield f"topic {topic_id} is another one than its sessions make"
+    for topic in found:
+        yield f"sessions {sorted(topic.own)} are a topic that is not stored"

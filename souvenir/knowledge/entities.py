@@ -1,0 +1,149 @@
+"""The elements of the knowledge graph, and the representation of an entity as a memory.
+
+The memory's key is the entity's name, its metadata holds the type, its facts are the observations, word for word, and
+its text is a profile of them to be read by people and models. Where a caller replaced the profile by another text, the
+lines of that text are what is observed until the graph writes the entity again: facts that a model or the ends of
+sentences made of it are no observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from souvenir.core.labels import SEPARATOR, is_visible, notes_of
+from souvenir.core.types import FactsBy, JsonObject, Memory, MemoryDraft, MemoryPatch, OriginClass, Scope
+from souvenir.store.graph.relations import MENTIONED_ONLY, EntityRelation
+
+SOURCE = "entities"
+ENTITY_TYPE = "entity_type"
+"""The metadata key of an entity's type."""
+
+MAX_PROFILE_CHARS = 2_000
+"""Maximum length of the profile text. Further observations are found as facts, so that adding one costs only itself."""
+
+CUT = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """:param memory_id: Of the memory that it is; None of one that is to be made."""
+
+    name: str
+    entity_type: str
+    observations: tuple[str, ...] = ()
+    memory_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """Observations of one entity: to add, just added, or to remove."""
+
+    entity_name: str
+    contents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A part of the graph.
+
+    :param next_offset: Where the rest begins; None: this is all.
+    :param relations_cut: Whether its entities have more relations than these.
+    """
+
+    entities: Sequence[Entity] = ()
+    relations: Sequence[EntityRelation] = ()
+    next_offset: int | None = None
+    relations_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The number of elements that a write created.
+
+    :param updated: Entities that were there and got observations.
+    """
+
+    entities: int
+    updated: int
+    observations: int
+    relations: int
+
+
+def source_of(scope: Scope) -> str:
+    """Where the graph of a scope lies."""
+    if not scope.sources or is_visible(SOURCE, scope.sources):
+        return SOURCE
+    return scope.sources[0].rstrip(SEPARATOR) + SEPARATOR + SOURCE
+
+
+def shown_name(name: str) -> str:
+    """Names are often written as identifiers, in which no word is found."""
+    return " ".join(name.replace("_", " ").split()) or name
+
+
+def is_entity(memory: Memory) -> bool:
+    """Whether the memory is an entity; otherwise it only exists as the end of a relation."""
+    return memory.metadata.get(MENTIONED_ONLY) is not True
+
+
+def entity_of(memory: Memory) -> Entity:
+    said = [fact.text for fact in memory.facts]
+    if not any(fact.made_by is FactsBy.CALLER for fact in memory.facts):
+        entity_type = _type_of(memory)
+        of_profile = {_head(memory.key or "", entity_type), CUT, ""}
+        said = [line for line in map(str.strip, memory.text.splitlines()) if line not in of_profile]
+    return Entity(memory.key or "", _type_of(memory), tuple(dict.fromkeys(said)), memory.id)
+
+
+def draft_of(entity: Entity, source: str, notes: JsonObject) -> MemoryDraft:
+    """A memory for an entity that has none.
+
+    :param notes: Of what was found in its observations.
+    """
+    return MemoryDraft(
+        profile(entity),
+        source,
+        {ENTITY_TYPE: entity.entity_type, **notes},
+        entity.name,
+        origin_class=OriginClass.ASSISTANT,
+        facts=entity.observations,
+    )
+
+
+def mention_of(name: str, source: str) -> MemoryDraft:
+    """A memory for a name that only relations know."""
+    return MemoryDraft(shown_name(name), source, {MENTIONED_ONLY: True}, name, origin_class=OriginClass.ASSISTANT)
+
+
+def patch_of(entity: Entity, memory: Memory, notes: JsonObject) -> MemoryPatch:
+    """The changes that turn a memory into that of the entity. Notes on personal data found earlier are kept.
+
+    :param notes: Of what was found in its new observations.
+    """
+    text, before = profile(entity), notes_of(memory.metadata)
+    noted = {key: sorted({*before.get(key, ()), *notes.get(key, ())}) for key in {*before, *notes}}
+    metadata = {ENTITY_TYPE: entity.entity_type, MENTIONED_ONLY: None, **noted}
+    return MemoryPatch(text=None if text == memory.text else text, metadata=metadata, facts=entity.observations)
+
+
+def profile(entity: Entity) -> str:
+    """The name with the type, and a line for each observation."""
+    lines = [_head(entity.name, entity.entity_type), *(" ".join(one.split()) for one in entity.observations)]
+    text = "\n".join(lines)
+    return text if len(text) <= MAX_PROFILE_CHARS else f"{text[:MAX_PROFILE_CHARS].rstrip()}\n{CUT}"
+
+
+def joined(first: Iterable[str], then: Iterable[str]) -> tuple[str, ...]:
+    """Each once, in their order."""
+    return tuple(dict.fromkeys([*first, *then]))
+
+
+def _head(name: str, entity_type: str) -> str:
+    kind = " ".join(entity_type.split())
+    return f"{shown_name(name)} ({kind})" if kind else shown_name(name)
+
+
+def _type_of(memory: Memory) -> str:
+    held = memory.metadata.get(ENTITY_TYPE)
+    return held if isinstance(held, str) else ""

@@ -1,0 +1,265 @@
+"""How the graph is written: what a verb makes of the entities that it names follows from what they are.
+
+Writers of one namespace take turns, and a write looks again whether all is as it was read. If a route changed a memory
+meanwhile, nothing is written and the operation is retried. Texts are screened here like everything that is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import TypeVar
+
+import apsw
+
+from souvenir.core.concurrency import time_left
+from souvenir.core.errors import EntityNotFound, InvalidRequest, Overloaded
+from souvenir.core.labels import notes_of
+from souvenir.core.passages import PreparedPassage
+from souvenir.core.types import JsonObject, Link, Memory, MemoryDraft, MemoryPatch, Scope
+from souvenir.knowledge.entities import (
+    ENTITY_TYPE,
+    Entity,
+    Observations,
+    draft_of,
+    entity_of,
+    is_entity,
+    joined,
+    mention_of,
+    patch_of,
+    source_of,
+)
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store import namespaces
+from souvenir.store.admin import audit, transfers
+from souvenir.store.admin.audit import AuditEvent
+from souvenir.store.graph import relations as rows
+from souvenir.store.graph.relations import RELATION, EntityGraph, EntityRelation
+from souvenir.store.memories import reads
+from souvenir.store.transaction import Transaction, require_writable
+
+TRIES = 10
+"""Attempts of a write whose entities change concurrently, before it fails."""
+
+TURN_TIMEOUT_S = 30.0
+"""How long a write waits for earlier writes."""
+
+_TURNS = 64
+
+T = TypeVar("T")
+
+
+class _Changed(Exception):
+    """The state that a write was based on has changed; nothing was written."""
+
+
+@dataclass(slots=True)
+class Sketch:
+    """The entities that a write is about, while it is made up.
+
+    :param known: The living memories of their names, as they are stored.
+    :param clean: Screens an entity: as it may be stored, and notes of what was found in it.
+    :param wanted: What is to be written, with these notes.
+    :param mentioned: Names that need a memory and have none.
+    """
+
+    known: Mapping[str, Memory]
+    clean: Callable[[Entity], tuple[Entity, JsonObject]]
+    wanted: dict[str, tuple[Entity, JsonObject]] = field(default_factory=dict)
+    mentioned: list[str] = field(default_factory=list)
+
+    def entity(self, name: str) -> Entity | None:
+        """The entity after the write."""
+        if name in self.wanted:
+            return self.wanted[name][0]
+        memory = self.known.get(name)
+        return entity_of(memory) if memory is not None and is_entity(memory) else None
+
+    def create(self, entity: Entity) -> Entity:
+        """Make an entity that is not there."""
+        made, notes = self.clean(entity)
+        self.wanted[made.name] = (made, notes)
+        return made
+
+    def add(self, said: Observations) -> Observations:
+        """The new part of it.
+
+        :raises EntityNotFound: If there is no such entity.
+        """
+        entity = self._present(said.entity_name)
+        clean, notes = self.clean(replace(entity, observations=said.contents))
+        new = tuple(one for one in clean.observations if one not in entity.observations)
+        if new:
+            before = self.wanted.get(entity.name, (entity, {}))[1]
+            noted = {key: sorted({*before.get(key, ()), *notes.get(key, ())}) for key in {*before, *notes}}
+            self.wanted[entity.name] = (replace(entity, observations=(*entity.observations, *new)), noted)
+        return Observations(said.entity_name, new)
+
+    def take(self, said: Observations) -> None:
+        """Take observations away, as they were sent or as they were stored for that."""
+        entity = self.entity(said.entity_name)
+        if entity is None:
+            return
+        gone = {*said.contents, *self.clean(replace(entity, observations=said.contents))[0].observations}
+        kept = tuple(one for one in entity.observations if one not in gone)
+        if kept != entity.observations:
+            self.wanted[entity.name] = (replace(entity, observations=kept), {})
+
+    def mention(self, relations: Iterable[EntityRelation]) -> None:
+        """Create a memory for every end of a relation that has none."""
+        for name in ends(relations):
+            if name not in self.known and name not in self.wanted and name not in self.mentioned:
+                self.mentioned.append(self.clean(Entity(name, ""))[0].name)
+
+    def _present(self, name: str) -> Entity:
+        entity = self.entity(name)
+        if entity is None:
+            raise EntityNotFound(name)
+        return entity
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    drafts: Sequence[tuple[MemoryDraft, Sequence[PreparedPassage]]]
+    patches: Sequence[tuple[int, MemoryPatch, Sequence[PreparedPassage]]]
+
+    def write(self, tx: Transaction) -> None:
+        for draft, passages in self.drafts:
+            tx.insert(draft, passages)
+        for memory_id, patch, passages in self.patches:
+            tx.update(memory_id, patch, passages)
+
+
+class GraphWriter:
+    """Safe to call from any thread."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+        self._turns = [Lock() for _ in range(_TURNS)]
+
+    def change(
+        self, scope: Scope, names: Iterable[str], plan: Callable[[Sketch], T], relations: Sequence[EntityRelation] = ()
+    ) -> tuple[T, Sequence[EntityRelation]]:
+        """Read the entities of these names, make up what they shall be, and write it with the relations.
+
+        :return: What was planned, and the relations that are new.
+        :raises SourceForbidden: If the scope may not write to its graph.
+        """
+        source, named = writable_source(scope), list(dict.fromkeys([*names, *ends(relations)]))
+        self._require_storable(scope, relations)
+        with self._turn(scope):
+            for _ in range(TRIES):
+                with self._engine.namespace(scope) as (connection, namespace):
+                    known = {} if namespace is None else _known(connection, namespace, source, named)
+                sketch = Sketch(known, lambda entity: self._clean(scope, source, entity))
+                planned = plan(sketch)
+                sketch.mention(relations)
+                if not (sketch.wanted or sketch.mentioned or relations):
+                    return planned, []
+                prepared = self._prepared(scope, source, sketch)
+
+                def work(
+                    tx: Transaction, known: Mapping[str, Memory] = known, prepared: _Prepared = prepared
+                ) -> list[EntityRelation]:
+                    if _known(tx.connection, tx.namespace, source, named) != known:
+                        raise _Changed
+                    prepared.write(tx)
+                    return _relate(tx, source, relations)
+
+                try:
+                    return planned, self._engine.write(scope, work)
+                except _Changed:
+                    continue
+        raise Overloaded("The same entities are being changed concurrently; retry in a second")
+
+    @contextmanager
+    def _turn(self, scope: Scope) -> Iterator[None]:
+        turn = self._turns[hash(scope.namespace) % _TURNS]
+        if not turn.acquire(timeout=time_left(TURN_TIMEOUT_S)):
+            raise Overloaded("Too many writes to this knowledge graph are waiting; send this again in a second")
+        try:
+            yield
+        finally:
+            turn.release()
+
+    def _prepared(self, scope: Scope, source: str, sketch: Sketch) -> _Prepared:
+        screening, known = self._engine.screening, sketch.known
+        drafts = [draft_of(one, source, notes) for one, notes in sketch.wanted.values() if one.name not in known]
+        drafts += [mention_of(name, source) for name in sketch.mentioned]
+        drafts = [screening.draft(scope, draft) for draft in drafts]
+        changes = [(known[one.name], one, notes) for one, notes in sketch.wanted.values() if one.name in known]
+        patches = [screening.patch(scope, patch_of(one, memory, notes)) for memory, one, notes in changes]
+        present = [memory for memory, _, _ in changes]
+        return _Prepared(
+            list(zip(drafts, self._engine.prepare_drafts(drafts), strict=True)),
+            list(
+                zip(
+                    (memory.id for memory in present),
+                    patches,
+                    self._engine.prepare_patches(patches, present),
+                    strict=True,
+                )
+            ),
+        )
+
+    def _clean(self, scope: Scope, source: str, entity: Entity) -> tuple[Entity, JsonObject]:
+        """:raises InvalidRequest: If its name cannot be one."""
+        if not entity.name.strip():
+            raise InvalidRequest("An entity needs a name; give one that is not blank")
+        if self._engine.screening.text(scope, entity.name) != entity.name:
+            raise InvalidRequest("This name holds what the policy redacts; choose one that only says who or what it is")
+        said = MemoryDraft(entity.name, source, {ENTITY_TYPE: entity.entity_type}, facts=entity.observations)
+        clean = self._engine.screening.draft(scope, said)
+        stored = replace(entity, entity_type=str(clean.metadata[ENTITY_TYPE]), observations=joined(clean.facts, ()))
+        return stored, notes_of(clean.metadata)
+
+    def _require_storable(self, scope: Scope, relations: Iterable[EntityRelation]) -> None:
+        for relation_type in {one.relation_type for one in relations}:
+            if self._engine.screening.text(scope, relation_type) != relation_type:
+                raise InvalidRequest("This relation type holds what the policy redacts; choose one that only says what")
+
+
+def writable_source(scope: Scope) -> str:
+    """:raises SourceForbidden: If the scope may not write to its graph."""
+    source = source_of(scope)
+    require_writable(scope, source)
+    return source
+
+
+def ends(relations: Iterable[EntityRelation]) -> list[str]:
+    """The names at both ends, each once."""
+    return list(dict.fromkeys(name for one in relations for name in (one.from_entity, one.to_entity)))
+
+
+def note_relations(tx: Transaction, action: str, count: int) -> None:
+    """Record it in the audit, since relations have no history."""
+    if count:
+        detail = f"{count} relation{'' if count == 1 else 's'}"
+        audit.record(tx.connection, [AuditEvent(tx.now, action, tx.scope.actor, tx.namespace.name, detail=detail)])
+
+
+def _known(
+    connection: apsw.Connection, namespace: namespaces.Namespace, source: str, names: Iterable[str]
+) -> dict[str, Memory]:
+    """The living memories of these names, as they are stored."""
+    ids = rows.living(connection, EntityGraph(namespace.id, source), names)
+    memories = reads.as_stored(connection, namespace, ids.values())
+    return {name: memories[id_] for name, id_ in ids.items()}
+
+
+def _relate(tx: Transaction, source: str, relations: Sequence[EntityRelation]) -> list[EntityRelation]:
+    """Those that are new, once they are stored. Every end has a memory."""
+    if not relations:
+        return []
+    place = EntityGraph(tx.namespace_id, source)
+    from_ids = rows.ids_of(tx.connection, place, {one.from_entity for one in relations})
+    present = {*rows.relations(tx.connection, place, from_ids, incoming=False, limit=None)}
+    new = [one for one in dict.fromkeys(relations) if one not in present]
+    living = rows.living(tx.connection, place, ends(new))
+    for one in new:
+        link = Link(living[one.from_entity], living[one.to_entity], RELATION + one.relation_type, tx.now)
+        transfers.insert_link(tx.connection, link)
+    note_relations(tx, "relation.add", len(new))
+    return new

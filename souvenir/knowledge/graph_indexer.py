@@ -1,0 +1,181 @@
+"""Index new texts into the concept graph: a background thread finds the concepts that they mention.
+
+The queue is a table, so nothing is lost when the process is killed; the mentions of a batch are stored in the same
+transaction that removes it from the queue. Texts are analysed and new concepts embedded outside of every lock. A text
+that changes meanwhile is queued again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from threading import Event, Lock, Thread
+
+import apsw
+import structlog
+
+from souvenir.core.errors import Overloaded, SouvenirError
+from souvenir.core.passages import PreparedPassage
+from souvenir.core.types import Scope
+from souvenir.knowledge.concept_similarity import near_to, settle
+from souvenir.knowledge.recognition.extraction import RULES_VERSION, mentions_in
+from souvenir.knowledge.topic_assignment import TopicAssignment
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store import schema
+from souvenir.store.graph import concept_similarity, mention_queue, mentions
+from souvenir.store.graph.mentions import NotPrepared, Reading
+from souvenir.store.messages import agents
+from souvenir.store.transaction import Transaction
+from souvenir.store.vectors import note
+
+LOOK_S = 0.5
+"""Interval between two looks at the queue."""
+
+REST_S = 5.0
+"""Back-off after a failure, such as a model that cannot be loaded."""
+
+BATCH_SIZE = 64
+"""Messages and memories in one batch: some tenths of a second, so that other writes are not delayed."""
+
+TRIES = 10
+"""Attempts of a batch whose concepts are deleted while they are embedded."""
+
+CLOSE_TIMEOUT_S = 10.0
+
+ACTOR = "souvenir"
+
+_RULES, _MODEL = "graph_rules", "graph_model"
+"""The version of the rules that read the texts, and the model of the vectors that were compared."""
+
+log = structlog.get_logger(__name__)
+
+
+class _NamespaceGone(Exception):
+    """The namespace was deleted meanwhile, or recreated under the same name."""
+
+
+class GraphIndexer:
+    """Indexes in its own thread between `start` and `close`; `catch_up` indexes synchronously."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+        self._closing = Event()
+        self._working = Lock()
+        self._topics = TopicAssignment(engine)
+        self._thread = Thread(target=self._run, name="souvenir-graph", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closing.set()
+        if self._thread.ident is not None:
+            self._thread.join(CLOSE_TIMEOUT_S)
+
+    def catch_up(self) -> None:
+        """Empty the queue of every namespace, match new concepts, and assign topics."""
+        with self._working:
+            self._read()
+            self._topics.assign()
+
+    def _read(self) -> None:
+        self._begin()
+        while not self._closing.is_set():
+            with self._engine.namespace(Scope()) as (connection, _):
+                names = mention_queue.namespaces(connection)
+            if not names:
+                return
+            # Round-robin, so that a large import in one namespace does not block the others.
+            for namespace_id, name in names:
+                self._read_some(namespace_id, Scope(name, ACTOR))
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            rest_s = LOOK_S
+            try:
+                with self._working:
+                    self._read()
+                    self._topics.assign(only_due=True)
+            except SouvenirError as error:
+                log.warning("graph_indexing_postponed", reason=error.message)
+                rest_s = REST_S
+            except Exception:  # the boundary of a thread; it retries after the back-off
+                log.exception("graph_indexing_failed")
+                rest_s = REST_S
+            self._closing.wait(rest_s)
+
+    def _begin(self) -> None:
+        """Queue everything again after a change of the rules, and match again after a change of the model."""
+        model_id = self._engine.models.serving.embedder.model_id
+        with self._engine.namespace(Scope()) as (connection, _):
+            rules, model = schema.meta(connection, _RULES), schema.meta(connection, _MODEL)
+        if rules != str(RULES_VERSION):
+            self._engine.write_rows(lambda connection: _start_over(connection, first=rules is None))
+        if model != model_id:
+            self._engine.write_rows(lambda connection: _match_again(connection, model_id))
+
+    def _read_some(self, namespace_id: int, scope: Scope) -> None:
+        with self._engine.namespace(scope) as (connection, _):
+            waiting = mention_queue.following(connection, namespace_id, limit=BATCH_SIZE)
+            unmatched = concept_similarity.following_unmatched(connection, namespace_id, limit=BATCH_SIZE)
+        try:
+            if waiting:
+                readings = [
+                    Reading(one.id, one.kind, one.owner_id, one.at, mentions_in(one.text, one.role)) for one in waiting
+                ]
+                self._store(namespace_id, scope, readings)
+            elif unmatched:
+                self._match(namespace_id, scope, unmatched)
+            else:
+                self._engine.write(scope, lambda tx: _sweep(tx, namespace_id))
+        except _NamespaceGone:
+            log.info("graph_namespace_deleted", namespace=scope.namespace)
+
+    def _store(self, namespace_id: int, scope: Scope, readings: Sequence[Reading]) -> None:
+        keys = {said.key for one in readings for said in one.mentions}
+        for _ in range(TRIES):
+            with self._engine.namespace(scope) as (connection, _):
+                known = mentions.known_keys(connection, namespace_id, keys)
+                new = sorted(keys - known.keys() - mentions.hidden_keys(connection, namespace_id, keys - known.keys()))
+            prepared = dict(zip(new, self._engine.prepare(new), strict=True)) if new else {}
+
+            def work(tx: Transaction, prepared: Mapping[str, Sequence[PreparedPassage]] = prepared) -> None:
+                _require_same(tx, namespace_id)
+                mentions.write(tx.passages, readings, prepared, tx.now)
+
+            # A concept may be deleted meanwhile, with its last mention; then it is new again.
+            with suppress(NotPrepared):
+                return self._engine.write(scope, work)
+        raise Overloaded("Concepts are being changed concurrently; indexing is retried")
+
+    def _match(self, namespace_id: int, scope: Scope, ids: Sequence[int]) -> None:
+        found = near_to(self._engine, namespace_id, ids)
+
+        def work(tx: Transaction) -> None:
+            _require_same(tx, namespace_id)
+            settle(tx.connection, {**{id_: [] for id_ in ids}, **found})
+
+        self._engine.write(scope, work)
+
+
+def _sweep(tx: Transaction, namespace_id: int) -> None:
+    _require_same(tx, namespace_id)
+    mentions.sweep(tx.passages)
+
+
+def _require_same(tx: Transaction, namespace_id: int) -> None:
+    if tx.namespace_id != namespace_id:
+        raise _NamespaceGone
+
+
+def _start_over(connection: apsw.Connection, *, first: bool) -> None:
+    """:param first: Nothing was read before; what there is waits already."""
+    if not first:
+        for namespace_id in agents.namespace_ids(connection):
+            mention_queue.put_all(connection, namespace_id)
+    note(connection, _RULES, str(RULES_VERSION))
+
+
+def _match_again(connection: apsw.Connection, model_id: str) -> None:
+    concept_similarity.forget_all(connection)
+    note(connection, _MODEL, model_id)

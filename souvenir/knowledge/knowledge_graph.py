@@ -1,0 +1,222 @@
+"""A graph of entities with observations and relations, as the reference MCP memory server has one, over the memories.
+
+Every verb is one transaction. Names, types and observations are compared as they are, letter by letter. A key that is
+limited to some sources has a graph of its own, under the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import apsw
+
+from souvenir.core.labels import is_visible
+from souvenir.core.telemetry import MemoryOperation, Tracing, traced
+from souvenir.core.types import EvidenceLevel, Filters, Scope, SearchQuery, SourceFilter, SourceMatch
+from souvenir.knowledge.entities import (
+    ENTITY_TYPE,
+    Entity,
+    Graph,
+    Observations,
+    Stored,
+    entity_of,
+    is_entity,
+    source_of,
+)
+from souvenir.knowledge.entity_writes import GraphWriter, Sketch, ends, note_relations, writable_source
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.graph import relations as rows
+from souvenir.store.graph.relations import EntityGraph, EntityRelation
+from souvenir.store.memories import reads
+from souvenir.store.transaction import Transaction
+
+MAX_ENTITIES = 1_000
+"""In one answer."""
+
+MAX_RELATIONS = 10_000
+"""In one answer."""
+
+NEAR_SHARE = 0.5
+"""Results below this share of the best score are dropped."""
+
+FOUND_BY_MEANING = 5
+"""Maximum number of entities that are found by meaning, if none contains the text."""
+
+
+class KnowledgeGraph:
+    """Safe to call from any thread."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+        self._writer = GraphWriter(engine)
+
+    @property
+    def tracing(self) -> Tracing:
+        return self._engine.tracing
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    @traced(MemoryOperation.CREATE, records=len)
+    def create_entities(self, scope: Scope, entities: Sequence[Entity]) -> Sequence[Entity]:
+        """Store those whose names are new, each observation once; returns these, as they are stored."""
+
+        def plan(sketch: Sketch) -> list[Entity]:
+            return [sketch.create(one) for one in entities if sketch.entity(one.name) is None]
+
+        return self._writer.change(scope, [one.name for one in entities], plan)[0]
+
+    @traced(MemoryOperation.CREATE, records=len)
+    def create_relations(self, scope: Scope, relations: Sequence[EntityRelation]) -> Sequence[EntityRelation]:
+        """Store those that are new. An end may be a name that no entity has: it can be made later, or never."""
+        return self._writer.change(scope, (), lambda _: None, relations)[1]
+
+    @traced(MemoryOperation.CREATE, records=lambda stored: stored.entities + stored.observations + stored.relations)
+    def store(self, scope: Scope, entities: Sequence[Entity], relations: Sequence[EntityRelation]) -> Stored:
+        """Store what is not there yet of a graph: an entity that is there gets the observations that it lacks."""
+
+        def plan(sketch: Sketch) -> tuple[int, int, int]:
+            created, updated, added = set(), set(), 0
+            for one in entities:
+                if sketch.entity(one.name) is None:
+                    created.add(one.name)
+                    added += len(sketch.create(one).observations)
+                elif new := sketch.add(Observations(one.name, one.observations)).contents:
+                    updated.add(one.name)
+                    added += len(new)
+            return len(created), len(updated - created), added
+
+        counted, related = self._writer.change(scope, [one.name for one in entities], plan, relations)
+        return Stored(*counted, len(related))
+
+    @traced(MemoryOperation.UPDATE, records=len)
+    def add_observations(self, scope: Scope, observations: Sequence[Observations]) -> Sequence[Observations]:
+        """Add to entities what is not observed of them yet; returns what was added, as it is stored, for each.
+
+        :raises EntityNotFound: If there is no such entity; nothing is changed.
+        """
+
+        def plan(sketch: Sketch) -> list[Observations]:
+            return [sketch.add(one) for one in observations]
+
+        return self._writer.change(scope, [one.entity_name for one in observations], plan)[0]
+
+    @traced(MemoryOperation.UPDATE)
+    def delete_observations(self, scope: Scope, observations: Sequence[Observations]) -> None:
+        """Take away what is observed of entities; missing ones are ignored."""
+
+        def plan(sketch: Sketch) -> None:
+            for one in observations:
+                sketch.take(one)
+
+        self._writer.change(scope, [one.entity_name for one in observations], plan)
+
+    @traced(MemoryOperation.DELETE)
+    def delete_entities(self, scope: Scope, names: Sequence[str]) -> None:
+        """Forget entities for good, with their relations; missing ones are ignored.
+
+        :raises MemoryPinned: If one is pinned; nothing is changed.
+        """
+        source = writable_source(scope)
+
+        def work(tx: Transaction) -> None:
+            ids = rows.ids_of(tx.connection, EntityGraph(tx.namespace_id, source), names)
+            for memory_id in ids:
+                tx.unpinned_memory(memory_id, hint="unpin it before deleting the entity")
+            others = rows.related_to(tx.connection, ids) - {*ids}
+            tx.delete([*ids, *rows.unmentioned(tx.connection, others, without=ids)])
+
+        self._write_if_known(scope, source, names, work)
+
+    @traced(MemoryOperation.DELETE)
+    def delete_relations(self, scope: Scope, relations: Sequence[EntityRelation]) -> None:
+        """Forget relations; missing ones are ignored."""
+        source = writable_source(scope)
+
+        def work(tx: Transaction) -> None:
+            place, removed = EntityGraph(tx.namespace_id, source), 0
+            for one in relations:
+                from_ids = rows.ids_of(tx.connection, place, [one.from_entity])
+                to_ids = rows.ids_of(tx.connection, place, [one.to_entity])
+                removed += rows.remove(tx.connection, from_ids, to_ids, one.relation_type)
+            tx.delete(rows.unmentioned(tx.connection, rows.ids_of(tx.connection, place, ends(relations))))
+            note_relations(tx, "relation.remove", removed)
+
+        self._write_if_known(scope, source, ends(relations), work)
+
+    def _write_if_known(
+        self, scope: Scope, source: str, names: Sequence[str], work: Callable[[Transaction], None]
+    ) -> None:
+        with self._engine.namespace(scope) as (connection, namespace):
+            known = namespace is not None and rows.ids_of(connection, EntityGraph(namespace.id, source), names)
+        if known:
+            self._engine.write(scope, work)
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def read(self, scope: Scope, *, offset: int = 0, limit: int = MAX_ENTITIES) -> Graph:
+        """The whole graph in parts: names in the order of their making, with the relations that begin at them."""
+        return self._part(scope, rows.named_ids, offset=offset, limit=limit, whole=True)
+
+    def search(self, scope: Scope, query: str, *, offset: int = 0, limit: int = MAX_ENTITIES) -> Graph:
+        """The entities that contain a text in any case, with all of their relations.
+
+        If none does, those that are near to it by meaning, if anything is.
+
+        :raises SearchUnavailable: If that has to be searched and cannot be.
+        """
+
+        def saying(connection: apsw.Connection, place: EntityGraph) -> list[int]:
+            return rows.ids_saying(connection, place, query, ENTITY_TYPE)
+
+        found = self._part(scope, saying, offset=offset, limit=limit)
+        if found.entities or found.next_offset is not None or offset or not query.strip():
+            return found
+        near = self._near(scope, query)
+        return self._part(scope, lambda *_: near, offset=0, limit=limit) if near else found
+
+    def open(self, scope: Scope, names: Sequence[str], *, offset: int = 0, limit: int = MAX_ENTITIES) -> Graph:
+        """The entities of these names, with all of their relations; missing ones are ignored."""
+
+        def named(connection: apsw.Connection, place: EntityGraph) -> list[int]:
+            return sorted(rows.living(connection, place, names).values())
+
+        return self._part(scope, named, offset=offset, limit=limit)
+
+    def _near(self, scope: Scope, query: str) -> list[int]:
+        source = source_of(scope)
+        filters = Filters(sources=(SourceFilter(source, SourceMatch.PATH),))
+        result = self._engine.search(scope, SearchQuery(query, FOUND_BY_MEANING, filters=filters))
+        if result.evidence is EvidenceLevel.NONE:
+            return []
+        least = NEAR_SHARE * max((hit.score for hit in result.hits), default=0.0)
+        near = [hit.memory for hit in result.hits if hit.score >= least]
+        return [memory.id for memory in near if memory.source == source and memory.key is not None]
+
+    def _part(
+        self,
+        scope: Scope,
+        choose: Callable[[apsw.Connection, EntityGraph], Sequence[int]],
+        *,
+        offset: int,
+        limit: int,
+        whole: bool = False,
+    ) -> Graph:
+        """:param whole: Whether this is a part of the whole graph, which holds each relation once."""
+        source = source_of(scope)
+        with self._engine.namespace(scope) as (connection, namespace):
+            if namespace is None or not is_visible(source, scope.sources):
+                return Graph()
+            place = EntityGraph(namespace.id, source)
+            ids = choose(connection, place)
+            here = ids[offset : offset + limit]
+            memories = reads.as_stored(connection, namespace, here)
+            entities = [entity_of(memories[id_]) for id_ in here if id_ in memories and is_entity(memories[id_])]
+            names = [one.key for one in memories.values() if one.key] if whole else [one.name for one in entities]
+            of_names = rows.ids_of(connection, place, names)
+            relations = rows.relations(connection, place, of_names, incoming=not whole, limit=MAX_RELATIONS + 1)
+        return Graph(
+            entities,
+            relations[:MAX_RELATIONS],
+            next_offset=offset + limit if offset + limit < len(ids) else None,
+            relations_cut=len(relations) > MAX_RELATIONS,
+        )

@@ -1,0 +1,266 @@
+"""Ask a language model for claims about the concepts of a conversation, and check its answer.
+
+The model is shown messages of one session, as hygiene and the privacy rules leave them, and the names of what they
+mention. A claim is accepted if its quote occurs in one of these messages, if its concepts are mentioned in the session,
+and if the message supports it as far as that can be verified. Invariant: each item of an answer is either a claim or
+counted as dropped under a reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from souvenir.core.errors import PersonalDataRejected
+from souvenir.core.text import defuse, fenced
+from souvenir.core.types import ClaimKind, JsonObject, MessageRole
+from souvenir.knowledge.claim_types import ProposedClaim, type_name
+from souvenir.knowledge.recognition.extraction import mentioned
+from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS, key_of
+from souvenir.learning.proposals import WINDOW_CHARS, shortened
+from souvenir.learning.questions import Text, ask
+from souvenir.learning.quotes import find_quote
+from souvenir.learning.transcripts.transcript import kept_of
+from souvenir.learning.transcripts.turns import Piece, Transcript, TranscriptTurn, TurnRole
+from souvenir.learning.transcripts.windows import FRAME, windows
+from souvenir.memories.similarity import figures
+from souvenir.models.llm.prompts import Prompt, prompt_of
+from souvenir.models.llm.provider import LLMProvider
+from souvenir.privacy.screening import AppliedPolicy
+from souvenir.store.graph.claims import Undescribed
+
+PROMPT = "describe"
+
+NAMES = "names"
+"""The frame of the names; that of the transcript is `FRAME`."""
+
+MAX_MESSAGE_CHARS = 12_000
+"""Longer messages are cut."""
+
+HEAD_CHARS = 130
+"""Approximate overhead of a message in a window."""
+
+MAX_NAMES = 150
+"""Maximum number of names in a prompt: those that the session mentions most."""
+
+MAX_CLAIMS = 40
+"""Maximum number of claims in one answer; further ones are dropped."""
+
+MAX_DESCRIPTION_CHARS = 300
+
+MALFORMED = "malformed"
+
+_FOLDER = Path(__file__).with_name("prompts")
+_ROLES = {MessageRole.USER: TurnRole.USER, MessageRole.ASSISTANT: TurnRole.ASSISTANT}
+
+
+def _lower(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+class ClaimItem(BaseModel):
+    """A confidence beyond its bounds counts as the bound."""
+
+    kind: Annotated[Literal["relation", "description", "alias", "kind"], BeforeValidator(_lower)]
+    concept: Text
+    text: Text
+    other: str | None = None
+    quote: str = ""
+    confidence: Annotated[float, Field(allow_inf_nan=False)] = 0.5
+
+
+class ClaimItems(BaseModel):
+    claims: list[ClaimItem]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimMaterial:
+    """:param messages: What a model has not read yet. :param context: What was said just before.
+
+    :param names: Key and form of what the session mentions, the most mentioned first.
+    :param mentioned: What each message mentions, by its key.
+    """
+
+    messages: Sequence[Undescribed]
+    context: Sequence[Undescribed]
+    names: Sequence[tuple[str, str]]
+    mentioned: Mapping[int, set[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAnswer:
+    """:param dropped: How many claims of a kind were dropped, and why. :param call: What the question took."""
+
+    found: tuple[ProposedClaim, ...]
+    dropped: Mapping[tuple[str, str], int]
+    call: JsonObject
+
+
+def first_of(messages: Sequence[Undescribed]) -> list[Undescribed]:
+    """The first messages, as many as fit into one prompt, and at least one."""
+    chosen, room = list[Undescribed](), WINDOW_CHARS
+    for message in messages:
+        room -= min(len(message.content), MAX_MESSAGE_CHARS) + HEAD_CHARS
+        if chosen and room < 0:
+            break
+        chosen.append(message)
+    return chosen
+
+
+def question(material: ClaimMaterial, policy: AppliedPolicy) -> tuple[Prompt, Sequence[TranscriptTurn]] | None:
+    """The prompt, and the turns of the messages; None if they mention nothing.
+
+    :param policy: That nothing is refused by.
+    """
+    if not any(material.mentioned.get(message.id) for message in material.messages):
+        return None
+    context = [_turn(message, policy) for message in material.context]
+    turns = [_turn(message, policy) for message in material.messages]
+    if not any(turn.pieces for turn in turns):
+        return None
+    transcript = Transcript("", (*context, *turns), ())
+    [window] = windows(transcript, max_chars=100 * WINDOW_CHARS, overlap_turns=0)
+    forms = list(dict.fromkeys(policy.text(form) for _, form in material.names))[:MAX_NAMES]
+    listed = defuse("\n".join(" ".join(form.split()) for form in forms), name=FRAME)
+    asked_about = f"{fenced(listed, name=NAMES)}{defuse(window.text, name=NAMES)}"
+    return prompt_of(_FOLDER, PROMPT, asked_about), turns
+
+
+def asked(
+    provider: LLMProvider, material: ClaimMaterial, strict: AppliedPolicy, lenient: AppliedPolicy
+) -> ClaimAnswer | None:
+    """Ask about some messages and check the answer; None if there is nothing to ask.
+
+    :param strict: By which a claim may be refused. :param lenient: By which nothing is.
+    :raises LLMError: If there is no answer that can be used.
+    """
+    made = question(material, lenient)
+    if made is None:
+        return None
+    prompt, turns = made
+    answer = ask(provider, PROMPT, prompt, ClaimItems, "claims", ClaimItem)
+    reader = _ClaimReader(material, turns, strict)
+    found: dict[Any, ProposedClaim] = {}
+    dropped = Counter[tuple[str, str]]()
+    for at, item in enumerate(answer.items):
+        claim = "over_limit" if at >= MAX_CLAIMS else reader.believed(item)
+        if isinstance(claim, ProposedClaim):
+            same = (claim.kind, claim.concept, claim.other, claim.text.casefold())
+            if same not in found:
+                found[same] = claim
+                continue
+            claim = "repeated"
+        dropped[item.kind, claim] += 1
+    if answer.broken or "faults" in answer.call:
+        # An answer that does not match the schema has lost something, even if no broken item can be counted.
+        dropped["", MALFORMED] = max(1, len(answer.broken))
+    return ClaimAnswer(tuple(found.values()), dropped, answer.call)
+
+
+def _turn(message: Undescribed, policy: AppliedPolicy) -> TranscriptTurn:
+    said = policy.text(message.content)[:MAX_MESSAGE_CHARS]
+    speaker = None if message.speaker is None else policy.text(message.speaker)
+    whole = TranscriptTurn(_ROLES[message.role], speaker, message.at, (Piece(0, len(said), said),))
+    return kept_of(whole)
+
+
+class _ClaimReader:
+    """Checks the items of an answer against the messages."""
+
+    def __init__(self, material: ClaimMaterial, turns: Sequence[TranscriptTurn], strict: AppliedPolicy) -> None:
+        self._material = material
+        self._turns = turns
+        self._strict = strict
+        self._figures = {figure for turn in turns for figure in figures(turn.text)}
+        self._keys = {key: key for key, _ in material.names}
+        for key, form in material.names:
+            self._keys.setdefault(key_of(form), key)
+        self._forms: dict[str, list[str]] = {}
+        for key, form in material.names:
+            self._forms.setdefault(key, []).append(form)
+
+    def believed(self, item: ClaimItem) -> ProposedClaim | str:
+        """The claim, or why it is dropped."""
+        concept = self._key(item.concept)
+        if concept is None:
+            return "unknown_concept"
+        quote = find_quote(self._turns, item.quote) if item.quote.strip() else None
+        if quote is None:
+            return "quote_not_found"
+        found = self._found(item, concept, quote.turn)
+        if isinstance(found, str):
+            return found
+        kind, concept, other, text = found
+        try:
+            text = self._strict.text(text)
+        except PersonalDataRejected as rejected:
+            return rejected.code
+        confidence = min(max(item.confidence, 0.0), 1.0)
+        return ProposedClaim(kind, concept, other, text, confidence, self._material.messages[quote.turn].id)
+
+    def _found(self, item: ClaimItem, concept: str, turn: int) -> tuple[ClaimKind, str, str | None, str] | str:
+        match item.kind:
+            case "relation":
+                return self._relation(item, concept, turn)
+            case "alias":
+                return self._alias(item, concept, turn)
+            case "kind":
+                named = type_name(item.text)
+                return "no_type" if named is None else (ClaimKind.KIND, concept, None, named)
+            case _:
+                text = " ".join(item.text.split())
+                if figures(text).keys() - self._figures:
+                    return "other_figures"
+                return ClaimKind.DESCRIPTION, concept, None, shortened(text, MAX_DESCRIPTION_CHARS)
+
+    def _relation(self, item: ClaimItem, concept: str, turn: int) -> tuple[ClaimKind, str, str, str] | str:
+        other, named = self._key(item.other or ""), type_name(item.text)
+        if other is None:
+            return "unknown_concept"
+        if named is None:
+            return "no_type"
+        if other == concept:
+            return "same_concept"
+        if not self._says(turn, concept) and not self._says(turn, other):
+            return "not_said_there"
+        return ClaimKind.RELATION, concept, other, named
+
+    def _alias(self, item: ClaimItem, concept: str, turn: int) -> tuple[ClaimKind, str, str | None, str] | str:
+        """An alias merges two concepts, so the message itself must contain both names."""
+        name = " ".join(item.text.split())
+        known = self._keys.get(key_of(name))
+        if known == concept:
+            return "same_concept"
+        if len(name) > MAX_KEY_CHARS:
+            return "too_long"
+        if not self._says(turn, concept) or not self._stands(turn, name):
+            return "not_said_there"
+        return (ClaimKind.ALIAS, concept, None, name) if known is None else (ClaimKind.ALIAS, known, concept, name)
+
+    def _key(self, name: str) -> str | None:
+        """The concept of the session that a name refers to."""
+        key = key_of(name)
+        if key in self._keys:
+            return self._keys[key]
+        within = {said.key for said in mentioned(name)} & self._keys.keys()
+        return within.pop() if len(within) == 1 else None
+
+    def _says(self, turn: int, key: str) -> bool:
+        """Whether the message of a turn mentions a concept."""
+        if key in self._material.mentioned.get(self._material.messages[turn].id, ()):
+            return True
+        return any(self._stands(turn, form) for form in self._forms.get(key, ()))
+
+    def _stands(self, turn: int, name: str) -> bool:
+        return find_quote([self._turns[turn]], name) is not None
+
+
+def counted(dropped: Mapping[tuple[str, str], int]) -> Iterator[JsonObject]:
+    """The dropped items as the result of a job lists them."""
+    for (kind, reason), count in sorted(dropped.items()):
+        yield {"kind": kind or None, "reason": reason, "count": count}

@@ -1,0 +1,329 @@
+"""Jobs in which a language model makes claims about concepts: relations, descriptions, aliases and kinds.
+
+A job that somebody asks for reads sessions that have ended or are quiet, as far as no model has read them, and asks
+once for each part. What it found so far is its state, so a kill loses at most the answer that was under way; all of its
+claims are stored in one transaction, each with the message that it rests on, and `undo` takes them back. A message that
+was changed meanwhile is left for another job. Invariants: what a model says is a claim or is counted as dropped; no
+text of it stays in the job.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import apsw
+
+from souvenir.core.errors import (
+    Conflict,
+    ExtractionNotConfigured,
+    JobNotFound,
+    LLMError,
+    LLMOutputUnusable,
+    LLMPromptTooLong,
+    LLMRefused,
+    Overloaded,
+)
+from souvenir.core.settings import Settings
+from souvenir.core.stored_json import StoredJson
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import JsonObject, Scope
+from souvenir.jobs.handler import PASSING, RunningJob
+from souvenir.jobs.worker import Jobs
+from souvenir.knowledge.claim_types import ProposedClaim
+from souvenir.knowledge.claims import Claims
+from souvenir.knowledge.model_answers import ClaimAnswer, ClaimMaterial, asked, counted, first_of
+from souvenir.learning.questions import spent
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.llm.provider import LLMProvider
+from souvenir.store.admin import audit
+from souvenir.store.admin.audit import AuditEvent
+from souvenir.store.admin.jobs import DESCRIBE, Job
+from souvenir.store.graph import claims, concept_similarity
+from souvenir.store.graph.claims import Claim, Undescribed
+from souvenir.store.messages import agents, sessions
+from souvenir.store.transaction import Transaction
+
+CONTEXT_MESSAGES = 2
+"""Earlier messages that are included as context, so that an answer is not separated from its question."""
+
+GONE = "gone"
+"""The reason for dropping a claim whose message or concept changed or was deleted."""
+
+_NOT_THIS_ONE = (LLMOutputUnusable, LLMPromptTooLong, LLMRefused)
+"""Failures that are about one question; the next one may well be answered."""
+
+MAX_MESSAGES = 10_000
+"""Maximum number of messages that one job reads."""
+
+START = (0, -1)
+"""Before the first message of the first session."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ClaimJobState:
+    """:param after: The session's row and the position of the last message that was looked at.
+
+    :param read: Id and digest of each message that the model has read. :param failed: How many it has not.
+    :param stopped: Why no further question was asked.
+    """
+
+    after: tuple[int, int] = START
+    read: tuple[tuple[int, str], ...] = ()
+    found: tuple[ProposedClaim, ...] = ()
+    dropped: tuple[tuple[str, str, int], ...] = ()
+    calls: tuple[JsonObject, ...] = ()
+    failed: int = 0
+    stopped: str | None = None
+
+    def behind(self, session: int, messages: Sequence[Undescribed]) -> _ClaimJobState:
+        return replace(self, after=(session, messages[-1].position))
+
+    def with_answer(self, messages: Sequence[Undescribed], answer: ClaimAnswer | None) -> _ClaimJobState:
+        """:param answer: None: there was nothing to ask."""
+        now = replace(self, read=(*self.read, *((one.id, _digest(one.content)) for one in messages)))
+        if answer is None:
+            return now
+        known = {(one.kind, one.concept, one.other, one.text, one.message_id) for one in self.found}
+        fresh = [
+            one for one in answer.found if (one.kind, one.concept, one.other, one.text, one.message_id) not in known
+        ]
+        return replace(
+            now.dropping(answer.dropped), found=(*self.found, *fresh), calls=(*self.calls, _call(answer.call))
+        )
+
+    def with_failure(self, messages: Sequence[Undescribed], error: LLMError) -> _ClaimJobState:
+        dropped = self.dropping({("", error.code): 1})
+        return replace(dropped, failed=self.failed + len(messages), calls=(*self.calls, _call(spent(error))))
+
+    def dropping(self, dropped: Mapping[tuple[str, str], int]) -> _ClaimJobState:
+        both = Counter({(kind, reason): count for kind, reason, count in self.dropped}) + Counter(dropped)
+        return replace(self, dropped=tuple((*key, count) for key, count in sorted(both.items())))
+
+
+_STATE = StoredJson(_ClaimJobState)
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneClaims:
+    """:param claims: How many were removed. :param messages: How many wait to be read again."""
+
+    job_id: str
+    claims: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class NamedClaim:
+    """A claim of a job with the names of what it is about."""
+
+    claim: Claim
+    concept: str
+    other: str | None
+
+
+class ModelClaims:
+    """Handles the jobs of its kind, and has their lane; they wait until `start`."""
+
+    kind = DESCRIBE
+
+    def __init__(self, engine: MemoryEngine, provider: LLMProvider | None, settings: Settings) -> None:
+        """:param provider: Closed by its owner, before this is closed."""
+        self._engine = engine
+        self._provider = provider
+        self._quiet = timedelta(minutes=settings.session_idle_minutes)
+        self.jobs = Jobs(
+            engine, [self], queue_max=settings.job_queue_max, retention_days=settings.job_retention_days, lane=DESCRIBE
+        )
+
+    def start(self) -> None:
+        self.jobs.start()
+
+    def close(self) -> None:
+        self.jobs.close()
+
+    def require_model(self) -> LLMProvider:
+        """:raises ExtractionNotConfigured: If there is none."""
+        if self._provider is None:
+            raise ExtractionNotConfigured
+        return self._provider
+
+    def submit(self, scope: Scope, *, session: str | None, limit: int) -> Job:
+        """Queue a job that reads sessions that have ended or are quiet, or the one of that name as it is.
+
+        :param limit: Questions at most.
+        :raises ExtractionNotConfigured: If there is no model. :raises AgentNotFound: If the namespace is no agent.
+        :raises SessionNotFound: If there is no such session. :raises Overloaded: If too many jobs wait.
+        """
+        self.require_model()
+        with self._engine.namespace(scope) as (connection, _):
+            agent = agents.require_agent(connection, scope)
+            if session is not None:
+                sessions.require_row(connection, agent.namespace_id, session)
+        return self.jobs.submit(DESCRIBE, scope, {"session": session, "limit": limit})
+
+    # --- the job -----------------------------------------------------------------------------------------------
+
+    def run(self, job: RunningJob) -> JsonObject:
+        """:return: How many claims of which kind were stored, and how many were dropped for which reason.
+
+        :raises LLMError: If the model answered nothing.
+        """
+        if job.state.get("result"):
+            result: JsonObject = job.state["result"]
+            return result
+        provider = self.require_model()
+        state = _STATE.load(job.state)
+        limit = job.parameters["limit"]
+        while state.stopped is None and len(state.calls) < limit and len(state.read) < MAX_MESSAGES:
+            found = self._next(job, state)
+            if found is None:
+                break
+            state = self._ask(job, provider, state, *found)
+            job.checkpoint(done=len(state.calls), total=None, state=_STATE.dump(state))
+        return self._store(job, state)
+
+    def _next(self, job: RunningJob, state: _ClaimJobState) -> tuple[int, ClaimMaterial] | None:
+        """The next part of a session that waits.
+
+        :raises Overloaded: If it is still to be found what messages mention; it will be in a while.
+        """
+        with self._engine.namespace(job.scope) as (connection, namespace):
+            if namespace is None:
+                return None
+            session = self._following(connection, namespace.id, job.parameters["session"], state.after)
+            if session is None:
+                unread = claims.waiting_to_be_read(connection, namespace.id)
+                if unread and not state.read and not job.last_try:
+                    raise Overloaded("The latest messages are still being indexed; retry in a minute")
+                return None
+            position = state.after[1] if state.after[0] == session else -1
+            messages = first_of(claims.following_messages(connection, session, after_position=position))
+            return session, ClaimMaterial(
+                messages,
+                claims.before(connection, session, messages[0].position, limit=CONTEXT_MESSAGES),
+                claims.names_in(connection, session),
+                claims.keys_by_message(connection, [one.id for one in messages]),
+            )
+
+    def _following(
+        self, connection: apsw.Connection, namespace_id: int, only: str | None, after: tuple[int, int]
+    ) -> int | None:
+        quiet_since = utc_now() - self._quiet
+        return claims.following_session(connection, namespace_id, after=after, quiet_since=quiet_since, only=only)
+
+    def _ask(
+        self, job: RunningJob, provider: LLMProvider, before: _ClaimJobState, session: int, material: ClaimMaterial
+    ) -> _ClaimJobState:
+        """:raises LLMError: If the model cannot be asked, and may be later, or has said nothing before."""
+        screening = self._engine.screening
+        strict, lenient = screening.applied(job.scope), screening.applied(job.scope, refuse=False)
+        behind = before.behind(session, material.messages)
+        try:
+            return behind.with_answer(material.messages, asked(provider, material, strict, lenient))
+        except _NOT_THIS_ONE as error:
+            return behind.with_failure(material.messages, error)
+        except LLMError as error:
+            if (isinstance(error, PASSING) and not job.last_try) or not before.calls:
+                raise
+            # What was answered until now was paid for.
+            return replace(before, stopped=error.message)
+
+    def _store(self, job: RunningJob, state: _ClaimJobState) -> JsonObject:
+        """Store all claims, and that the messages were read, with the end of the job."""
+
+        def work(tx: Transaction) -> JsonObject:
+            now = claims.as_they_are(tx.connection, tx.namespace_id, [id_ for id_, _ in state.read])
+            digests = dict(state.read)
+            unchanged = {one.id for one in now if digests[one.id] == _digest(one.content)}
+            stored, without_concept = Claims.apply(
+                tx, job.id, [one for one in state.found if one.message_id in unchanged]
+            )
+            without_message = [one for one in state.found if one.message_id not in unchanged]
+            gone = Counter((one.kind.value, GONE) for one in (*without_concept, *without_message))
+            claims.mark(tx.connection, tx.namespace_id, unchanged, job.id)
+            following = self._following(tx.connection, tx.namespace_id, job.parameters["session"], START)
+            unread = claims.waiting_to_be_read(tx.connection, tx.namespace_id)
+            result = {
+                "job_id": job.id,
+                "messages": len(unchanged),
+                "claims": dict(sorted(stored.items())),
+                "dropped": list(counted({(k, r): n for k, r, n in state.dropping(gone).dropped})),
+                "failed": state.failed,
+                "stopped": state.stopped,
+                "has_more": unread or following is not None,
+                **_figures(state.calls),
+            }
+            job.save(tx.connection, done=len(state.calls), total=len(state.calls), state={"result": result})
+            return result
+
+        return self._engine.write(job.scope, work)
+
+    # --- what came of it ---------------------------------------------------------------------------------------
+
+    def get(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> tuple[Job, list[NamedClaim]]:
+        """A job, and what it claimed as far as it still stands.
+
+        :param all_actors: Whether jobs of others in the namespace may be seen.
+        :raises JobNotFound: If there is none of that id that the scope may see.
+        """
+        job = self._job(scope, job_id, all_actors)
+        with self._engine.namespace(scope) as (connection, namespace):
+            found = [] if namespace is None else claims.of_job(connection, namespace.id, job_id)
+            ids = {id_ for one in found for id_ in (one.concept_id, one.other_id) if id_ is not None}
+            keys = concept_similarity.keys(connection, ids)
+        return job, [
+            NamedClaim(one, keys[one.concept_id], None if one.other_id is None else keys[one.other_id]) for one in found
+        ]
+
+    def undo(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> UndoneClaims:
+        """Remove all that a job claimed; the messages that it read can be read again.
+
+        :raises JobNotFound: If there is none of that id that the scope may see.
+        :raises Conflict: If it is not finished, or nothing of it is left.
+        """
+        job = self._job(scope, job_id, all_actors)
+        if not job.finished:
+            raise Conflict(f"Job {job_id!r} is {job.status}; undo it when it is finished")
+
+        def work(tx: Transaction) -> UndoneClaims:
+            removed = Claims.undo(tx, job_id)
+            messages = claims.unmark(tx.connection, tx.namespace_id, job_id)
+            if not removed and not messages:
+                raise Conflict(f"Nothing of job {job_id!r} is left; there is nothing to undo")
+            event = AuditEvent(tx.now, "job.undo", scope.actor, scope.namespace, resource_id=job_id, detail=DESCRIBE)
+            audit.record(tx.connection, [event])
+            return UndoneClaims(job_id, removed, messages)
+
+        return self._engine.write(scope, work)
+
+    def _job(self, scope: Scope, job_id: str, all_actors: bool) -> Job:
+        job = self.jobs.get(scope, job_id, all_actors=all_actors)
+        if job.kind != DESCRIBE:
+            raise JobNotFound(job_id)
+        return job
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _call(call: Mapping[str, Any]) -> JsonObject:
+    return {name: call.get(name) for name in ("model", "attempts", "input_tokens", "output_tokens", "cost_usd")}
+
+
+def _figures(calls: Sequence[JsonObject]) -> JsonObject:
+    """The usage of all questions; the cost is known only if it is known for each of them."""
+    costs = [call["cost_usd"] for call in calls]
+    known = None not in costs
+    return {
+        "questions": len(calls),
+        "input_tokens": sum(call["input_tokens"] or 0 for call in calls),
+        "output_tokens": sum(call["output_tokens"] or 0 for call in calls),
+        "cost_usd": round(sum(costs), 6) if known else None,
+        "model": next((call["model"] for call in reversed(calls) if call["model"]), None),
+    }

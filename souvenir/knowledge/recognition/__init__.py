@@ -1,0 +1,1 @@
+"""Recognition of concepts in text, without a language model."""

@@ -1,0 +1,202 @@
+"""Extract the concepts that a text mentions, by rules.
+
+English is read for phrases; names need a script with capitals; dates, quantities, hashtags and code are found in any
+language. Of a block of code only its identifiers count. The result is a function of the text alone.
+
+Questions name concepts less carefully than messages ("lisbon camera?"), so `keys_in_question` gives every sequence of
+up to three words that could be a key; the caller looks up which of them exist.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from souvenir.core.types import ConceptKind, Mentioned, MessageRole
+from souvenir.index.analyser import normalised
+from souvenir.knowledge.recognition.exact import Sort, Token, tokens
+from souvenir.knowledge.recognition.names import has_capital, is_heading, names
+from souvenir.knowledge.recognition.phrases import phrases
+from souvenir.knowledge.recognition.spelling import key_of, singular
+from souvenir.knowledge.recognition.vocabulary import (
+    AUXILIARIES,
+    DETERMINERS,
+    FOREIGN,
+    FUNCTION_WORDS,
+    MODALS,
+    PREPOSITIONS,
+    SUBJECTS,
+)
+from souvenir.learning.transcripts.transcript import screened
+from souvenir.learning.transcripts.turns import TurnRole
+
+__all__ = ["MAX_CHARS_READ", "MAX_MENTIONS", "RULES_VERSION", "Mentioned", "mentioned"]
+
+RULES_VERSION = 1
+"""Raised whenever the same text gives something else."""
+
+MAX_MENTIONS = 16
+"""Maximum number of mentions of a text: the most frequent ones, names before phrases before numbers."""
+
+MAX_CHARS_READ = 20_000
+"""Only the beginning of a longer text is analysed, which bounds the time."""
+
+_FENCE = re.compile("^ {0,3}(?:```|~~~)", re.MULTILINE)
+
+_ENGLISH = DETERMINERS | PREPOSITIONS | FUNCTION_WORDS | AUXILIARIES | MODALS | SUBJECTS | {"to"}
+
+_MARKUP = frozenset("#*|>_=")
+_BULLETS = frozenset("-*•–—")
+
+_WEIGHTS = {
+    ConceptKind.NAME: 3.0,
+    ConceptKind.HASHTAG: 3.0,
+    ConceptKind.CODE: 1.5,
+    ConceptKind.PHRASE: 1.5,
+    ConceptKind.DATE: 1.5,
+    ConceptKind.QUANTITY: 1.0,
+}
+
+
+def mentioned(text: str) -> tuple[Mentioned, ...]:
+    """The mentions of a text, each key once, in order of appearance; at most `MAX_MENTIONS`.
+
+    Of spellings of one key the first is given. Only the first `MAX_CHARS_READ` characters are read.
+    """
+    text = normalised(text[:MAX_CHARS_READ])[:MAX_CHARS_READ]
+    found = sorted(_all_mentions(text), key=lambda place_and_mention: place_and_mention[0])
+    counts: dict[str, float] = {}
+    first: dict[str, Mentioned] = {}
+    for _, mention in found:
+        counts[mention.key] = counts.get(mention.key, 0.0) + _WEIGHTS[mention.kind]
+        first.setdefault(mention.key, mention)
+    kept = set(sorted(first, key=lambda key: -counts[key])[:MAX_MENTIONS])
+    return tuple(mention for key, mention in first.items() if key in kept)
+
+
+def _all_mentions(text: str) -> Iterator[tuple[int, Mentioned]]:
+    for start, piece, is_code in _pieces(text):
+        cut = list(tokens(piece))
+        for token in cut:
+            if token.mention and not (is_code and token.mention.kind is not ConceptKind.CODE):
+                yield start + token.start, token.mention
+        if not is_code:
+            for place, mention in _worded(cut):
+                yield start + place, mention
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Prose and blocks of code in turns; a block that is not closed goes on to the end."""
+    start, is_code = 0, False
+    for fence in _FENCE.finditer(text):
+        yield start, text[start : fence.start()], is_code
+        start, is_code = fence.end(), not is_code
+    yield start, text[start:], is_code
+
+
+def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
+    """Names and phrases, which need sentences."""
+    sentences = list(_sentences(cut))
+    headings = [is_heading([word for word in sentence.words if word], sentence.marked) for sentence in sentences]
+    seen = {
+        token.word
+        for sentence, heading in zip(sentences, headings, strict=True)
+        if not heading
+        for token in sentence.words[1:]
+        if token and has_capital(token)
+    }
+    english, alone = _is_english(cut), len(sentences) == 1
+    for sentence, heading in zip(sentences, headings, strict=True):
+        words = list(sentence.words)
+        for name in () if heading else names(sentence.words, seen):
+            yield name.start, name.mention
+            words[name.first : name.end] = [None] * (name.end - name.first)
+        if english:
+            yield from phrases(words, alone=alone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """Words with None for marks and for what is found already.
+
+    :param marked: Whether it follows a mark of headings or lists, or precedes a colon.
+    """
+
+    words: Sequence[Token | None]
+    marked: bool
+
+
+def _sentences(cut: Sequence[Token]) -> Iterator[_Sentence]:
+    """Quotes start a new one too; what a mark opens goes on to the end of the line."""
+    words: list[Token | None] = []
+    marked, number = False, False
+    for token in cut:
+        if token.sort is Sort.WORD:
+            words.append(token)
+        elif token.sort in (Sort.END, Sort.QUOTE):
+            ends_line = "\n" in token.text
+            if words:
+                yield _Sentence(words, marked or token.text[0] == ":")
+            marked = (marked and not ends_line) or number or token.text.strip() in _BULLETS
+            words = []
+        elif words:
+            words.append(None)
+        else:
+            marked = marked or token.text in _MARKUP
+        number = token.sort is Sort.VOID and not words
+    if words:
+        yield _Sentence(words, marked)
+
+
+def _is_english(cut: Sequence[Token]) -> bool:
+    """Whether English function words are at least as frequent as foreign ones; true for a text without any."""
+    words = [token.word for token in cut if token.sort is Sort.WORD]
+    return sum(word in FOREIGN for word in words) <= sum(word in _ENGLISH for word in words)
+
+
+MAX_WORDS = 3
+"""Maximum number of words in a tried key."""
+
+MAX_TRIED_WORDS = 64
+"""Only the first words of a longer question are tried."""
+
+_WORD = re.compile(r"[^\s,;:!?\"()\[\]{}<>]+")
+
+
+def keys_in_question(text: str) -> tuple[str, ...]:
+    """Each once: the keys of what the text mentions, then those of its words, longer ones first."""
+    text = text[:MAX_CHARS_READ]
+    words = _WORD.findall(text)[:MAX_TRIED_WORDS]
+    keys = [mention.key for mention in mentioned(text)]
+    for count in range(MAX_WORDS, 0, -1):
+        for start in range(len(words) - count + 1):
+            key = key_of(" ".join(words[start : start + count]))
+            *before, last = key.split(" ")
+            keys += [key, " ".join([*before, singular(last)])]
+    return tuple(dict.fromkeys(key for key in keys if key))
+
+
+log = structlog.get_logger(__name__)
+
+
+def mentions_in(text: str, role: MessageRole | None) -> tuple[Mentioned, ...]:
+    """The mentions of a message or, without a role, of a memory; system messages have none."""
+    if role is MessageRole.SYSTEM:
+        return ()
+    try:
+        return mentioned(said(text, role))
+    except Exception:  # the boundary of background work: one text must not block the queue
+        log.exception("mention_extraction_failed", chars=len(text))
+        return ()
+
+
+def said(text: str, role: MessageRole | None) -> str:
+    turn = TurnRole.ASSISTANT if role is MessageRole.ASSISTANT else TurnRole.USER
+    parts, done = [], 0
+    for span in screened(text, turn):
+        parts += [text[done : span.start], "\n"]
+        done = span.end
+    return "".join([*parts, text[done:]])

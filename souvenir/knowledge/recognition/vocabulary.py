@@ -1,0 +1,205 @@
+"""English words by what they do in a sentence, as far as the rules need to know; english.txt holds them.
+
+A word that is in no list is taken for a noun, so the lists hold what is common and is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+from pathlib import Path
+
+_SECTION = re.compile(r"^\[(.+)\]\n((?:[^\[#\n].*\n|\n)*)", re.MULTILINE)
+_SECTIONS: Mapping[str, frozenset[str]] = {
+    name: frozenset(words.split())
+    for name, words in _SECTION.findall(Path(__file__).with_name("english.txt").read_text(encoding="utf-8"))
+}
+
+DETERMINERS = _SECTIONS["determiners"]
+"""What a noun follows: articles, possessives, quantifiers, and numbers in words."""
+
+PREPOSITIONS = _SECTIONS["prepositions"]
+
+SUBJECTS = _SECTIONS["subjects"]
+"""Pronouns that a verb follows."""
+
+MODALS = _SECTIONS["modals"]
+"""What a verb in its base form follows."""
+
+AUXILIARIES = _SECTIONS["auxiliaries"]
+
+FUNCTION_WORDS = _SECTIONS["function words"]
+"""Pronouns, conjunctions, adverbs without an ending, greetings and fillers: no part of any concept."""
+
+VERBS = _SECTIONS["verbs"]
+"""In their base form, and no nouns."""
+
+NOUNS_OR_VERBS = _SECTIONS["nouns or verbs"]
+"""In their base form; nouns only where a noun must stand."""
+
+VERB_FORMS = _SECTIONS["verb forms"]
+"""Irregular forms that are no nouns, and forms in -s that are hardly ever any."""
+
+ADJECTIVES = _SECTIONS["adjectives"]
+"""They say how a thing is, not what it is: they do not become part of a phrase, and a noun follows them."""
+
+EMPTY = _SECTIONS["empty nouns"]
+"""They say nothing: no phrase ends with one."""
+
+GENERIC = EMPTY | _SECTIONS["generic nouns"]
+"""Nouns, and what is taken for one, that say nothing by themselves; in a longer phrase they may stay."""
+
+NOUNS_IN_ING = _SECTIONS["nouns in ing"]
+"""Nouns of their own; all others in -ing are nouns only where no verb can stand."""
+
+NOUNS_IN_ED = _SECTIONS["nouns in ed"]
+NOUNS_IN_LY = _SECTIONS["nouns in ly"]
+
+NOUNS_LIKE_ADJECTIVES = _SECTIONS["nouns like adjectives"]
+"""Nouns in -al, -ic, -ive, -able, -ful, -less, -ous and -ish."""
+
+SENTENCE_OPENERS = _SECTIONS["sentence openers"]
+"""They open a sentence in capitals and are no names."""
+
+PLACE_OPENERS = _SECTIONS["place openers"]
+"""They open a name even at the start of a sentence, if another capital follows."""
+
+IRREGULAR_PLURALS: Mapping[str, str] = {
+    plural: one for plural, _, one in (pair.partition(":") for pair in _SECTIONS["irregular plurals"])
+}
+NO_PLURALS = _SECTIONS["no plurals"]
+"""Words in -s that are no plurals, or are said in the plural only."""
+
+FOREIGN = _SECTIONS["foreign small words"]
+"""Small words of other languages in Latin letters that are no English words."""
+
+
+_CACHED_WORDS = 16_384
+
+
+class WordClass(Enum):
+    """Classes as far as the rules for phrases tell them apart."""
+
+    DETERMINER = "determiner"
+    PREPOSITION = "preposition"
+    TO = "to"
+    SUBJECT = "subject"
+    """A pronoun that a verb follows."""
+    BE = "be"
+    """A form of "to be": a word in -ing after it is a verb."""
+    MODAL = "modal"
+    """What a verb in its base form follows: will, can't, don't."""
+    FUNCTION = "function"
+    VERB = "verb"
+    ADJECTIVE = "adjective"
+    RELATIONAL = "relational"
+    """An adjective that says of what sort a thing is, part of the phrase if a noun follows: mental, electric."""
+    GERUND = "gerund"
+    ACTIVITY = "activity"
+    """A word in -ing that is a noun of its own too: camping, painting."""
+    NOUN_OR_VERB = "noun or verb"
+    NOUNS_OR_VERBS = "nouns or verb with s"
+    NOUN = "noun"
+
+
+_ADJECTIVE_ENDINGS = ("ful", "less", "ous", "ive", "able", "ible", "ish", "esque")
+_COMPOUND_ENDINGS = (
+    *("based", "driven", "oriented", "focused", "related", "specific", "friendly", "free", "like", "some", "old"),
+    *("made", "proof", "worthy", "new", "long", "wide", "high", "time", "level", "quality"),
+)
+"""What makes an adjective behind a hyphen."""
+_BE = frozenset(
+    "am is are was were be been being i'm you're he's she's it's we're they're that's "
+    "isn't aren't wasn't weren't".split()
+)
+_CONTRACTED = ("'re", "'ve", "'d", "'ll", "'m", "n't")
+_VERB_ENDINGS = ("ize", "izes", "ify", "ifies")
+_SMALL_WORDS = frozenset(("by", "to", "the", "so", "of", "and", "not", "on"))
+_VOWELS = frozenset("aeiou")
+
+
+def _inflected(verb: str) -> list[str]:
+    """A verb's regular forms in -s, -ed and -ing; those that it does not have do no harm."""
+    if verb.endswith("e"):
+        return [verb + "s", verb + "d", verb[:-1] + "ing"]
+    if verb.endswith("y") and verb[-2:-1] not in _VOWELS:
+        return [verb[:-1] + "ies", verb[:-1] + "ied", verb + "ing"]
+    third = verb + ("es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else "s")
+    return [third, verb + "ed", verb + "ing", verb + verb[-1] + "ed", verb + verb[-1] + "ing"]
+
+
+_VERBS_ALONE = VERBS | VERB_FORMS
+_VERB_FORMS = frozenset(form for verb in VERBS | NOUNS_OR_VERBS for form in _inflected(verb))
+_THIRD_PERSONS = frozenset(_inflected(verb)[0] for verb in VERBS)
+_THIRD_OR_PLURAL = frozenset(_inflected(verb)[0] for verb in NOUNS_OR_VERBS)
+
+
+@lru_cache(_CACHED_WORDS)
+def class_of(word: str) -> WordClass:  # noqa: C901 - a list of cases, in the order in which they hold
+    """The class of a word in lower case; a noun if nothing says otherwise."""
+    if word == "to":
+        return WordClass.TO
+    if word in MODALS:
+        return WordClass.MODAL
+    if word in SUBJECTS:
+        return WordClass.SUBJECT
+    if word in DETERMINERS:
+        return WordClass.DETERMINER
+    if word in _BE:
+        return WordClass.BE
+    if word in AUXILIARIES or len(word) == 1 or word.endswith(_CONTRACTED):
+        return WordClass.FUNCTION
+    if word in PREPOSITIONS:
+        return WordClass.PREPOSITION
+    if word in FUNCTION_WORDS:
+        return WordClass.FUNCTION
+    if word in NOUNS_OR_VERBS and word not in VERB_FORMS:
+        return WordClass.NOUN_OR_VERB
+    if word in ADJECTIVES or _is_comparative(word):
+        return WordClass.ADJECTIVE
+    if word in _VERBS_ALONE or word in _THIRD_PERSONS:
+        return WordClass.VERB
+    if word in GENERIC:
+        return WordClass.NOUN
+    if word in _THIRD_OR_PLURAL:
+        return WordClass.NOUNS_OR_VERBS
+    return _class_by_ending(word)
+
+
+def _is_comparative(word: str) -> bool:
+    """`faster`, `easiest`."""
+    for ending in ("est", "er"):
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) > 2:
+            return not ADJECTIVES.isdisjoint((stem, stem + "e", stem[:-1] + "y" if stem.endswith("i") else stem))
+    return False
+
+
+def _class_by_ending(word: str) -> WordClass:
+    if word.endswith("ing") and len(word) > 4:
+        return WordClass.ACTIVITY if word in NOUNS_IN_ING else WordClass.GERUND
+    if word.endswith("ed") and len(word) > 3 and word not in NOUNS_IN_ED:
+        return WordClass.ADJECTIVE
+    if word.endswith("ly") and len(word) > 3 and word not in NOUNS_IN_LY:
+        return WordClass.FUNCTION
+    if word in NOUNS_LIKE_ADJECTIVES or word.removesuffix("s") in NOUNS_LIKE_ADJECTIVES:
+        return WordClass.NOUN
+    if word.startswith("un") and (word[2:] in ADJECTIVES):
+        return WordClass.ADJECTIVE
+    head, _, tail = word.rpartition("-")
+    if head and (tail in _COMPOUND_ENDINGS or not _SMALL_WORDS.isdisjoint(word.split("-"))):
+        return WordClass.ADJECTIVE
+    if len(word) > 5 and word.endswith(_ADJECTIVE_ENDINGS):
+        return WordClass.ADJECTIVE
+    if len(word) > 5 and word.endswith(_VERB_ENDINGS):
+        return WordClass.VERB
+    if len(word) > 4 and word.endswith(("al", "ic")):
+        return WordClass.RELATIONAL
+    return WordClass.NOUN
+
+
+def is_known(word: str) -> bool:
+    """Whether a list holds the word, so that a capital at the start of a sentence makes no name of it."""
+    return class_of(word) is not WordClass.NOUN or word in GENERIC or word in _VERB_FORMS

@@ -1,0 +1,152 @@
+"""Related concepts over several steps: a best-first search for the strongest paths.
+
+The strength of a step is that of the co-occurrence or of the stated relation, whichever is larger; that of a path is
+the product of its steps. The number of concepts whose neighbours are read is bounded, and so are the steps from each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+import apsw
+
+from souvenir.knowledge.concept_ranking import CANDIDATES as ALL
+from souvenir.knowledge.concept_ranking import neighbours
+from souvenir.store.graph import concepts as rows
+from souvenir.store.graph.concepts import Concept
+
+CO_OCCURS = "co_occurs"
+"""The type of a relation that is known from co-occurrence only."""
+
+MAX_DEPTH = 5
+FAN_OUT = 24
+"""Steps from one concept, the strongest; more from the one that is asked for, if more are wanted."""
+
+MAX_FOLLOWED = 12
+"""Maximum number of concepts, in addition to the first, whose own steps are followed."""
+
+MAX_OWNERS_FOLLOWED = 1_000
+"""Concepts with more mentions are not followed: they are related to everything."""
+
+CANDIDATES = 48
+"""Concepts that are looked at for the steps from one."""
+
+
+class PathStep(NamedTuple):
+    """A step from one concept to another.
+
+    :param together: How many messages and memories mention both. :param outgoing: Whether the relation leads from the
+        one to the other; a relation that is not stated leads both ways.
+    """
+
+    to_id: int
+    strength: float
+    together: int
+    relationship_type: str
+    outgoing: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedConcept:
+    """A concept at the end of its strongest path.
+
+    :param strength: Of the path. :param path: The names of the concepts between. The other fields are of the last step.
+    """
+
+    concept: Concept
+    strength: float
+    depth: int
+    relationship_type: str
+    outgoing: bool
+    together: int
+    path: tuple[str, ...]
+
+
+class _Path(NamedTuple):
+    """Ordered by strength, the strongest first, then by length."""
+
+    weakness: float
+    depth: int
+    to_id: int
+    between: tuple[int, ...]
+    last: PathStep
+
+
+def related(
+    connection: apsw.Connection, namespace_id: int, root_id: int, *, depth: int, limit: int, now: datetime
+) -> list[ReachedConcept]:
+    """The concepts to which the strongest paths of so many steps lead, strongest first."""
+
+    @cache
+    def steps(from_id: int) -> Sequence[PathStep]:
+        if from_id == root_id:
+            return _steps(connection, namespace_id, from_id, limit=max(limit, FAN_OUT), candidates=ALL, now=now)
+        owners = rows.owners_of(connection, [from_id])[from_id]
+        if owners > MAX_OWNERS_FOLLOWED:
+            return ()
+        return _steps(connection, namespace_id, from_id, limit=FAN_OUT, candidates=CANDIDATES, now=now)
+
+    found: dict[int, _Path] = {}
+    heap: list[_Path] = []
+    # At how many steps a concept's own steps were followed; with fewer, they lead further.
+    followed = {root_id: 0}
+    for step in steps(root_id):
+        heappush(heap, _Path(-step.strength, 1, step.to_id, (), step))
+    while heap and len(found) < limit:
+        path = heappop(heap)
+        found.setdefault(path.to_id, path)
+        if path.depth >= min(depth, followed.get(path.to_id, MAX_DEPTH)) or len(followed) > MAX_FOLLOWED:
+            continue
+        following = steps(path.to_id)
+        if following:
+            followed[path.to_id] = path.depth
+        for step in following:
+            if step.to_id == root_id:
+                continue
+            if followed.get(step.to_id, MAX_DEPTH) > path.depth + 1 or step.to_id not in found:
+                longer = (*path.between, path.to_id)
+                heappush(heap, _Path(path.weakness * step.strength, path.depth + 1, step.to_id, longer, step))
+    return list(_shown(connection, namespace_id, list(found.values())))
+
+
+def _shown(connection: apsw.Connection, namespace_id: int, paths: Sequence[_Path]) -> Iterator[ReachedConcept]:
+    wanted = {path.to_id for path in paths} | {id_ for path in paths for id_ in path.between}
+    shown = rows.by_ids(connection, namespace_id, wanted)
+    for path in paths:
+        last, between = path.last, tuple(shown[id_].name for id_ in path.between)
+        yield ReachedConcept(
+            shown[path.to_id],
+            -path.weakness,
+            path.depth,
+            last.relationship_type,
+            last.outgoing,
+            last.together,
+            between,
+        )
+
+
+def _steps(
+    connection: apsw.Connection, namespace_id: int, from_id: int, *, limit: int, candidates: int, now: datetime
+) -> Sequence[PathStep]:
+    """The strongest steps from a concept: what is stated, and what is mentioned with it."""
+    counted = {
+        one.concept_id: PathStep(one.concept_id, one.strength, one.together, CO_OCCURS)
+        for one in neighbours(connection, namespace_id, from_id, limit=limit, now=now, candidates=candidates)
+    }
+    members = {*rows.members(connection, from_id)}
+    stated = rows.relations(connection, members)
+    root_of = rows.roots(connection, {id_ for one in stated for id_ in (one.from_id, one.to_id)})
+    # Reversed, so that the newest claim of a caller is applied last and wins.
+    for one in reversed(stated):
+        outgoing = one.from_id in members
+        to_id = root_of[one.to_id if outgoing else one.from_id]
+        if to_id != from_id:
+            both = counted.get(to_id, PathStep(to_id, 0.0, 0, CO_OCCURS))
+            strongest = max(both.strength, one.confidence)
+            counted[to_id] = PathStep(to_id, strongest, both.together, one.type, outgoing)
+    return sorted(counted.values(), key=lambda step: (-step.strength, -step.together, step.to_id))[:limit]

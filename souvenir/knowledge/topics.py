@@ -1,0 +1,148 @@
+"""Read and describe the topics of an agent, which is the scope's namespace.
+
+A topic without a stated name is named by its best terms. The name is computed when it is read, so that it contains no
+deleted concept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from souvenir.core.errors import TopicNotFound
+from souvenir.core.telemetry import MemoryOperation, Tracing, traced
+from souvenir.core.types import Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.graph import concepts
+from souvenir.store.graph import topics as rows
+from souvenir.store.graph.topics import OfSession, Topic
+from souvenir.store.messages import agents, messages
+from souvenir.store.messages.messages import Message
+from souvenir.store.transaction import Transaction
+
+TERMS_IN_NAME = 3
+
+SESSIONS = 100
+"""Sessions that are returned with a topic."""
+
+MESSAGES = 10
+"""Messages that are returned with a topic: those that discuss it most."""
+
+MESSAGES_LOOKED_AT = 500
+"""Latest messages of each term that are considered."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedTerm:
+    """A characteristic concept of a topic, by its current name. The best one has the `weight` 1."""
+
+    concept_id: int
+    name: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTopic:
+    """:param name: The stated name, else its best terms. :param terms: Best first."""
+
+    topic: Topic
+    name: str
+    terms: Sequence[WeightedTerm]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDetails:
+    """:param sessions: Those that belong to it, then similar ones.
+
+    :param messages: Those of its sessions that discuss it most, and how much they do, 0 to 1.
+    """
+
+    named: NamedTopic
+    sessions: Sequence[OfSession]
+    messages: Sequence[tuple[Message, float]]
+
+
+class Topics:
+    """Safe to call from any thread. Messages of the last half minute may not be assigned yet.
+
+    :raises AgentNotFound: Every verb, if the namespace is no agent.
+    """
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+
+    @property
+    def tracing(self) -> Tracing:
+        return self._engine.tracing
+
+    def page(self, scope: Scope, *, offset: int = 0, limit: int = 100) -> tuple[Sequence[NamedTopic], int]:
+        """Those with the most sessions first, and how many there are."""
+        with self._engine.namespace(scope) as (connection, _):
+            namespace_id = agents.require_agent(connection, scope).namespace_id
+            found, total = rows.page(connection, namespace_id, offset=offset, limit=limit)
+            return named_topics(connection, namespace_id, found), total
+
+    def details(self, scope: Scope, topic_id: int) -> TopicDetails:
+        """:raises TopicNotFound: If there is none."""
+        with self._engine.namespace(scope) as (connection, _):
+            namespace_id = agents.require_agent(connection, scope).namespace_id
+            topic = _require_topic(connection, namespace_id, topic_id)
+            [named] = named_topics(connection, namespace_id, [topic])
+            said = rows.discussing(connection, topic_id, looked_at=MESSAGES_LOOKED_AT, limit=MESSAGES)
+            found = messages.by_id(connection, namespace_id, [one.message_id for one in said])
+            return TopicDetails(
+                named,
+                rows.sessions(connection, topic_id, limit=SESSIONS),
+                [(found[one.message_id], one.relevance) for one in said if one.message_id in found],
+            )
+
+    @traced(MemoryOperation.UPDATE)
+    def describe(self, scope: Scope, topic_id: int, changes: Mapping[str, str | None]) -> NamedTopic:
+        """Set the `name` or the `summary` of a topic; None removes it.
+
+        :raises TopicNotFound: If there is none.
+        """
+        safe = {key: None if text is None else self._screened(scope, text) for key, text in changes.items()}
+
+        def work(tx: Transaction) -> NamedTopic:
+            before = _require_topic(tx.connection, tx.namespace_id, topic_id)
+            name, summary = safe.get("name", before.name), safe.get("summary", before.summary)
+            rows.describe(tx.connection, topic_id, name, summary, "caller", tx.now)
+            changed = _require_topic(tx.connection, tx.namespace_id, topic_id)
+            [named] = named_topics(tx.connection, tx.namespace_id, [changed])
+            return named
+
+        # Checked before the write, which creates the namespace of its scope.
+        with self._engine.namespace(scope) as (connection, _):
+            _require_topic(connection, agents.require_agent(connection, scope).namespace_id, topic_id)
+        return self._engine.write(scope, work)
+
+    def _screened(self, scope: Scope, text: str) -> str:
+        return self._engine.screening.content(scope, text, None)[0]
+
+
+def _require_topic(connection: apsw.Connection, namespace_id: int, topic_id: int) -> Topic:
+    """:raises TopicNotFound: If there is none."""
+    found = rows.find(connection, namespace_id, topic_id)
+    if found is None:
+        raise TopicNotFound(topic_id)
+    return found
+
+
+def named_topics(connection: apsw.Connection, namespace_id: int, found: Iterable[Topic]) -> list[NamedTopic]:
+    """Add names and terms to topics, in a read transaction."""
+    topics = list(found)
+    terms = rows.terms(connection, [topic.id for topic in topics])
+    shown = concepts.by_ids(connection, namespace_id, {one for of_topic in terms.values() for one, _ in of_topic})
+    named = []
+    for topic in topics:
+        # Two spellings of one thing are one term.
+        best: dict[int, WeightedTerm] = {}
+        for id_, weight in terms.get(topic.id, ()):
+            best.setdefault(shown[id_].id, WeightedTerm(shown[id_].id, shown[id_].name, weight))
+        of_topic = list(best.values())
+        name = topic.name or ", ".join(term.name for term in of_topic[:TERMS_IN_NAME])
+        named.append(NamedTopic(topic, name, of_topic))
+    return named

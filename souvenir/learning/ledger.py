@@ -1,0 +1,226 @@
+"""Operations on a finished extraction: approve, commit chosen decisions, undo, run again, compare.
+
+Allowed for callers who may see the job and write to its source. Each is one transaction; what takes long is a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import apsw
+import numpy as np
+
+from souvenir.core.errors import Conflict, JobNotFound, NothingToDo
+from souvenir.core.ledger import FactRow, Phase
+from souvenir.core.settings import Settings
+from souvenir.core.types import JsonObject, Scope
+from souvenir.jobs.worker import Jobs
+from souvenir.learning.application import APPROVAL_REQUIRED, APPROVED, approval_of
+from souvenir.learning.candidates import prepared
+from souvenir.learning.choices import Choice, ChosenAction, chosen, note_taken
+from souvenir.learning.guards import reach_of, serial_key
+from souvenir.learning.questions import GUIDANCE_JSON, Guidance
+from souvenir.learning.results import DRY_RUN, GUIDANCE, LLM, MODE
+from souvenir.learning.undo import UNDONE_AT, Undone, undo
+from souvenir.memories.engine import MemoryEngine
+from souvenir.memories.similarity import NOVELTY_SIMILARITY, unit_vectors, words_key
+from souvenir.store.admin.jobs import EXTRACT, Job
+from souvenir.store.learning import extractions
+from souvenir.store.learning.extractions import LEARNED_WITH, ExtractionRecord, together
+from souvenir.store.learning.profiles import profile_for
+
+MODEL, RERUN_OF = "model", "rerun_of"
+"""Keys of options: the model that is asked, if not that of the settings, and the job whose transcript is read."""
+
+COMMIT = "commit"
+"""The context of a job that applies what somebody chose."""
+
+
+class Ledger:
+    """Safe to call from any thread. `all_actors` says whether jobs of others in the namespace may be meant.
+
+    Every verb raises `JobNotFound` where the scope may not know of the job, `SourceForbidden` where it may not write.
+    """
+
+    def __init__(self, engine: MemoryEngine, settings: Settings, jobs: Jobs) -> None:
+        """:param jobs: The lane of extractions."""
+        self._engine = engine
+        self._settings = settings
+        self._jobs = jobs
+
+    def approve(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
+        """Let a job go on that waits since it would remove much. It holds for the decisions as they are now.
+
+        :raises Conflict: If it does not wait for an approval.
+        """
+
+        def beside(connection: apsw.Connection, job: Job) -> None:
+            found = _found(connection, scope, job_id)
+            if found.phase is not Phase.DECIDED or (job.result or {}).get("approval") != APPROVAL_REQUIRED:
+                raise Conflict(f"Job {job_id!r} does not wait for an approval; look at GET /memory/extract/{job_id}")
+            approved = [list(approval_of(row)) for row in extractions.facts(connection, job_id)]
+            extractions.set_options(connection, job_id, {**found.options, APPROVED: approved})
+
+        return self._jobs.reopen(scope, job_id, beside, all_actors=all_actors)
+
+    def commit(self, scope: Scope, actions: Sequence[ChosenAction], source: str, *, all_actors: bool = False) -> Job:
+        """Queue a job that applies these.
+
+        :raises NothingToDo: If there are none.
+        :raises MemoryNotFound: If one is about a memory that is not in the source.
+        :raises InvalidRequest: If one lacks what it needs.
+        :raises PersonalDataRejected: If a text holds what the privacy rules do not let in.
+        :raises Conflict: If one comes from a dry run that it cannot be taken from any more.
+        :raises Overloaded: If too many jobs wait.
+        """
+        if not actions:
+            raise NothingToDo("Nothing was chosen; name the actions that shall be done")
+        for dry_run in {action.job_id for action in actions if action.job_id is not None}:
+            self._jobs.get(scope, dry_run, all_actors=all_actors)
+        with self._engine.namespace(scope) as (connection, namespace):
+            guidance = Guidance.of(self._settings, profile_for(connection, namespace, source), COMMIT)
+        options = {DRY_RUN: False, MODE: LLM, GUIDANCE: GUIDANCE_JSON.dump(guidance)}
+        row = ExtractionRecord("", scope.namespace, source, COMMIT, 0, None, None, options, Phase.DECIDED)
+        reach = reach_of(scope, row)
+        policy = self._engine.screening.applied(reach)
+        safe = [one if one.text is None else replace(one, text=policy.text(one.text)) for one in actions]
+
+        def beside(connection: apsw.Connection, job_id: str) -> None:
+            choice = chosen(connection, reach, source, safe)
+            extractions.insert(
+                connection, replace(row, job_id=job_id, options={**options, **_whom(connection, choice)})
+            )
+            extractions.save_facts(connection, job_id, choice.rows)
+            note_taken(connection, choice, job_id)
+
+        return self._jobs.submit(EXTRACT, scope, {}, serial_key=serial_key(scope.namespace, source), beside=beside)
+
+    def undo(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Undone:
+        """Take back what a job applied, to the byte.
+
+        :raises Conflict: If it is not finished, applied nothing, or was undone before.
+        :raises UndoBlocked: If something newer stands on what it wrote.
+        """
+        return undo(self._engine, self._jobs, scope, job_id, all_actors=all_actors)
+
+    def rerun(self, scope: Scope, job_id: str, *, model: str | None = None, all_actors: bool = False) -> Job:
+        """Queue a dry run over the transcript of a finished job.
+
+        :param model: The provider's name of the model to ask; None: that of the settings.
+        :raises Conflict: If the job is not finished, or its transcript is forgotten.
+        :raises Overloaded: If too many jobs wait.
+        """
+        job = self._jobs.get(scope, job_id, all_actors=all_actors)
+        if not job.finished:
+            raise Conflict(f"Job {job_id!r} is {job.status}; run it again when it is finished")
+
+        def beside(connection: apsw.Connection, rerun_id: str) -> None:
+            found = _found(connection, scope, job_id)
+            if found.transcript is None:
+                raise Conflict(f"The transcript of job {job_id!r} is not kept any more; send it again")
+            kept = {key: value for key, value in found.options.items() if key not in (APPROVED, MODEL, UNDONE_AT)}
+            named = {} if model is None else {MODEL: model, MODE: LLM}
+            options = {**kept, **named, DRY_RUN: True, RERUN_OF: job_id}
+            extractions.insert(
+                connection, replace(found, job_id=rerun_id, options=options, phase=Phase.PROPOSING, calls=())
+            )
+
+        with self._engine.namespace(scope) as (connection, _):
+            source = _found(connection, scope, job_id).source
+        return self._jobs.submit(EXTRACT, scope, {}, serial_key=serial_key(scope.namespace, source), beside=beside)
+
+    def diff(self, scope: Scope, job_id: str, other_id: str, *, all_actors: bool = False) -> Difference:
+        """What two finished jobs made of one transcript.
+
+        :raises Conflict: If one of them is not finished.
+        """
+        ledgers: list[Sequence[FactRow]] = []
+        for one in (job_id, other_id):
+            job = self._jobs.get(scope, one, all_actors=all_actors)
+            if not job.finished:
+                raise Conflict(f"Job {one!r} is {job.status}; compare them when both are finished")
+            with self._engine.namespace(scope) as (connection, _):
+                _found(connection, scope, one)
+                ledgers.append(extractions.facts(connection, one))
+        return compared(self._engine, *ledgers)
+
+
+def _whom(connection: apsw.Connection, choice: Choice) -> JsonObject:
+    """What the options of a commit say of whom its dry runs were learned with; all of it counts as learned together."""
+    dry_runs = [extractions.find(connection, dry_run) for dry_run in choice.taken]
+    whom = together(found.learned_with for found in dry_runs if found is not None)
+    return {LEARNED_WITH: whom} if whom else {}
+
+
+def _found(connection: apsw.Connection, scope: Scope, job_id: str) -> ExtractionRecord:
+    """:raises JobNotFound: If the job is no extraction.
+
+    :raises SourceForbidden: If the scope may not write to its source.
+    """
+    found = extractions.find(connection, job_id)
+    if found is None:
+        raise JobNotFound(job_id)
+    reach_of(scope, found)
+    return found
+
+
+# --- comparison of two ledgers ---------------------------------------------------------------------------------------
+
+
+Pair = tuple[FactRow, FactRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Facts of two ledgers.
+
+    :param agreed: In both, and decided alike. :param decided_otherwise: In both, with another verdict or memory.
+    """
+
+    agreed: tuple[Pair, ...]
+    decided_otherwise: tuple[Pair, ...]
+    only_first: tuple[FactRow, ...]
+    only_second: tuple[FactRow, ...]
+
+
+def compared(engine: MemoryEngine, first: Sequence[FactRow], second: Sequence[FactRow]) -> Difference:
+    """Each fact with the nearest one of the other ledger that says the same; what is forgotten is left out."""
+    left = [row for row in first if row.fact is not None]
+    right = [row for row in second if row.fact is not None]
+    pairs = _pairs(engine, left, right)
+    paired = {row.ordinal for row, _ in pairs}, {row.ordinal for _, row in pairs}
+    return Difference(
+        tuple(pair for pair in pairs if _verdict(pair[0]) == _verdict(pair[1])),
+        tuple(pair for pair in pairs if _verdict(pair[0]) != _verdict(pair[1])),
+        tuple(row for row in left if row.ordinal not in paired[0]),
+        tuple(row for row in right if row.ordinal not in paired[1]),
+    )
+
+
+def _pairs(engine: MemoryEngine, left: Sequence[FactRow], right: Sequence[FactRow]) -> list[Pair]:
+    if not left or not right:
+        return []
+    texts = [row.fact.text for row in (*left, *right) if row.fact is not None]
+    vectors = np.array(unit_vectors(prepared(engine, texts)))
+    keys = np.array([words_key(text) for text in texts])
+    theirs, their_keys = vectors[len(left) :], keys[len(left) :]
+    near: list[tuple[float, int, int]] = []
+    for i in range(len(left)):
+        likeness = np.where(their_keys == keys[i], 1.0, theirs @ vectors[i])
+        near += [(-float(likeness[j]), i, int(j)) for j in np.flatnonzero(likeness >= NOVELTY_SIMILARITY)]
+    pairs: dict[int, int] = {}
+    taken: set[int] = set()
+    for _, i, j in sorted(near):
+        if i not in pairs and j not in taken:
+            pairs[i] = j
+            taken.add(j)
+    return [(left[i], right[pairs[i]]) for i in sorted(pairs)]
+
+
+def _verdict(row: FactRow) -> tuple[str | None, int | None]:
+    """What was decided about a fact, and about which memory."""
+    decision = row.decision
+    if decision is None:
+        return row.stage.value, None
+    return decision.verdict.value, None if decision.target is None else decision.target.memory_id

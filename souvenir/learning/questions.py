@@ -1,0 +1,216 @@
+"""Questions to the model, the answers that are accepted, their costs, and the guidance that a profile adds.
+
+Prompts are the files next to this module. A question asks for a list: items that fit the schema are kept, and the
+others are reported. The provider has retried by then. An answer that does not fit as a whole is read item by item; an
+answer without readable text is the provider's error. Guidance is fixed when an extraction is submitted: a later change
+of settings or profile does not affect a running job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Generic
+
+from pydantic import BaseModel, BeforeValidator, StringConstraints
+
+from souvenir.core.errors import LLMError, LLMOutputUnusable
+from souvenir.core.ledger import Category, Verdict
+from souvenir.core.settings import Settings
+from souvenir.core.stored_json import StoredJson
+from souvenir.core.types import JsonObject
+from souvenir.models.llm.prompts import Prompt, Shape, prompt_of
+from souvenir.models.llm.provider import LLMProvider
+from souvenir.models.llm.salvage import Broken, salvaged
+from souvenir.store.learning.profiles import ExtractionMode, ExtractionProfile
+
+PROPOSE, PROPOSE_ALL, DECIDE = "propose", "propose_all", "decide"
+
+_FOLDER = Path(__file__).with_name("prompts")
+
+
+def prompt(name: str, user: str, *, further: str = "") -> Prompt:
+    """:param user: What is asked about. :param further: What the profile of a source adds to the instructions."""
+    return prompt_of(_FOLDER, name, user, further=further)
+
+
+def label(asked: Prompt) -> str:
+    """Name and version, as decisions hold them."""
+    return f"{asked.name}@{asked.version}"
+
+
+def _no_truth(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("a number, not true or false")
+    return value
+
+
+def _upper(value: Any) -> Any:
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+Number = Annotated[int, BeforeValidator(_no_truth)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class ProposedFact(BaseModel):
+    """A quote that is missing or cannot be found, and a time that is none, cost trust and not the fact."""
+
+    category: Annotated[Category, BeforeValidator(_upper)]
+    text: Text
+    quote: str = ""
+    when: str | None = None
+
+
+class Proposals(BaseModel):
+    facts: list[ProposedFact]
+
+
+class MadeDecision(BaseModel):
+    """`fact` and `memory` are numbers of what the model was shown, from 1."""
+
+    fact: Number
+    verdict: Annotated[Verdict, BeforeValidator(_upper)]
+    memory: Number | None = None
+    text: str | None = None
+    reason: str = ""
+
+
+class Decisions(BaseModel):
+    decisions: list[MadeDecision]
+
+
+EXTRACT, AUDN = "extract", "audn"
+"""The two stages, as clients know them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[Shape]):
+    """:param call: What the ledger says of the question; no text of it.
+
+    :param broken: Items that do not fit; None of an answer that does.
+    """
+
+    items: tuple[Shape, ...]
+    broken: tuple[Broken, ...]
+    model: str
+    call: JsonObject
+
+
+def ask(
+    provider: LLMProvider, stage: str, prompt: Prompt, whole: type[BaseModel], key: str, item: type[Shape]
+) -> Asked[Shape]:
+    """:param whole: The shape that is asked for. :param key: Its list. :param item: What the list holds.
+
+    :raises LLMError: If there is no answer, or no text of it can be read.
+    """
+    try:
+        generated = provider.generate(prompt, whole)
+    except LLMOutputUnusable as error:
+        found = salvaged(error.raw, key, item)
+        if not found.items and not any(text_in(broken.value) for broken in found.broken):
+            raise
+        call = _call(stage, prompt, provider.model, len(found.items) + len(found.broken))
+        faults = [error.reason, *(broken.reason for broken in found.broken)]
+        return Asked(found.items, found.broken, provider.model, {**call, **spent(error), "faults": faults})
+    items: tuple[Shape, ...] = tuple(getattr(generated.value, key))
+    return Asked(
+        items,
+        (),
+        generated.model,
+        {
+            **_call(stage, prompt, generated.model, len(items)),
+            "attempts": generated.attempts,
+            "repaired": generated.repaired,
+            "input_tokens": generated.usage.input_tokens,
+            "output_tokens": generated.usage.output_tokens,
+            "cost_usd": generated.usage.cost_usd,
+        },
+    )
+
+
+def text_in(value: Any) -> str:
+    """The longest text in a value that was meant to be an item."""
+    return max(_texts(value), key=len, default="")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    rest = [value]
+    while rest:
+        match rest.pop():
+            case str() as text:
+                yield " ".join(text.split())
+            case dict() as pairs:
+                rest += pairs.values()
+            case list() as items:
+                rest += items
+
+
+def spent(error: LLMError) -> dict[str, object]:
+    """What a call says of the questions that were asked before it failed."""
+    return {
+        "attempts": error.attempts,
+        "input_tokens": error.input_tokens,
+        "output_tokens": error.output_tokens,
+        "cost_usd": error.cost_usd,
+    }
+
+
+def _call(stage: str, prompt: Prompt, model: str, items: int) -> dict[str, object]:
+    return {"stage": stage, "prompt": label(prompt), "model": model, "items": items}
+
+
+# --- guidance --------------------------------------------------------------------------------------------------------
+
+
+PRE_COMPACT = "pre_compact"
+"""The context of a request that comes before a conversation is cut: everything is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """:param keep_all: Whether the model is told to keep what it doubts about.
+
+    :param max_facts: Of one window of a transcript.
+    """
+
+    max_facts: int
+    max_fact_chars: int
+    similar_text_chars: int
+    fallback_max_facts: int
+    keep_all: bool = False
+    always_remember: tuple[str, ...] = ()
+    never_remember: tuple[str, ...] = ()
+    custom_instructions: str = ""
+
+    @classmethod
+    def of(cls, settings: Settings, profile: ExtractionProfile, context: str) -> Guidance:
+        return cls(
+            profile.max_facts or settings.extract_max_facts,
+            profile.max_fact_chars or settings.extract_max_fact_chars,
+            settings.extract_similar_text_chars,
+            settings.extract_fallback_max_facts,
+            keep_all=context == PRE_COMPACT or profile.mode is ExtractionMode.AGGRESSIVE,
+            always_remember=profile.rules.always_remember,
+            never_remember=profile.rules.never_remember,
+            custom_instructions=profile.rules.custom_instructions,
+        )
+
+    def for_facts(self) -> str:
+        """Instructions that are added to the prompt."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"Write at most {self.max_facts} facts, each in at most {self.max_fact_chars} characters."
+        if self.always_remember:
+            yield "\nWhat is always kept here:"
+            yield from (f"- {rule}" for rule in self.always_remember)
+        if self.never_remember:
+            yield "\nWhat is never kept here, whatever else is said:"
+            yield from (f"- {rule}" for rule in self.never_remember)
+        if self.custom_instructions:
+            yield f"\n{self.custom_instructions}"
+
+
+GUIDANCE_JSON = StoredJson(Guidance)

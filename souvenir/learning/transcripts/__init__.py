@@ -1,0 +1,1 @@
+"""Transcripts: parsing, cleaning and windows."""

@@ -1,0 +1,1 @@
+"""Memories: the engine, facts, tags, links, history, duplicates, conflicts and retention."""

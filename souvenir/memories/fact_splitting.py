@@ -1,0 +1,142 @@
+"""A text split into facts: by a language model, by its caller, or at the ends of its sentences.
+
+What a model writes is believed only as far as the text goes: a fact that shares no word with it, or has a number that
+does not stand there, is dropped. Nothing is stored here. Splitting by sentences is deterministic and linear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from souvenir.core.errors import (
+    DeadlineExceeded,
+    InvalidRequest,
+    LLMError,
+    LLMOutputUnusable,
+    LLMPromptTooLong,
+    LLMRefused,
+)
+from souvenir.core.text import fenced, sentences
+from souvenir.core.types import FactsBy
+from souvenir.memories.similarity import figures
+from souvenir.models.llm.prompts import Prompt, prompt_of
+from souvenir.models.llm.provider import LLMProvider
+
+PROMPT = "split"
+
+MAX_ASKED_CHARS = 12_000
+"""Of a text that a model is asked about: a longer one has more to say than a few facts, and goes by sentences."""
+
+MIN_ASKED_WORDS = 12
+"""Of a single sentence; a shorter one is a fact already."""
+
+MAX_MODEL_FACTS = 8
+"""It is asked for five, and some models give a few more."""
+
+MAX_MODEL_FACT_CHARS = 500
+MAX_SENTENCES = 32
+
+MAX_GIVEN_FACTS = 50
+MAX_GIVEN_FACT_CHARS = 2_000
+
+_FOLDER = Path(__file__).with_name("prompts")
+_WORD = re.compile(r"\w")
+
+Terms = Callable[[str], Sequence[str]]
+
+
+class SplitText(BaseModel):
+    """What the model answers."""
+
+    facts: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """:param failure: Why no model split it, though one was to. :param later: Whether one may, if it is asked again."""
+
+    facts: tuple[str, ...]
+    made_by: FactsBy
+    failure: str | None = None
+    later: bool = False
+
+
+def given(facts: Iterable[str]) -> Split:
+    """The caller's own facts.
+
+    :raises InvalidRequest: If there are too many, or one is empty or too long.
+    """
+    said = list(facts)
+    if len(said) > MAX_GIVEN_FACTS:
+        raise InvalidRequest(f"A memory takes at most {MAX_GIVEN_FACTS} facts, and these are {len(said)}; send fewer")
+    if not all(1 <= len(fact.strip()) <= MAX_GIVEN_FACT_CHARS for fact in said):
+        raise InvalidRequest(f"A fact takes 1 to {MAX_GIVEN_FACT_CHARS:,} characters; shorten it or leave it out")
+    return Split(_distinct(said), FactsBy.CALLER)
+
+
+def by_sentences(text: str) -> Split:
+    """The text's own sentences, some of them together where there are many."""
+    spans = [(start, end) for start, end in sentences(text) if _WORD.search(text, start, end)]
+    groups = min(len(spans), MAX_SENTENCES)
+    cuts = [len(spans) * group // groups for group in range(groups + 1)] if groups else []
+    pieces = [text[spans[first][0] : spans[behind - 1][1]] for first, behind in pairwise(cuts)]
+    return Split(_distinct(pieces), FactsBy.SENTENCES)
+
+
+def needs_no_model(text: str) -> bool:
+    """Whether it goes by sentences anyway: a short one has nothing to be split, and a long text says too much."""
+    return len(text) > MAX_ASKED_CHARS or (len(sentences(text)) < 2 and len(text.split()) < MIN_ASKED_WORDS)
+
+
+def split(text: str, provider: LLMProvider | None, terms: Terms) -> Split:
+    """As `asked`; while the model cannot be asked, go by sentences and say why."""
+    try:
+        return asked(text, provider, terms)
+    except (LLMError, DeadlineExceeded) as error:
+        return replace(by_sentences(text), failure=error.message, later=True)
+
+
+def asked(text: str, provider: LLMProvider | None, terms: Terms) -> Split:
+    """Ask the model, if there is one and it is needed; if nothing that it says can be used, go by sentences.
+
+    :param terms: What a text says.
+    :raises LLMUnavailable: If it may be asked later. :raises LLMRejected: If settings have to be corrected.
+    :raises DeadlineExceeded: If the caller waits no longer.
+    """
+    if provider is None or needs_no_model(text):
+        return by_sentences(text)
+    try:
+        said = provider.generate(_question(text), SplitText).value.facts
+    except (LLMRefused, LLMOutputUnusable, LLMPromptTooLong) as error:
+        return replace(by_sentences(text), failure=error.message)
+    believed = _believed(text, said, terms)
+    return Split(believed, FactsBy.MODEL) if believed else by_sentences(text)
+
+
+def _question(text: str) -> Prompt:
+    return prompt_of(_FOLDER, PROMPT, fenced(text, name="memory"))
+
+
+def _believed(text: str, said: Sequence[str], terms: Terms) -> tuple[str, ...]:
+    words, numbers = set(terms(text)), figures(text).keys()
+    kept = [
+        fact
+        for fact in (" ".join(one.split()) for one in said)
+        if len(fact) <= MAX_MODEL_FACT_CHARS and words & set(terms(fact)) and figures(fact).keys() <= numbers
+    ]
+    return _distinct(kept)[:MAX_MODEL_FACTS]
+
+
+def _distinct(facts: Iterable[str]) -> tuple[str, ...]:
+    """Without blanks around them; of those that differ in case and spacing alone the first, and none that is empty."""
+    found: dict[str, str] = {}
+    for fact in facts:
+        if clean := fact.strip():
+            found.setdefault(" ".join(clean.casefold().split()), clean)
+    return tuple(found.values())

@@ -1,0 +1,133 @@
+"""Memories as of a former time: their history, lists, and searches.
+
+Everything is read from the stored history; a deleted memory is deleted at all times. A search of a former time finds
+texts that are unchanged since then by the present index. Texts that were different are embedded again for this search:
+at most `MAX_FORMER_TEXTS`, and the result says if there are more. All are ranked together, by the statistics of then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import apsw
+import structlog
+
+from souvenir.core.errors import EmbeddingUnavailable
+from souvenir.core.passages import FormerText, Standing
+from souvenir.core.types import HistoryEntry, Listing, Memory, Page, PassageKind, Scope, SearchQuery, SearchResult
+from souvenir.memories.indexed_store import IndexedStore
+from souvenir.store import namespaces
+from souvenir.store.memories import history, links, reads
+from souvenir.store.memories.history import Stood
+from souvenir.store.transaction import owner_of
+
+MAX_FORMER_TEXTS = 200
+"""Limit of texts embedded for one search: about one second of the model."""
+
+PAST_TEXTS = "past_texts"
+"""The degradation named in a result if not every former text was read."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Then:
+    """:param stood: All memories of that time. :param may_be_found: The ids of those that match the filters.
+
+    :param former: Those with a different text, as they were; `left_out` says whether there are more.
+    """
+
+    stood: Sequence[Stood]
+    may_be_found: Sequence[int]
+    former: Sequence[Memory]
+    left_out: bool
+
+
+def search_at(store: IndexedStore, scope: Scope, query: SearchQuery, at: datetime) -> SearchResult:
+    """Return the memories that answered a query best at that time, as they were.
+
+    :raises SearchUnavailable: If no arm can run.
+    """
+    then = _then(store, scope, query, at)
+    query = replace(query, now=query.now or at, filters=replace(query.filters, include_archived=True))
+    former, degraded = _prepared(store, then)
+    standing = Standing([one.id for one in then.stood if one.same], former)
+    found = store.recall(scope, PassageKind.MEMORY, query, owner_ids=then.may_be_found, standing=standing)
+    if found is None:
+        return SearchResult(query.text, ())
+    with store.namespace(scope) as (connection, namespace):
+        memories = {} if namespace is None else history.memories_at(connection, namespace, at, found.owner_ids)
+    result = found.result(memories)
+    return replace(result, query=query.text, degraded=(*result.degraded, *degraded))
+
+
+def _then(store: IndexedStore, scope: Scope, query: SearchQuery, at: datetime) -> _Then:
+    wanted, archived = query.filters.metadata, query.filters.include_archived
+    with store.namespace(scope) as (connection, namespace):
+        if namespace is None:
+            return _Then((), (), (), False)
+        reads.require_filter(namespace, wanted)
+        stood = history.stood_at(connection, namespace, at, wanted)
+        may = [one.id for one in stood if one.fits and (archived or not one.archived)]
+        if query.filters.tags:
+            tagged = Listing(tags=query.filters.tags, all_tags=query.filters.all_tags)
+            may = sorted({*may} & {*reads.memory_ids(connection, namespace, tagged)})
+        chosen = frozenset(may)
+        others = sorted((one.id for one in stood if not one.same), key=lambda id_: (id_ in chosen, id_))
+        read = others[-MAX_FORMER_TEXTS:]
+        former = history.memories_at(connection, namespace, at, read)
+        return _Then(stood, may, list(former.values()), len(read) < len(others))
+
+
+def _prepared(store: IndexedStore, then: _Then) -> tuple[Sequence[FormerText], tuple[str, ...]]:
+    """Embed the former texts for the search; also return what is missing."""
+    left_out = (PAST_TEXTS,) if then.left_out else ()
+    try:
+        passages = store.prepare([memory.text for memory in then.former]) if then.former else []
+    except EmbeddingUnavailable as error:
+        log.warning("former_texts_not_embedded", reason=error.message)
+        return (), (PAST_TEXTS,)
+    return [FormerText(owner_of(memory), of) for memory, of in zip(then.former, passages, strict=True)], left_out
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHistory:
+    """:param entries: Oldest first; without texts if it is `deleted`.
+
+    :param supersedes: The memories that it replaced. :param superseded_by: The memory that replaced it.
+    """
+
+    entries: Sequence[HistoryEntry]
+    deleted: bool
+    supersedes: Sequence[int]
+    superseded_by: int | None
+
+
+def history_of(connection: apsw.Connection, namespace: namespaces.Namespace, memory_id: int) -> MemoryHistory | None:
+    """Return None if there never was such a memory, or the namespace's viewer must not know of it."""
+    entries = history.history(connection, namespace, memory_id)
+    if entries is None:
+        return None
+    memory = reads.memories(connection, namespace, [memory_id]).get(memory_id)
+    if memory is None:
+        return MemoryHistory(entries, True, (), None)
+    replaced = links.links_of(connection, namespace, memory_id, link_type=reads.SUPERSEDES, incoming=False)
+    return MemoryHistory(entries, False, [link.to_id for link in replaced], memory.superseded_by)
+
+
+def page_at(
+    connection: apsw.Connection,
+    namespace: namespaces.Namespace,
+    at: datetime,
+    listing: Listing,
+    *,
+    offset: int,
+    limit: int,
+) -> Page:
+    """Return one page of the memories as they were; a tag filter applies to the present tags."""
+    ids = history.ids_at(connection, namespace, at, listing)
+    wanted = ids[offset : offset + limit]
+    found = history.memories_at(connection, namespace, at, wanted)
+    return Page(tuple(found[id_] for id_ in wanted if id_ in found), len(ids))

@@ -1,0 +1,239 @@
+"""The store with its indexes and embedding model: prepared writes, ranking, backup, restore and check.
+
+It owns order and locking, and knows nothing of what is stored. SQL is in `souvenir.store`, arrays are in
+`souvenir.index`, arithmetic is in `souvenir.retrieval`. A write is prepared (analysed, embedded) outside of every lock,
+is one transaction, reaches the indexes, and only then returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+import apsw
+
+from souvenir.core.background import Maintenance
+from souvenir.core.errors import Overloaded, ServiceClosing
+from souvenir.core.passages import PreparedPassage, SpokenBy, Standing
+from souvenir.core.settings import Settings
+from souvenir.core.telemetry import Instruments, Stage
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import (
+    Embedder,
+    Memory,
+    MemoryDraft,
+    MemoryPatch,
+    PassageKind,
+    Readiness,
+    Reranker,
+    Scope,
+    SearchQuery,
+    Stats,
+)
+from souvenir.index.analyser import Analyser
+from souvenir.memories.statistics import Vitals, readiness_of, stats_of, vitals_of
+from souvenir.privacy.rules import PrivacyRules
+from souvenir.privacy.screening import Screening
+from souvenir.retrieval.preparation import PassageAnalyser, prepared_drafts, prepared_patches
+from souvenir.retrieval.profiles import Profiles
+from souvenir.retrieval.relevance import Found
+from souvenir.retrieval.searcher import Searcher, memories_of
+from souvenir.retrieval.serving_model import Models
+from souvenir.store import namespaces
+from souvenir.store.backups import SCHEDULED, Backup
+from souvenir.store.copies import Copies
+from souvenir.store.database import Database
+from souvenir.store.transaction import Transaction
+
+T = TypeVar("T")
+
+
+class IndexedStore:
+    """Safe to call from any thread; raises the errors of `souvenir.core.errors`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        embedder: Embedder,
+        database: Database,
+        rules: PrivacyRules,
+        instruments: Instruments,
+        profiles: Profiles,
+        reranker: Reranker | None,
+    ) -> None:
+        self._settings = settings
+        self._instruments = instruments
+        self.tracing = instruments.tracing
+        self._database = database
+        self.screening = Screening(rules, database)
+        self.analyser = Analyser(settings.analyser_language)
+        self._maintenance = Maintenance(self._maintain, interval_s=settings.snapshot_interval_s)
+        analyser = PassageAnalyser(self.analyser, profiles)
+        self.models = Models(settings, embedder, analyser, database, on_load=self._maintenance.ask)
+        self._searcher = Searcher(settings, self.models, database, analyser, instruments, reranker)
+        self._on_restored: list[Callable[[], None]] = []
+        self._warm = False
+        self._maintenance.start()
+
+    def close(self) -> None:
+        """Finish pending writes, write the changed indexes to disk, and close the database."""
+        self._maintenance.close()
+        # Too busy for a snapshot, or closed before: the next start rebuilds the indexes.
+        with suppress(Overloaded, ServiceClosing), closing(self._database):
+            self.snapshot()
+
+    def warm_up(self) -> None:
+        """Load the index of the default namespace, so that the first search does not wait for it."""
+        with self.namespace(Scope()) as (_, namespace):
+            pass
+        if namespace is not None:
+            self.models.serving.registry.get(memories_of(namespace))
+        self._warm = True
+
+    # --- preparing, ranking, writing ---------------------------------------------------------------------------
+
+    def prepare(
+        self, texts: Sequence[str], *, spoken_by: Sequence[SpokenBy] | None = None
+    ) -> Sequence[Sequence[PreparedPassage]]:
+        """Return the passages of each text, analysed and embedded, for a `write`.
+
+        :param spoken_by: The speakers of messages; None: the texts are memories.
+        """
+        with self._instruments.stage(Stage.WRITE_PREPARE):
+            return self.models.prepare(texts, spoken_by)
+
+    def prepare_drafts(self, drafts: Sequence[MemoryDraft]) -> list[list[PreparedPassage]]:
+        """Return the passages of each memory and its facts, in one batch of embeddings."""
+        return prepared_drafts(self.prepare, drafts)
+
+    def prepare_patches(self, patches: Sequence[MemoryPatch], present: Sequence[Memory]) -> list[list[PreparedPassage]]:
+        """Return the passages that each patch adds to a memory; for a write that checks that it is still the same."""
+        return prepared_patches(self.prepare, patches, present)
+
+    def recall(
+        self,
+        scope: Scope,
+        kind: PassageKind,
+        query: SearchQuery,
+        *,
+        owner_ids: Sequence[int] | None = None,
+        standing: Standing | None = None,
+    ) -> Found | None:
+        """Rank the owners of one kind for a query; None in a namespace that was never written to.
+
+        :param owner_ids: The owners that may be found, if filters outside of the index chose them.
+        :param standing: The passages at a former time; None: the present.
+        """
+        return self._searcher.recall(
+            scope, kind, replace(query, text=self.screening.query(scope, query.text)), owner_ids, standing
+        )
+
+    def write(self, scope: Scope, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in one durable transaction, and return once the indexes have applied it.
+
+        `work` runs again, after a rollback, if another model took over since its texts were prepared.
+        """
+        return self.models.write(scope, utc_now(), work)
+
+    def write_rows(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work`, which changes no memory, in one durable transaction."""
+        return self._database.write_rows(work)
+
+    @contextmanager
+    def namespace(self, scope: Scope) -> Iterator[tuple[apsw.Connection, namespaces.Namespace | None]]:
+        """Open a read transaction, with the scope's namespace if it was ever written to."""
+        with self._database.read() as connection:
+            yield connection, namespaces.named(connection, scope.namespace, scope.sources)
+
+    def nearest_of(
+        self, scope: Scope, passages: Sequence[PreparedPassage], *, include_archived: bool = False
+    ) -> tuple[Memory, float] | None:
+        """Return the memory most similar to a prepared text, with their cosine."""
+        return self._searcher.nearest(scope, passages, include_archived=include_archived)
+
+    # --- statistics, backups, consistency ----------------------------------------------------------------------
+
+    def stats(self, scope: Scope) -> Stats:
+        """Return statistics of a namespace; to a restricted scope only the counts of what it sees."""
+        return stats_of(self._database, self.models.serving, scope)
+
+    def readiness(self) -> Readiness:
+        """Report whether searches of the default namespace are answered, and from all of its memories."""
+        with self.namespace(Scope()) as (connection, namespace):
+            return readiness_of(connection, namespace, self.models.serving, warm=self._warm)
+
+    def vitals(self) -> Vitals:
+        """Return row counts and sizes over all namespaces."""
+        return vitals_of(self._database, self.models.serving.registry)
+
+    def back_up(self, *, reason: str) -> Backup:
+        """Copy the database while reads and writes go on.
+
+        :raises InvalidRequest: If the reason cannot be part of a folder's name.
+        """
+        return self._database.back_up(reason=reason, now=utc_now())
+
+    def backups(self) -> Sequence[Backup]:
+        """Newest first."""
+        return self._database.backups.all()
+
+    def restore(self, name: str) -> Backup:
+        """Restore a backup in one step, after a backup of the present state; returns the latter.
+
+        :raises BackupNotFound: If there is no such backup.
+        :raises BackupDamaged: If it cannot be used; nothing was changed.
+        """
+        replaced = self._database.restore(name, now=utc_now(), switched=self.models.restored)
+        for notify in self._on_restored:
+            notify()
+        return replaced
+
+    def when_restored(self, notify: Callable[[], None]) -> None:
+        """Call `notify` after every restore; for services that cache rows of the database."""
+        self._on_restored.append(notify)
+
+    @property
+    def copies(self) -> Copies:
+        """The former states of the store: its backups, and what offline restores put aside."""
+        return self._database.copies
+
+    def snapshot(self) -> None:
+        """Write every changed index to disk, for a fast next start."""
+        self._database.between_writes(lambda: self.models.serving.registry.write_snapshots(all_changed=True))
+
+    def check(self) -> Sequence[str]:
+        """Check the database, and every loaded index against it, row by row; one sentence for each inconsistency."""
+
+        def work() -> Sequence[str]:
+            with self._database.reader() as connection:
+                return self.models.disagreements(connection)
+
+        return self._database.between_writes(work)
+
+    # --- maintenance -------------------------------------------------------------------------------------------
+
+    def _maintain(self) -> None:
+        """Enforce the memory budget of indexes, write those that changed much, and make a backup that is due."""
+        self.models.tidy_indexes()
+        hours, now = self._settings.backup_interval_hours, utc_now()
+        if hours and self._is_backup_due(timedelta(hours=hours), now):
+            self._database.back_up(reason=SCHEDULED, now=now)
+
+    def _is_backup_due(self, interval: timedelta, now: datetime) -> bool:
+        """Count from the newest scheduled backup, or else from the first write, so that a restart changes nothing.
+
+        An unchanged store needs no further backup.
+        """
+        with self._database.read() as connection:
+            written = namespaces.first_and_last_write(connection)
+        if written is None:
+            return False
+        first, last = written
+        made = (backup.created_at for backup in self._database.backups.all() if backup.reason == SCHEDULED)
+        newest = next((datetime.fromisoformat(created_at) for created_at in made), None)
+        if newest is None:
+            return now - first >= interval
+        return last > newest and now - newest >= interval

@@ -1,0 +1,88 @@
+"""What callers say of two memories: one supersedes, blocks, causes or reinforces another, or has to do with it.
+
+A link is a remark beside two memories and changes neither: it archives nothing, makes no entry in a history and leaves
+`updated_at` as it is. The audit notes who made or removed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from souvenir.core.errors import LinkNotUsable, MemoryNotFound
+from souvenir.core.types import Link, LinkType, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin import audit, transfers
+from souvenir.store.admin.audit import AuditEvent
+from souvenir.store.memories import links as rows
+from souvenir.store.memories import reads
+from souvenir.store.transaction import Transaction
+
+
+def link_type_named(name: str) -> LinkType:
+    """:raises LinkNotUsable: If callers cannot make links of such a type."""
+    try:
+        return LinkType(name)
+    except ValueError as error:
+        raise LinkNotUsable(f"There is no link type {name!r}; send one of {', '.join(LinkType)}") from error
+
+
+class Links:
+    """Safe to call from any thread. A memory that the scope does not see does not exist."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+
+    def add(self, scope: Scope, from_id: int, to_id: int, link_type: LinkType) -> Link:
+        """:raises MemoryNotFound: If there is no memory `from_id`.
+
+        :raises LinkNotUsable: If it would link a memory with itself, with none, or a second time.
+        """
+        if from_id == to_id:
+            raise LinkNotUsable("A memory cannot be linked with itself; send another to_id")
+
+        def work(tx: Transaction) -> Link:
+            tx.memory(from_id)
+            if not reads.visible_ids(tx.connection, tx.namespace, [to_id]):
+                raise LinkNotUsable(f"There is no memory {to_id} to link with; send the id of one that exists")
+            link = Link(from_id, to_id, link_type.value, tx.now)
+            if not transfers.insert_link(tx.connection, link):
+                raise LinkNotUsable(f"Memory {from_id} already has this link; remove it first to create it again")
+            _note(tx, "link.add", link)
+            return link
+
+        return self._engine.write(scope, work)
+
+    def of(
+        self, scope: Scope, memory_id: int, *, link_type: LinkType | None = None, incoming: bool = False
+    ) -> Sequence[Link]:
+        """Those that begin at a memory, then with `incoming` those that end there.
+
+        :raises MemoryNotFound: If there is no such memory.
+        """
+        with self._engine.namespace(scope) as (connection, namespace):
+            if namespace is None or not reads.visible_ids(connection, namespace, [memory_id]):
+                raise MemoryNotFound(memory_id)
+            return rows.links_of(connection, namespace, memory_id, link_type=link_type, incoming=incoming)
+
+    def remove(self, scope: Scope, from_id: int, to_id: int, link_type: LinkType) -> bool:
+        """Whether there was one.
+
+        :raises MemoryNotFound: If there is no memory `from_id`.
+        """
+
+        def work(tx: Transaction) -> bool:
+            tx.memory(from_id)
+            if not reads.visible_ids(tx.connection, tx.namespace, [to_id]):
+                return False
+            removed = rows.remove_link(tx.connection, from_id, to_id, link_type.value)
+            if removed:
+                _note(tx, "link.remove", Link(from_id, to_id, link_type.value, tx.now))
+            return removed
+
+        return self._engine.write(scope, work)
+
+
+def _note(tx: Transaction, action: str, link: Link) -> None:
+    actor, namespace = tx.scope.actor, tx.namespace.name
+    detail = f"{link.type} {link.to_id}"
+    audit.record(tx.connection, [AuditEvent(tx.now, action, actor, namespace, str(link.from_id), detail=detail)])

@@ -1,0 +1,362 @@
+"""Which model a service starts with: the one that made the vectors, whatever the settings name by now.
+
+The job that embeds every passage with another model and lets it take over.
+
+The new vectors grow beside the old ones in small transactions, each with the progress that it makes; texts that are
+written meanwhile have greater ids, and their turn comes. Near the end every write is embedded by both models, so that
+the job catches up with whoever writes. The switch is one transaction; before it nothing that is searched has changed,
+after it the old vectors are removed in small parts. Passages stay cut as they are.
+
+Whose embedder it is: the service loads and closes the one that serves, also after another one has taken over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Event, Lock
+
+import apsw
+import numpy as np
+import structlog
+
+from souvenir.core.errors import Conflict, EmbeddingUnavailable, InvalidRequest, SouvenirError
+from souvenir.core.passages import Embeddable
+from souvenir.core.settings import Settings
+from souvenir.core.stored_json import StoredJson, to_json
+from souvenir.core.types import Embedder, JsonObject, LoadableEmbedder, Scope
+from souvenir.jobs.handler import JobCancelled, RunningJob
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.embedding.factory import embedder_of
+from souvenir.models.embedding.specs import ModelSpec
+from souvenir.retrieval.preparation import vectors_of
+from souvenir.store import schema, vectors
+from souvenir.store import vectors as rows
+from souvenir.store.admin import jobs
+from souvenir.store.connections import open_reader
+from souvenir.store.memories import reads
+
+MakeEmbedder = Callable[[ModelSpec], LoadableEmbedder]
+
+log = structlog.get_logger(__name__)
+
+
+def chosen_model(settings: Settings, make: MakeEmbedder | None = None) -> tuple[LoadableEmbedder, ModelSpec]:
+    """An embedder that is not loaded yet, and what it is made from.
+
+    The settings' model if nothing is stored, or if the model that made the vectors cannot be had any more: the store
+    then says what to do about it.
+    """
+    make = make or (lambda spec: embedder_of(settings, spec))
+    named, stored = ModelSpec.of(settings), _stored(settings)
+    if stored is not None and stored[1] != named:
+        model_id, spec = stored
+        try:
+            embedder = make(spec)
+            if embedder.model_id == model_id:
+                log.warning(
+                    "other_model_named",
+                    serving=spec.model,
+                    named=named.model,
+                    action="POST /maintenance/reembed to change to the one that is named, or set EMBED_MODEL back",
+                )
+                return embedder, spec
+            embedder.close()
+        except (EmbeddingUnavailable, InvalidRequest) as error:
+            log.warning("stored_model_unavailable", model=spec.model, reason=error.message)
+    return make(named), named
+
+
+def stored_spec(engine: MemoryEngine) -> ModelSpec | None:
+    """What the present model was made from, if that is noted."""
+    with engine.namespace(Scope()) as (connection, _):
+        spec = schema.meta(connection, vectors.MODEL_SPEC)
+    return None if spec is None else ModelSpec.from_json(json.loads(spec))
+
+
+def _stored(settings: Settings) -> tuple[str, ModelSpec] | None:
+    """Id and spec of the model that made the vectors; None if there are none, or nothing is noted of it."""
+    if not settings.database_path.exists():
+        return None
+    try:
+        with closing(open_reader(settings.database_path)) as connection:
+            model_id = schema.meta(connection, vectors.MODEL)
+            spec = schema.meta(connection, vectors.MODEL_SPEC)
+            if model_id is None or spec is None or not reads.counts(connection).passages:
+                return None
+            return model_id, ModelSpec.from_json(json.loads(spec))
+    except (apsw.Error, ValueError, TypeError, KeyError):
+        # Whoever opens the database for good says what is wrong with it.
+        return None
+
+
+PASSAGES_AT_ONCE = 64
+"""Embedded and stored together: some hundreds of milliseconds with the default model, one request to a provider."""
+
+REMOVED_AT_ONCE = 512
+
+SWITCH_PAUSE_S = 1.0
+"""Before the switch is tried again, if something is read for long."""
+
+PROBE = "Does this model embed?"
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """`last` is the id of the last passage that the new model has embedded, or of which the old vector is removed."""
+
+    last: int = 0
+    embedded: int = 0
+    total: int = 0
+    switched: bool = False
+
+
+_STATE = StoredJson(_State)
+
+
+class Reembedding:
+    """Handles the jobs of its kind.
+
+    :param make: Makes the embedder of a spec; it is loaded and closed here.
+    :param adopt: Takes the embedder that has taken over, and closes the one before.
+    """
+
+    kind = "reembed"
+
+    def __init__(self, engine: MemoryEngine, make: MakeEmbedder, adopt: Callable[[LoadableEmbedder], None]) -> None:
+        self._engine = engine
+        self._make = make
+        self._adopt = adopt
+
+    def run(self, job: RunningJob) -> JsonObject:
+        state = _STATE.load(job.state)
+        if not state.switched:
+            spec = ModelSpec.from_json(job.parameters["spec"])
+            embedder = self._loaded(spec, begun=bool(job.state))
+            taken_over = False
+            try:
+                if embedder.model_id == self._engine.models.serving.embedder.model_id:
+                    return self._already_serving(job, spec, embedder)
+                state = self._embed_all(job, embedder, spec)
+                taken_over = True
+            finally:
+                if not taken_over:
+                    self._engine.models.dismiss()
+                    embedder.close()
+            self._adopt(embedder)
+            log.info("model_changed", model_id=embedder.model_id)
+        self._remove_old(job, state)
+        model_id = self._engine.models.serving.embedder.model_id
+        return {"model": model_id, "embedded": state.embedded, "already_serving": False}
+
+    def undo(self, job: RunningJob) -> None:
+        """Remove the vectors of a model that does not take over; also old ones that were not removed yet."""
+        self.remove_leftovers()
+
+    def clear_up(self) -> None:
+        """At a start: remove what a job left that ended without clearing up; one that goes on needs what it has."""
+        with self._engine.namespace(Scope()) as (connection, _):
+            if jobs.has_unfinished(connection, self.kind):
+                return
+        self.remove_leftovers()
+
+    def remove_leftovers(self) -> None:
+        """Remove vectors of other models than the present one, if there may be some."""
+        with self._engine.namespace(Scope()) as (connection, _):
+            if rows.other_model(connection) is None:
+                return
+        last: int | None = 0
+        while last is not None:
+            last = self._engine.write_rows(partial(rows.remove_others, after=last, limit=REMOVED_AT_ONCE))
+        self._engine.write_rows(lambda connection: rows.forget(connection, rows.OTHER_MODEL))
+
+    def _loaded(self, spec: ModelSpec, *, begun: bool) -> LoadableEmbedder:
+        """The model, which has shown that it embeds.
+
+        :param begun: It did before: if it does not now, that may pass.
+        """
+        embedder: LoadableEmbedder | None = None
+        try:
+            embedder = self._make(spec)
+            embedder.load()
+            [vector] = embedder.embed_documents([PROBE])
+            if vector.shape != (embedder.dim,) or not abs(float(np.linalg.norm(vector)) - 1.0) < 0.01:
+                raise EmbeddingUnavailable("it does not give vectors of length 1")
+        except SouvenirError as error:
+            if embedder is not None:
+                embedder.close()
+            if begun and isinstance(error, EmbeddingUnavailable):
+                raise
+            raise InvalidRequest(
+                f"The model {spec.model!r} cannot be used ({error.message}); nothing was changed"
+            ) from error
+        return embedder
+
+    def _already_serving(self, job: RunningJob, spec: ModelSpec, embedder: Embedder) -> JsonObject:
+        """Only what the model is made from may have changed, as when its folder was moved."""
+
+        def work(connection: apsw.Connection) -> None:
+            job.save(connection, done=0, total=0, state={})
+            rows.note(connection, rows.MODEL_SPEC, to_json(spec.to_json()))
+
+        self._engine.write_rows(work)
+        return {"model": embedder.model_id, "embedded": 0, "already_serving": True}
+
+    def _embed_all(self, job: RunningJob, embedder: Embedder, spec: ModelSpec) -> _State:
+        """Embed what is there and what comes, until nothing is missing, and switch."""
+        state = self._begin(job, embedder)
+        while True:
+            # Those that come have greater ids; before the last step all of them are looked at once more.
+            last_look = not self._engine.models.expecting
+            missing = self._missing(embedder, after=state.last) or (last_look and self._missing(embedder, after=0))
+            if missing:
+                state = self._embed(job, embedder, missing, state)
+            elif not self._engine.models.expecting:
+                self._engine.models.expect(embedder)
+            else:
+                switched = self._switch(job, embedder, spec, state)
+                if switched is not None:
+                    return switched
+
+    def _missing(self, embedder: Embedder, *, after: int) -> list[tuple[int, Embeddable]]:
+        with self._engine.namespace(Scope()) as (connection, _):
+            return rows.missing(connection, embedder.model_id, after=after, limit=PASSAGES_AT_ONCE)
+
+    def _begin(self, job: RunningJob, embedder: Embedder) -> _State:
+        if job.state:
+            return _STATE.load(job.state)
+        self.remove_leftovers()
+
+        def work(connection: apsw.Connection) -> _State:
+            state = _State(total=rows.count_passages(connection))
+            _save(job, connection, state)
+            rows.note(connection, rows.OTHER_MODEL, embedder.model_id)
+            return state
+
+        return self._engine.write_rows(work)
+
+    def _embed(
+        self, job: RunningJob, embedder: Embedder, missing: list[tuple[int, Embeddable]], state: _State
+    ) -> _State:
+        made = vectors_of([one for _, one in missing], embedder)
+        after = replace(
+            state,
+            last=missing[-1][0],
+            embedded=state.embedded + len(missing),
+            total=max(state.total, state.embedded + len(missing)),
+        )
+        by_id = {id_: vector for (id_, _), vector in zip(missing, made, strict=True)}
+        self._engine.models.add_vectors(embedder.model_id, by_id, lambda connection: _save(job, connection, after))
+        return after
+
+    def _switch(self, job: RunningJob, embedder: Embedder, spec: ModelSpec, state: _State) -> _State | None:
+        """The state after the switch, or None if something was written meanwhile or is read for long."""
+        after = replace(state, last=0, switched=True)
+
+        def ready(connection: apsw.Connection) -> bool:
+            if rows.missing(connection, embedder.model_id, after=state.last, limit=1):
+                return False
+            _save(job, connection, after)
+            return True
+
+        try:
+            return after if self._engine.models.switch(to_json(spec.to_json()), ready) else None
+        except TimeoutError:
+            log.info("model_change_waits", reason="a long read is not over")
+            job.closing.wait(SWITCH_PAUSE_S)
+            job.checkpoint(done=state.embedded, total=state.total, state=_STATE.dump(state))
+            return None
+
+    def _remove_old(self, job: RunningJob, state: _State) -> None:
+        """It is too late to cancel now: that only ends the counting."""
+        try:
+            self._remove_old_counting(job, state)
+        except JobCancelled:
+            self.remove_leftovers()
+
+    def _remove_old_counting(self, job: RunningJob, state: _State) -> None:
+        while True:
+
+            def work(connection: apsw.Connection, state: _State = state) -> int | None:
+                last = rows.remove_others(connection, after=state.last, limit=REMOVED_AT_ONCE)
+                _save(job, connection, state if last is None else replace(state, last=last))
+                if last is None:
+                    rows.forget(connection, rows.OTHER_MODEL)
+                return last
+
+            last = self._engine.write_rows(work)
+            if last is None:
+                return
+            state = replace(state, last=last)
+
+
+def _save(job: RunningJob, connection: apsw.Connection, state: _State) -> None:
+    job.save(connection, done=state.embedded, total=state.total, state=_STATE.dump(state))
+
+
+class ModelOwner:
+    """:param own: The embedder of the engine if it is to be loaded and closed here; None if somebody else does that.
+
+    :param named: The model of the settings.
+    """
+
+    def __init__(
+        self, engine: MemoryEngine, make: MakeEmbedder, named: ModelSpec, own: LoadableEmbedder | None
+    ) -> None:
+        self._engine = engine
+        self._make = make
+        self._named = named
+        self._own = own
+        self._changing = Lock()
+        self.load_failed = Event()
+
+    @property
+    def spec(self) -> ModelSpec:
+        """What the model that serves was made from, or else would be."""
+        return stored_spec(self._engine) or self._named
+
+    def load(self) -> None:
+        """Get ready for the first search."""
+        try:
+            if self._own is not None:
+                self._own.load()
+            self._engine.warm_up()
+        except BaseException:
+            self.load_failed.set()
+            raise
+
+    def close(self) -> None:
+        if self._own is not None:
+            self._own.close()
+
+    def adopt(self, embedder: LoadableEmbedder) -> None:
+        """Own one that has taken over. Of it and the one before, that is closed which does not serve."""
+        with self._changing:
+            serves = self._engine.models.serving.embedder is embedder
+            idle, self._own = (self._own, embedder) if serves else (embedder, self._own)
+        if idle is not None:
+            idle.close()
+        self._engine.warm_up()
+        self.load_failed.clear()
+
+    def reload(self) -> str:
+        """Load the model that serves anew; returns its id.
+
+        :raises Conflict: If what is loaded now is another model than the one that made the vectors.
+        """
+        embedder = self._make(self.spec)
+        try:
+            embedder.load()
+            if not self._engine.models.reload(embedder):
+                raise Conflict(
+                    f"What is loaded now is {embedder.model_id}, which did not make the vectors; "
+                    "POST /maintenance/reembed changes to another model"
+                )
+        except BaseException:
+            embedder.close()
+            raise
+        self.adopt(embedder)
+        return embedder.model_id

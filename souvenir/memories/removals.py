@@ -1,0 +1,211 @@
+"""Removal from the living store: written down first, then done in parts that let other writes in between.
+
+Whoever asks waits until all of it is gone. What a kill, a deadline or a busy database left is gone on with by a thread
+of this room's own, at the next start or soon after. What was removed so is in no index, list or cache any more; backups
+have it still, and a restore brings it back.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from threading import Event, Lock
+
+import apsw
+import structlog
+
+from souvenir.core.background import Maintenance
+from souvenir.core.errors import (
+    AgentNotFound,
+    BlockNotFound,
+    MemoryNotFound,
+    MessageNotFound,
+    NotFound,
+    Overloaded,
+    ServiceClosing,
+    SessionNotFound,
+    UserNotFound,
+)
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store import pending_removals, tombstones
+from souvenir.store.admin.jobs import unfinished_ids
+from souvenir.store.cascade import RemovedRows
+from souvenir.store.learning import extractions
+from souvenir.store.messages import agents
+from souvenir.store.pending_removals import RemovalStep
+from souvenir.store.selection import KINDS, Chooses, Selection, resolve
+
+TURN_INTERVAL_S = 300.0
+"""Between two looks for what was left; a start, a restore and a failure ask at once."""
+
+RETRY_PAUSE_S = 0.2
+"""Before a part that found the database too busy is tried again."""
+
+log = structlog.get_logger(__name__)
+
+
+def not_found(selection: Selection) -> NotFound:
+    """The error that says that there is no such thing."""
+    text = str(selection.value)
+    match selection.chooses:
+        case Chooses.AGENT:
+            return AgentNotFound(text)
+        case Chooses.USER:
+            return UserNotFound(text)
+        case Chooses.SESSION:
+            return SessionNotFound(text)
+        case Chooses.MESSAGE:
+            return MessageNotFound(text)
+        case Chooses.MEMORY:
+            return MemoryNotFound(int(selection.value))
+        case Chooses.BLOCK:
+            return BlockNotFound(text)
+        case Chooses.SOURCE:
+            return NotFound(f"Nothing of the source {text!r} is stored; GET /memories lists what is")
+
+
+class Removals:
+    """Open it before anybody asks, `start` it when the service has started, and close it before the engine."""
+
+    def __init__(self, engine: MemoryEngine, *, on_jobs_gone: Callable[[], None]) -> None:
+        """:param on_jobs_gone: Called after jobs were removed, to clear up what they left."""
+        self._engine = engine
+        self._on_jobs_gone = on_jobs_gone
+        self._lock = Lock()
+        self._at_work: set[str] = set()
+        self._closing = Event()
+        self._maintenance = Maintenance(self.finish, interval_s=TURN_INTERVAL_S)
+        engine.when_restored(self._maintenance.ask)
+
+    def start(self) -> None:
+        """Go on with what a former process left."""
+        self._maintenance.start()
+        self._maintenance.ask()
+
+    def close(self) -> None:
+        """Stop between two parts; what is left goes on at the next start."""
+        self._closing.set()
+        self._maintenance.close()
+
+    def remove(self, scope: Scope, chooses: Chooses, value: str | None = None) -> RemovedRows:
+        """Remove an agent, or something of the agent that the scope's namespace is.
+
+        :return: How many rows went, when all of it is gone.
+        :raises NotFound: If there is none, or it is being removed already.
+        :raises DeadlineExceeded: If it takes too long to wait for; it goes on.
+        """
+        selection = Selection(scope.namespace, chooses, scope.namespace if value is None else value)
+        with self.working() as work:
+            return self.rest(work, self._engine.models.remove(partial(_begin, selection=selection, work=work)))
+
+    def clear(self, scope: Scope) -> RemovedRows:
+        """Forget all that the scope's agent has; it stays, with its id, its metadata, its policy and its levels.
+
+        :return: How many rows went, when all of it is gone.
+        :raises AgentNotFound: If the namespace is no agent.
+        :raises DeadlineExceeded: If it takes too long to wait for; it goes on.
+        """
+        selection = Selection(scope.namespace, Chooses.AGENT, scope.namespace)
+        with self.working() as work:
+            return self.rest(work, self._engine.models.remove(partial(_begin_clearing, selection=selection, work=work)))
+
+    @contextmanager
+    def working(self) -> Iterator[str]:
+        """A name for a removal, which nobody else goes on with meanwhile."""
+        work = uuid.uuid4().hex
+        with self._lock:
+            self._at_work.add(work)
+        try:
+            yield work
+        except BaseException:
+            self._leave(work)
+            self._maintenance.ask()
+            raise
+        self._leave(work)
+
+    def rest(self, work: str, begun: RemovalStep | None) -> RemovedRows:
+        """Everything that was written down, part by part; what went with what `begun` says."""
+        removed, step = RemovedRows(), begun
+        while step is not None:
+            removed += step.removed
+            if step.removed.jobs:
+                self._on_jobs_gone()
+            step = self._advance(work)
+        return removed
+
+    def finish(self) -> None:
+        """Go on with what nobody is at work on: rows that are still there, and bytes that erasures left in files."""
+        with self._engine.namespace(Scope()) as (connection, _), self._lock:
+            busy = self._at_work | unfinished_ids(connection)
+            left, marked = (
+                pending_removals.pending_works(connection) - busy,
+                tombstones.uncleared(connection).keys() - busy,
+            )
+        with suppress(ServiceClosing):
+            for work in sorted(left):
+                removed = self.rest(work, RemovalStep())
+                log.info("removal_finished", messages=removed.messages, memories=removed.memories)
+            self._engine.models.sweep_snapshots()
+            if not clear(self._engine, marked):
+                log.warning("erased_bytes_left", reason="a long read needs the log", action="tried again soon")
+
+    def _advance(self, work: str) -> RemovalStep | None:
+        while not self._closing.is_set():
+            try:
+                return self._engine.models.remove(partial(pending_removals.advance, work=work, now=utc_now()))
+            except Overloaded:
+                self._closing.wait(RETRY_PAUSE_S)
+        raise ServiceClosing
+
+    def _leave(self, work: str) -> None:
+        with self._lock:
+            self._at_work.discard(work)
+
+
+def clear(engine: MemoryEngine, works: Collection[str]) -> bool:
+    """Leave no bytes in any file of what these erasures removed; False if long reads are in the way."""
+    with engine.namespace(Scope()) as (connection, _):
+        marked = tombstones.uncleared(connection)
+    namespaces = {namespace_id for work in works for namespace_id in marked.get(work, ())}
+    if not marked.keys() & works:
+        return True
+    if not engine.models.clear_unused(namespaces):
+        return False
+    engine.write_rows(lambda connection: tombstones.mark_cleared(connection, works))
+    return True
+
+
+def _begin_clearing(connection: apsw.Connection, selection: Selection, work: str) -> RemovalStep:
+    """Write down that the agent's namespace is to go, and make another one in its place, in one step."""
+    agent = agents.find(connection, selection.namespace)
+    step = _begin(connection, selection, work)
+    if agent is not None:
+        agents.make_again(connection, agent, utc_now())
+    return step
+
+
+def _begin(connection: apsw.Connection, selection: Selection, work: str) -> RemovalStep:
+    """Write down what is to go and remove the first of it; all of it, if it is not much.
+
+    :raises NotFound: If there is none, or it is being removed already.
+    """
+    if agents.find(connection, selection.namespace) is None:
+        raise AgentNotFound(selection.namespace)
+    targets = resolve(connection, selection)
+    kind = KINDS[selection.chooses]
+    if not targets or pending_removals.any_pending(connection, [target for target in targets if target.kind is kind]):
+        raise not_found(selection)
+    if kind in pending_removals.PARTIES:
+        extractions.forget_learned_with(
+            connection, selection.namespace, pending_removals.PARTIES[kind], str(selection.value)
+        )
+    begun = pending_removals.begin(connection, targets, work)
+    if begun.gone:
+        return begun
+    first = pending_removals.advance(connection, work, utc_now()) or RemovalStep()
+    return replace(first, removed=begun.removed + first.removed)

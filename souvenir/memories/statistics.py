@@ -1,0 +1,89 @@
+"""What the store takes and holds: of one namespace, or for whoever looks after it, over all without naming one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import apsw
+
+from souvenir.core.types import Readiness, Scope, Stats
+from souvenir.index.registry import IndexRegistry
+from souvenir.retrieval.searcher import memories_of
+from souvenir.retrieval.serving_model import Serving
+from souvenir.store import namespaces
+from souvenir.store.database import Database
+from souvenir.store.graph import mention_queue as unread
+from souvenir.store.memories import reads
+
+
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    """Rows and bytes are those of the indexes that are loaded.
+
+    :param unread: Messages and memories that are still to be read for a graph.
+    """
+
+    memories: int
+    unread: int
+    namespaces: int
+    loaded_indexes: int
+    index_rows: int
+    index_bytes: int
+    database_bytes: int
+    log_bytes: int
+    backups: int
+    newest_backup_at: datetime | None
+
+
+def vitals_of(database: Database, registry: IndexRegistry) -> Vitals:
+    with database.read() as connection:
+        counts, waiting = reads.counts(connection), unread.count_all(connection)
+    indexes = registry.loaded().values()
+    backups = database.backups.all()
+    database_bytes, log_bytes = database.bytes_on_disk
+    return Vitals(
+        memories=counts.memories,
+        unread=waiting,
+        namespaces=counts.namespaces,
+        loaded_indexes=len(indexes),
+        index_rows=sum(map(len, indexes)),
+        index_bytes=sum(index.nbytes for index in indexes),
+        database_bytes=database_bytes,
+        log_bytes=log_bytes,
+        backups=len(backups),
+        newest_backup_at=datetime.fromisoformat(backups[0].created_at) if backups else None,
+    )
+
+
+def readiness_of(
+    connection: apsw.Connection, namespace: namespaces.Namespace | None, serving: Serving, *, warm: bool
+) -> Readiness:
+    """Whether searches of the namespace are answered from all that it holds.
+
+    :param warm: Whether its index was loaded.
+    """
+    stored = 0 if namespace is None else reads.count_memories(connection, namespace)
+    ready = serving.embedder.ready and warm
+    indexed = serving.registry.get(memories_of(namespace)).owner_count() if ready and namespace is not None else 0
+    return Readiness(ready, "ready" if ready else "starting", indexed, stored)
+
+
+def stats_of(database: Database, serving: Serving, scope: Scope) -> Stats:
+    """Of a scope that does not see all: what it can count, and neither times nor size of the whole."""
+    with database.read() as connection:
+        namespace = namespaces.named(connection, scope.namespace, scope.sources)
+        memories = 0 if namespace is None else reads.count_memories(connection, namespace)
+        passages = 0 if namespace is None else reads.count_passages(connection, namespace)
+    whole = namespace if scope.sources is None else None
+    index = None if whole is None else serving.registry.loaded().get(memories_of(whole))
+    return Stats(
+        memories=memories,
+        passages=passages,
+        dim=serving.embedder.dim,
+        model_id=serving.embedder.model_id,
+        created_at=None if whole is None else whole.created_at,
+        changed_at=None if whole is None else whole.changed_at,
+        index_bytes=0 if index is None else index.nbytes,
+        backups=len(database.backups.all()),
+    )

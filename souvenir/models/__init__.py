@@ -1,0 +1,1 @@
+"""Embedding models, language models and re-rankers, in this process or behind a provider."""

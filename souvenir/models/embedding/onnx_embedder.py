@@ -1,0 +1,193 @@
+"""OnnxEmbedder: texts to unit vectors, on the CPU, with ONNX Runtime and a Rust tokenizer.
+
+It works for any sentence-embedding model that has an ONNX file, in a local folder or on Hugging Face; pooling, window
+and prefixes are read from the model's own files. Nothing is cut silently: a document that is longer than the window is
+refused (the engine splits it first), a long query is embedded window by window.
+
+A vector depends on its text alone, not on the texts it was batched with: equal to within a cosine of 0.9999.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from threading import Event, RLock
+from time import monotonic
+
+import numpy as np
+
+from souvenir.core.errors import EmbeddingUnavailable, ServiceClosing
+from souvenir.core.settings import EmbedProvider
+from souvenir.core.telemetry import Instruments
+from souvenir.core.types import FloatVector
+from souvenir.models.embedding.batching import Batcher, Kind
+from souvenir.models.embedding.model_folder import ModelFiles
+from souvenir.models.embedding.query_cache import QueryVectors
+from souvenir.models.embedding.session import EncoderSession
+from souvenir.models.embedding.specs import DEFAULT_MODELS
+from souvenir.models.embedding.tokens import ModelTokenizer, TokenIds
+
+MAX_WAITING_TEXTS = 10_000
+WARM_UP_TEXT = "Hello"
+
+RETRY_AFTER_S = 10.0
+"""A load that failed is not tried again before, so that searches fail fast while a download cannot succeed."""
+
+
+class OnnxEmbedder:
+    """Loads on first use, or with `load`. Safe to call from many threads; one at a time runs the model.
+
+    :param model: A folder (`souvenir.core.files.resource` finds relative ones) or a Hugging Face id, ``org/name``.
+    :param revision: Commit, tag or branch of a Hugging Face model.
+    :param threads: Threads of one run; 0 takes half of the cores that the process may use, at least one.
+    :param query_cache_size: Query vectors kept, the least recently used are dropped; 0 keeps none.
+    :param cache_dir: Where Hugging Face models are kept; None takes the client's own place (`HF_HOME`).
+    :param max_waiting_texts: Texts that may wait for the model; further requests raise `Overloaded`.
+    :param instruments: Where its queue and its query cache are seen.
+    """
+
+    def __init__(
+        self,
+        model: str = DEFAULT_MODELS[EmbedProvider.ONNX],
+        *,
+        revision: str | None = None,
+        threads: int = 0,
+        query_cache_size: int = 1024,
+        cache_dir: Path | None = None,
+        max_waiting_texts: int = MAX_WAITING_TEXTS,
+        instruments: Instruments | None = None,
+    ) -> None:
+        self._model = model
+        self._revision = revision
+        self._threads = threads
+        self._cache_dir = cache_dir
+        self._max_waiting_texts = max_waiting_texts
+        self._instruments = instruments or Instruments()
+        self._queries = QueryVectors(query_cache_size, self._instruments)
+        self._loading = RLock()
+        self._loaded: tuple[Batcher[TokenIds], int] | None = None
+        self._failure: tuple[float, EmbeddingUnavailable] | None = None
+        self._ready = Event()
+        self._closed = False
+
+    # --- what it is --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def model_id(self) -> str:
+        """Names the vector space; known without loading the model.
+
+        ``<name>@<12 hex digits>``: of the source weights' sha256 where the folder has a manifest (so a build that
+        requantises the same weights keeps its id), of the ONNX file's elsewhere; for Hugging Face, of the commit.
+        """
+        return self._files.model_id()
+
+    @cached_property
+    def dim(self) -> int:
+        """Numbers in a vector. A model without a manifest is loaded to find out."""
+        if self._files.manifest is not None:
+            return self._files.manifest.dim
+        return self._load()[1]
+
+    @cached_property
+    def max_tokens(self) -> int:
+        """Content tokens of a window, without special tokens and the model's prefix."""
+        return self._tokenizer.max_tokens
+
+    # --- embedding ---------------------------------------------------------------------------------------------
+
+    def embed_documents(self, texts: Sequence[str]) -> FloatVector:
+        """Unit vectors (n, dim), float32, in the order of the texts.
+
+        :raises InvalidRequest: If a text is longer than the window; split it at `token_offsets` first.
+        :raises EmbeddingUnavailable: If the model cannot be loaded or run.
+        """
+        if not texts:
+            return np.empty((0, self.dim), dtype=np.float32)
+        batcher, _ = self._load()
+        return batcher.submit(self._tokenizer.documents(texts), Kind.DOCUMENT).result()
+
+    def embed_query(self, text: str) -> FloatVector:
+        """The unit vector (dim,) of a query of any length; read-only, because it is shared with the cache.
+
+        A query over the window is cut into windows of equal length, and gets the direction of their vectors' mean.
+        """
+        return self._queries.get(text, lambda: self._embed_windows(text))
+
+    def token_offsets(self, text: str) -> list[tuple[int, int]]:
+        """Character spans (start, end) of the content tokens of a text of any length; needs the tokenizer only."""
+        return self._tokenizer.offsets(text)
+
+    def known_share(self, text: str) -> float:
+        """The share of the content tokens that are words to the model, in [0, 1]; needs the tokenizer only."""
+        return self._tokenizer.known_share(text)
+
+    # --- life --------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Load the model and run it once, unless that has been done.
+
+        :raises EmbeddingUnavailable: If that fails; the sentence says what to do.
+        """
+        self._load()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the model is loaded."""
+        return self._ready.is_set()
+
+    def wait_ready(self, timeout_s: float) -> bool:
+        """Wait until another thread has loaded the model; False after the timeout."""
+        return self._ready.wait(timeout_s)
+
+    def close(self) -> None:
+        """Fail the requests that wait, and give the model's memory back. Later requests raise `ServiceClosing`."""
+        with self._loading:
+            self._closed = True
+            self._ready.clear()
+            loaded, self._loaded = self._loaded, None
+        if loaded is not None:
+            loaded[0].close()
+
+    def _embed_windows(self, query: str) -> FloatVector:
+        # The model first: a load that failed is not tried again at once, a tokenizer by itself would be.
+        batcher, _ = self._load()
+        return batcher.submit(self._tokenizer.query_windows(query), Kind.QUERY).result()
+
+    @cached_property
+    def _files(self) -> ModelFiles:
+        return ModelFiles.find(self._model, self._revision, self._cache_dir)
+
+    @cached_property
+    def _tokenizer(self) -> ModelTokenizer:
+        return ModelTokenizer(self._files)
+
+    def _load(self) -> tuple[Batcher[TokenIds], int]:
+        """The batcher of the loaded model, and its number of dimensions."""
+        loaded = self._loaded
+        if loaded is not None:
+            return loaded
+        with self._loading:
+            if self._closed:
+                raise ServiceClosing
+            if self._loaded is not None:
+                return self._loaded
+            if self._failure is not None and monotonic() < self._failure[0] + RETRY_AFTER_S:
+                raise EmbeddingUnavailable(self._failure[1].message) from self._failure[1]
+            try:
+                self._loaded = self._started()
+            except EmbeddingUnavailable as error:
+                self._failure = (monotonic(), error)
+                raise
+            self._ready.set()
+            return self._loaded
+
+    def _started(self) -> tuple[Batcher[TokenIds], int]:
+        warm_up = self._tokenizer.documents([WARM_UP_TEXT])
+        session = EncoderSession(self._files, self._threads)
+        batcher = Batcher(session.encode, max_waiting=self._max_waiting_texts, instruments=self._instruments)
+        try:
+            return batcher, batcher.submit(warm_up, Kind.DOCUMENT).result().shape[1]
+        except EmbeddingUnavailable:
+            batcher.close()
+            raise

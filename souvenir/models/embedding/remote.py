@@ -1,0 +1,179 @@
+"""RemoteEmbedder: texts to unit vectors by OpenAI, Ollama or a server with OpenAI's API.
+
+It starts without the server; calls raise `EmbeddingUnavailable` until it answers. The server's tokenizer is unknown, so
+texts are measured with a rule that overestimates tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from threading import RLock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from souvenir.core.errors import InvalidRequest, ServiceClosing
+from souvenir.core.telemetry import Instruments
+from souvenir.core.types import FloatVector
+from souvenir.models.embedding.batching import Batcher, BatchSize, Kind
+from souvenir.models.embedding.query_cache import QueryVectors
+from souvenir.models.embedding.specs import SHORTENABLE, ModelSpec, known_model
+from souvenir.models.embedding.tokens import not_unicode
+from souvenir.models.providers.endpoints import EmbeddingEndpoint
+
+if TYPE_CHECKING:
+    from souvenir.models.embedding.vendor import Vendor
+
+MAX_WAITING_TEXTS = 10_000
+
+MAX_BATCH_BYTES = 250_000
+"""OpenAI takes 300,000 tokens a request, and a token has at least one byte."""
+
+MAX_PASSAGE_TOKENS = 510
+"""Longer passages would fit in some windows, but say too many things for one vector."""
+
+TOKENS_PER_TOKEN = 1.5
+"""Upper bound of model tokens per token of ours: measured with WordPiece, 0.7 to 1.2 in prose and code, 1.1 in hex
+digits, 1.4 in base64. What still does not fit (Korean for an English model: 1.6, random letters: 2.6) is embedded in
+halves."""
+
+_TOKEN = re.compile(r"[A-Za-z]{1,4}|\d{1,2}|[^\W\dA-Za-z]|[^\w\s]")
+
+
+class RemoteEmbedder:
+    """Loads on first use, or with `load`, which sends nothing. Safe to call from many threads.
+
+    :param batch_size: Texts of one request to the provider.
+    :param concurrency: Requests to the provider at once.
+    :param instruments: Where its queue and its query cache are seen.
+    :raises InvalidRequest: If it is not known how many numbers the model's vectors have.
+    """
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        endpoint: EmbeddingEndpoint,
+        *,
+        batch_size: int,
+        concurrency: int,
+        query_cache_size: int,
+        instruments: Instruments | None = None,
+    ) -> None:
+        self._spec = spec
+        self._endpoint = endpoint
+        self._batch_size = batch_size
+        self._concurrency = concurrency
+        self._known = known_model(spec.model)
+        self._instruments = instruments or Instruments()
+        self._queries = QueryVectors(query_cache_size, self._instruments)
+        self._loading = RLock()
+        self._loaded: tuple[Batcher[bytes], Vendor] | None = None
+        self._closed = False
+        self.dim = self._checked_dim()
+        self.model_id = f"{spec.provider.value}/{spec.model}/{self.dim}"
+        prefix_tokens = max(
+            len(self.token_offsets(prefix)) for prefix in (self._known.query_prefix, self._known.document_prefix)
+        )
+        fitting = int((self._known.window - 2) / TOKENS_PER_TOKEN) - prefix_tokens
+        self.max_tokens = min(MAX_PASSAGE_TOKENS, fitting)
+
+    # --- embedding ---------------------------------------------------------------------------------------------
+
+    def embed_documents(self, texts: Sequence[str]) -> FloatVector:
+        """Unit vectors (n, dim), float32, in the order of the texts.
+
+        :raises EmbeddingUnavailable: If the provider does not give them.
+        """
+        return self._embed(self._known.document_prefix, texts, Kind.DOCUMENT)
+
+    def embed_query(self, text: str) -> FloatVector:
+        """The unit vector (dim,) of a query of any length; read-only, because it is shared with the cache.
+
+        A query over the window is cut into windows of equal length, and gets the direction of their vectors' mean.
+        """
+        return self._queries.get(text, lambda: self._embed(self._known.query_prefix, self._windows(text), Kind.QUERY))
+
+    def token_offsets(self, text: str) -> list[tuple[int, int]]:
+        """Character spans of pieces of words, numbers and signs; the model's own tokens are about as many."""
+        return [match.span() for match in _TOKEN.finditer(text)]
+
+    def known_share(self, text: str) -> float:
+        """1: what the model knows is not known here."""
+        return 1.0
+
+    # --- life --------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Prepare the client; no request is sent before the first text."""
+        self._load()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the client is prepared, not whether the provider answers: searches work without it."""
+        return self._loaded is not None
+
+    def close(self) -> None:
+        """Fail the requests that wait, and close the connections. Later requests raise `ServiceClosing`."""
+        with self._loading:
+            self._closed = True
+            loaded, self._loaded = self._loaded, None
+        if loaded is not None:
+            batcher, vendor = loaded
+            vendor.stop_retrying()
+            batcher.close()
+            vendor.close()
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    def _checked_dim(self) -> int:
+        dim, known = self._spec.dim or self._known.dim, self._known.dim
+        if dim is None:
+            raise InvalidRequest(
+                f"How many numbers a vector of {self._spec.model!r} has is not known here; say it in EMBED_DIM"
+            )
+        if known is not None and self._spec.model.startswith(SHORTENABLE) and dim > known:
+            raise InvalidRequest(f"A vector of {self._spec.model} has {known} numbers at most; correct EMBED_DIM")
+        return dim
+
+    def _load(self) -> Batcher[bytes]:
+        with self._loading:
+            if self._closed:
+                raise ServiceClosing
+            if self._loaded is None:
+                from souvenir.models.embedding.vendor import Vendor
+
+                shorten = self._spec.model.startswith(SHORTENABLE) and self.dim != self._known.dim
+                vendor = Vendor(self._endpoint, self._spec.model, self.dim, shorten=shorten)
+                batcher = Batcher(
+                    vendor.encode,
+                    max_waiting=MAX_WAITING_TEXTS,
+                    fits=self._fits,
+                    workers=self._concurrency,
+                    instruments=self._instruments,
+                )
+                self._loaded = batcher, vendor
+            return self._loaded[0]
+
+    def _fits(self, size: BatchSize) -> bool:
+        return size.rows <= self._batch_size and size.tokens <= MAX_BATCH_BYTES
+
+    def _embed(self, prefix: str, texts: Sequence[str], kind: Kind) -> FloatVector:
+        """A text of nothing but space has a direction of its own, since providers refuse it."""
+        vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
+        written = [place for place, text in enumerate(texts) if text.strip()]
+        vectors[:, 0] = 1.0
+        if written:
+            try:
+                rows = [(prefix + texts[place]).encode() for place in written]
+            except UnicodeEncodeError as error:
+                raise not_unicode() from error
+            vectors[written] = self._load().submit(rows, kind).result()
+        return vectors
+
+    def _windows(self, text: str) -> list[str]:
+        offsets = self.token_offsets(text)
+        windows = max(1, -(-len(offsets) // self.max_tokens))
+        cuts = [offsets[len(offsets) * window // windows][0] for window in range(1, windows)]
+        return [text[start:end] for start, end in pairwise([0, *cuts, len(text)])]

@@ -1,0 +1,156 @@
+"""Sessions of ONNX Runtime: padded token ids in, what the graph makes of them out. Not for two threads at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from souvenir.core.errors import EmbeddingUnavailable
+from souvenir.core.types import FloatVector
+from souvenir.models.embedding.model_folder import ModelFiles, ModelFolder, Pooling
+from souvenir.models.embedding.tokens import TokenIds
+
+NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
+"""ONNX Runtime's official builds send usage data unless this is set before they are imported."""
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+_KNOWN_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+
+
+class Stop:
+    """Ends the run that it is given to, from any thread; that run then raises."""
+
+    def __init__(self) -> None:
+        os.environ.setdefault(NO_TELEMETRY, "1")
+        import onnxruntime
+
+        self.options = onnxruntime.RunOptions()
+        # A stopped run is expected; keep it out of standard error.
+        self.options.log_severity_level = 4
+
+    def set(self) -> None:
+        self.options.terminate = True
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.options.terminate)
+
+
+class TextSession:
+    """A graph that reads texts as token ids, whatever it says of them.
+
+    :raises Unavailable: As `folder.use` says it, if the graph cannot be loaded or wants what a text does not have.
+    """
+
+    def __init__(self, folder: ModelFolder, threads: int) -> None:
+        try:
+            self._session = _open(folder, threads)
+        except Exception as error:
+            # ONNX Runtime's errors have no common base.
+            raise folder.use.failure(
+                f"ONNX Runtime cannot load {folder.onnx_path}; restore it or set {folder.use.setting} to another model"
+            ) from error
+        self._input_types = {
+            value.name: np.int32 if "int32" in value.type else np.int64 for value in self._session.get_inputs()
+        }
+        if unknown := self._input_types.keys() - _KNOWN_INPUTS:
+            raise folder.use.failure(
+                f"{folder.onnx_path} wants {', '.join(sorted(unknown))}, which a reader of texts has no use for; "
+                f"set {folder.use.setting} to another model"
+            )
+        self._pad_id = folder.pad_id
+        self.outputs = [value.name for value in self._session.get_outputs()]
+
+    def run(
+        self,
+        output: str,
+        rows: Sequence[TokenIds],
+        types: Sequence[TokenIds] | None = None,
+        stop: Stop | None = None,
+    ) -> tuple[FloatVector, NDArray[np.bool_]]:
+        """One output of the model for token ids, and the attention mask (n, length).
+
+        :param types: Segment of each token; 0 for all if not given.
+        """
+        lengths = np.array([len(row) for row in rows])
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        values = {
+            "input_ids": _padded(rows, mask, self._pad_id),
+            "attention_mask": mask,
+            "token_type_ids": np.zeros(mask.shape, dtype=np.int64) if types is None else _padded(types, mask, 0),
+        }
+        feed = {name: values[name].astype(kind, copy=False) for name, kind in self._input_types.items()}
+        [found] = self._session.run([output], feed, None if stop is None else stop.options)
+        return np.asarray(found, dtype=np.float32), mask
+
+
+class EncoderSession:
+    """:raises EmbeddingUnavailable: If the model cannot be loaded, or what it says is no vector."""
+
+    def __init__(self, files: ModelFiles, threads: int) -> None:
+        files.check_manifest()
+        self._pooling = files.config.pooling
+        self._session = TextSession(files.folder, threads)
+        outputs = self._session.outputs
+        self._output = "sentence_embedding" if "sentence_embedding" in outputs else outputs[0]
+
+    def encode(self, rows: Sequence[TokenIds]) -> FloatVector:
+        """Unit vectors (n, dim) of token ids with their special tokens; padded to the longest row."""
+        vectors, mask = self._session.run(self._output, rows)
+        if vectors.ndim == 3:
+            vectors = pooled(vectors, mask, self._pooling)
+        norms: FloatVector = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not (np.isfinite(norms) & (norms > 0)).all():
+            raise EmbeddingUnavailable(
+                "The embedding model made no usable vector of a text; set EMBED_MODEL to another model"
+            )
+        return vectors / norms
+
+
+def pooled(tokens: FloatVector, mask: NDArray[np.bool_], pooling: Pooling) -> FloatVector:
+    """One vector a text (n, dim) from its token vectors (n, length, dim); padding, on the right, has no part in it."""
+    vectors: FloatVector
+    match pooling:
+        case Pooling.CLS:
+            vectors = tokens[:, 0]
+        case Pooling.LAST_TOKEN:
+            vectors = tokens[np.arange(len(tokens)), mask.sum(axis=1) - 1]
+        case Pooling.MAX:
+            vectors = np.where(mask[..., None], tokens, np.float32(-np.inf)).max(axis=1)
+        case Pooling.MEAN:
+            vectors = tokens.sum(axis=1, where=mask[..., None]) / mask.sum(axis=1, keepdims=True, dtype=np.float32)
+    return vectors
+
+
+def _padded(rows: Sequence[TokenIds], mask: NDArray[np.bool_], pad_id: int) -> NDArray[np.int64]:
+    ids = np.full(mask.shape, pad_id, dtype=np.int64)
+    ids[mask] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
+    return ids
+
+
+def _open(folder: ModelFolder, threads: int) -> onnxruntime.InferenceSession:
+    os.environ.setdefault(NO_TELEMETRY, "1")
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or max(1, available_cores() // 2)
+    options.inter_op_num_threads = 1
+    # Batches differ in shape, so a plan of one batch's memory is of no use to the next.
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    # Spinning threads would take the cores from other work.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(folder.onnx_path, options, providers=["CPUExecutionProvider"])
+
+
+def available_cores() -> int:
+    """Cores that this process may run on; fewer than the machine has, in a container or under taskset."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

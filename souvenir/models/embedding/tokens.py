@@ -1,0 +1,121 @@
+"""Texts to token ids, as the model wants them: with its prefixes and special tokens, and never cut silently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+
+from tokenizers import Encoding, Tokenizer
+
+from souvenir.core.errors import InvalidRequest
+from souvenir.models.embedding.model_folder import ModelFiles, ModelFolder
+
+TokenIds = Sequence[int]
+
+IDENTIFIER_PIECES = 4
+"""A word of Latin letters and digits, a digit among them, in at least so many pieces is a name for one thing (a hash, a
+serial or telephone number) and not a word that the model has learned. None of the English questions of
+docs/benchmarks.md has one; dates, years and versions have fewer pieces."""
+
+
+class ModelTokenizer:
+    """Safe to call from many threads."""
+
+    def __init__(self, files: ModelFiles) -> None:
+        self._tokenizer = open_tokenizer(files.folder)
+        self._unknown_id = self._tokenizer.token_to_id(getattr(self._tokenizer.model, "unk_token", None) or "[UNK]")
+        self._query_prefix = files.config.query_prefix
+        self._document_prefix = files.config.document_prefix
+        probe = self._tokenizer.encode("a")
+        content = [place for place, special in enumerate(probe.special_tokens_mask) if not special]
+        self._before = probe.ids[: content[0]]
+        self._after = probe.ids[content[-1] + 1 :]
+        self._room = files.config.max_length - len(self._before) - len(self._after)
+        prefix_length = max(len(self._encode(prefix)) for prefix in (self._query_prefix, self._document_prefix))
+        self.max_tokens = self._room - prefix_length
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Character spans of the content tokens, however many there are."""
+        return self._encode(text).offsets
+
+    def known_share(self, text: str) -> float:
+        """The share of the content tokens that the model can make something of; 1 for a text of none.
+
+        Not those that the vocabulary lacks, nor the pieces of an identifier.
+        """
+        encoding = self._encode(text)
+        # Each look at them copies the whole list.
+        ids, offsets = encoding.ids, encoding.offsets
+        known = sum(
+            sum(ids[place] != self._unknown_id for place in places)
+            for places in _words(encoding)
+            if not _is_identifier(text[offsets[places[0]][0] : offsets[places[-1]][1]], len(places))
+        )
+        return known / len(ids) if ids else 1.0
+
+    def documents(self, texts: Sequence[str]) -> list[TokenIds]:
+        """:raises InvalidRequest: If a text has more than `max_tokens` tokens."""
+        encodings = self._encode_all([self._document_prefix + text for text in texts])
+        for place, encoding in enumerate(encodings):
+            if len(encoding) > self._room:
+                raise InvalidRequest(
+                    f"Text {place} has {len(encoding)} tokens and the embedding model reads {self._room}; "
+                    "split it into passages first"
+                )
+        return [self._wrapped(encoding.ids) for encoding in encodings]
+
+    def query_windows(self, text: str) -> list[TokenIds]:
+        """The text as one window, or if it is too long as several of about the same length, each with the prefix."""
+        encoding = self._encode(self._query_prefix + text)
+        of_prefix = sum(end <= len(self._query_prefix) for _, end in encoding.offsets) if self._query_prefix else 0
+        prefix, content = encoding.ids[:of_prefix], encoding.ids[of_prefix:]
+        windows = max(1, -(-len(content) // (self._room - of_prefix)))
+        bounds = [len(content) * window // windows for window in range(windows + 1)]
+        return [self._wrapped(prefix + content[start:end]) for start, end in pairwise(bounds)]
+
+    def _wrapped(self, ids: Sequence[int]) -> TokenIds:
+        return [*self._before, *ids, *self._after]
+
+    def _encode(self, text: str) -> Encoding:
+        try:
+            return self._tokenizer.encode(text, add_special_tokens=False)
+        except TypeError as error:
+            raise not_unicode() from error
+
+    def _encode_all(self, texts: list[str]) -> list[Encoding]:
+        try:
+            return self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        except TypeError as error:
+            raise not_unicode() from error
+
+
+def open_tokenizer(folder: ModelFolder) -> Tokenizer:
+    """The model's tokenizer, which pads and cuts nothing, whatever its file says.
+
+    :raises Unavailable: As `folder.use` says it.
+    """
+    try:
+        tokenizer = Tokenizer.from_file(str(folder.tokenizer_path))
+    except Exception as error:
+        # The library raises plain Exception.
+        raise folder.use.failure(
+            f"{folder.tokenizer_path} cannot be read; restore it or set {folder.use.setting} to another model"
+        ) from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def _words(encoding: Encoding) -> Iterator[Sequence[int]]:
+    """The places of each word's tokens."""
+    word_ids = encoding.word_ids
+    for _, places in groupby(range(len(word_ids)), key=word_ids.__getitem__):
+        yield list(places)
+
+
+def _is_identifier(word: str, pieces: int) -> bool:
+    return pieces >= IDENTIFIER_PIECES and word.isascii() and any(sign.isdigit() for sign in word)
+
+
+def not_unicode() -> InvalidRequest:
+    return InvalidRequest("The text is not valid Unicode: it holds half of a surrogate pair; send it as proper UTF-8")

@@ -1,0 +1,1 @@
+"""Language models: prompts and their typed answers."""

@@ -1,1 +1,0 @@
-"""What one service measures of itself: instruments always, traces if they are asked for."""

@@ -1,1 +1,0 @@
-"""Another embedding model for the vectors that are stored: chosen at the start, changed by a job."""

@@ -1,1 +1,0 @@
-"""An optional second look: a cross-encoder reads the question with each of the best passages."""

@@ -1,0 +1,1 @@
+"""Search: query understanding, candidates, ranking, relevance and re-ranking."""

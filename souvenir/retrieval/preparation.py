@@ -1,0 +1,296 @@
+"""Preparation of texts for a write: split into passages, analysed and embedded. The slow part of every write.
+
+A long text is split into overlapping passages that each fit the embedding model, and into chunks for its words; no text
+is dropped.
+
+Passages of memories with their facts, from one batch of embeddings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import structlog
+
+from souvenir.core.errors import SouvenirError
+from souvenir.core.passages import Chunks, Embeddable, EmbeddedPart, Passage, PreparedPassage, SpokenBy, embeddable
+from souvenir.core.types import Embedder, FloatVector, Memory, MemoryDraft, MemoryPatch, Profile
+from souvenir.index.analyser import Analyser
+from souvenir.retrieval.profiles import HEAD_TOKENS, Profiles
+from souvenir.store.transaction import FactsNotPrepared
+
+FACT_MAX_TOKENS = 60
+"""A memory of fewer tokens of the embedding model is scored as a fact, a longer one as a document."""
+
+TALK_MAX_TOKENS = 256
+"""A longer turn is no remark of a talk but a text of its own, whoever says it."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PassageAnalyser:
+    """Terms of passages, chunk by chunk as their profiles say."""
+
+    analyser: Analyser
+    profiles: Profiles
+
+    def terms(self, text: str) -> Sequence[str]:
+        return self.analyser.terms(text)
+
+    def chunks(self, passage: Passage) -> Chunks:
+        return self.chunks_of(passage.searched_text, passage.profile)
+
+    def chunks_of(self, text: str, profile: Profile) -> Chunks:
+        max_tokens = self.profiles[profile].chunk_tokens
+        pieces = [text] if max_tokens is None else split_chunks(text, max_tokens=max_tokens)
+        return [self.analyser.terms(piece) for piece in pieces]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The passages of one text, before they are embedded."""
+
+    texts: Sequence[str]
+    profile: Profile
+    spoken_by: SpokenBy | None
+
+    @property
+    def to_embed(self) -> list[Embeddable]:
+        return [embeddable(text, self.profile, self.spoken_by) for text in self.texts]
+
+
+def prepare(
+    texts: Sequence[str],
+    embedder: Embedder,
+    analyser: PassageAnalyser,
+    *,
+    spoken_by: Sequence[SpokenBy] | None = None,
+    next_embedder: Embedder | None = None,
+) -> list[list[PreparedPassage]]:
+    """The passages of each text, at least one; all of them embedded in one call. A message is one passage.
+
+    :param spoken_by: Of messages, who says each; None: the texts are memories.
+    :param next_embedder: Embeds them too, if it can: the model that is about to take over.
+    :raises EmbeddingUnavailable: If the model cannot run; nothing was stored.
+    """
+    if spoken_by is None:
+        cut = [_cut_memory(text, embedder) for text in texts]
+    else:
+        cut = [_cut_message(*one, embedder) for one in zip(texts, spoken_by, strict=True)]
+    to_embed = [one for of_text in cut for one in of_text.to_embed]
+    vectors = iter(vectors_of(to_embed, embedder))
+    next_vectors = iter(_vectors_by(next_embedder, to_embed))
+    return [
+        [
+            PreparedPassage(
+                text,
+                of_text.profile,
+                next(vectors),
+                analyser.chunks_of(one.text, of_text.profile),
+                embedder.model_id,
+                next(next_vectors, None),
+                of_text.spoken_by,
+            )
+            for text, one in zip(of_text.texts, of_text.to_embed, strict=True)
+        ]
+        for of_text in cut
+    ]
+
+
+def memory_profile(token_count: int) -> Profile:
+    return Profile.FACT if token_count < FACT_MAX_TOKENS else Profile.DOC
+
+
+def message_profile(spoken_by: SpokenBy, token_count: int) -> Profile:
+    """Turns of people who have names are talk; a user and an assistant chat."""
+    talks = spoken_by.speaker is not None and token_count < TALK_MAX_TOKENS
+    return Profile.TALK if talks else Profile.CHAT
+
+
+def _cut_memory(text: str, embedder: Embedder) -> _Cut:
+    windows, token_count = split_passages(text, embedder.token_offsets, max_tokens=embedder.max_tokens)
+    return _Cut(windows, memory_profile(token_count), None)
+
+
+def _cut_message(text: str, spoken_by: SpokenBy, embedder: Embedder) -> _Cut:
+    token_count = 0 if spoken_by.speaker is None else len(embedder.token_offsets(text))
+    return _Cut([text], message_profile(spoken_by, token_count), spoken_by)
+
+
+def _vectors_by(embedder: Embedder | None, passages: Sequence[Embeddable]) -> list[tuple[str, FloatVector]]:
+    """The vectors with the id of their model; none if it fails, since whoever changes the model makes up for it."""
+    if embedder is None:
+        return []
+    try:
+        return [(embedder.model_id, vector) for vector in vectors_of(passages, embedder)]
+    except SouvenirError as error:
+        log.warning("next_model_failed", model_id=embedder.model_id, reason=error.message)
+        return []
+
+
+def vectors_of(passages: Sequence[Embeddable], embedder: Embedder) -> FloatVector:
+    """Unit vectors (n, dim) of passages.
+
+    Of one that does not fit in the model's window the part is embedded that counts; if all of it does, it is cut and
+    gets the direction of the mean of its windows.
+    """
+    cut = [_windows_to_embed(one, embedder) for one in passages]
+    vectors = embedder.embed_documents([window for windows in cut for window in windows])
+    if len(vectors) == len(passages):
+        return vectors
+    first = np.cumsum([0, *(len(windows) for windows in cut)])[:-1]
+    sums = np.add.reduceat(vectors, first, axis=0)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    means: FloatVector = np.divide(sums, lengths, out=sums, where=lengths > 0)
+    return means
+
+
+def _windows_to_embed(one: Embeddable, embedder: Embedder) -> list[str]:
+    if one.part is EmbeddedPart.HEAD:
+        offsets = embedder.token_offsets(one.text)
+        most = min(HEAD_TOKENS, embedder.max_tokens)
+        return [one.text if len(offsets) <= most else one.text[: offsets[most - 1][1]]]
+    windows, _ = split_passages(one.text, embedder.token_offsets, max_tokens=embedder.max_tokens)
+    return windows if one.part is EmbeddedPart.ALL else windows[:1]
+
+
+OVERLAP_TOKENS = 32
+"""Tokens that a passage repeats of the one before, so that a statement across the cut stands whole in one of them."""
+
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*\s+|\n+|(?<=[。！？])")
+
+
+def split_passages(
+    text: str, tokenize: Callable[[str], list[tuple[int, int]]], *, max_tokens: int
+) -> tuple[list[str], int]:
+    """Windows of at most `max_tokens` tokens over the whole text, cut at sentence ends where one is near.
+
+    A cut looks for the last sentence end in the second half of the window, and else cuts between two tokens.
+
+    :param tokenize: Character span of every token of a text, in order.
+    :return: At least one passage, their union being the text; and how many tokens the text has.
+    """
+    offsets = tokenize(text)
+    if len(offsets) <= max_tokens:
+        return [text], len(offsets)
+    windows: list[str] = []
+    for window in _windows(text, offsets, max_tokens):
+        # A cut inside a word can give its parts more tokens than the word had.
+        windows += split_passages(window, tokenize, max_tokens=max_tokens)[0]
+    return windows, len(offsets)
+
+
+_CHUNK_END = re.compile(r"(?<=[.!?:])\s+|\n+|(?<=[。！？])")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def split_chunks(text: str, *, max_tokens: int) -> list[str]:
+    """Consecutive sentences and lines, together at most `max_tokens` words and marks; a longer one stands alone.
+
+    :return: At least one chunk.
+    """
+    chunks: list[str] = []
+    pieces: list[str] = []
+    held = 0
+    for piece in _CHUNK_END.split(text):
+        tokens = len(_TOKEN.findall(piece))
+        if not tokens:
+            continue
+        if pieces and held + tokens > max_tokens:
+            chunks.append("\n".join(pieces))
+            pieces, held = [], 0
+        pieces.append(piece)
+        held += tokens
+    return [*chunks, "\n".join(pieces)] if pieces or not chunks else chunks
+
+
+def _windows(text: str, offsets: Sequence[tuple[int, int]], max_tokens: int) -> Iterator[str]:
+    overlap_tokens = min(OVERLAP_TOKENS, max_tokens // 4)
+    sentence_starts = {match.end() for match in _SENTENCE_END.finditer(text)}
+    first = 0
+    while True:
+        last = min(first + max_tokens, len(offsets))
+        if last < len(offsets):
+            last = _cut(offsets, sentence_starts, first, last)
+        start = 0 if first == 0 else offsets[first][0]
+        yield text[start : len(text) if last == len(offsets) else offsets[last][0]]
+        if last == len(offsets):
+            return
+        first = max(first + 1, last - overlap_tokens)
+
+
+def _cut(offsets: Sequence[tuple[int, int]], sentence_starts: set[int], first: int, last: int) -> int:
+    """The token that begins the next window: one that begins a sentence if the window's second half has one."""
+    for token in range(last, (first + last) // 2, -1):
+        position = offsets[token][0]
+        if position in sentence_starts:
+            return token
+    return last
+
+
+T = TypeVar("T")
+
+Prepare: TypeAlias = Callable[[Sequence[str]], Sequence[Sequence[PreparedPassage]]]
+
+
+def prepared_drafts(prepare: Prepare, drafts: Sequence[MemoryDraft]) -> list[list[PreparedPassage]]:
+    """The passages of each draft: its text's, then its facts' but for one that says just what the text says."""
+    new_facts = [_to_prepare(draft.facts, draft.text) for draft in drafts]
+    texts = [text for draft, facts in zip(drafts, new_facts, strict=True) for text in (draft.text, *facts)]
+    prepared = iter(prepare(texts))
+    return [[*next(prepared), *_of_facts(facts, prepared)] for facts in new_facts]
+
+
+def prepared_patches(
+    prepare: Prepare, patches: Sequence[MemoryPatch], present: Sequence[Memory]
+) -> list[list[PreparedPassage]]:
+    """What each patch says anew of its memory as it is; for a write that makes sure that it still is so."""
+    # A fact that says just what the text says has no passages that could stay.
+    known = [{fact.text for fact in memory.facts if fact.text != memory.text} for memory in present]
+    new_facts = [_to_prepare(patch.facts or (), None, of_it) for patch, of_it in zip(patches, known, strict=True)]
+    new_texts = [() if patch.text is None else (patch.text,) for patch in patches]
+    texts = [text for of_each in zip(new_texts, new_facts, strict=True) for part in of_each for text in part]
+    prepared = iter(prepare(texts) if texts else ())
+    return [
+        [*(one for _ in of_text for one in next(prepared)), *_of_facts(facts, prepared)]
+        for of_text, facts in zip(new_texts, new_facts, strict=True)
+    ]
+
+
+def write_patch(
+    prepare: Prepare,
+    patch: MemoryPatch,
+    present: Memory | None,
+    write: Callable[[Sequence[PreparedPassage]], T],
+) -> T:
+    """Prepare what a patch says anew of a memory, and write it.
+
+    :param present: The memory as it was just now: facts that stay need nothing. Should one have gone since, all are
+        prepared.
+    """
+    known = () if present is None else [fact.text for fact in present.facts]
+    try:
+        return write(_prepared_patch(prepare, patch, known))
+    except FactsNotPrepared:
+        return write(_prepared_patch(prepare, patch, ()))
+
+
+def _prepared_patch(prepare: Prepare, patch: MemoryPatch, known: Collection[str]) -> list[PreparedPassage]:
+    facts = _to_prepare(patch.facts or (), None, known)
+    texts = [*facts] if patch.text is None else [patch.text, *facts]
+    prepared = iter(prepare(texts) if texts else ())
+    return [*(() if patch.text is None else next(prepared)), *_of_facts(facts, prepared)]
+
+
+def _to_prepare(facts: Sequence[str], text: str | None, known: Collection[str] = ()) -> list[str]:
+    return [fact for fact in dict.fromkeys(facts) if fact != text and fact not in known]
+
+
+def _of_facts(facts: Sequence[str], prepared: Iterator[Sequence[PreparedPassage]]) -> Iterator[PreparedPassage]:
+    for fact in facts:
+        yield from (replace(one, fact=fact) for one in next(prepared))

@@ -1,0 +1,457 @@
+"""Ranking: from a question and the evidence of both arms to ranked owners. Pure arithmetic over arrays.
+
+`Question` is what a question asks for. `field_scores` computes from it the terms of a score in addition to those of the
+two arms (speaker, form and time of a turn), each by the constants of the passage's profile. `rank_owners` adds them up,
+one row a candidate passage. `without_framing` removes the words of a question that only pull its vector towards lists
+and conversations ("Can you list the order in which I brought up ..."). Its patterns are English and linear in the
+length of the question.
+
+`in_turns` merges the rankings of kinds (memories, messages): kinds alternate while their results score about as well as
+the best of all; weaker results follow by score. Alternating only, which is what reciprocal rank fusion does to disjoint
+rankings, would give half of the places to a kind without any answer; scores only would let one kind crowd out another
+that answers as well (figures in docs/retrieval.md).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from souvenir.core.passages import FieldScores, PassageColumns, TurnFlag
+from souvenir.core.types import Fusion, Profile, Weights
+from souvenir.retrieval.profiles import Constants, Profiles
+from souvenir.retrieval.time_intent import TimeIntent
+
+TAG_BOOST = 1.2
+"""What the score of a memory is multiplied by that has a tag which the search names."""
+
+FACTS_SHARE = 0.25
+"""Of a memory whose text and a fact were found: it scores the better one, and so much of the other one. Measured with
+LoCoMo's observations and with sentences (benchmarks/facts); .5 finds less of what short memories say."""
+
+PASSAGES_KEPT = 32
+"""Of an owner, in the order of their scores: what says which facts of a memory were found."""
+
+RRF_K = 60
+"""Cormack et al. 2009: ranks near the top differ little in weight."""
+
+CONFIDENCE_HALF_LIFE_DAYS = 90.0
+DAY_US = 86_400_000_000
+
+_VECTOR_SHARE = Weights().vector
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of n candidate passages; every array has shape (n,).
+
+    `lexical` is L(j) in [0, k1 + 1], `dense` the centred cosine, `similarity` the plain one; a passage that an arm
+    did not match has 0 there, and `dense` is 0 throughout where it does not count. `profiles` holds `Profile` values,
+    `occurred_us` microseconds. `fields` are the terms of the sum beside the two arms', by name. `tagged` says whose
+    owner has a tag that the search names; None: none has. `of_fact` says which passages are a fact's; None: none is.
+    """
+
+    rows: NDArray[np.int64]
+    owner_ids: NDArray[np.int64]
+    lexical: Floats
+    dense: Floats
+    similarity: Floats
+    profiles: NDArray[np.int64]
+    occurred_us: NDArray[np.int64]
+    fields: FieldScores
+    dense_counts: bool = True
+    tagged: NDArray[np.bool_] | None = None
+    of_fact: NDArray[np.bool_] | None = None
+
+    def of(self, chosen: NDArray[np.int64]) -> Evidence:
+        """Of some of the candidates."""
+        return Evidence(
+            rows=self.rows[chosen],
+            owner_ids=self.owner_ids[chosen],
+            lexical=self.lexical[chosen],
+            dense=self.dense[chosen],
+            similarity=self.similarity[chosen],
+            profiles=self.profiles[chosen],
+            occurred_us=self.occurred_us[chosen],
+            fields={name: values[chosen] for name, values in self.fields.items()},
+            dense_counts=self.dense_counts,
+            tagged=None if self.tagged is None else self.tagged[chosen],
+            of_fact=None if self.of_fact is None else self.of_fact[chosen],
+        )
+
+    def boosted(self, scores: Floats) -> Floats:
+        """What a tag adds to the scores; nothing to those below zero."""
+        return (TAG_BOOST - 1.0) * np.maximum(scores, 0.0) * (0.0 if self.tagged is None else self.tagged)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One owner's best passage: its index in the evidence, the score, the score's parts and the arms' ranks.
+
+    `rerank_score` is a cross-encoder's raw score, if one read it. `passages` are the first of all that the owner has,
+    each with its score, best first.
+    """
+
+    index: int
+    owner_id: int
+    score: float
+    rrf_score: float
+    parts: Mapping[str, float]
+    lexical_rank: int | None
+    vector_rank: int | None
+    rerank_score: float | None = None
+    passages: tuple[tuple[int, float], ...] = ()
+
+
+def half_life(age_us: NDArray[np.int64], half_life_days: float) -> Floats:
+    """``0.5 ** (age / half-life)``; an age below zero counts as zero."""
+    return np.asarray(0.5 ** (np.maximum(age_us, 0) / (half_life_days * DAY_US)), dtype=np.float64)
+
+
+def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us: int) -> dict[str, Floats]:
+    """The terms of the sum: ``L(j) + w_dense d(j)``, the fields', and what the caller asked for, each of shape (n,).
+
+    `weights.vector` moves weight between the arms and leaves the measured constants as they are at its default.
+    """
+    lexical_share = (1.0 - weights.vector) / (1.0 - _VECTOR_SHARE)
+    dense_share = weights.vector / _VECTOR_SHARE
+    dense = np.array([profiles[profile].dense for profile in Profile], dtype=np.float64)
+    parts = {
+        "lexical": lexical_share * evidence.lexical,
+        "dense": dense_share * dense[evidence.profiles] * evidence.dense,
+        **{name: values.astype(np.float64) for name, values in evidence.fields.items()},
+    }
+    age_us = now_us - evidence.occurred_us
+    if weights.recency:
+        parts["recency"] = weights.recency * half_life(age_us, weights.recency_half_life_days)
+    if weights.confidence:
+        parts["confidence"] = weights.confidence * half_life(age_us, CONFIDENCE_HALF_LIFE_DAYS)
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """The m owners of n passages in order of their ids, each by its best passage.
+
+    :param ids: Shape (m,). :param best: Index of each one's best passage (of equal ones that of the lower row), (m,).
+    :param order: The passages owner by owner, (n,); those of owner i begin at `starts[i]`.
+    """
+
+    ids: NDArray[np.int64]
+    best: NDArray[np.int64]
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, evidence: Evidence, scores: Floats) -> _Owners:
+        order = np.lexsort((evidence.rows, -scores, evidence.owner_ids))
+        ids = evidence.owner_ids[order]
+        is_first = np.ones(len(ids), dtype=np.bool_)
+        is_first[1:] = ids[1:] != ids[:-1]
+        starts = np.flatnonzero(is_first)
+        return cls(ids[starts], order[starts], order, starts)
+
+    def passages(self, owner: int, scores: Floats) -> tuple[tuple[int, float], ...]:
+        """The first of an owner's passages by `scores`, which the order was made from: index and score."""
+        end = int(self.starts[owner + 1]) if owner + 1 < len(self.starts) else len(self.order)
+        mine = self.order[int(self.starts[owner]) : end][:PASSAGES_KEPT]
+        return tuple(zip(mine.tolist(), scores[mine].tolist(), strict=True))
+
+    def greatest(self, scores: Floats) -> Floats:
+        """The greatest of each owner's scores, whichever passage has it; shape (m,)."""
+        return np.asarray(np.maximum.reduceat(scores[self.order], self.starts), dtype=np.float64)
+
+
+def _gained(owners: _Owners, evidence: Evidence, scores: Floats) -> Floats:
+    """What each owner gains by being found by its text and by a fact, shape (m,)."""
+    if evidence.of_fact is None:
+        return np.zeros(len(owners.ids))
+    texts = owners.greatest(np.where(evidence.of_fact, -np.inf, scores))
+    facts = owners.greatest(np.where(evidence.of_fact, scores, -np.inf))
+    return np.asarray(FACTS_SHARE * np.maximum(np.minimum(texts, facts), 0.0), dtype=np.float64)
+
+
+def ranks(scores: Floats) -> NDArray[np.int64]:
+    """1-based rank of every score, the greatest first; equal ones in their order."""
+    found = np.empty(len(scores), dtype=np.int64)
+    found[_best_first(scores)] = np.arange(1, len(scores) + 1)
+    return found
+
+
+def reciprocal_rank_scores(
+    rankings: Sequence[NDArray[np.int64]], shares: Sequence[float], *, rrf_k: int = RRF_K
+) -> Floats:
+    """Reciprocal rank fusion (Cormack et al. 2009, eq. 1), weighted: ``sum(share / (rrf_k + rank))``.
+
+    :param rankings: The 1-based rank of each of m items, one array (m,) a retriever; 0 where it did not find the item.
+    """
+    terms = [share * (ranking > 0) / (rrf_k + ranking) for ranking, share in zip(rankings, shares, strict=True)]
+    return np.asarray(np.sum(terms, axis=0), dtype=np.float64)
+
+
+def rank_owners(
+    evidence: Evidence, *, weights: Weights, profiles: Profiles, fusion: Fusion, now_us: int, top_k: int
+) -> list[Ranked]:
+    """The best `top_k` owners by their best passages and what facts add to them, best first; equal scores by owner."""
+    parts = score_parts(evidence, weights, profiles, now_us)
+    if evidence.tagged is not None:
+        parts["tags"] = evidence.boosted(reduce(np.add, parts.values()))
+    total = reduce(np.add, parts.values())
+    owners = _Owners.of(evidence, total)
+    lexical = owners.greatest(evidence.lexical)
+    lexical_ranks = ranks(lexical) * (lexical > 0)
+    vector_ranks = ranks(owners.greatest(evidence.dense)) * evidence.dense_counts
+    gained = _gained(owners, evidence, total)
+    rrf = _rrf(owners, evidence, lexical_ranks, vector_ranks, weights, now_us)
+    score = rrf + evidence.of(owners.best).boosted(rrf) if fusion is Fusion.RRF else total[owners.best] + gained
+    return [
+        Ranked(
+            index=(index := int(owners.best[owner])),
+            owner_id=int(owners.ids[owner]),
+            score=float(score[owner]),
+            rrf_score=float(rrf[owner]),
+            parts={name: float(values[index]) for name, values in parts.items()}
+            | ({} if evidence.of_fact is None else {"facts": float(gained[owner])}),
+            lexical_rank=int(lexical_ranks[owner]) or None,
+            vector_rank=int(vector_ranks[owner]) or None,
+            passages=owners.passages(owner, total),
+        )
+        for owner in _best_first(score)[:top_k].tolist()
+    ]
+
+
+def rank_by_similarity(evidence: Evidence, *, top_k: int) -> list[Ranked]:
+    """The best `top_k` owners by the plain cosine of their best passage, and their tags: the vector arm alone."""
+    parts = {"similarity": evidence.similarity}
+    if evidence.tagged is not None:
+        parts["tags"] = evidence.boosted(evidence.similarity)
+    total = reduce(np.add, parts.values())
+    owners = _Owners.of(evidence, total)
+    score = total[owners.best]
+    return [
+        Ranked(
+            index=(index := int(owners.best[owner])),
+            owner_id=int(owners.ids[owner]),
+            score=float(score[owner]),
+            rrf_score=1.0 / (RRF_K + rank),
+            parts={name: float(values[index]) for name, values in parts.items()},
+            lexical_rank=None,
+            vector_rank=rank,
+            passages=owners.passages(owner, total),
+        )
+        for rank, owner in enumerate(_best_first(score)[:top_k].tolist(), 1)
+    ]
+
+
+def rrf_shares(weights: Weights) -> dict[str, float]:
+    """The share of each ranking in reciprocal rank fusion; they add up to 1 less what feedback keeps back."""
+    core = max(0.0, 1.0 - weights.feedback - weights.confidence)
+    return {
+        "vector": weights.vector * core * (1.0 - weights.recency),
+        "bm25": (1.0 - weights.vector) * core * (1.0 - weights.recency),
+        "recency": weights.recency * core,
+        "feedback": weights.feedback,
+        "confidence": weights.confidence,
+    }
+
+
+def _rrf(
+    owners: _Owners,
+    evidence: Evidence,
+    lexical_ranks: NDArray[np.int64],
+    vector_ranks: NDArray[np.int64],
+    weights: Weights,
+    now_us: int,
+) -> Floats:
+    shares = rrf_shares(weights)
+    rankings, of = [vector_ranks, lexical_ranks], [shares["vector"], shares["bm25"]]
+    if weights.recency or weights.confidence:
+        newest_first = ranks(owners.greatest(half_life(now_us - evidence.occurred_us, 1e6)))
+        rankings += [newest_first, newest_first]
+        of += [shares["recency"], shares["confidence"]]
+    return reciprocal_rank_scores(rankings, of)
+
+
+def _best_first(scores: Floats) -> NDArray[np.int64]:
+    return np.argsort(-scores, kind="stable")
+
+
+STRONG_SHARE = 0.75
+"""Of the best score: from there on kinds take turns. Chosen on LoCoMo's turns with its facts, beside strange texts."""
+
+
+def in_turns(rankings: Sequence[Sequence[float]], *, comparable: bool = True) -> list[tuple[int, int]]:
+    """All items of all rankings, best first, each as (ranking, place in it), both from 0.
+
+    The ranking with the best item begins; of equals, the earlier one. Each keeps its own order.
+
+    :param rankings: Scores, best first, a sequence a kind.
+    :param comparable: Whether a score means the same in each; if not, they take turns to the end, as they are given.
+    """
+    tops = {kind: scores[0] if comparable else 0.0 for kind, scores in enumerate(rankings) if scores}
+    least = STRONG_SHARE * max(tops.values(), default=0.0) if comparable else float("-inf")
+    items = [(kind, place) for kind, scores in enumerate(rankings) for place in range(len(scores))]
+    strong = [item for item in items if _score(rankings, item) >= least]
+    rest = [item for item in items if _score(rankings, item) < least]
+    strong.sort(key=lambda item: (item[1], -tops[item[0]], item[0]))
+    rest.sort(key=lambda item: (-_score(rankings, item), item))
+    return strong + rest
+
+
+def _score(rankings: Sequence[Sequence[float]], item: tuple[int, int]) -> float:
+    kind, place = item
+    return rankings[kind][place]
+
+
+_WHEN = re.compile(r"\s*when|.*\b(?:what|which) (?:date|year|month)", re.IGNORECASE | re.DOTALL)
+_HOW_MANY = re.compile(r"\bhow (?:many|long|much|often|old)", re.IGNORECASE)
+_WHO = re.compile(r"\s*(?:who|where|what|which)", re.IGNORECASE)
+
+FieldValues = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a question asks for.
+
+    :param role: The caller's weight of what the user said; None: the profile's.
+    :param time: What it says of when, if it is read for it.
+    """
+
+    asks_when: bool
+    asks_how_many: bool
+    asks_who: bool
+    asks_the_assistant: bool
+    role: float | None = None
+    time: TimeIntent | None = None
+
+    @classmethod
+    def of(cls, text: str, *, role: float | None = None, time: TimeIntent | None = None) -> Question:
+        return cls(
+            asks_when=_WHEN.match(text) is not None,
+            asks_how_many=_HOW_MANY.search(text) is not None,
+            asks_who=_WHO.match(text) is not None,
+            asks_the_assistant=asks_the_assistant(text),
+            role=role,
+            time=time,
+        )
+
+
+def field_scores(question: Question, columns: PassageColumns, profiles: Profiles) -> FieldScores:
+    """The terms that are not zero throughout, by name; see `Constants` for what each is."""
+
+    def flagged(flag: TurnFlag) -> NDArray[np.bool_]:
+        return (columns.flags & flag).astype(np.bool_)
+
+    found: dict[str, FieldValues] = {}
+
+    def add(name: str, of: Callable[[Constants], float], values: Callable[[], NDArray[np.bool_] | FieldValues]) -> None:
+        by_profile, only = _by_profile(profiles, of), columns.only_profile
+        if by_profile.any() if only is None else by_profile[only]:
+            of_rows = by_profile[columns.profiles] if only is None else by_profile[only]
+            scores = of_rows * values().astype(np.float32, copy=False)
+            if scores.any():
+                found[name] = scores
+
+    by_named = columns.by_named
+    if by_named is not None:
+        add("speaker", lambda row: row.speaker, lambda: by_named)
+    if columns.with_assistant:
+        add("role", lambda row: _role(row, question), lambda: columns.by_user)
+    add("question", lambda row: row.question, lambda: flagged(TurnFlag.QUESTION))
+    add("length", lambda row: row.length, lambda: np.log1p(columns.lengths, dtype=np.float32))
+    if question.asks_when:
+        add("time_word", lambda row: row.time_word, lambda: flagged(TurnFlag.TIME))
+    if question.asks_how_many:
+        add("number", lambda row: row.number, lambda: flagged(TurnFlag.NUMBER))
+    if question.asks_who:
+        add("name", lambda row: row.name, lambda: flagged(TurnFlag.NAME))
+    time = question.time
+    if time is not None:
+        add("period", lambda row: row.period, lambda: time.within(columns.occurred_us))
+        add("day", lambda row: row.day, lambda: time.near_to(columns.occurred_us))
+    return found
+
+
+def _by_profile(profiles: Profiles, of: Callable[[Constants], float]) -> FieldValues:
+    weights = np.zeros(len(Profile), dtype=np.float32)
+    for profile, constants in profiles.items():
+        weights[profile] = of(constants)
+    return weights
+
+
+def _role(constants: Constants, question: Question) -> float:
+    if not constants.role or question.role is None:
+        return 0.0 if question.asks_the_assistant else constants.role
+    return question.role
+
+
+_LEAST_WORDS = 3
+"""A question of which less is left was no framing around something."""
+
+_OUR = r"(?:all )?(?:of )?(?:our|my|these|the|this)"
+_PAST = r"(?:(?:past|previous|earlier|various|different) )?"
+_TALKS = r"(?:conversation|chat|discussion|session|message)s?"
+_FULL = r"(?:(?:clear|comprehensive|complete|detailed|brief|short|full|thorough|quick|concise) ?)?"
+_RAISED = r"(?:brought up|discussed|mentioned|talked about|asked about|covered|raised)"
+_THINGS = r"(?:aspect|part|topic|feature|concept|element|thing)s"
+_ORDERS = (
+    r"list|tell me|give me|provide(?: me)?|write|walk me through|show me|remind me|recap|summari[sz]e|describe|explain|"
+    r"outline|help me understand|help me"
+)
+
+# In this order: what one takes away lets the next one begin the question.
+_FRAMES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\bmention only(?: and only)?\b[^.?!]*[.?!]?",
+        r"^(?:hey|hi|hello|ok|okay|so|please)[, ]+",
+        r"^(?:can|could|would|will) you(?: please| also)?\b",
+        r"\bplease\b",
+        rf"^\s*(?:{_ORDERS})\b(?: (?:in order|of|about))?",
+        rf"\b(?:with )?(?:an? )?{_FULL}(?:summary|overview|recap|rundown) of\b",
+        r"\b(?:(?:the|what|in what|in which|in) )?order (?:in which|of how|of|that|did|how)\b",
+        rf"\b(?:how )?(?:i|we)(?:'ve| have)? {_RAISED}\b",
+        rf"\bdifferent {_THINGS}(?: (?:of|related to))?\b",
+        rf"\b(?:throughout|across|in|over|during|from|of|through) {_OUR} {_PAST}{_TALKS}\b",
+        r",? in (?:chronological )?order\b",
+        r"\b(?:so far|over time|throughout|along the way)\b",
+        r"\bhow (?:my|our|the)\b",
+    )
+)
+_SPACES = re.compile(r"\s+")
+
+_SUMMARY = re.compile(r"\bsummar|\boverview\b|\brecap", re.IGNORECASE)
+_REQUEST = re.compile(r"\b(?:can|could|would|will) you\b(?: please)?", re.IGNORECASE)
+_SAYING = (
+    "recommend|suggest|advis|propos|expla|describ|told|tell|said|say|mention|outlin|list|provid|gave|give|show|walk|help|"
+    "includ|compar|structur|organi|calculat|estimat|use|cover|come up"
+)
+_YOU_SAID = re.compile(rf"\byou(?:'ve| have)?\b(?! ask)(?: \w+){{0,2}} ?\b(?:{_SAYING})", re.IGNORECASE)
+_YOUR_WORDS = re.compile(
+    r"\byour (?:suggest|recommend|advice|expla|answer|respon|example|previous|earlier|step|guid)|\bdid you\b",
+    re.IGNORECASE,
+)
+
+
+def without_framing(question: str) -> str:
+    """What the question is about; the question itself where nothing frames it, or little would be left."""
+    left = question
+    for frame in _FRAMES:
+        left = frame.sub(" ", left)
+    left = _SPACES.sub(" ", left).strip(" ,.?!")
+    framed = left != _SPACES.sub(" ", question).strip(" ,.?!")
+    return left if framed and len(left.split()) >= _LEAST_WORDS else question
+
+
+def asks_the_assistant(question: str) -> bool:
+    """Whether it asks what the assistant said, or for a summary of both; "can you suggest" asks for something new."""
+    asked = _REQUEST.sub("", question)
+    return any(pattern.search(asked) for pattern in (_YOU_SAID, _YOUR_WORDS, _SUMMARY))

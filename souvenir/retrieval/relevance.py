@@ -1,0 +1,298 @@
+"""What a search found, and how likely that answers the question.
+
+Relevance is a hint next to the hits and removes none. It is the product of two logistic functions of one or two
+signals: is the subject of the question mentioned at all, and if so, do the hits answer the question, or are they about
+another subject? Pure arithmetic over the candidates of a search.
+
+The coefficients come from `python -m benchmarks.evidence --data FOLDER`, which fits them on labelled conversations and
+evaluates them on others (figures in docs/retrieval.md). The cosines are those of all-MiniLM-L6-v2; other models have
+other scales. An unanswered question about a frequent subject mostly looks like an answered one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from souvenir.core.types import (
+    ArmCandidate,
+    EvidenceLevel,
+    FoundFact,
+    Hit,
+    Memory,
+    Profile,
+    ScoreParts,
+    SearchQuery,
+    SearchResult,
+    TimeUse,
+    Weights,
+)
+from souvenir.index.namespace import Candidates
+from souvenir.retrieval.profiles import Profiles
+from souvenir.retrieval.ranking import Evidence, Ranked, score_parts
+
+STRONG_RELEVANCE, WEAK_RELEVANCE = 0.6, 0.25
+"""From these on evidence is strong, and weak; below, there is none."""
+
+FACT_SHARE = 0.5
+"""Of its memory's best passage: what scores less of the same memory was not what was looked for."""
+
+FACTS_SHOWN = 5
+"""Of one memory; a model splits a memory into no more."""
+
+TURNS_COMPARED = 3
+"""Of each speaker: one turn alone may hold the words by chance."""
+
+COSINE, UNHEARD, COVERED, GAP, FACT = "cosine", "unheard", "covered", "gap", "fact"
+
+_MEASURED = Weights()
+
+Floats = NDArray[np.float64]
+Signals = Mapping[str, float]
+"""What is known of an answer before it is read; a signal that does not exist here is left out.
+
+`cosine`: the greatest with the question; none without a vector that means something.
+`unheard`: the share of the question's words, weighted by rarity, that nobody used, times what such a word weighs, which
+is little where little is stored; none without words.
+`covered`: the share that somebody used times the greatest L(j), so how much of the question the best passage has.
+`gap`: by how much the one speaker whom the question names goes before the best other one; none if there are not both.
+`fact`: the centred cosine of the passage that scores best, where that is a fact.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """What the question names: n candidates' speakers as codes (n,), 0 being nobody, and the one whom it names.
+
+    :param named: None: it names nobody, or several.
+    :param known: The share of its words that somebody used; None: it was not read as words, or has none but names.
+    :param rarest: The idf of a word that nobody used.
+    """
+
+    speakers: NDArray[np.int32]
+    named: int | None
+    known: float | None
+    rarest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic:
+    """``1 / (1 + exp(-(bias + sum of weight * signal)))``."""
+
+    bias: float
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def __call__(self, signals: Signals) -> float:
+        exponent = self.bias + sum(weight * signals[name] for name, weight in self.weights.items())
+        return 1.0 / (1.0 + math.exp(-max(-500.0, min(500.0, exponent))))
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficients:
+    """One row for each thing that may be missing.
+
+    :param spoken_of: Whether what is asked about is spoken of; likewise without a vector, and without words.
+    :param answered: Whether what is spoken of is also answered; where one speaker of several is named, and by a fact.
+    """
+
+    spoken_of: Logistic
+    spoken_of_by_words: Logistic
+    spoken_of_by_meaning: Logistic
+    answered: Logistic
+    answered_by_the_named: Logistic
+    answered_by_a_fact: Logistic
+
+
+COEFFICIENTS = Coefficients(
+    spoken_of=Logistic(-9.827, {COSINE: 27.437, UNHEARD: -0.838}),
+    spoken_of_by_words=Logistic(-2.061, {UNHEARD: -0.313, COVERED: 11.253}),
+    spoken_of_by_meaning=Logistic(-12.372, {COSINE: 28.381}),
+    answered=Logistic(2.509),
+    answered_by_the_named=Logistic(0.244, {GAP: 12.877}),
+    answered_by_a_fact=Logistic(-2.867, {FACT: 7.749}),
+)
+"""Fitted by that command on 2026-11-22: LoCoMo's conversations 26, 30, 41 and 42 (turns and facts), BEAM 100k's chats 1
+to 8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How likely it is that the best hits answer the question, and by what."""
+
+    relevance: float = 0.0
+    evidence: EvidenceLevel = EvidenceLevel.NONE
+    signals: Signals = field(default_factory=dict)
+
+    def of_the_time(self, coefficients: Coefficients = COEFFICIENTS) -> Judgement:
+        """Of a question for nothing but a time, where something was said in it: that much is spoken of."""
+        relevance = coefficients.answered(self.signals)
+        return Judgement(relevance, evidence_of(relevance), self.signals)
+
+
+NOTHING_FOUND = Judgement()
+
+
+def signals_of(evidence: Evidence, spoken: Spoken, profiles: Profiles) -> dict[str, float]:
+    """The signals, from the candidates under the measured weights, whatever the caller's are.
+
+    :param evidence: Of at least one candidate.
+    """
+    found: dict[str, float] = {}
+    parts = score_parts(evidence, _MEASURED, profiles, now_us=0)
+    if evidence.dense_counts:
+        found[COSINE] = float(evidence.similarity.max())
+    if spoken.known is not None:
+        found[UNHEARD] = (1.0 - spoken.known) * spoken.rarest
+        found[COVERED] = spoken.known * float(evidence.lexical.max())
+        if spoken.named is not None:
+            alike = reduce(np.add, (values for name, values in parts.items() if name != "speaker"))
+            gap = _gap(best_means(alike, spoken.speakers), spoken.named)
+            found |= {} if gap is None else {GAP: gap}
+    if found.keys() >= {COSINE, UNHEARD}:
+        scores = reduce(np.add, parts.values())
+        best = int(np.argmax(scores))
+        if evidence.profiles[best] == Profile.FACT:
+            found[FACT] = float(evidence.dense[best])
+    return found
+
+
+def judge(signals: Signals, coefficients: Coefficients = COEFFICIENTS) -> Judgement:
+    if COSINE not in signals and UNHEARD not in signals:
+        return Judgement(signals=signals)
+    relevance = _spoken_of(signals, coefficients)(signals) * _answered(signals, coefficients)(signals)
+    return Judgement(relevance, evidence_of(relevance), signals)
+
+
+def evidence_of(relevance: float) -> EvidenceLevel:
+    if relevance >= STRONG_RELEVANCE:
+        return EvidenceLevel.STRONG
+    return EvidenceLevel.WEAK if relevance >= WEAK_RELEVANCE else EvidenceLevel.NONE
+
+
+def _spoken_of(signals: Signals, coefficients: Coefficients) -> Logistic:
+    if UNHEARD not in signals:
+        return coefficients.spoken_of_by_meaning
+    return coefficients.spoken_of if COSINE in signals else coefficients.spoken_of_by_words
+
+
+def _answered(signals: Signals, coefficients: Coefficients) -> Logistic:
+    if GAP in signals:
+        return coefficients.answered_by_the_named
+    return coefficients.answered_by_a_fact if FACT in signals else coefficients.answered
+
+
+def _gap(means: Mapping[int, float], named: int) -> float | None:
+    others = [mean for speaker, mean in means.items() if speaker not in (0, named)]
+    return means.get(named, 0.0) - max(others) if others else None
+
+
+def best_means(scores: Floats, speakers: NDArray[np.int32]) -> dict[int, float]:
+    """The mean of each speaker's `TURNS_COMPARED` best scores, or of all if there are fewer."""
+    order = np.lexsort((-scores, speakers))
+    of = speakers[order]
+    is_first = np.ones(len(of), dtype=np.bool_)
+    is_first[1:] = of[1:] != of[:-1]
+    starts = np.flatnonzero(is_first)
+    group = np.cumsum(is_first) - 1
+    best = np.arange(len(of)) - starts[group] < TURNS_COMPARED
+    means = np.bincount(group[best], weights=scores[order][best]) / np.bincount(group[best])
+    return dict(zip(of[starts].tolist(), means.tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A ranking, before the memories themselves were read.
+
+    :param legible: Whether the embedding model can make something of the question's words.
+    :param judgement: How likely it is that what was found answers the question.
+    """
+
+    query: SearchQuery
+    candidates: Candidates
+    ranked: Sequence[Ranked]
+    degraded: tuple[str, ...]
+    legible: bool
+    judgement: Judgement
+    time: TimeUse | None = None
+
+    @property
+    def owner_ids(self) -> list[int]:
+        return [ranked.owner_id for ranked in self.ranked]
+
+    def result(self, memories: Mapping[int, Memory]) -> SearchResult:
+        """The answer. A memory that was deleted since it was ranked is left out."""
+        hits = tuple(
+            Hit(
+                memories[ranked.owner_id],
+                ranked.score,
+                self.score_parts(ranked),
+                self._facts(ranked, memories[ranked.owner_id]),
+            )
+            for ranked in self.ranked
+            if ranked.owner_id in memories
+        )
+        judgement = self.judgement if hits else NOTHING_FOUND
+        # As long as a classic fusion would take them.
+        vector, lexical = self.arms(3 * self.query.top_k) if self.query.explain else ((), ())
+        return SearchResult(
+            query=self.query.text,
+            hits=hits,
+            degraded=self.degraded,
+            relevance=judgement.relevance,
+            evidence=judgement.evidence,
+            signals=judgement.signals,
+            candidates_considered=len(self.candidates.rows),
+            vector_candidates=vector,
+            lexical_candidates=lexical,
+            filtered_by_source=self.candidates.excluded,
+            repairs=self.candidates.repairs,
+            time=self.time,
+        )
+
+    def _facts(self, ranked: Ranked, memory: Memory) -> tuple[FoundFact, ...]:
+        """The facts of a memory that were found, best first; by its text the one that says just the same."""
+        if not memory.facts or not ranked.passages:
+            return ()
+        facts = {fact.id: fact for fact in memory.facts}
+        whole = next((fact for fact in memory.facts if fact.text == memory.text), None)
+        least = max(FACT_SHARE * ranked.passages[0][1], 0.0)
+        found: dict[int, FoundFact] = {}
+        for index, score in ranked.passages:
+            fact = facts.get(fact_id) if (fact_id := int(self.candidates.fact_ids[index])) else whole
+            if fact is not None and score > least:
+                found.setdefault(fact.id, FoundFact(fact, score))
+        return tuple(found.values())[:FACTS_SHOWN]
+
+    def arms(self, count: int) -> tuple[tuple[ArmCandidate, ...], tuple[ArmCandidate, ...]]:
+        """What each arm ranks first by itself: the vectors', and the words'."""
+        dense = self.candidates.dense if self.query.hybrid else self.candidates.similarity
+        return self._arm(dense, count), self._arm(self.candidates.lexical, count)
+
+    def _arm(self, scores: NDArray[np.float64], count: int) -> tuple[ArmCandidate, ...]:
+        matched = scores > 0
+        best: dict[int, float] = {}
+        for owner, score in zip(self.candidates.owner_ids[matched].tolist(), scores[matched].tolist(), strict=True):
+            best[owner] = max(score, best.get(owner, score))
+        first = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:count]
+        return tuple(ArmCandidate(owner, score) for owner, score in first)
+
+    def score_parts(self, ranked: Ranked) -> ScoreParts:
+        found, index = self.candidates, ranked.index
+        return ScoreParts(
+            lexical=float(found.lexical[index]),
+            dense=float(found.dense[index]),
+            similarity=float(found.similarity[index]),
+            lexical_rank=ranked.lexical_rank,
+            vector_rank=ranked.vector_rank,
+            rrf_score=ranked.rrf_score,
+            parts=ranked.parts,
+            profile=Profile(int(found.profiles[index])),
+            passage_id=int(found.passage_ids[index]),
+            terms=found.terms[index] if found.terms else (),
+            rerank_score=ranked.rerank_score,
+        )

@@ -1,0 +1,132 @@
+"""Re-ranking: a cross-encoder, if there is one, orders the best results of the first ranking.
+
+It is optional: if it is late or fails, the first ranking is returned, and the result says so. The cross-encoder decides
+on the meaning of a text. The parts of the score that it cannot read from the text keep their weights: when something
+was said, and what the caller asked for. Results that it did not read follow in their former order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import exp
+
+import structlog
+
+from souvenir.core.concurrency import Deadline, time_left
+from souvenir.core.settings import Settings
+from souvenir.core.telemetry import Instruments, Stage
+from souvenir.core.types import Reranker, SearchQuery, Weights
+from souvenir.retrieval.ranking import Ranked
+from souvenir.retrieval.relevance import Found
+from souvenir.store.database import Database
+from souvenir.store.memories import reads
+
+RERANK = "rerank"
+
+NOT_IN_THE_TEXT = ("recency", "confidence", "period", "day", "tags")
+"""Parts of the first score that the text does not tell."""
+
+ROLE = "role"
+"""Not in the text either, but kept only if the caller weights it: its default was measured for the two arms' scores."""
+
+log = structlog.get_logger(__name__)
+
+
+class Reranking:
+    """Re-orders hybrid rankings; safe to call from any thread.
+
+    A search by meaning or by words alone keeps its order, since that is what was asked for. So does a question for one
+    thing by its name (a hash, a serial number), which language models cannot read.
+    """
+
+    def __init__(self, settings: Settings, reranker: Reranker, database: Database, instruments: Instruments) -> None:
+        self._reranker = reranker
+        self._candidate_count = settings.rerank_candidates
+        self._deadline_s = settings.rerank_deadline_ms / 1000
+        self._database = database
+        self._instruments = instruments
+
+    def enlarged(self, query: SearchQuery) -> SearchQuery:
+        """The query with enough results for `reordered` to choose from."""
+        return replace(query, top_k=max(query.top_k, self._candidate_count))
+
+    def reordered(self, found: Found, query: SearchQuery, namespace_id: int, texts: Mapping[int, str]) -> Found:
+        """The results of `enlarged(query)` in their new order, as many as the query asks for.
+
+        :param texts: Texts of passages that are not stored, by id.
+        """
+        if not found.legible:
+            return replace(found, query=query, ranked=found.ranked[: query.top_k])
+        with self._instruments.stage(Stage.SEARCH_RERANK):
+            scores = self._scores(found, query.text, namespace_id, texts)
+        degraded = found.degraded
+        if scores is None:
+            self._instruments.degraded(RERANK)
+            degraded = (*degraded, RERANK)
+        ranked = found.ranked if scores is None else reranked(found.ranked, scores, query.weights)
+        return replace(found, query=query, ranked=ranked[: query.top_k], degraded=degraded)
+
+    def _scores(
+        self, found: Found, text: str, namespace_id: int, unstored: Mapping[int, str]
+    ) -> Mapping[int, float] | None:
+        """Raw scores by index in the evidence, of the passages that still exist; None on timeout or failure."""
+        # At most half of the time left: the response is still to be built, and a batch has more searches.
+        until = Deadline(time_left(2 * self._deadline_s) / 2)
+        best = found.ranked[: self._candidate_count]
+        try:
+            texts = self._texts(found, best, namespace_id, unstored)
+            read = [one.index for one in best if one.index in texts]
+            passages = [texts[index] for index in read]
+            scores = self._reranker.scores(text, passages, timeout_s=until.left_s) if read else ()
+        except TimeoutError:
+            log.info("reranking_late", deadline_ms=round(until.timeout_s * 1000), candidates=len(best))
+            return None
+        except Exception:
+            # The boundary of an optional step: the first ranking is good without it.
+            log.exception("reranking_failed")
+            return None
+        return dict(zip(read, scores, strict=True))
+
+    def _texts(
+        self, found: Found, best: Sequence[Ranked], namespace_id: int, unstored: Mapping[int, str]
+    ) -> Mapping[int, str]:
+        passage_ids = {one.index: int(found.candidates.passage_ids[one.index]) for one in best}
+        with self._database.read() as connection:
+            stored = {**unstored, **reads.passage_texts(connection, namespace_id, passage_ids.values())}
+        return {index: stored[passage_id] for index, passage_id in passage_ids.items() if passage_id in stored}
+
+
+def reranked(ranked: Sequence[Ranked], scores: Mapping[int, float], weights: Weights) -> list[Ranked]:
+    """The ranking with those first that have a score, by it: ``1 / (1 + exp(-score)) + parts not in the text``.
+
+    The others follow with their first score less so much that none is above 0, nor above one that was read. The part
+    `rerank` is what makes the sum of the parts the new score.
+
+    :param ranked: Best first. :param scores: The cross-encoder's raw scores, by index in the evidence.
+    """
+    kept = NOT_IN_THE_TEXT if weights.role is None else (*NOT_IN_THE_TEXT, ROLE)
+    read = sorted((_read(one, scores[one.index], kept) for one in ranked if one.index in scores), key=_by_score)
+    others = [one for one in ranked if one.index not in scores]
+    most = min(0.0, read[-1].score) if read else 0.0
+    return read + [_scored(one, one.score - others[0].score + most) for one in others]
+
+
+def _read(one: Ranked, score: float, kept: Sequence[str]) -> Ranked:
+    weighed = sum(one.parts.get(name, 0.0) for name in kept)
+    return replace(_scored(one, logistic(score) + weighed), rerank_score=score)
+
+
+def _scored(one: Ranked, score: float) -> Ranked:
+    of_parts = sum(one.parts.values())
+    return replace(one, score=score, parts={**one.parts, RERANK: score - of_parts})
+
+
+def _by_score(one: Ranked) -> tuple[float, float]:
+    """Best first; far from 0 the logistic of two raw scores is the same number."""
+    return -one.score, -(one.rerank_score or 0.0)
+
+
+def logistic(value: float) -> float:
+    """``1 / (1 + exp(-value))`` for any number."""
+    return 1.0 / (1.0 + exp(-value)) if value >= 0 else exp(value) / (1.0 + exp(value))

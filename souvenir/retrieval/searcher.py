@@ -1,0 +1,415 @@
+"""The path of a search: choose the index, embed and analyse the query, run both arms, and rank what they found.
+
+No language model takes part. An arm that fails is logged and named in the result; the other one answers alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from itertools import count
+from threading import Semaphore
+from typing import TypeVar
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from souvenir.core.concurrency import time_left
+from souvenir.core.errors import Overloaded, SearchUnavailable
+from souvenir.core.labels import fold, named_in
+from souvenir.core.passages import FieldScores, Passage, PassageAdded, PassageColumns, PreparedPassage, Standing
+from souvenir.core.settings import Settings
+from souvenir.core.telemetry import Instruments, Stage
+from souvenir.core.timestamps import to_us, utc_now
+from souvenir.core.types import (
+    Embedder,
+    Filters,
+    Fusion,
+    Memory,
+    PassageKind,
+    Profile,
+    Reranker,
+    Scope,
+    SearchQuery,
+    SearchResult,
+)
+from souvenir.index.namespace import Candidates, Moment, NamespaceIndex, Probe
+from souvenir.index.registry import IndexKey
+from souvenir.retrieval.preparation import PassageAnalyser
+from souvenir.retrieval.profiles import LEGIBLE_SHARE
+from souvenir.retrieval.ranking import (
+    Evidence,
+    Question,
+    Ranked,
+    field_scores,
+    rank_by_similarity,
+    rank_owners,
+    without_framing,
+)
+from souvenir.retrieval.relevance import NOTHING_FOUND, Found, Judgement, Spoken, judge, signals_of
+from souvenir.retrieval.reranking import Reranking
+from souvenir.retrieval.serving_model import Models, Serving
+from souvenir.retrieval.time_intent import TimeIntent, time_intent
+from souvenir.store import namespaces
+from souvenir.store.database import Database
+from souvenir.store.memories import reads
+
+ANY = Filters()
+
+
+class Searcher:
+    """Safe to call from any thread. Every question to an index carries what the scope may see of it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        models: Models,
+        database: Database,
+        analyser: PassageAnalyser,
+        instruments: Instruments,
+        reranker: Reranker | None,
+    ) -> None:
+        self._fusion = settings.search_fusion
+        self._models = models
+        self._database = database
+        self._analyser = analyser
+        self._instruments = instruments
+        self._slots = Semaphore(os.cpu_count() or 1)
+        self._reranking = None if reranker is None else Reranking(settings, reranker, database, instruments)
+
+    def search(self, scope: Scope, query: SearchQuery) -> SearchResult:
+        """The memories that answer a query best.
+
+        :raises SearchUnavailable: If no arm can run.
+        """
+        return self._models.using(lambda serving: self._search(serving, scope, query))
+
+    def recall(
+        self,
+        scope: Scope,
+        kind: PassageKind,
+        query: SearchQuery,
+        owner_ids: Sequence[int] | None,
+        standing: Standing | None = None,
+    ) -> Found | None:
+        """The ranking of one kind's owners; None in a namespace that was never written to.
+
+        :param standing: What stood at the moment that is searched; None: the present.
+        """
+        namespace = self._namespace(scope)
+        if namespace is None:
+            return None
+        key = IndexKey(namespace.id, kind)
+        return self._models.using(lambda serving: self._find(serving, scope, key, query, owner_ids, standing))
+
+    def nearest(
+        self, scope: Scope, passages: Sequence[PreparedPassage], *, include_archived: bool
+    ) -> tuple[Memory, float] | None:
+        """The memory most similar to a prepared text, and the cosine between them."""
+        namespace = self._namespace(scope)
+        if namespace is None:
+            return None
+        texts = [one for one in passages if one.fact is None]
+        key, filters = memories_of(namespace), _visible_to(scope, Filters(include_archived=include_archived))
+        found = self._models.using(
+            lambda serving: serving.registry.get(key).nearest(serving.vectors_of(texts), filters=filters)
+        )
+        if found is None:
+            return None
+        with self._database.read() as connection:
+            memory = reads.memories(connection, namespace, [found[0]]).get(found[0])
+        return None if memory is None else (memory, found[1])
+
+    def _namespace(self, scope: Scope) -> namespaces.Namespace | None:
+        with self._database.read() as connection:
+            return namespaces.named(connection, scope.namespace, scope.sources)
+
+    def _search(self, serving: Serving, scope: Scope, query: SearchQuery) -> SearchResult:
+        with self._database.read() as connection:
+            namespace = namespaces.named(connection, scope.namespace, scope.sources)
+            if namespace is None:
+                return SearchResult(query.text, ())
+            owner_ids = reads.owners_matching(connection, namespace, query.filters)
+            named = reads.tags_used(connection, namespace, {*map(fold, query.filters.tags), *named_in(query.text)})
+        tagged = partial(self._tagged, named) if named else None
+        found = self._find(serving, scope, memories_of(namespace), query, owner_ids, tagged=tagged)
+        with self._instruments.stage(Stage.SEARCH_READ), self._database.read() as connection:
+            return found.result(reads.memories(connection, namespace, found.owner_ids))
+
+    def _find(
+        self,
+        serving: Serving,
+        scope: Scope,
+        key: IndexKey,
+        query: SearchQuery,
+        owner_ids: Sequence[int] | None,
+        standing: Standing | None = None,
+        tagged: Tagged | None = None,
+    ) -> Found:
+        recall = Recall(
+            serving.registry.get(key),
+            serving.embedder,
+            self._analyser,
+            self._fusion,
+            self._slots,
+            self._instruments,
+        )
+        query = replace(query, filters=_visible_to(scope, query.filters))
+        former = [] if standing is None else list(_former_passages(serving, standing))
+        moment = None if standing is None else _moment(serving, standing, former)
+        now = query.now or utc_now()
+        if self._reranking is None or not query.hybrid or query.words_only:
+            return recall.find(query, owner_ids, now, moment, tagged)
+        found = recall.find(self._reranking.enlarged(query), owner_ids, now, moment, tagged)
+        texts = {added.passage.id: added.passage.text for added in former}
+        return self._reranking.reordered(found, query, key.namespace_id, texts)
+
+    def _tagged(self, named: Collection[str], owner_ids: Sequence[int]) -> Collection[int]:
+        with self._database.read() as connection:
+            return reads.having_tags(connection, named, owner_ids)
+
+
+def memories_of(namespace: namespaces.Namespace) -> IndexKey:
+    return IndexKey(namespace.id, PassageKind.MEMORY)
+
+
+def _former_passages(serving: Serving, standing: Standing) -> Iterator[PassageAdded]:
+    """Under ids below 0, which no stored passage has."""
+    ids = count(-1, -1)
+    for text in standing.former:
+        owner = text.owner
+        for ordinal, (one, vector) in enumerate(zip(text.passages, serving.vectors_of(text.passages), strict=True)):
+            passage = Passage(
+                id=next(ids),
+                kind=owner.kind,
+                owner_id=owner.id,
+                ordinal=ordinal,
+                text=one.text,
+                profile=one.profile,
+                source=owner.source,
+                occurred_at=owner.occurred_at,
+                archived=owner.archived,
+                dated=owner.dated,
+            )
+            yield PassageAdded(passage, vector, one.chunks)
+
+
+def _moment(serving: Serving, standing: Standing, former: Sequence[PassageAdded]) -> Moment:
+    return Moment(np.array(standing.unchanged, dtype=np.int64), serving.registry.apart(former))
+
+
+def _visible_to(scope: Scope, filters: Filters = ANY) -> Filters:
+    return replace(filters, visible=scope.sources)
+
+
+T = TypeVar("T")
+
+Tagged = Callable[[Sequence[int]], Collection[int]]
+"""Those of some owners that have a tag which a search names."""
+
+CANDIDATE_COUNT = 256
+"""Passages that each arm hands to the ranking: the full ranking's first ten are among them (benchmarks/engine)."""
+
+QUESTION_CHARS = 2_000
+"""Of a longer question the beginning is read: some windows of the model, and a tenth of a second."""
+
+SLOT_WAIT_S = 30.0
+"""A search waits this long at most for its turn at the arrays."""
+
+VECTOR, LEXICAL = "vector", "lexical"
+
+log = structlog.get_logger(__name__)
+
+
+class Recall:
+    """Searches one namespace's index.
+
+    :param slots: Turns at the arrays, one a core, shared by all searches. More at once are no faster, since they
+        share the interpreter, and everything else in the process would wait for them.
+    """
+
+    def __init__(
+        self,
+        index: NamespaceIndex,
+        embedder: Embedder,
+        analyser: PassageAnalyser,
+        fusion: Fusion,
+        slots: Semaphore,
+        instruments: Instruments,
+    ) -> None:
+        self._index = index
+        self._embedder = embedder
+        self._analyser = analyser
+        self._fusion = fusion
+        self._slots = slots
+        self._instruments = instruments
+
+    def find(
+        self,
+        query: SearchQuery,
+        owner_ids: Sequence[int] | None,
+        now: datetime,
+        moment: Moment | None = None,
+        tagged: Tagged | None = None,
+    ) -> Found:
+        """Rank the namespace's owners for a query.
+
+        :param owner_ids: The owners that may be found, if filters outside of the index chose them.
+        :param moment: What stood at the moment that is searched; None: the present.
+        :param tagged: Which of some owners have a tag that the search names; None: none has.
+        :raises SearchUnavailable: If no arm can run.
+        :raises Overloaded: If too many searches go before this one.
+        :raises DeadlineExceeded: If nobody waits for it any more.
+        """
+        intent, time = time_intent(_read(query), now) if query.auto_intent else None, None
+        if intent is not None:
+            query, time = intent.applied_to(query)
+        with self._instruments.stage(Stage.SEARCH_EMBED):
+            probe = replace(self._probe(query, owner_ids, intent), moment=moment)
+        with self._instruments.stage(Stage.SEARCH_WAIT):
+            if not self._slots.acquire(timeout=time_left(SLOT_WAIT_S)):
+                raise Overloaded("Too many searches are waiting; try again in a moment")
+        try:
+            return replace(self._find(query, probe, now, intent, tagged), time=time)
+        finally:
+            self._slots.release()
+
+    def _find(
+        self, query: SearchQuery, probe: Probe, now: datetime, time: TimeIntent | None, tagged: Tagged | None
+    ) -> Found:
+        known = _try(VECTOR, lambda: self._embedder.known_share(_read(query))) if probe.vector is not None else None
+        legible = known is None or known >= LEGIBLE_SHARE
+        while True:
+            with self._instruments.stage(Stage.SEARCH_INDEX):
+                candidates, probe = self._candidates(probe)
+            with self._instruments.stage(Stage.SEARCH_RANK):
+                evidence = _evidence(candidates, tagged, dense_counts=probe.vector is not None and legible)
+                ranked = self._rank(query, evidence, now, with_vector=probe.vector is not None)
+            if len(ranked) >= query.top_k or candidates.complete:
+                degraded = self._degraded(query, probe)
+                for arm in degraded:
+                    self._instruments.degraded(arm)
+                judgement = self._judgement(candidates, evidence, probe) if ranked else NOTHING_FOUND
+                if time is not None and time.only and ranked and _is_of(time, query, candidates, ranked[0]):
+                    judgement = judgement.of_the_time()
+                return Found(query, candidates, ranked, degraded, legible, judgement)
+            probe = replace(probe, candidate_count=4 * probe.candidate_count)
+
+    def _probe(self, query: SearchQuery, owner_ids: Sequence[int] | None, time: TimeIntent | None) -> Probe:
+        text = _read(query)
+        vector = unframed = words = None
+        if query.hybrid:
+            looked_for = text if time is None or time.words is None else time.words
+            words = _try(LEXICAL, lambda: self._analyser.analyser.query_words(looked_for))
+        if not query.words_only:
+            vector = _try(VECTOR, lambda: self._embedder.embed_query(text))
+        about = without_framing(text) if vector is not None and self._index.holds(Profile.CHAT) else text
+        if query.hybrid and about != text:
+            unframed = _try(VECTOR, lambda: self._embedder.embed_query(about))
+        return Probe(
+            vector=vector,
+            words=words,
+            filters=query.filters,
+            owner_ids=None if owner_ids is None else np.array(owner_ids, dtype=np.int64),
+            centred=query.hybrid,
+            candidate_count=CANDIDATE_COUNT,
+            explain=query.explain,
+            unframed=unframed,
+            fields=self._fields(query, time) if query.hybrid else None,
+        )
+
+    def _fields(self, query: SearchQuery, time: TimeIntent | None) -> Callable[[PassageColumns], FieldScores]:
+        question = Question.of(_read(query), role=query.weights.role, time=time)
+        return partial(field_scores, question, profiles=self._analyser.profiles)
+
+    def _candidates(self, probe: Probe) -> tuple[Candidates, Probe]:
+        """What the arms find, and the probe with the arms that could run."""
+        for attempt in _attempts(probe):
+            found = _try("index", partial(self._index.search, attempt))
+            if found is not None:
+                return found, attempt
+        raise SearchUnavailable("Neither arm of the search can run; look at the service's log")
+
+    def _rank(self, query: SearchQuery, evidence: Evidence, now: datetime, *, with_vector: bool) -> Sequence[Ranked]:
+        chosen: NDArray[np.int64] | None = None
+        if query.threshold is not None and with_vector:
+            chosen = np.flatnonzero(evidence.similarity >= query.threshold)
+            evidence = evidence.of(chosen)
+        if not query.hybrid:
+            ranked = rank_by_similarity(evidence, top_k=query.top_k)
+        else:
+            ranked = rank_owners(
+                evidence,
+                weights=query.weights,
+                profiles=self._analyser.profiles,
+                fusion=self._fusion,
+                now_us=to_us(now),
+                top_k=query.top_k,
+            )
+        return ranked if chosen is None else [_of_all(one, chosen) for one in ranked]
+
+    def _judgement(self, found: Candidates, evidence: Evidence, probe: Probe) -> Judgement:
+        spoken = Spoken(found.speakers, found.named, None if probe.words is None else found.known, found.rarest)
+        return judge(signals_of(evidence, spoken, self._analyser.profiles))
+
+    @staticmethod
+    def _degraded(query: SearchQuery, probe: Probe) -> tuple[str, ...]:
+        missing = [VECTOR] if probe.vector is None and not query.words_only else []
+        return tuple(missing + ([LEXICAL] if query.hybrid and probe.words is None else []))
+
+
+def _read(query: SearchQuery) -> str:
+    """As much of a question as is read: a text that was pasted whole would take seconds."""
+    return query.text[:QUESTION_CHARS]
+
+
+def _is_of(time: TimeIntent, query: SearchQuery, found: Candidates, best: Ranked) -> bool:
+    """Whether the best hit is of the time that the question names."""
+    if time.asked is not None and (query.filters.since, query.filters.until) != (None, None):
+        return True
+    return bool(time.within(found.occurred_us[[best.index]])[0])
+
+
+def _of_all(ranked: Ranked, chosen: NDArray[np.int64]) -> Ranked:
+    """One that was ranked among the chosen candidates, with its places among all of them."""
+    passages = tuple((int(chosen[index]), score) for index, score in ranked.passages)
+    return replace(ranked, index=int(chosen[ranked.index]), passages=passages)
+
+
+def _attempts(probe: Probe) -> Iterator[Probe]:
+    """The probe with both arms, then with either alone."""
+    if probe.vector is not None and probe.words is not None:
+        yield probe
+    if probe.vector is not None:
+        yield replace(probe, words=None)
+    if probe.words is not None:
+        yield replace(probe, vector=None)
+
+
+def _try(arm: str, run: Callable[[], T]) -> T | None:
+    """An arm's boundary: its failure is logged and the search goes on without it."""
+    try:
+        return run()
+    except Exception:
+        log.exception("search_arm_failed", arm=arm)
+        return None
+
+
+def _evidence(found: Candidates, tagged: Tagged | None, *, dense_counts: bool) -> Evidence:
+    return Evidence(
+        rows=found.rows,
+        owner_ids=found.owner_ids,
+        lexical=found.lexical,
+        dense=found.dense * dense_counts,
+        similarity=found.similarity,
+        profiles=found.profiles,
+        occurred_us=found.occurred_us,
+        fields=found.fields,
+        dense_counts=dense_counts,
+        of_fact=of_fact if (of_fact := found.fact_ids != 0).any() else None,
+        tagged=None if tagged is None else np.isin(found.owner_ids, list(tagged(found.owner_ids.tolist()))),
+    )

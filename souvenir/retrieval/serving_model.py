@@ -1,0 +1,329 @@
+"""The embedding model in use with its indexes, and its replacement by another one while searches and writes go on.
+
+The present model and the indexes of its vectors are one value, replaced in one step under the database's gate. Near the
+end of a replacement the next model is loaded too: texts are then embedded by both, and the indexes of the next model
+follow every write, so that requests wait neither for loading nor for embedding.
+
+Invariant: a vector is stored under the id of the model that made it. A write that was prepared with a model which has
+been replaced since is embedded again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
+from typing import TypeVar
+
+import apsw
+import numpy as np
+
+from souvenir.core.errors import SouvenirError
+from souvenir.core.passages import Chunks, Embeddable, Passage, PassageAdded, PreparedPassage, SpokenBy
+from souvenir.core.settings import Settings
+from souvenir.core.types import Embedder, FloatVector, Scope
+from souvenir.index.analyser import ANALYSER_VERSION
+from souvenir.index.lexical import Bm25Constants
+from souvenir.index.namespace import NamespaceIndex
+from souvenir.index.passage_words import SpreadRule, WordRules
+from souvenir.index.registry import IndexKey, IndexRegistry
+from souvenir.index.snapshot import Origin, SnapshotFiles
+from souvenir.retrieval.preparation import PassageAnalyser, prepare, vectors_of
+from souvenir.retrieval.profiles import Constants, Spread
+from souvenir.store import check, namespaces
+from souvenir.store import vectors as rows
+from souvenir.store.database import Database
+from souvenir.store.memories import reads
+from souvenir.store.passages import ModelChanged, insert_vectors
+from souvenir.store.pending_removals import RemovalStep
+from souvenir.store.transaction import IndexUpdate, Transaction
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A model and the indexes of its vectors."""
+
+    embedder: Embedder
+    registry: IndexRegistry
+
+    def vectors_of(self, passages: Sequence[PreparedPassage]) -> FloatVector:
+        """This model's vectors (n, dim) of passages that may have been prepared with the one before."""
+        found = [passage.vector_by(self.embedder.model_id) for passage in passages]
+        known = [vector for vector in found if vector is not None]
+        if len(known) == len(found):
+            return np.stack(known)
+        return vectors_of([passage.embeddable for passage in passages], self.embedder)
+
+
+class Models:
+    """Safe to call from any thread. `expect`, `add_vectors`, `switch` and `dismiss` are one thread's at a time."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        embedder: Embedder,
+        analyser: PassageAnalyser,
+        database: Database,
+        *,
+        on_load: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._analyser = analyser
+        self._database = database
+        self._on_load = on_load
+        self._changing = Lock()
+        self._next: Serving | None = None
+        self.also_checked: list[Callable[[apsw.Connection], Sequence[str]]] = []
+        self.serving = self._serving(embedder)
+
+    def using(self, work: Callable[[Serving], T]) -> T:
+        """Run a read with the present model and indexes; once more if they were replaced meanwhile."""
+        while True:
+            serving = self.serving
+            try:
+                result = work(serving)
+            except Exception:
+                if serving is self.serving:
+                    raise
+            else:
+                if serving is self.serving:
+                    return result
+
+    def prepare(
+        self, texts: Sequence[str], spoken_by: Sequence[SpokenBy] | None = None
+    ) -> Sequence[Sequence[PreparedPassage]]:
+        while True:
+            serving, following = self.serving, self._next
+            next_embedder = None if following is None else following.embedder
+            try:
+                return prepare(
+                    texts, serving.embedder, self._analyser, spoken_by=spoken_by, next_embedder=next_embedder
+                )
+            except SouvenirError:
+                if serving is self.serving:
+                    raise
+
+    def write(self, scope: Scope, now: datetime, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in one durable transaction; the indexes know it when this returns.
+
+        `work` runs again, its first transaction being undone, if another model took over since its texts were embedded.
+        """
+        again: dict[tuple[str, Embeddable], FloatVector] = {}
+        while True:
+            try:
+                return self._database.write(scope, now, work, self._apply, again)
+            except ModelChanged as changed:
+                embedder = self.serving.embedder
+                for one, vector in zip(changed.passages, vectors_of(changed.passages, embedder), strict=True):
+                    again[embedder.model_id, one] = vector
+
+    def remove(self, work: Callable[[apsw.Connection], RemovalStep | None]) -> RemovalStep | None:
+        """Run `work`, which removes rows, in one durable transaction; the indexes know it when this returns."""
+        return self._database.write_rows(work, self._removed)
+
+    def sweep_snapshots(self, changed: Container[int] = ()) -> None:
+        """Remove snapshots that hold what is gone.
+
+        :param changed: Namespaces of which something was removed; the snapshots of those that are gone go anyway.
+        """
+
+        def work() -> None:
+            with self._database.reader() as connection:
+                known = namespaces.ids(connection)
+            self.serving.registry.sweep_snapshots(known, changed)
+
+        self._database.between_writes(work)
+
+    def clear_unused(self, changed: Container[int]) -> bool:
+        """Leave no bytes of what was removed from namespaces in any file; False if long reads are in the way."""
+        self.sweep_snapshots(changed)
+        return self._database.clear_unused()
+
+    def terms(self, text: str) -> Sequence[str]:
+        """What the index of words knows of a text."""
+        return self._analyser.terms(text)
+
+    def restored(self) -> None:
+        """The indexes of the database that was replaced are no longer true of anything."""
+        with self._changing:
+            self.dismiss()
+            self.serving = self._serving(self.serving.embedder)
+
+    def disagreements(self, connection: apsw.Connection) -> Sequence[str]:
+        """Of the database with itself, and of the loaded indexes with it. Nothing may be written meanwhile.
+
+        Rooms that derive something else from it add their comparisons to `also_checked`.
+        """
+        serving = self.serving
+        loaded, chunks = serving.registry.loaded(), self._analyser.chunks
+        found = disagreements(connection, serving.embedder.model_id, loaded, chunks)
+        return [*found, *(one for compare in self.also_checked for one in compare(connection))]
+
+    def tidy_indexes(self) -> None:
+        """Drop indexes that are over the memory budget, and write those that changed much."""
+        registry = self.serving.registry
+        if registry.over_budget:
+            self._database.between_writes(registry.shrink)
+        self._database.between_writes(lambda: registry.write_snapshots(all_changed=False))
+
+    # --- another model -----------------------------------------------------------------------------------------
+
+    def expect(self, embedder: Embedder) -> None:
+        """From now on texts are embedded by this model too; its indexes are loaded of what it has embedded by now."""
+        self._next = following = self._serving(embedder)
+        self._database.next_model_id = embedder.model_id
+        for key in self.serving.registry.loaded():
+            following.registry.get(key)
+
+    @property
+    def expecting(self) -> bool:
+        return self._next is not None
+
+    def dismiss(self) -> None:
+        """No other model is expected any more; what it has embedded stays where it is."""
+        self._database.next_model_id = None
+        self._next = None
+
+    def add_vectors(
+        self, model_id: str, vectors: Mapping[int, FloatVector], save: Callable[[apsw.Connection], None]
+    ) -> None:
+        """Store vectors of a model by passage id in one transaction with what `save` writes; its indexes follow."""
+
+        def work(connection: apsw.Connection) -> list[tuple[int, Passage]]:
+            save(connection)
+            insert_vectors(connection, model_id, vectors)
+            return rows.passages(connection, vectors) if self._next is not None else []
+
+        def apply(added: list[tuple[int, Passage]]) -> None:
+            following = self._next
+            if following is not None:
+                for namespace_id, passage in added:
+                    change = PassageAdded(passage, vectors[passage.id], self._analyser.chunks(passage))
+                    following.registry.apply(namespace_id, [change], 0)
+
+        self._database.write_rows(work, apply)
+
+    def switch(self, spec: str, ready: Callable[[apsw.Connection], bool]) -> bool:
+        """Let the expected model take over in one step.
+
+        :param spec: What the model is made from at the next start.
+        :param ready: Whether nothing is missing; may write, and raise to change nothing. Nothing else is read or
+            written meanwhile.
+        :return: Whether it was ready.
+        :raises TimeoutError: If a read takes too long to wait for; try again later.
+        """
+        following = self._next
+        if following is None:
+            return False
+
+        def switched() -> None:
+            with self._changing:
+                self.serving = following
+                self.dismiss()
+
+        return self._database.switch_model(following.embedder.model_id, spec, ready, switched)
+
+    def reload(self, embedder: Embedder) -> bool:
+        """Put an embedder of the present model in the place of the present one; False if it is of another model."""
+        with self._changing:
+            if embedder.model_id != self.serving.embedder.model_id:
+                return False
+            self.serving = replace(self.serving, embedder=embedder)
+            return True
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    def _serving(self, embedder: Embedder) -> Serving:
+        registry = new_registry(self._settings, embedder, self._analyser, self._database, on_load=self._on_load)
+        return Serving(embedder, registry)
+
+    def _removed(self, step: RemovalStep | None) -> None:
+        if step is None:
+            return
+        if step.update is not None:
+            self._apply(step.update)
+        following = self._next
+        for namespace_id in step.gone:
+            self.serving.registry.forget(namespace_id)
+            if following is not None:
+                following.registry.forget(namespace_id)
+
+    def _apply(self, update: IndexUpdate) -> None:
+        self.serving.registry.apply(update.namespace_id, update.changes, update.change_seq)
+        following = self._next
+        if following is not None:
+            following.registry.apply(update.namespace_id, update.next_changes, update.change_seq)
+
+
+def new_registry(
+    settings: Settings,
+    embedder: Embedder,
+    analyser: PassageAnalyser,
+    database: Database,
+    *,
+    on_load: Callable[[], None],
+) -> IndexRegistry:
+    """A registry that has loaded nothing yet.
+
+    :param on_load: Called after an index was loaded.
+    """
+
+    @contextmanager
+    def open_view(key: IndexKey) -> Iterator[reads.NamespaceView]:
+        with database.read() as connection:
+            yield reads.NamespaceView(connection, key.namespace_id, key.kind, embedder.model_id)
+
+    rules = {profile: word_rules(constants) for profile, constants in analyser.profiles.items()}
+    origin = Origin(
+        lineage=database.lineage,
+        model_id=embedder.model_id,
+        dim=embedder.dim,
+        analyser=f"{ANALYSER_VERSION}/{settings.analyser_language}",
+    )
+    return IndexRegistry(
+        open_view,
+        SnapshotFiles(settings.index_dir, origin, rules),
+        analyser,
+        dim=embedder.dim,
+        rules=rules,
+        max_bytes=settings.index_memory_mb * 1024 * 1024,
+        on_load=on_load,
+    )
+
+
+def word_rules(constants: Constants) -> WordRules:
+    """What an index knows of a profile's constants."""
+    return WordRules(Bm25Constants(constants.k1, constants.b), _spread_rule(constants.spread))
+
+
+def _spread_rule(spread: Spread) -> SpreadRule:
+    faded = [spread.decay**distance for distance in range(spread.turns)]
+    return SpreadRule(
+        back=tuple(spread.back * share for share in faded),
+        forward=tuple(spread.forward * share for share in faded),
+        after_question=spread.after_question,
+    )
+
+
+def disagreements(
+    connection: apsw.Connection,
+    model_id: str,
+    indexes: Mapping[IndexKey, NamespaceIndex],
+    analyse: Callable[[Passage], Chunks],
+) -> Sequence[str]:
+    """One sentence each. Nothing may be written meanwhile.
+
+    :param indexes: The loaded indexes, of the vectors of this model.
+    """
+    found = check.problems(connection)
+    for (namespace_id, kind), index in indexes.items():
+        truth = reads.NamespaceView(connection, namespace_id, kind, model_id)
+        problems = index.problems(truth.passages(None), analyse)
+        found += [f"{kind} index of namespace {namespace_id}: {problem}" for problem in problems]
+        if index.change_seq != truth.change_seq:
+            found.append(f"{kind} index of namespace {namespace_id} stands at another write than the database")
+    return found

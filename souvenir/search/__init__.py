@@ -1,1 +1,0 @@
-"""Pure functions over texts, ids and scores: passages, profiles, filters, ranking."""

@@ -1,0 +1,189 @@
+"""The one error body, and the answer to every error that is handled. A 500 says nothing of its cause; the log does."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from souvenir.core.errors import (
+    DeadlineExceeded,
+    HostNotAllowed,
+    LLMUnavailable,
+    Overloaded,
+    PayloadTooLarge,
+    ServiceClosing,
+    SouvenirError,
+    TooManyConnections,
+    Unauthorized,
+)
+
+REQUEST_ID_HEADER = "X-Request-ID"
+
+HandledError = SouvenirError | RequestValidationError | HTTPException
+HANDLED = (SouvenirError, RequestValidationError, HTTPException)
+
+MAX_ECHO_CHARS = 200
+"""Of a rejected value; enough to recognise it."""
+
+MAX_FIELD_ERRORS = 100
+
+_EXAMPLE_ID = "4f9c2a7d6b1e4c0f8a3d5e7b9c1f2a4d"
+
+
+class ErrorBody(BaseModel):
+    """The body of every 4xx and 5xx response."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"detail": "Memory ID 7 not found", "code": "memory_not_found", "request_id": _EXAMPLE_ID}]
+        }
+    )
+
+    detail: str = Field(description="One sentence with the cause and the remedy.")
+    code: str = Field(description="The stable name of the error.")
+    request_id: str = Field(description="Also in the header X-Request-ID and in the log.")
+
+
+class FieldError(BaseModel):
+    """The error of one field."""
+
+    type: str = Field(description="The stable name of the violated rule.")
+    loc: list[str | int] = Field(description="The location of the field.")
+    msg: str = Field(description="The rule in words.")
+    input: Any = Field(default=None, description="The rejected value, truncated.")
+    ctx: dict[str, Any] | None = Field(default=None, description="The parameters of the rule.")
+
+
+class InvalidRequestBody(BaseModel):
+    """The error body for invalid fields; `detail` lists them, or is one sentence."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "detail": [
+                        {"type": "missing", "loc": ["body", "source"], "msg": "Field required", "input": {"text": "…"}}
+                    ],
+                    "code": "invalid_request",
+                    "request_id": _EXAMPLE_ID,
+                }
+            ]
+        }
+    )
+
+    detail: str | list[FieldError] = Field(description="The error of each field, or one sentence.")
+    code: str = Field(description="The stable name of the error.")
+    request_id: str = Field(description="Also in the header X-Request-ID and in the log.")
+
+
+CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: PayloadTooLarge.code}
+_SENTENCES = {404: "No such route; GET /docs lists them all", 405: "This route does not take that method; see /docs"}
+
+_DESCRIPTIONS: Mapping[int, str] = {
+    400: "The request asks for nothing to be done.",
+    401: "The API key is missing or wrong.",
+    403: "The key lacks permission: its role is too low, or the namespace or source is outside its scope.",
+    404: "The resource does not exist in this namespace.",
+    409: "The current state forbids it: the memory is pinned or archived, the key is taken, or it is the last "
+    "admin key.",
+    412: "The current version does not match If-Match.",
+    408: "The body arrived too slowly.",
+    413: "The body is larger than MAX_BODY_BYTES.",
+    422: "Fields are invalid.",
+    421: "The name in the Host header is not one of the service's names.",
+    429: "Too many requests are queued, or too many wrong keys were sent; Retry-After gives the time until the "
+    "next attempt.",
+    500: "Internal error; the log holds its cause under the request id.",
+    501: "No EXTRACT_PROVIDER is set.",
+    503: "The service is unavailable: it is starting, shutting down, or a component has failed.",
+}
+_ALWAYS = (401, 403, 408, 413, 421, 422, 429, 500, 503)
+
+
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The error answers of a route for its documentation: those that every route has, and `statuses`."""
+    return {
+        status: {
+            "description": _DESCRIPTIONS[status],
+            "model": InvalidRequestBody if status == HTTPStatus.UNPROCESSABLE_ENTITY else ErrorBody,
+        }
+        for status in sorted({*_ALWAYS, *statuses})
+    }
+
+
+def host_refusal() -> dict[int | str, dict[str, Any]]:
+    """The one error answer of routes that need no key."""
+    status = HostNotAllowed.status
+    return {status: {"description": _DESCRIPTIONS[status], "model": ErrorBody}}
+
+
+def error_response(
+    state: Mapping[str, Any], status: int, code: str, detail: Any, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """:param state: The request's state, which holds its id."""
+    body = {"detail": detail, "code": code, "request_id": state.get("request_id", "")}
+    return JSONResponse(body, status_code=status, headers=headers)
+
+
+def headers_of(error: SouvenirError) -> dict[str, str]:
+    """The headers of the answer to an error."""
+    headers: dict[str, str] = {}
+    if isinstance(error, Overloaded | DeadlineExceeded | LLMUnavailable | ServiceClosing | TooManyConnections):
+        headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, Unauthorized):
+        headers["WWW-Authenticate"] = "Bearer"
+    return headers
+
+
+def handled(state: dict[str, Any], error: HandledError) -> JSONResponse:
+    """The answer to an error that a route or the router raised; its code is noted for the log."""
+    headers: Mapping[str, str] | None = None
+    detail: Any
+    if isinstance(error, SouvenirError):
+        status, code, detail, headers = error.status, error.code, error.detail, headers_of(error)
+    elif isinstance(error, RequestValidationError):
+        status, code = 422, "invalid_request"
+        detail = [_field_error(field) for field in error.errors()[:MAX_FIELD_ERRORS]]
+    else:
+        status, code = error.status_code, CODES.get(error.status_code, "http_error")
+        detail, headers = _SENTENCES.get(status, error.detail), error.headers
+    state["error_code"] = code
+    return error_response(state, status, code, detail, headers)
+
+
+def _field_error(field: Mapping[str, Any]) -> dict[str, Any]:
+    error = {"type": field["type"], "loc": list(field["loc"]), "msg": field["msg"]}
+    if "input" in field:
+        error["input"] = _cut(field["input"])
+    if field.get("ctx"):
+        error["ctx"] = {
+            name: _cut(value if isinstance(value, str | int | float | list) else str(value))
+            for name, value in field["ctx"].items()
+        }
+    return error
+
+
+def _cut(value: Any) -> Any:
+    """The value if it is short and JSON, else the beginning of its text."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, str):
+        shown = value
+    else:
+        try:
+            shown = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            return f"<{type(value).__name__}>"
+    if len(shown) <= MAX_ECHO_CHARS:
+        return value
+    return shown[:MAX_ECHO_CHARS] + "…"

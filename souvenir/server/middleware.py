@@ -1,0 +1,292 @@
+"""Around every request: the outermost middleware, the dispatch to routes, and refusals before a request begins.
+
+The middleware gives a request its id, traces, counts and logs it in one line, and answers it even if we fail. It
+refuses what must not reach a route: connections beyond the limit, and host names that are not ours. The latter is not
+starlette's TrustedHostMiddleware, whose refusal is plain text with status 400 and cannot be replaced, and which reads
+the first of several Host headers.
+
+The log line holds no text, key, query string or address: method, route template, status, duration, id, namespace and
+error. A span holds method, route template and status.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from ipaddress import ip_address
+from secrets import token_hex
+from typing import Any
+
+import structlog
+from fastapi import APIRouter
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
+from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from souvenir.access.audit import Denial
+from souvenir.access.authenticator import Caller
+from souvenir.core.errors import HostNotAllowed, Overloaded, PayloadTooLarge, TooManyAttempts, TooManyConnections
+from souvenir.core.settings import Settings
+from souvenir.core.telemetry import Tracing, fail, trace_id_of
+from souvenir.server.errors import HANDLED, REQUEST_ID_HEADER, HandledError, error_response, handled
+from souvenir.server.load_shedding import CLIENT_LEFT, Admission, Lane
+from souvenir.server.metrics import Metrics
+from souvenir.server.route import JsonRoute
+from souvenir.server.service import Service
+
+UNMATCHED = "unmatched"
+HEALTH_PATHS = frozenset({"/health", "/health/ready"})
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+OVER_LIMIT = "over_connection_limit"
+"""Set in the state of a request whose connection is one too many; only health is answered then."""
+
+MAX_SEEN_HOSTS = 64
+"""Host headers that were found allowed and are not looked at again."""
+
+_NO_SPAN = nullcontext()
+_ID_HEADER = REQUEST_ID_HEADER.lower().encode()
+_SANE_ID = re.compile(rb"[A-Za-z0-9._:+/=-]{1,100}")
+_DENIED = frozenset({401, 403})
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+log = structlog.get_logger(__name__)
+
+
+class RequestMiddleware:
+    """ASGI middleware.
+
+    The state of a request holds its id, its raw headers by name, the service, and its status once it has one.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._max_connections = settings.max_connections
+        self._hosts = allowed_names(settings)
+        self._seen_hosts: set[bytes] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        service: Service = scope["app"].state.service
+        # The first of equal headers counts, as for starlette.
+        headers = dict(reversed(scope["headers"]))
+        given_id = headers.get(b"x-request-id")
+        request_id = token_hex(16) if given_id is None else request_id_of(given_id)
+        state = scope.setdefault("state", {})
+        state["headers"], state["request_id"], state["service"] = headers, request_id, service
+
+        async def observed_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                # The SDK of MCP sends a name of it, which a log would show as such.
+                state["status"] = int(message["status"])
+                message = {**message, "headers": [*message.get("headers", ()), (_ID_HEADER, request_id.encode())]}
+            await send(message)
+
+        started = time.perf_counter()
+        service.metrics.active += 1
+        # Each request runs in a context of its own, so this ends with it.
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        is_known = (
+            headers.get(b"host") in self._seen_hosts
+            and len(headers) == len(scope["headers"])
+            and OVER_LIMIT not in state
+        )
+        tracing = service.instruments.tracing
+        with _span(tracing, scope) if tracing.on else _NO_SPAN:
+            try:
+                if is_known or (refusal := self._refusal(scope, headers)) is None:
+                    await self._app(scope, receive, observed_send)
+                else:
+                    await handled(state, refusal)(scope, receive, observed_send)
+            except Exception as error:  # the boundary of a request, where unexpected errors are reported
+                state["error_code"] = "internal"
+                log.error("request_failed", exc_info=error)
+                if "status" in state:
+                    raise
+                await error_response(state, 500, "internal", "Internal server error")(scope, receive, observed_send)
+            finally:
+                self._finish(service, scope, time.perf_counter() - started)
+
+    def _refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> HandledError | None:
+        """The error for a request that must not reach a route."""
+        if OVER_LIMIT in scope["state"] and scope["path"] not in HEALTH_PATHS:
+            return TooManyConnections(self._max_connections)
+        if self._hosts is None:
+            return None
+        sent = headers.get(b"host", b"")
+        repeated = [name for name, _ in scope["headers"]].count(b"host") > 1
+        if repeated or without_port(sent.decode("latin-1").strip().lower()) not in self._hosts:
+            return HostNotAllowed()
+        if len(self._seen_hosts) < MAX_SEEN_HOSTS:
+            self._seen_hosts.add(sent)
+        return None
+
+    @staticmethod
+    def _finish(service: Service, scope: Scope, duration_s: float) -> None:
+        state = scope["state"]
+        method, template = method_of(scope), template_of(scope)
+        status, code = state.get("status", CLIENT_LEFT), state.get("error_code")
+        service.metrics.finish(method, template, status, duration_s, code)
+        if status in _DENIED or code == TooManyAttempts.code:
+            _note_denial(service, scope, method, template, status, str(code))
+        fields: dict[str, Any] = {"method": method, "route": template, "status": status}
+        fields["duration_ms"] = round(1000 * duration_s, 2)
+        for name in ("namespace", "error_code"):
+            if name in state:
+                fields[name] = state[name]
+        log.log(40 if status >= 500 else 20, "request", **fields)
+
+
+class Dispatcher:
+    """ASGI application: bounds the body, finds the route of a request, and answers the errors that are handled.
+
+    Routes are found by the first segment of their path; FastAPI's router tries all of them. That one answers what is
+    found nowhere (404, 405), and serves plain FastAPI routes.
+    """
+
+    def __init__(self, router: APIRouter, *, max_body_bytes: int, max_bytes_of: Mapping[str, int]) -> None:
+        """:param max_bytes_of: The limit of a body by path, for those that have one of their own."""
+        self._router = AsyncExitStackMiddleware(router)
+        self._max_body_bytes = max_body_bytes
+        self._max_bytes_of = max_bytes_of
+        self._routes: dict[str, list[Route]] = {}
+        for route in router.routes:
+            if isinstance(route, JsonRoute) or (isinstance(route, Route) and not isinstance(route, APIRoute)):
+                self._routes.setdefault(route.path.split("/", 2)[1], []).append(route)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._router(scope, receive, send)
+        state, path = scope["state"], scope["path"]
+        try:
+            max_bytes = state["max_body_bytes"] = self._max_bytes_of.get(path, self._max_body_bytes)
+            declared = state["headers"].get(b"content-length", b"")
+            if declared.isdigit() and (len(declared) > 18 or int(declared) > max_bytes):
+                raise PayloadTooLarge(max_bytes)
+            for route in self._routes.get(path[1:].partition("/")[0], ()):
+                match, found = route.matches(scope)
+                if match is Match.FULL:
+                    scope.update(found)
+                    return await route.app(scope, receive, send)
+            await self._router(scope, receive, send)
+        except HANDLED as error:
+            if "status" in state:
+                raise
+            await handled(state, error)(scope, receive, send)
+
+
+class EarlyRefusal:
+    """Refuses what would wait too long before its body, its key and its route are looked at.
+
+    An application spends about a millisecond on a request that it refuses in the end, all of it on the event loop; five
+    times as many requests as can be served would leave no time to serve any. This spends a tenth of that. It knows
+    routes without parameters in their path; the lanes refuse the others.
+    """
+
+    def __init__(self, routes: Iterable[BaseRoute], admission: Admission, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._lanes: Mapping[tuple[bytes, bytes], tuple[str, str, Lane]] = {
+            (method.encode(), route.path.encode()): (method, route.path, lane)
+            for route in routes
+            if isinstance(route, Route) and not route.param_convertors and (cost := getattr(route, "cost", None))
+            for method in route.methods or ()
+            if (lane := admission.lanes.get(cost)) is not None
+        }
+
+    def __call__(self, method: bytes, target: bytes) -> ASGIApp | None:
+        """An application that answers the request with its refusal, or None."""
+        found = self._lanes.get((method, target.partition(b"?")[0]))
+        if found is None or (overloaded := found[2].refusal()) is None:
+            return None
+        self._metrics.refuse(found[0], found[1], overloaded.status, overloaded.code)
+        return _Refused(overloaded)
+
+
+class _Refused:
+    """An application that answers one request with an error, in the one error body."""
+
+    def __init__(self, error: Overloaded) -> None:
+        self._error = error
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request_id = request_id_of(dict(scope["headers"]).get(b"x-request-id", b""))
+        body = {"detail": self._error.message, "code": self._error.code, "request_id": request_id}
+        content = json.dumps(body).encode()
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(content)),
+            (b"retry-after", b"%d" % self._error.retry_after_s),
+            (REQUEST_ID_HEADER.lower().encode(), request_id.encode()),
+        ]
+        await send({"type": "http.response.start", "status": self._error.status, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+
+@contextmanager
+def _span(tracing: Tracing, scope: Scope) -> Iterator[None]:
+    """A span of a request; log lines inside carry its `trace_id`."""
+    method, state = method_of(scope), scope["state"]
+    with (
+        tracing.request(method, Headers(scope=scope)) as span,
+        structlog.contextvars.bound_contextvars(trace_id=trace_id_of(span)),
+    ):
+        yield
+        template, status = template_of(scope), state.get("status", CLIENT_LEFT)
+        span.update_name(f"{method} {template}")
+        span.set_attributes({"http.route": template, "http.response.status_code": status})
+        if status >= 500:
+            fail(span, state.get("error_code", str(status)))
+
+
+def request_id_of(given: bytes) -> str:
+    """The caller's own id if it is one that a header and a log line can hold, else a new one."""
+    return given.decode("ascii") if _SANE_ID.fullmatch(given) else token_hex(16)
+
+
+def method_of(scope: Scope) -> str:
+    """One of a closed set."""
+    return scope["method"] if scope["method"] in _METHODS else "OTHER"
+
+
+def template_of(scope: Scope) -> str:
+    """The path of the route that a finished request came to, with unfilled parameters."""
+    template: str = getattr(scope.get("route"), "path", UNMATCHED)
+    return template
+
+
+def allowed_names(settings: Settings) -> frozenset[str] | None:
+    """The names that Host may hold, in lower case; None: any. The port does not matter.
+
+    On a loopback address only loopback names and those of ALLOWED_HOSTS are answered, so that a page that rebinds its
+    own name to this address gets no answer; on another one any name is, unless ALLOWED_HOSTS is set.
+    """
+    if settings.allowed_hosts or is_loopback(settings.host):
+        return LOOPBACK_NAMES | {name.lower() for name in settings.allowed_hosts}
+    return None
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def without_port(host: str) -> str:
+    """`name:80` and `[::1]:80` without their ports; a bare IPv6 address in brackets keeps its colons."""
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isascii() and port.isdigit() else host
+
+
+def _note_denial(service: Service, scope: Scope, method: str, template: str, status: int, code: str) -> None:
+    """Tell the audit. Not who the request claims to be, unless it was admitted as that."""
+    state, client = scope["state"], scope.get("client")
+    caller: Caller | None = state.get("caller")
+    actor, address = caller.actor if caller else "unknown", client[0] if client else "unknown"
+    service.audit.deny(Denial(actor, state.get("namespace"), method, template, status, address, code))

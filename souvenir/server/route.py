@@ -1,0 +1,372 @@
+"""A route: who may call it, what it costs, and how one request of it is answered.
+
+The caller is established first, then the body is read, and the rest waits for the request's turn among those of its
+cost (`souvenir.server.load_shedding`). The body is read strictly as JSON; the answer holds the fields that were set.
+
+FastAPI declares, solves the parameters of and documents a route, and its own handler is not used: it moves to another
+thread twice for a request, keeps two exit stacks and parses the content type as an e-mail, which together takes as long
+as everything that is done here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from copy import copy
+from email.message import Message as EmailMessage
+from enum import StrEnum
+from functools import cache, lru_cache, partial
+from typing import Any
+
+from fastapi import Response
+from fastapi.dependencies.models import Dependant
+from fastapi.dependencies.utils import request_body_to_args, solve_dependencies
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError, ResponseValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from fastapi.utils import create_model_field
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import PydanticUndefined
+from starlette.convertors import PathConvertor
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive, Scope, Send
+
+from souvenir.core.concurrency import Deadline, deadline
+from souvenir.core.errors import BodyTooSlow, Overloaded, PayloadTooLarge, ServiceClosing, SouvenirError
+from souvenir.core.types import Role
+from souvenir.server.access_policy import EVERYTHING, NOTHING, Needs
+from souvenir.server.errors import error_responses
+from souvenir.server.idempotency import once_of
+from souvenir.server.load_shedding import BodyMemory, BodyProgress, CostClass, Lane, Refusal
+from souvenir.server.request_guards import (
+    GIVEN,
+    GUARDS,
+    admit,
+    admit_again,
+    establish_scope,
+    require_access,
+    settle_access,
+)
+from souvenir.server.service import Service
+
+Begin = Callable[[], Awaitable[asyncio.Future[Response]]]
+"""Starts the work of a request, and returns its response to come."""
+
+Responses = Mapping[int | str, Mapping[str, Any]]
+
+_ANY = TypeAdapter[Any](Any)
+
+_BODY_REFUSALS: Mapping[type[SouvenirError], Refusal] = {
+    Overloaded: Refusal.BODY_MEMORY,
+    BodyTooSlow: Refusal.BODY_SLOW,
+    ServiceClosing: Refusal.CLOSING,
+}
+
+_NO_EXIT_STACK = AsyncExitStack()
+"""For FastAPI's solver. No dependency of ours is a generator, so it stays empty."""
+
+
+class JsonRequest(Request):
+    """A request whose body is either held, against the memory that all bodies share, or streamed through."""
+
+    held_bytes: int | None = None
+    """The size of the body that is held; None if it is not."""
+
+    async def hold_body(self, memory: BodyMemory, lane: Lane) -> bool:
+        """Read the body before the request's turn; False if the client left.
+
+        :param lane: Counts the refusal of a body. :raises PayloadTooLarge: If it is too large.
+        :raises Overloaded: If there is no memory for it. :raises BodyTooSlow: If it comes too slowly.
+        :raises ServiceClosing: If the service stops.
+        """
+        try:
+            self._body = await memory.read(self._receive, self.scope["state"]["max_body_bytes"])
+        except ClientDisconnect:
+            return False
+        except SouvenirError as error:
+            if (reason := _BODY_REFUSALS.get(type(error))) is not None:
+                lane.count(reason)
+            raise
+        self.held_bytes = len(self._body)
+        return True
+
+    def stream_body(self, until: Deadline) -> None:
+        """Let the deadline count again from each window of the body that is streamed, and from its end.
+
+        Reading it raises `PayloadTooLarge` once too much has come.
+        """
+        receive, max_bytes = self._receive, self.scope["state"]["max_body_bytes"]
+        progress, size = BodyProgress(), 0
+
+        async def bounded() -> Message:
+            nonlocal size
+            message = await receive()
+            if message["type"] == "http.request":
+                part = len(message.get("body", b""))
+                size += part
+                if size > max_bytes:
+                    raise PayloadTooLarge(max_bytes)
+                if progress.came(part) or not message.get("more_body", False):
+                    until.renew()
+            return message
+
+        self._receive = bounded
+
+    async def answer_in(self, lane: Lane, begin: Begin, memory: BodyMemory, timeout_s: float) -> Response:
+        """The response of the request, which begins when it is its turn.
+
+        :raises Overloaded: If it would wait too long, or does. :raises DeadlineExceeded: If it is not done in time.
+        :raises ServiceClosing: If its turn has not come when the service stops.
+        """
+        with deadline(timeout_s) as until:
+            turn = await lane.enter(memory, self.held_bytes or 0)
+            try:
+                if self.held_bytes is None:
+                    self.stream_body(until)
+                elif turn.waited and await self.is_disconnected():
+                    turn.end()
+                    return lane.left()
+                work = await begin()
+            except BaseException:
+                turn.end()
+                raise
+            return await turn.answer(work, until)
+
+    async def json(self) -> Any:
+        """The body. A lone surrogate, bytes that are not UTF-8 and nesting without end are not JSON.
+
+        :raises json.JSONDecodeError: If it is not JSON.
+        """
+        if not hasattr(self, "_json"):
+            try:
+                self._json = _ANY.validate_json(await self.body())
+            except ValidationError as error:
+                raise json.JSONDecodeError(error.errors()[0]["msg"], "", 0) from error
+        return self._json
+
+
+class Idempotency(StrEnum):
+    """What happens to a request that is sent again."""
+
+    KEYED = "keyed"  # nothing, if it carries the same Idempotency-Key
+    SAFE = "safe"  # it changes nothing, or the second time nothing
+    NEVER = "never"  # it is done again, or refused
+
+
+class JsonRoute(APIRoute):
+    """A route that knows what it costs, who may call it and what the client calls it.
+
+    :param cost: Its class of admission.
+    :param access: The levels that an agent must give to the key of a caller who is no admin; every level by default
+        where the route reads, none where it writes, since an agent may store what it is given.
+    :param errors: The statuses of its errors in addition to those that every guarded route has.
+    :param sdk: The client's method; None for a route that is not part of the API.
+    :param idempotent: Whether it may be sent again without harm; by default if it is a GET or a PUT.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        cost: CostClass,
+        access: Needs | None = None,
+        sdk: str | None = None,
+        idempotent: bool | None = None,
+        errors: Sequence[int] = (),
+        responses: Responses | None = None,
+        **options: Any,
+    ) -> None:
+        self.cost = cost
+        self._access, self._idempotent = access, idempotent
+        options["response_model_exclude_unset"] = True
+        super().__init__(*args, generate_unique_id_function=lambda route: route.name, **options)
+        self._describe_responses(error_responses(*errors) if self.role else {}, responses or {})
+        # What FastAPI has to solve for a request: the rest is given.
+        self._given = {
+            one.name: GIVEN[one.call] for one in self.dependant.dependencies if one.name and one.call in GIVEN
+        }
+        self._to_solve = _without_guards(self.dependant)
+        self._to_solve.dependencies = [one for one in self._to_solve.dependencies if one.call not in GIVEN]
+        self._takes_body_only = self._to_solve.body_params != [] and not (
+            self._to_solve.dependencies
+            or self._to_solve.path_params
+            or self._to_solve.query_params
+            or self._to_solve.header_params
+            or self._to_solve.cookie_params
+            or self._to_solve.response_param_name
+        )
+        self._is_async = asyncio.iscoroutinefunction(self.endpoint)
+        self._guard, self._levels = self.role, self.access
+        self.app = self._serve
+        if self.include_in_schema:
+            if sdk is None:
+                raise ValueError(f"{self.name} is in the OpenAPI document and needs an SDK name")
+            self.openapi_extra = {**(self.openapi_extra or {}), **self._extensions(sdk)}
+
+    @property
+    def role(self) -> Role | None:
+        """The least role that may call it, by the guards that it declares; None if it is open."""
+        guards = [GUARDS[call] for call in _called_by(self.dependant) if call in GUARDS]
+        return max(guards, key=list(Role).index, default=None)
+
+    @property
+    def access(self) -> Needs:
+        """The levels that it needs."""
+        if self._access is not None:
+            return self._access
+        return EVERYTHING if self.role is Role.READ_ONLY else NOTHING
+
+    @property
+    def idempotency(self) -> Idempotency:
+        if once_of in _called_by(self.dependant):
+            return Idempotency.KEYED
+        by_method = not {"GET", "PUT"}.isdisjoint(self.methods or ())
+        return Idempotency.SAFE if (by_method if self._idempotent is None else self._idempotent) else Idempotency.NEVER
+
+    def _describe_responses(self, errors: Responses, own: Responses) -> None:
+        described = {status: {**errors.get(status, {}), **own.get(status, {})} for status in [*errors, *own]}
+        models = {status: response.pop("model") for status, response in described.items() if "model" in response}
+        # FastAPI would build the same error bodies again for each route: a tenth of the time that importing takes.
+        self.responses = described
+        self.response_fields = {status: _field_of(model) for status, model in models.items()}
+
+    def _extensions(self, sdk: str) -> dict[str, Any]:
+        extensions: dict[str, Any] = {
+            "x-sdk-name": sdk,
+            "x-cost": self.cost.value,
+            "x-role": self.role.value if self.role else "open",
+            "x-access": sorted(level.value for level in self.access),
+            "x-idempotency": self.idempotency.value,
+        }
+        multi = [name for name, kind in self.param_convertors.items() if isinstance(kind, PathConvertor)]
+        return {**extensions, "x-multi-segment": multi} if multi else extensions
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = JsonRequest(scope, receive)
+        if self._guard is not None:
+            establish_scope(request, admit(request), self._guard)
+        service: Service = scope["state"]["service"]
+        lane = service.admission.lanes.get(self.cost)
+        if lane is None:
+            response = await (await self._begun(request, service))
+        elif self.body_field is None or await request.hold_body(service.bodies, lane):
+            begin, timeout_s = partial(self._begun, request, service), service.settings.request_timeout_s
+            response = await request.answer_in(lane, begin, service.bodies, timeout_s)
+        else:
+            response = lane.left()
+        await response(scope, receive, send)
+
+    async def _begun(self, request: JsonRequest, service: Service) -> asyncio.Future[Response]:
+        """The response to come, once the caller, their access and the parameters of the request are known."""
+        if self._guard is not None:
+            state = request.scope["state"]
+            if service.authenticator.keys.generation != state["keys"]:
+                # Body and turn may have taken long, and keys are revoked at once.
+                establish_scope(request, admit_again(request), self._guard)
+            if self._levels and state["role"] is not Role.ADMIN:
+                await settle_access(request)
+                require_access(request, self._levels)
+        arguments, declared = await self._arguments(request)
+        if self._is_async:
+            return asyncio.ensure_future(self._answer_async(arguments, declared))
+        return service.threads.run(self._answer, arguments, declared)
+
+    async def _arguments(self, request: JsonRequest) -> tuple[dict[str, Any], Response | None]:
+        """The arguments of the route's function, and the response whose status and headers it may set.
+
+        :raises RequestValidationError: If a parameter or the body cannot be used.
+        """
+        body = PydanticUndefined if self.body_field is None else await _parsed_body(request)
+        if self._takes_body_only:
+            arguments, errors = await request_body_to_args(self._to_solve.body_params, body, self._embed_body_fields)
+            declared = None
+            if (name := self._to_solve.request_param_name) is not None:
+                arguments[name] = request
+        else:
+            scope = request.scope
+            scope["fastapi_inner_astack"] = scope["fastapi_function_astack"] = _NO_EXIT_STACK
+            solved = await solve_dependencies(
+                request=request,
+                dependant=self._to_solve,
+                body=body,
+                async_exit_stack=_NO_EXIT_STACK,
+                embed_body_fields=self._embed_body_fields,
+            )
+            arguments, errors, declared = solved.values, solved.errors, solved.response
+        if errors:
+            raise RequestValidationError(errors)
+        for name, given in self._given.items():
+            arguments[name] = given(request.scope["state"])
+        return arguments, declared
+
+    def _answer(self, arguments: dict[str, Any], declared: Response | None) -> Response:
+        """Call the route's function and serialise what it returns, on the thread of the request."""
+        return self._rendered(self.endpoint(**arguments), declared)
+
+    async def _answer_async(self, arguments: dict[str, Any], declared: Response | None) -> Response:
+        return self._rendered(await self.endpoint(**arguments), declared)
+
+    def _rendered(self, result: Any, declared: Response | None) -> Response:
+        """:param declared: Status and headers that the function set."""
+        if isinstance(result, Response):
+            return result
+        status = (declared and declared.status_code) or self.status_code or 200
+        if self.response_field is None:
+            return JSONResponse(jsonable_encoder(result), status)
+        value, errors = self.response_field.validate(result, {}, loc=("response",))
+        if errors:
+            raise ResponseValidationError(errors=errors, body=result)
+        response = Response(
+            self.response_field.serialize_json(value, exclude_unset=True), status, media_type="application/json"
+        )
+        if declared is not None:
+            response.raw_headers.extend(declared.raw_headers)
+        return response
+
+
+async def _parsed_body(request: JsonRequest) -> Any:
+    """What the body says if it is declared to be JSON, else its bytes.
+
+    :raises RequestValidationError: If it is not JSON.
+    """
+    body = await request.body()
+    if not body:
+        return PydanticUndefined
+    if not _declares_json(request.scope["state"]["headers"].get(b"content-type", b"")):
+        return body
+    try:
+        return await request.json()
+    except json.JSONDecodeError as error:
+        detail = {"type": "json_invalid", "loc": ("body", error.pos), "msg": "JSON decode error", "input": {}}
+        raise RequestValidationError([{**detail, "ctx": {"error": error.msg}}], body=error.doc) from error
+
+
+@lru_cache(maxsize=64)
+def _declares_json(content_type: bytes) -> bool:
+    message = EmailMessage()
+    message["content-type"] = content_type.decode("latin-1")
+    subtype = message.get_content_subtype()
+    return message.get_content_maintype() == "application" and (subtype == "json" or subtype.endswith("+json"))
+
+
+def _without_guards(dependant: Dependant) -> Dependant:
+    """The same, without what guards declare for the OpenAPI document only."""
+    bare = copy(dependant)
+    is_guard = dependant.call in GUARDS
+    bare.dependencies = [] if is_guard else [_without_guards(one) for one in dependant.dependencies]
+    bare.header_params = [] if is_guard else dependant.header_params
+    return bare
+
+
+def _called_by(dependant: Dependant) -> Iterator[Any]:
+    """The dependencies of a route, and theirs."""
+    for one in dependant.dependencies:
+        yield one.call
+        yield from _called_by(one)
+
+
+@cache
+def _field_of(model: type[BaseModel]) -> Any:
+    return create_model_field(f"Response_{model.__name__}", model, mode="serialization")

@@ -1,0 +1,282 @@
+"""The wiring of a running service: engine, models, jobs, access and metrics, and the thread that loads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from threading import Event, Thread
+
+import structlog
+
+from souvenir import VERSION
+from souvenir.access.audit import AuditLog
+from souvenir.access.authenticator import Authenticator, FailedAttempts
+from souvenir.access.keys import ApiKeys
+from souvenir.conversations.agent_search import AgentSearch
+from souvenir.conversations.agents import Agents
+from souvenir.conversations.blocks import Blocks
+from souvenir.conversations.context import Contexts
+from souvenir.conversations.messages import Conversations
+from souvenir.conversations.pending_index import index_all_pending
+from souvenir.conversations.privacy_rescan import PrivacyRescan
+from souvenir.conversations.sessions import Sessions
+from souvenir.conversations.tiers import Tiers
+from souvenir.core.process_memory import MemoryTrim
+from souvenir.core.settings import Settings
+from souvenir.core.stored_json import to_json
+from souvenir.core.telemetry import Instruments, Tracing
+from souvenir.core.types import Embedder, LoadableEmbedder, Reranker
+from souvenir.jobs.handler import JobHandler
+from souvenir.jobs.worker import Jobs
+from souvenir.knowledge.model_claims import ModelClaims
+from souvenir.knowledge.services import KnowledgeServices
+from souvenir.learning.extraction import Extraction
+from souvenir.memories.deduplication import Deduplication
+from souvenir.memories.engine import MemoryEngine
+from souvenir.memories.erasure import Erasure
+from souvenir.memories.links import Links
+from souvenir.memories.maintenance import MaintenanceServices
+from souvenir.memories.reembedding import MakeEmbedder, ModelOwner, Reembedding, chosen_model
+from souvenir.memories.removals import Removals
+from souvenir.memories.tags import Tags
+from souvenir.models.embedding.factory import embedder_of
+from souvenir.models.embedding.specs import ModelSpec
+from souvenir.models.llm.provider import LLMProvider, provider_of
+from souvenir.models.reranking.onnx_reranker import reranker_of
+from souvenir.server.job_responses import LongWork
+from souvenir.server.load_shedding import Admission, BodyMemory, WorkerThreads
+from souvenir.server.metrics import AdmissionCollector, Metrics, StoreCollector, add_collectors
+from souvenir.transfer.lines import ImportFormat
+from souvenir.transfer.services import TransferServices
+
+LOADING_TIMEOUT_S = 30.0
+"""How long closing waits for a model that is still being loaded."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Service:
+    """Open with `Service.open`. It answers at once; the model and the first index are loaded meanwhile."""
+
+    settings: Settings
+    engine: MemoryEngine
+    metrics: Metrics
+    instruments: Instruments
+    deduplication: Deduplication
+    transfer: TransferServices
+    jobs: Jobs
+    memory: MemoryTrim
+    keys: ApiKeys
+    authenticator: Authenticator
+    audit: AuditLog
+    admission: Admission
+    bodies: BodyMemory
+    threads: WorkerThreads
+    model: ModelOwner
+    reranker: Reranker | None
+    reembedding: Reembedding
+    agents: Agents
+    agent_search: AgentSearch
+    blocks: Blocks
+    links: Links
+    graph: KnowledgeServices
+    conversations: Conversations
+    contexts: Contexts
+    sessions: Sessions
+    tiers: Tiers
+    removals: Removals
+    erasure: Erasure
+    maintenance: MaintenanceServices
+    tags: Tags
+    provider: LLMProvider | None
+    extraction: Extraction
+    model_claims: ModelClaims
+    long_work: LongWork = field(init=False)
+    extraction_work: LongWork = field(init=False)
+    consolidation_work: LongWork = field(init=False)
+    splitting_work: LongWork = field(init=False)
+    model_claims_work: LongWork = field(init=False)
+    loading: Thread | None = None
+    closing: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        self.long_work = LongWork(self.jobs)
+        self.extraction_work = LongWork(self.extraction.jobs)
+        self.consolidation_work = LongWork(self.maintenance.consolidation.jobs)
+        self.splitting_work = LongWork(self.engine.facts.queue.jobs)
+        self.model_claims_work = LongWork(self.model_claims.jobs)
+
+    @classmethod
+    def open(
+        cls,
+        settings: Settings,
+        import_format: ImportFormat,
+        embedder: Embedder | None = None,
+        make_embedder: MakeEmbedder | None = None,
+    ) -> Service:
+        """Open the store and wire the services.
+
+        :param embedder: One that the caller loads and closes; without it, the store's or else the settings' model.
+        :param make_embedder: Makes the embedder of a spec; without it, the factory does.
+        :raises StoreUnusable: If the data folder must not be opened.
+        :raises RerankingUnavailable: If the settings name a cross-encoder that cannot be used.
+        :raises InvalidRequest: If the settings name a language model that cannot be asked.
+        """
+        instruments = Instruments(Tracing.to(settings.otel_exporter_otlp_endpoint, VERSION))
+        make = make_embedder or partial(embedder_of, settings, instruments=instruments)
+        serving, own, spec = _embedder_for(settings, make, embedder)
+        reranker, provider = reranker_of(settings, instruments), provider_of(settings, instruments)
+        engine = MemoryEngine.open(
+            settings, serving, instruments, model_spec=spec, reranker=reranker, provider=provider
+        )
+        model = ModelOwner(engine, make, ModelSpec.of(settings), own)
+        deduplication = Deduplication(engine)
+        reembedding = Reembedding(engine, make, model.adopt)
+        transfer = TransferServices.open(engine, settings, import_format)
+        maintenance = MaintenanceServices.open(engine, provider, settings)
+        erasure = Erasure(engine, on_jobs_gone=lambda: _tell_gone(jobs, *own_lanes))
+        memory = MemoryTrim(cooldown_s=settings.memory_trim_cooldown_sec, enabled=settings.memory_trim_enabled)
+        handlers: list[JobHandler] = [deduplication, reembedding, PrivacyRescan(engine), erasure]
+        handlers += [*transfer.handlers, *maintenance.handlers]
+        jobs = _common_jobs(engine, settings, handlers, lambda: _after_jobs(transfer, memory))
+        extraction = _watched(instruments, jobs, Extraction(engine, provider, settings, on_end=memory.ask))
+        model_claims = ModelClaims(engine, provider, settings)
+        own_lanes = extraction.jobs, maintenance.consolidation.jobs, engine.facts.queue.jobs, model_claims.jobs
+        admission, bodies = Admission(settings), BodyMemory(settings.body_memory_mb * 1024 * 1024)
+        metrics = Metrics(instruments.registry)
+        add_collectors(instruments.registry, (StoreCollector(engine), AdmissionCollector(admission, bodies)))
+        keys, authenticator = _keys_and_authenticator(engine, settings)
+        conversations = Conversations(engine, idle=timedelta(minutes=settings.session_idle_minutes))
+        service = cls(
+            settings=settings,
+            engine=engine,
+            metrics=metrics,
+            instruments=instruments,
+            deduplication=deduplication,
+            transfer=transfer,
+            jobs=jobs,
+            memory=memory,
+            keys=keys,
+            authenticator=authenticator,
+            audit=AuditLog(engine, retention_days=settings.audit_retention_days),
+            admission=admission,
+            bodies=bodies,
+            threads=WorkerThreads(admission.threads),
+            model=model,
+            reranker=reranker,
+            reembedding=reembedding,
+            agents=Agents(engine),
+            agent_search=AgentSearch(engine, conversations),
+            blocks=Blocks(engine),
+            links=Links(engine),
+            graph=KnowledgeServices.open(engine),
+            conversations=conversations,
+            contexts=Contexts(engine, conversations, max_messages=settings.max_context_messages),
+            sessions=Sessions(engine),
+            tiers=Tiers(engine, conversations=conversations, max_messages=settings.session_max_messages),
+            removals=Removals(engine, on_jobs_gone=lambda: _tell_gone(jobs, *own_lanes)),
+            erasure=erasure,
+            maintenance=maintenance,
+            tags=Tags(engine),
+            provider=provider,
+            extraction=extraction,
+            model_claims=model_claims,
+        )
+        service.removals.start()
+        service.loading = Thread(target=service._load, name="souvenir-loading", daemon=True)
+        service.loading.start()
+        return service
+
+    def stop_admitting(self) -> None:
+        """Refuse requests that wait or come; those at work go on. On the event loop only."""
+        self.admission.close()
+        self.bodies.close()
+
+    def close(self) -> None:
+        """Finish acknowledged writes and close everything. The engine must not be used afterwards."""
+        self.closing.set()
+        self.removals.close()
+        if self.provider is not None:
+            # Calls to the model are not waited for; their jobs go on at the next start.
+            self.provider.close()
+        self.extraction.close()
+        self.maintenance.consolidation.jobs.close()
+        self.engine.facts.close()
+        self.model_claims.close()
+        self.graph.close()
+        self.jobs.close()
+        self.memory.close()
+        if self.loading is not None:
+            self.loading.join(LOADING_TIMEOUT_S)
+        self.keys.close()
+        self.audit.close()
+        self.engine.close()
+        self.model.close()
+        if self.reranker is not None:
+            self.reranker.close()
+        self.threads.close()
+        self.instruments.tracing.close()
+
+    def _load(self) -> None:
+        try:
+            self.model.load()
+        except Exception:  # the boundary of a thread; /health/ready reports it
+            log.exception("loading_failed")
+        try:
+            self.reembedding.clear_up()
+        except Exception:  # the boundary of a thread; tried again at the next start
+            log.exception("old_vectors_not_removed")
+        # Also without a model: not every job needs it.
+        self.jobs.start()
+        self.extraction.start()
+        self.maintenance.consolidation.jobs.start()
+        self.engine.facts.start()
+        self.model_claims.start()
+        self.graph.start()
+        try:
+            index_all_pending(self.engine, stop=self.closing.is_set)
+        except Exception:  # the boundary of a thread; tried again at the next start, of the service or of a session
+            log.exception("messages_not_indexed")
+
+
+def _embedder_for(
+    settings: Settings, make: MakeEmbedder, given: Embedder | None
+) -> tuple[Embedder, LoadableEmbedder | None, str | None]:
+    """The given embedder, or the service's own with its spec, as the store or else the settings name it."""
+    if given is not None:
+        return given, None, None
+    own, chosen = chosen_model(settings, make)
+    return own, own, to_json(chosen.to_json())
+
+
+def _keys_and_authenticator(engine: MemoryEngine, settings: Settings) -> tuple[ApiKeys, Authenticator]:
+    env_key = "" if settings.api_key is None else settings.api_key.get_secret_value()
+    keys = ApiKeys(engine, has_env_key=bool(env_key))
+    return keys, Authenticator(env_key, keys, FailedAttempts(limit=settings.auth_rate_limit))
+
+
+def _common_jobs(
+    engine: MemoryEngine, settings: Settings, handlers: Sequence[JobHandler], on_end: Callable[[], None]
+) -> Jobs:
+    queue_max, retention_days = settings.job_queue_max, settings.job_retention_days
+    return Jobs(engine, handlers, queue_max=queue_max, retention_days=retention_days, on_end=on_end)
+
+
+def _watched(instruments: Instruments, jobs: Jobs, extraction: Extraction) -> Extraction:
+    """The extraction, with its queue and that of the other jobs in the metrics."""
+    instruments.watch_queue("jobs", lambda: jobs.waiting, capacity=jobs.figures.waiting_max)
+    instruments.watch_queue("extract", lambda: extraction.jobs.waiting, capacity=extraction.jobs.figures.waiting_max)
+    return extraction
+
+
+def _tell_gone(*lanes: Jobs) -> None:
+    for jobs in lanes:
+        jobs.tell_gone()
+
+
+def _after_jobs(transfer: TransferServices, memory: MemoryTrim) -> None:
+    memory.ask()
+    transfer.spools.sweep()

@@ -1,0 +1,1 @@
+"""Tables of API keys, audit, jobs and transfers."""

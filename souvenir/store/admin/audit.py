@@ -1,0 +1,141 @@
+"""The audit log: actions of admins and denied requests, shown together with the changes in `history`.
+
+A change of a memory is stored once, in `history`, and shown here as the action `memory.<what>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+import apsw
+
+from souvenir.core.timestamps import to_us
+from souvenir.store.rows import select
+
+PURGED_AT_ONCE = 5_000
+"""Rows deleted in one transaction: other writes wait for some tens of milliseconds."""
+
+OF_MEMORY = "memory."
+"""What the action of a change begins with, and no other."""
+
+_COLUMNS = "at, action, actor, namespace, resource_id, method, route, status, address, count, detail"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """Something that was done or denied. It holds no secret and no text.
+
+    :param resource_id: What it was done to: a key's id, a backup's name, a job's id, a memory's id.
+    :param route: The route's template, of a request that was denied.
+    :param address: Where that came from.
+    :param count: How many equal requests this one stands for.
+    """
+
+    at: datetime
+    action: str
+    actor: str
+    namespace: str | None = None
+    resource_id: str | None = None
+    method: str | None = None
+    route: str | None = None
+    status: int | None = None
+    address: str | None = None
+    count: int = 1
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """An event, or a change from history, under an id of its own."""
+
+    id: str
+    event: AuditEvent
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """None selects all. A key's actor is `key:` and its id; either form finds it."""
+
+    action: str | None = None
+    key_id: str | None = None
+    resource_id: str | None = None
+
+
+def record(connection: apsw.Connection, events: Iterable[AuditEvent]) -> None:
+    """Write events inside of the caller's transaction."""
+    connection.executemany(
+        f"INSERT INTO audit_events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                to_us(event.at),
+                event.action,
+                event.actor,
+                event.namespace,
+                event.resource_id,
+                event.method,
+                event.route,
+                event.status,
+                event.address,
+                event.count,
+                event.detail,
+            )
+            for event in events
+        ],
+    )
+
+
+def page(connection: apsw.Connection, chosen: AuditFilter, *, limit: int, offset: int) -> list[AuditEntry]:
+    """Newest first, events and changes together."""
+    conditions, parameters = _conditions(chosen)
+    # Both halves come in the order of their index on `at`, and SQLite merges them: nothing is sorted.
+    rows = select(
+        connection,
+        tuple[str, int, AuditEvent],
+        f"SELECT 'event' AS kind, id, {_COLUMNS} FROM audit_events WHERE {conditions['event']} "
+        "UNION ALL "
+        f"SELECT 'change', id, at, '{OF_MEMORY}' || action, actor, "
+        "(SELECT name FROM namespaces n WHERE n.id = namespace_id), CAST(memory_id AS TEXT), "
+        f"NULL, NULL, NULL, NULL, 1, job_id FROM history WHERE {conditions['change']} "
+        "ORDER BY at DESC, id DESC, kind LIMIT ? OFFSET ?",
+        (*parameters["event"], *parameters["change"], limit, offset),
+    )
+    return [AuditEntry(f"{kind}-{row_id}", event) for kind, row_id, event in rows]
+
+
+def purge(connection: apsw.Connection, before: datetime) -> int:
+    """Delete the oldest events from before a moment, `PURGED_AT_ONCE` at most; how many that were."""
+    connection.execute(
+        "DELETE FROM audit_events WHERE id IN (SELECT id FROM audit_events WHERE at < ? ORDER BY at LIMIT ?)",
+        (to_us(before), PURGED_AT_ONCE),
+    )
+    return connection.changes()
+
+
+def _conditions(chosen: AuditFilter) -> tuple[dict[str, str], dict[str, list[apsw.SQLiteValue]]]:
+    """What both tables are asked for, and the parameters of that."""
+    parts: dict[str, list[str]] = {"event": ["TRUE"], "change": ["TRUE"]}
+    values: dict[str, list[apsw.SQLiteValue]] = {"event": [], "change": []}
+    if chosen.action is not None:
+        of_memory = chosen.action.startswith(OF_MEMORY)
+        holder, other = ("change", "event") if of_memory else ("event", "change")
+        parts[holder].append("action = ?")
+        values[holder].append(chosen.action.removeprefix(OF_MEMORY) if of_memory else chosen.action)
+        parts[other].append("FALSE")
+    if chosen.key_id is not None:
+        for kind, found in values.items():
+            parts[kind].append("actor IN (?, 'key:' || ?)")
+            found += [chosen.key_id, chosen.key_id]
+    if chosen.resource_id is not None:
+        parts["event"].append("resource_id = ?")
+        parts["change"].append("memory_id = ?")
+        values["event"].append(chosen.resource_id)
+        values["change"].append(_memory_id(chosen.resource_id))
+    return {kind: " AND ".join(part) for kind, part in parts.items()}, values
+
+
+def _memory_id(resource_id: str) -> int:
+    """The memory's id that it is, or one that no memory has."""
+    number = int(resource_id) if resource_id.isascii() and resource_id.isdigit() and len(resource_id) < 19 else 0
+    return number if str(number) == resource_id else 0

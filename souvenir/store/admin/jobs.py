@@ -1,0 +1,332 @@
+"""Rows of jobs: queued, running, and then completed, failed or cancelled.
+
+`state` is what a handler needs to resume after a crash; it is written in the transaction of the work it describes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import apsw
+
+from souvenir.core.stored_json import to_json
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import JsonObject, Scope
+from souvenir.store.rows import first, select
+
+MAX_FINISHED = 1_000
+"""Finished jobs that are kept at most, however young they are."""
+
+OF_THE_STORE = ("erase", "reembed")
+"""Kinds of jobs that are about all of it, whichever namespace their caller named."""
+
+
+EXTRACT = "extract"
+CONSOLIDATE = "consolidate"
+SPLIT = "split"
+DESCRIBE = "describe"
+OWN_LANES = (EXTRACT, CONSOLIDATE, SPLIT, DESCRIBE)
+"""Kinds that have workers and a queue of their own; all others share one lane."""
+
+
+class JobStatus(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`done` of `total` says how far it is, in the handler's own unit; `total` is None while it is not known.
+
+    :param error: Why it failed; of one that is not finished, why it has to be tried again.
+    """
+
+    id: str
+    kind: str
+    status: JobStatus
+    done: int
+    total: int | None
+    result: JsonObject | None
+    error: str | None
+    actor: str
+    namespace: str
+    sources: tuple[str, ...] | None
+    cancel_requested: bool
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @property
+    def finished(self) -> bool:
+        return self.status not in (JobStatus.QUEUED, JobStatus.RUNNING)
+
+    @property
+    def waits_for(self) -> str | None:
+        """Why a job that is not finished does not get on, if it failed in passing."""
+        return None if self.finished else self.error
+
+    @property
+    def failure(self) -> str | None:
+        """Why it failed for good."""
+        return self.error if self.finished else None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs of a namespace: of one owner, or of all."""
+
+    namespace: str
+    owner: Scope | None = None
+    status: JobStatus | None = None
+    kind: str | None = None
+
+
+_COLUMNS = (
+    "id, kind, status, done, total, result, error, actor, namespace, sources, cancel_requested, created_at, "
+    "started_at, finished_at"
+)
+
+
+def insert(
+    connection: apsw.Connection,
+    job_id: str,
+    kind: str,
+    scope: Scope,
+    parameters: JsonObject,
+    now: datetime,
+    *,
+    serial_key: str | None = None,
+) -> Job:
+    """Queue a job. Its time is later than that of any other, so that times say the order also if the clock does not.
+
+    :param serial_key: Jobs of this kind that have the same one run one at a time, in the order of their times.
+    """
+    connection.execute(
+        "INSERT INTO jobs (id, kind, namespace, actor, sources, status, parameters, state, serial_key, created_at) "
+        "VALUES (?, ?, ?, ?, ?, 'queued', ?, '{}', ?, max(?, coalesce((SELECT max(created_at) FROM jobs), 0) + 1))",
+        (
+            job_id,
+            kind,
+            scope.namespace,
+            scope.actor,
+            _sources(scope),
+            to_json(dict(parameters)),
+            serial_key,
+            to_us(now),
+        ),
+    )
+    [job] = _jobs(connection, "id = ?", (job_id,))
+    return job
+
+
+def find(connection: apsw.Connection, job_id: str) -> Job | None:
+    return next(iter(_jobs(connection, "id = ?", (job_id,))), None)
+
+
+def count_queued(connection: apsw.Connection, lane: str | None = None) -> int:
+    """:param lane: A kind of `OWN_LANES`; None: all other kinds."""
+    where, parameters = _of_lane(lane)
+    return int(connection.execute(f"SELECT count(*) FROM jobs WHERE status = 'queued' AND {where}", parameters).get)
+
+
+def count(connection: apsw.Connection, lane: str | None = None) -> int:
+    """Jobs of a lane in any state."""
+    where, parameters = _of_lane(lane)
+    return int(connection.execute(f"SELECT count(*) FROM jobs WHERE {where}", parameters).get)
+
+
+def has_unfinished(connection: apsw.Connection, kind: str) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM jobs WHERE kind = ? AND status IN ('queued', 'running') LIMIT 1", (kind,)
+    ).fetchone()
+    return row is not None
+
+
+def may_be_queued(connection: apsw.Connection, kind: str, namespace: str, *, none_failed_since: datetime) -> bool:
+    """Whether none of this kind is unfinished in a namespace, and the last one did not fail since then."""
+    row = first(
+        connection,
+        tuple[JobStatus, int],
+        "SELECT status, coalesce(finished_at, 0) FROM jobs WHERE kind = ? AND namespace = ? "
+        "ORDER BY created_at DESC LIMIT 1",
+        (kind, namespace),
+    )
+    if row is None:
+        return True
+    status, finished_at = row
+    if status == JobStatus.FAILED:
+        return bool(finished_at < to_us(none_failed_since))
+    return status not in (JobStatus.QUEUED, JobStatus.RUNNING)
+
+
+def unfinished_ids(connection: apsw.Connection) -> set[str]:
+    return set(select(connection, str, "SELECT id FROM jobs WHERE status IN ('queued', 'running')"))
+
+
+def page(connection: apsw.Connection, chosen: JobFilter, *, limit: int, offset: int) -> tuple[list[Job], int]:
+    """Newest first, and how many there are."""
+    where, parameters = _where(chosen)
+    total = int(connection.execute(f"SELECT count(*) FROM jobs WHERE {where}", parameters).get)
+    rest = "ORDER BY created_at DESC, id LIMIT ? OFFSET ?"
+    return _jobs(connection, f"{where} {rest}", (*parameters, limit, offset)), total
+
+
+def claim(connection: apsw.Connection, now: datetime, lane: str | None = None) -> Job | None:
+    """Let the oldest queued job of a lane run that needs not wait for another of its serial key."""
+    where, parameters = _of_lane(lane)
+    earlier = (
+        "SELECT 1 FROM jobs e WHERE e.kind = j.kind AND e.serial_key = j.serial_key AND e.created_at < j.created_at "
+        "AND e.status IN ('queued', 'running')"
+    )
+    oldest = (
+        f"SELECT id FROM jobs j WHERE status = 'queued' AND {where} AND NOT EXISTS ({earlier}) "
+        "ORDER BY created_at, id LIMIT 1"
+    )
+    return first(
+        connection,
+        Job,
+        "UPDATE jobs SET status = 'running', started_at = coalesce(started_at, ?) "
+        f"WHERE id = ({oldest}) RETURNING {_COLUMNS}",
+        (to_us(now), *parameters),
+    )
+
+
+def kept(connection: apsw.Connection, job_id: str) -> tuple[JsonObject, JsonObject] | None:
+    """Parameters and last state of a running job."""
+    return first(
+        connection,
+        tuple[JsonObject, JsonObject],
+        "SELECT parameters, state FROM jobs WHERE id = ? AND status = 'running'",
+        (job_id,),
+    )
+
+
+def advance(connection: apsw.Connection, job_id: str, *, done: int, total: int | None, state: JsonObject) -> bool:
+    """Write how far a running job is; False if it shall not go on: somebody asked for its end, or it is gone."""
+    row = connection.execute(
+        "UPDATE jobs SET done = ?, total = ?, state = ?, error = NULL "
+        "WHERE id = ? AND status = 'running' AND cancel_requested = 0 RETURNING id",
+        (done, total, to_json(dict(state)), job_id),
+    ).fetchone()
+    return row is not None
+
+
+def note_failure(connection: apsw.Connection, job_id: str, reason: str) -> None:
+    """Say why a running job has to be tried again; its next progress or its end takes that away."""
+    connection.execute("UPDATE jobs SET error = ? WHERE id = ? AND status = 'running'", (reason, job_id))
+
+
+def finish(
+    connection: apsw.Connection,
+    job_id: str,
+    status: JobStatus,
+    now: datetime,
+    *,
+    result: str | None = None,
+    error: str | None = None,
+) -> None:
+    """End a running job with its result as JSON or the sentence of its failure; what it needed to go on is emptied."""
+    connection.execute(
+        "UPDATE jobs SET status = ?, result = ?, error = ?, finished_at = ?, state = '{}' "
+        "WHERE id = ? AND status = 'running'",
+        (status.value, result, error, to_us(now), job_id),
+    )
+
+
+def reopen(connection: apsw.Connection, job_id: str) -> None:
+    """Queue a completed job again, before all that came after it; it goes on from what its handler keeps elsewhere."""
+    connection.execute(
+        "UPDATE jobs SET status = 'queued', result = NULL, finished_at = NULL, cancel_requested = 0 "
+        "WHERE id = ? AND status = 'completed'",
+        (job_id,),
+    )
+
+
+def request_cancel(connection: apsw.Connection, job_id: str, now: datetime) -> None:
+    """End a job that has not begun; one that has is told to end, so that it can clear up."""
+    connection.execute(
+        "UPDATE jobs SET cancel_requested = 1, finished_at = CASE WHEN started_at IS NULL THEN ? END, "
+        "status = CASE WHEN started_at IS NULL THEN 'cancelled' ELSE status END "
+        "WHERE id = ? AND status IN ('queued', 'running')",
+        (to_us(now), job_id),
+    )
+
+
+def request_cancel_of(connection: apsw.Connection, actor: str) -> None:
+    """Tell every unfinished job of somebody to end; one that waits ends when its turn comes."""
+    connection.execute(
+        "UPDATE jobs SET cancel_requested = 1 WHERE actor = ? AND status IN ('queued', 'running')", (actor,)
+    )
+
+
+def requeue_running(connection: apsw.Connection, lane: str | None = None) -> None:
+    """At a start nothing runs: what did goes on from its last state."""
+    where, parameters = _of_lane(lane)
+    connection.execute(f"UPDATE jobs SET status = 'queued' WHERE status = 'running' AND {where}", parameters)
+
+
+def delete_of(connection: apsw.Connection, namespace: str) -> int:
+    """Delete what was to be done or was done in a namespace; how many jobs that were."""
+    connection.execute(
+        "DELETE FROM jobs WHERE namespace = ? AND kind NOT IN (SELECT value FROM json_each(?))",
+        (namespace, to_json(list(OF_THE_STORE))),
+    )
+    return connection.changes()
+
+
+def cancel_unfinished(connection: apsw.Connection, now: datetime, *, reason: str) -> None:
+    connection.execute(
+        "UPDATE jobs SET status = 'cancelled', cancel_requested = 1, error = ?, finished_at = ?, state = '{}' "
+        "WHERE status IN ('queued', 'running')",
+        (reason, to_us(now)),
+    )
+
+
+def prune(connection: apsw.Connection, now: datetime, *, retention_days: float, lane: str | None = None) -> None:
+    """Forget a lane's finished jobs that are older than that, and the oldest beyond `MAX_FINISHED`."""
+    where, parameters = _of_lane(lane)
+    connection.execute(
+        f"DELETE FROM jobs WHERE {where} AND (finished_at < ? OR id IN (SELECT id FROM jobs "
+        f"WHERE finished_at IS NOT NULL AND {where} ORDER BY finished_at DESC, id LIMIT -1 OFFSET ?))",
+        (*parameters, to_us(now - timedelta(days=retention_days)), *parameters, MAX_FINISHED),
+    )
+
+
+def scope_of(job: Job) -> Scope:
+    """What the job's caller might see when it was submitted."""
+    return Scope(job.namespace, job.actor, job.sources)
+
+
+def _of_lane(lane: str | None) -> tuple[str, list[str]]:
+    """SQL that is true of the kinds of a lane, and its parameters."""
+    if lane is None:
+        return "kind NOT IN (SELECT value FROM json_each(?))", [to_json(list(OWN_LANES))]
+    return "kind = ?", [lane]
+
+
+def _sources(scope: Scope) -> str | None:
+    return None if scope.sources is None else to_json(list(scope.sources))
+
+
+def _where(chosen: JobFilter) -> tuple[str, list[apsw.SQLiteValue]]:
+    conditions: list[str] = ["namespace = ?"]
+    parameters: list[apsw.SQLiteValue] = [chosen.namespace]
+    if chosen.owner is not None:
+        conditions += ["actor = ?", "sources IS ?"]
+        parameters += [chosen.owner.actor, _sources(chosen.owner)]
+    if chosen.status is not None:
+        conditions.append("status = ?")
+        parameters.append(chosen.status.value)
+    if chosen.kind is not None:
+        conditions.append("kind = ?")
+        parameters.append(chosen.kind)
+    return " AND ".join(conditions), parameters
+
+
+def _jobs(connection: apsw.Connection, rest: str, parameters: apsw.Bindings) -> list[Job]:
+    return list(select(connection, Job, f"SELECT {_COLUMNS} FROM jobs WHERE {rest}", parameters))

@@ -1,0 +1,113 @@
+"""API keys. Stored are the SHA-256 and the first characters of a key, not the key itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import apsw
+
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import Role
+from souvenir.store.rows import select
+
+_COLUMNS = (
+    "id, name, principal_id, key_hash, key_prefix, role, namespace, prefixes, created_at, last_used_at, usage_count, "
+    "revoked_at"
+)
+
+
+KEY_ACTOR = "key:"
+"""What the name of somebody who acts with a key begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """Who may ask, and for what.
+
+    :param key_prefix: The first characters of the key, by which people tell it from others.
+    :param namespace: The one that it may name; None: any.
+    :param prefixes: Source paths that it may see and write; empty only for an admin, who sees all.
+    """
+
+    id: str
+    name: str
+    principal_id: str | None
+    key_hash: str
+    key_prefix: str
+    role: Role
+    namespace: str | None
+    prefixes: tuple[str, ...]
+    created_at: datetime
+    last_used_at: datetime | None = None
+    usage_count: int = 0
+    revoked_at: datetime | None = None
+
+    @property
+    def actor(self) -> str:
+        """What history and jobs name as the one who acted with it."""
+        return f"{KEY_ACTOR}{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How often a key was used since the last count, and when last."""
+
+    count: int
+    last_used_at: datetime
+
+
+def all_keys(connection: apsw.Connection) -> list[ApiKey]:
+    """Oldest first, revoked ones included."""
+    return list(select(connection, ApiKey, f"SELECT {_COLUMNS} FROM api_keys ORDER BY created_at, id"))
+
+
+def living_key(connection: apsw.Connection, key_id: str) -> ApiKey | None:
+    """The key if it exists and was not revoked."""
+    rows = list(
+        select(connection, ApiKey, f"SELECT {_COLUMNS} FROM api_keys WHERE id = ? AND revoked_at IS NULL", (key_id,))
+    )
+    return rows[0] if rows else None
+
+
+def other_admin_lives(connection: apsw.Connection, key_id: str) -> bool:
+    """Whether there is an admin key that was not revoked, other than this one."""
+    row = connection.execute(
+        "SELECT 1 FROM api_keys WHERE role = ? AND revoked_at IS NULL AND id <> ?", (Role.ADMIN.value, key_id)
+    ).fetchone()
+    return row is not None
+
+
+def put(connection: apsw.Connection, key: ApiKey) -> None:
+    """Store a key, or write over everything of it but its use."""
+    connection.execute(
+        f"INSERT INTO api_keys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+        "name = excluded.name, principal_id = excluded.principal_id, key_hash = excluded.key_hash, "
+        "key_prefix = excluded.key_prefix, role = excluded.role, namespace = excluded.namespace, "
+        "prefixes = excluded.prefixes, revoked_at = excluded.revoked_at",
+        (
+            key.id,
+            key.name,
+            key.principal_id,
+            key.key_hash,
+            key.key_prefix,
+            key.role.value,
+            key.namespace,
+            json.dumps(key.prefixes, ensure_ascii=False),
+            to_us(key.created_at),
+            None if key.last_used_at is None else to_us(key.last_used_at),
+            key.usage_count,
+            None if key.revoked_at is None else to_us(key.revoked_at),
+        ),
+    )
+
+
+def add_usage(connection: apsw.Connection, used: Mapping[str, Usage]) -> None:
+    """Add what was counted, by key id."""
+    connection.executemany(
+        "UPDATE api_keys SET usage_count = usage_count + ?, last_used_at = max(coalesce(last_used_at, 0), ?) "
+        "WHERE id = ?",
+        [(usage.count, to_us(usage.last_used_at), key_id) for key_id, usage in used.items()],
+    )

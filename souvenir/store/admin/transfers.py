@@ -1,0 +1,189 @@
+"""Rows of exports and imports other than the memories: histories, preserved ids, and the mapping of old to new ids.
+
+Each function takes a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from souvenir.core.labels import is_visible
+from souvenir.core.stored_json import to_json
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import Filters, HistoryEntry, JsonObject, Link, Memory
+from souvenir.store.memories import reads
+from souvenir.store.memories.reads import MERGED_FROM
+from souvenir.store.namespaces import Namespace, source_condition, visible_condition
+from souvenir.store.rows import ids_parameter, only, select
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLine:
+    """The memory that stands for a line of an import, and whether it was added for it."""
+
+    memory_id: int
+    added: bool
+
+
+def count_selected(connection: apsw.Connection, namespace: Namespace, filters: Filters) -> int:
+    """How many memories `selected` gives on all pages."""
+    where, parameters = _where(namespace, filters)
+    return int(connection.execute(f"SELECT count(*) FROM memories WHERE {where}", parameters).get)
+
+
+def selected(
+    connection: apsw.Connection, namespace: Namespace, filters: Filters, *, after_id: int, limit: int
+) -> list[Memory]:
+    """The next visible memories in the order of their ids, archived ones included."""
+    where, parameters = _where(namespace, filters)
+    rows = select(
+        connection,
+        int,
+        f"SELECT id FROM memories WHERE {where} AND id > ? ORDER BY id LIMIT ?",
+        (*parameters, after_id, limit),
+    )
+    found = reads.memories(connection, namespace, list(rows))
+    return [found[memory_id] for memory_id in sorted(found)]
+
+
+def _where(namespace: Namespace, filters: Filters) -> tuple[str, list[apsw.SQLiteValue]]:
+    visible, values = visible_condition(namespace.sources)
+    conditions, parameters = ["namespace_id = ?", visible], [namespace.id, *values]
+    if filters.sources:
+        parts = [source_condition(source) for source in filters.sources]
+        conditions.append(f"({' OR '.join(condition for condition, _ in parts)})")
+        parameters += [value for _, values in parts for value in values]
+    for operator, moment in ((">=", filters.since), ("<=", filters.until)):
+        if moment is not None:
+            conditions.append(f"coalesce(document_at, created_at) {operator} ?")
+            parameters.append(to_us(moment))
+    return " AND ".join(conditions), parameters
+
+
+def keyed_memories(connection: apsw.Connection, namespace: Namespace, source: str) -> dict[str, Memory]:
+    """The living memories of a source that have a key, by it."""
+    rows = select(
+        connection,
+        int,
+        "SELECT id FROM memories WHERE namespace_id = ? AND source = ? AND key IS NOT NULL AND archived = 0",
+        (namespace.id, source),
+    )
+    found = reads.memories(connection, namespace, list(rows))
+    return {memory.key: memory for memory in found.values() if memory.key is not None}
+
+
+def histories(
+    connection: apsw.Connection, namespace: Namespace, memory_ids: Iterable[int]
+) -> dict[int, list[HistoryEntry]]:
+    """Every change of these visible memories, oldest first; what they were in sources outside is left out."""
+    found: dict[int, list[HistoryEntry]] = {memory_id: [] for memory_id in memory_ids}
+    rows = select(
+        connection,
+        tuple[int, str, str, datetime, str | None, JsonObject | None, JsonObject | None],
+        "SELECT memory_id, action, actor, at, job_id, before, after FROM history "
+        "WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (ids_parameter(found),),
+    )
+    for memory_id, action, actor, at, job_id, *states in list(rows):
+        before, after = (shown_state(connection, namespace, state) for state in states)
+        found[memory_id].append(HistoryEntry(action, actor, at, before, after, job_id))
+    return found
+
+
+def shown_state(connection: apsw.Connection, namespace: Namespace, state: JsonObject | None) -> JsonObject | None:
+    """A state of a history as far as it may be seen; None if it lay outside."""
+    if state is None or namespace.sources is None:
+        return state
+    if not is_visible(state["source"], namespace.sources):
+        return None
+    named = state["metadata"].get(MERGED_FROM)
+    if not isinstance(named, list):
+        return state
+    visible = reads.visible_ids(connection, namespace, [one for one in named if isinstance(one, int)])
+    return {**state, "metadata": {**state["metadata"], MERGED_FROM: [one for one in named if one in visible]}}
+
+
+def insert_history(
+    connection: apsw.Connection, namespace_id: int, memory_id: int, entries: Sequence[HistoryEntry]
+) -> None:
+    connection.executemany(
+        "INSERT INTO history (namespace_id, memory_id, action, actor, at, before, after) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                namespace_id,
+                memory_id,
+                entry.action,
+                entry.actor,
+                to_us(entry.at),
+                None if entry.before is None else to_json(entry.before),
+                None if entry.after is None else to_json(entry.after),
+            )
+            for entry in entries
+        ],
+    )
+
+
+def insert_link(connection: apsw.Connection, link: Link) -> bool:
+    """Whether it is new."""
+    connection.execute(
+        "INSERT INTO links (from_id, to_id, type, created_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (link.from_id, link.to_id, link.type, to_us(link.created_at)),
+    )
+    return connection.changes() > 0
+
+
+def remember_ids(connection: apsw.Connection, job_id: str, stored: Mapping[int, StoredLine]) -> None:
+    connection.executemany(
+        "INSERT OR REPLACE INTO import_ids (job_id, old_id, new_id, added) VALUES (?, ?, ?, ?)",
+        [(job_id, old_id, line.memory_id, line.added) for old_id, line in stored.items()],
+    )
+
+
+def remembered_ids(connection: apsw.Connection, job_id: str, old_ids: Iterable[int]) -> dict[int, StoredLine]:
+    """What stands for each id of the import's file, if it was seen and is not deleted since."""
+    return dict(
+        select(
+            connection,
+            tuple[int, StoredLine],
+            "SELECT i.old_id, i.new_id, i.added FROM import_ids i JOIN memories m ON m.id = i.new_id "
+            "WHERE i.job_id = ? AND i.old_id IN (SELECT value FROM json_each(?))",
+            (job_id, ids_parameter(old_ids)),
+        )
+    )
+
+
+def forget_ids(connection: apsw.Connection, job_id: str) -> None:
+    connection.execute("DELETE FROM import_ids WHERE job_id = ?", (job_id,))
+
+
+def rename_sources(connection: apsw.Connection, memory_id: int, new_of_old: Mapping[int, int]) -> None:
+    """Let the metadata of a memory and of its history name what it was merged from by the ids of this database.
+
+    An id without a new one is left out.
+    """
+    [stored] = only(connection, tuple[JsonObject], "SELECT metadata FROM memories WHERE id = ?", (memory_id,))
+    metadata = _renamed(stored, new_of_old)
+    connection.execute("UPDATE memories SET metadata = ? WHERE id = ?", (to_json(metadata), memory_id))
+    entries = select(
+        connection,
+        tuple[int, JsonObject | None, JsonObject | None],
+        "SELECT id, before, after FROM history WHERE memory_id = ?",
+        (memory_id,),
+    )
+    for entry_id, *states in list(entries):
+        renamed = [state and {**state, "metadata": _renamed(state["metadata"], new_of_old)} for state in states]
+        connection.execute(
+            "UPDATE history SET before = ?, after = ? WHERE id = ?",
+            (*(None if state is None else to_json(state) for state in renamed), entry_id),
+        )
+
+
+def _renamed(metadata: Mapping[str, Any], new_of_old: Mapping[int, int]) -> dict[str, Any]:
+    if MERGED_FROM not in metadata:
+        return dict(metadata)
+    return {**metadata, MERGED_FROM: [new_of_old[old] for old in metadata[MERGED_FROM] if old in new_of_old]}

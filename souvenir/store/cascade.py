@@ -1,0 +1,167 @@
+"""Cascading deletes: a memory with its passages, links and history, a block with its versions.
+
+A `Removal` holds what one transaction deletes in one namespace. It counts, and collects the changes for the indexes.
+Which rows are deleted, and when, is decided in `souvenir.store.transaction` and `souvenir.store.pending_removals`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+
+import apsw
+
+from souvenir.core.passages import PassageRemoved
+from souvenir.core.stored_json import to_json
+from souvenir.core.types import PassageKind, RecordKind
+from souvenir.store.admin import jobs
+from souvenir.store.graph import mentions, topics
+from souvenir.store.learning import extractions
+from souvenir.store.passages import remove_passages
+from souvenir.store.rows import ids_parameter, select
+
+_CHOSEN = "IN (SELECT value FROM json_each(?))"
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedRows:
+    """How many rows went, by what they are. `vectors` counts one a passage and model."""
+
+    agents: int = 0
+    users: int = 0
+    sessions: int = 0
+    messages: int = 0
+    memories: int = 0
+    facts: int = 0
+    tags: int = 0
+    blocks: int = 0
+    block_versions: int = 0
+    links: int = 0
+    history: int = 0
+    passages: int = 0
+    vectors: int = 0
+    mentions: int = 0
+    concepts: int = 0
+    idempotency_keys: int = 0
+    jobs: int = 0
+
+    def __add__(self, other: RemovedRows) -> RemovedRows:
+        mine, theirs = asdict(self), asdict(other)
+        return RemovedRows(**{name: mine[name] + theirs[name] for name in mine})
+
+
+@dataclass(slots=True)
+class Removal:
+    """:param changes: What the namespace's indexes must be told. :param texts: What was searched of what went."""
+
+    connection: apsw.Connection
+    removed: RemovedRows = field(default_factory=RemovedRows)
+    changes: list[PassageRemoved] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    def memories(
+        self, ids: Sequence[int], namespace_id: int, *, keep_history: bool = True, forget: bool = True
+    ) -> None:
+        """:param keep_history: That there was something stays, and who changed it when; not what it was.
+
+        :param forget: False: the ledgers of extractions keep what they say of it.
+        """
+        self._forget_mentions(RecordKind.MEMORY, ids, namespace_id)
+        self.passages(PassageKind.MEMORY, ids)
+        chosen = ids_parameter(ids)
+        links = self._delete_where("links", f"from_id {_CHOSEN} OR to_id {_CHOSEN}", chosen, chosen)
+        history = self._empty_history(chosen) if keep_history else self._delete("history", "memory_id", chosen)
+        facts, tags = (self._count(f"{table} WHERE memory_id {_CHOSEN}", chosen) for table in ("facts", "memory_tags"))
+        # What it owns goes with its row, by the schema.
+        self._add(memories=self._delete("memories", "id", chosen), links=links, history=history, facts=facts, tags=tags)
+        if forget:
+            extractions.forget_memories(self.connection, ids)
+
+    def messages(self, ids: Sequence[int], namespace_id: int) -> None:
+        self._forget_mentions(RecordKind.MESSAGE, ids, namespace_id)
+        self.passages(PassageKind.MESSAGE, ids)
+        chosen = ids_parameter(ids)
+        rows = select(self.connection, str, f"DELETE FROM messages WHERE id {_CHOSEN} RETURNING uid", (chosen,))
+        uids = list(rows)
+        self._add(messages=len(uids))
+        self._forget_requests(namespace_id, uids)
+
+    def sessions(self, ids: Sequence[int], namespace_id: int) -> None:
+        """They must be empty."""
+        chosen = ids_parameter(ids)
+        rows = select(self.connection, str, f"DELETE FROM sessions WHERE id {_CHOSEN} RETURNING name", (chosen,))
+        names = list(rows)
+        if names:
+            topics.sessions_gone(self.connection, namespace_id)
+        self._add(sessions=len(names))
+        self._forget_requests(namespace_id, names)
+
+    def users(self, ids: Sequence[int]) -> None:
+        """No message may name them; sessions that do name nobody then."""
+        self._add(users=self._delete("users", "id", ids_parameter(ids)))
+
+    def blocks(self, ids: Sequence[int], namespace_id: int) -> None:
+        chosen = ids_parameter(ids)
+        versions = self._count(f"block_history WHERE block_id {_CHOSEN}", chosen)
+        rows = select(self.connection, str, f"DELETE FROM blocks WHERE id {_CHOSEN} RETURNING uid", (chosen,))
+        uids = list(rows)
+        self._add(blocks=len(uids), block_versions=versions)
+        self._forget_requests(namespace_id, uids)
+
+    def passages(self, kind: PassageKind, owner_ids: Sequence[int]) -> None:
+        vectors = self._count(
+            f"vectors WHERE passage_id IN (SELECT id FROM passages WHERE kind = ? AND owner_id {_CHOSEN})",
+            kind.value,
+            ids_parameter(owner_ids),
+        )
+        gone = remove_passages(self.connection, kind, owner_ids)
+        self.changes += [PassageRemoved(passage_id, kind) for passage_id, _ in gone]
+        self.texts += [text for _, text in gone]
+        self._add(passages=len(gone), vectors=vectors)
+
+    def history(self, ids: Sequence[int]) -> None:
+        """By the ids of the rows."""
+        self._add(history=self._delete("history", "id", ids_parameter(ids)))
+
+    def requests_of(self, namespace_id: int) -> None:
+        """Every request of a namespace that is known by its Idempotency-Key."""
+        self._add(idempotency_keys=self._delete_where("idempotency_keys", "namespace_id = ?", namespace_id))
+
+    def agent(self, namespace_id: int, name: str) -> None:
+        """That it is an agent, and what was to be done or was done for it."""
+        agents = self._delete_where("agents", "namespace_id = ?", namespace_id)
+        self._add(agents=agents, jobs=jobs.delete_of(self.connection, name))
+
+    def _forget_mentions(self, kind: RecordKind, ids: Sequence[int], namespace_id: int) -> None:
+        """While what mentions is there; concepts that nothing mentions then go too."""
+        forgotten = mentions.forget(self.connection, namespace_id, kind, ids)
+        self.changes += forgotten.changes
+        gone = len(forgotten.changes)
+        self._add(mentions=forgotten.mentions, concepts=forgotten.concepts, passages=gone, vectors=gone)
+
+    def _forget_requests(self, namespace_id: int, made: Iterable[str]) -> None:
+        """Forget the idempotent requests that created one of these: a repeated request creates something new."""
+        condition = f"namespace_id = ? AND EXISTS (SELECT 1 FROM json_each(made) WHERE value {_CHOSEN})"
+        chosen = to_json(list(made))
+        self._add(idempotency_keys=self._delete_where("idempotency_keys", condition, namespace_id, chosen))
+
+    def _empty_history(self, chosen: str) -> int:
+        self.connection.execute(
+            f"UPDATE history SET before = NULL, after = NULL WHERE memory_id {_CHOSEN} "
+            "AND (before IS NOT NULL OR after IS NOT NULL)",
+            (chosen,),
+        )
+        return self.connection.changes()
+
+    def _count(self, rest: str, *parameters: apsw.SQLiteValue) -> int:
+        return int(self.connection.execute(f"SELECT count(*) FROM {rest}", parameters).get)
+
+    def _delete(self, table: str, column: str, chosen: str) -> int:
+        return self._delete_where(table, f"{column} {_CHOSEN}", chosen)
+
+    def _delete_where(self, table: str, condition: str, *parameters: apsw.SQLiteValue) -> int:
+        self.connection.execute(f"DELETE FROM {table} WHERE {condition}", parameters)
+        return self.connection.changes()
+
+    def _add(self, **counts: int) -> None:
+        self.removed += RemovedRows(**counts)

@@ -1,0 +1,1 @@
+"""Tables of concepts, mentions, claims, topics and entity relations."""

@@ -1,0 +1,108 @@
+"""Activity of an agent: when messages were written, how long sessions were, and which concepts co-occur."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import apsw
+
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import MessageRole
+from souvenir.store.rows import ids_parameter, select
+
+_HOUR_US = 3_600_000_000
+_CHOSEN = "IN (SELECT value FROM json_each(?))"
+
+
+class Hour(NamedTuple):
+    """How many messages of a role were said in an hour that begins so."""
+
+    begin: datetime
+    role: MessageRole
+    messages: int
+
+
+class Length(NamedTuple):
+    """Of a session that has messages."""
+
+    messages: int
+    minutes: float
+
+
+def hours(connection: apsw.Connection, namespace_id: int, since: datetime, until: datetime) -> list[Hour]:
+    """When messages were said, in UTC, hours without any left out."""
+    rows = select(
+        connection,
+        tuple[int, MessageRole, int],
+        "SELECT (created_at - ((created_at % ?1) + ?1) % ?1) / ?1, role, count(*) FROM messages "
+        "WHERE namespace_id = ?2 AND created_at BETWEEN ?3 AND ?4 GROUP BY 1, 2 ORDER BY 1, 2",
+        (_HOUR_US, namespace_id, to_us(since), to_us(until)),
+    )
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return [Hour(epoch + timedelta(hours=hour), role, count) for hour, role, count in rows]
+
+
+def lengths(connection: apsw.Connection, namespace_id: int, since: datetime, until: datetime) -> list[Length]:
+    """Of the sessions that began in that time, whole."""
+    return list(
+        select(
+            connection,
+            Length,
+            "SELECT (SELECT count(*) FROM messages m WHERE m.session_id = s.id) AS messages, "
+            "(last_message_at - started_at) / 6e7 FROM sessions s WHERE namespace_id = ? "
+            "AND started_at BETWEEN ? AND ? AND last_message_at IS NOT NULL AND messages > 0",
+            (namespace_id, to_us(since), to_us(until)),
+        )
+    )
+
+
+def met(
+    connection: apsw.Connection, ids: Iterable[int], first: int, last: int
+) -> dict[tuple[int, int], dict[int, int]]:
+    """In how many messages and memories of a month two of these are mentioned; each pair once, the smaller id first.
+
+    :param first: A month since the year 0; likewise `last`.
+    """
+    wanted = sorted(set(ids))
+    rows = select(
+        connection,
+        tuple[int, int, int, int],
+        "SELECT a.value, n.other_id, n.month, n.owners FROM json_each(?1) a CROSS JOIN json_each(?1) b "
+        "CROSS JOIN neighbours n ON n.concept_id = a.value AND n.other_id = b.value "
+        "WHERE b.value > a.value AND n.month BETWEEN ?2 AND ?3",
+        (ids_parameter(wanted), first, last),
+    )
+    found: defaultdict[tuple[int, int], dict[int, int]] = defaultdict(dict)
+    for one, other, month, owners in rows:
+        found[one, other][month] = owners
+    return found
+
+
+def around(connection: apsw.Connection, ids: Iterable[int], first: int, last: int) -> dict[int, Counter[int]]:
+    """By month, what is mentioned with one of these and how often, as it is spelt."""
+    rows = select(
+        connection,
+        tuple[int, int, int],
+        f"SELECT month, other_id, sum(owners) FROM neighbours WHERE concept_id {_CHOSEN} "
+        "AND month BETWEEN ? AND ? GROUP BY month, other_id",
+        (ids_parameter(ids), first, last),
+    )
+    found: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for month, other, owners in rows:
+        found[month][other] += owners
+    return found
+
+
+def moments_of(connection: apsw.Connection, ids: Iterable[int]) -> list[int]:
+    """When one of these is mentioned, in microseconds, each message and memory once."""
+    return list(
+        select(
+            connection,
+            int,
+            f"SELECT at FROM mentions WHERE concept_id {_CHOSEN} GROUP BY kind, owner_id",
+            (ids_parameter(ids),),
+        )
+    )

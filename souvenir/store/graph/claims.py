@@ -1,0 +1,279 @@
+"""Claims of callers and of a language model about concepts, and the messages that a model has read for them.
+
+A claim of a model names the message it rests on and the job that made it. A claim of kind `alias` makes its concept
+another name of `other_id`; without one, `text` is another name of the concept. System messages are never read, and an
+edited message is queued again by `souvenir.store.graph.mentions`. Each function takes a connection inside a
+transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import apsw
+
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import ClaimedBy, ClaimKind, MessageRole
+from souvenir.store.graph import mentions
+from souvenir.store.rows import first, ids_parameter, select
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimDraft:
+    """:param text: A name, a description, a kind, or the type of a relation in snake_case.
+
+    :param other_id: To whom a relation leads, or whose other name the concept is.
+    """
+
+    kind: ClaimKind
+    concept_id: int
+    text: str
+    made_by: ClaimedBy
+    other_id: int | None = None
+    confidence: float = 1.0
+    message_id: int | None = None
+    job_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """:param message: The id, as callers know it, of the message that it rests on."""
+
+    id: int
+    kind: ClaimKind
+    concept_id: int
+    other_id: int | None
+    text: str
+    confidence: float
+    made_by: ClaimedBy
+    message: str | None
+    job_id: str | None
+    created_at: datetime
+
+
+_SELECT = (
+    "SELECT c.id, c.kind, c.concept_id, c.other_id, c.text, c.confidence, c.made_by, m.uid, c.job_id, c.created_at "
+    "FROM claims c LEFT JOIN messages m ON m.id = c.message_id"
+)
+
+
+def insert(connection: apsw.Connection, namespace_id: int, draft: ClaimDraft, now: datetime) -> Claim:
+    """The concepts must be of the namespace."""
+    row = connection.execute(
+        "INSERT INTO claims (namespace_id, kind, concept_id, other_id, text, confidence, made_by, message_id, job_id, "
+        "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        (
+            namespace_id,
+            draft.kind.value,
+            draft.concept_id,
+            draft.other_id,
+            draft.text,
+            draft.confidence,
+            draft.made_by.value,
+            draft.message_id,
+            draft.job_id,
+            to_us(now),
+        ),
+    ).get
+    if draft.kind is ClaimKind.ALIAS:
+        mentions.unmatch(connection, [draft.concept_id])
+    [claim] = _claims(connection, "c.id = ?", row)
+    return claim
+
+
+def of_concepts(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[Claim]:
+    """What is said of these concepts, of whatever kind; oldest first."""
+    return _claims(connection, "c.concept_id IN (SELECT value FROM json_each(?))", ids_parameter(concept_ids))
+
+
+def aliases_of(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[Claim]:
+    """Which concepts are said to be these, oldest first."""
+    chosen = ids_parameter(concept_ids)
+    return _claims(connection, "c.other_id IN (SELECT value FROM json_each(?)) AND c.kind = 'alias'", chosen)
+
+
+def relations(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[Claim]:
+    """The relations that lead from one of these concepts or to one, oldest first."""
+    chosen = ids_parameter(concept_ids)
+    return _claims(
+        connection,
+        "c.id IN (SELECT id FROM claims WHERE concept_id IN (SELECT value FROM json_each(?)) AND kind = 'relation' "
+        "UNION SELECT id FROM claims WHERE other_id IN (SELECT value FROM json_each(?)) AND kind = 'relation')",
+        chosen,
+        chosen,
+    )
+
+
+def of_job(connection: apsw.Connection, namespace_id: int, job_id: str) -> list[Claim]:
+    """What a job claimed, as far as it still stands; oldest first."""
+    return _claims(connection, "c.job_id = ? AND c.namespace_id = ?", job_id, namespace_id)
+
+
+def of_namespace(connection: apsw.Connection, namespace_id: int) -> list[Claim]:
+    return _claims(connection, "c.namespace_id = ?", namespace_id)
+
+
+def delete(connection: apsw.Connection, claim_ids: Iterable[int]) -> int:
+    """How many there were."""
+    rows = list(
+        select(
+            connection,
+            tuple[int, ClaimKind],
+            "DELETE FROM claims WHERE id IN (SELECT value FROM json_each(?)) RETURNING concept_id, kind",
+            (ids_parameter(claim_ids),),
+        )
+    )
+    mentions.unmatch(connection, {concept_id for concept_id, kind in rows if kind is ClaimKind.ALIAS})
+    return len(rows)
+
+
+def _claims(connection: apsw.Connection, where: str, *parameters: apsw.SQLiteValue) -> list[Claim]:
+    return list(select(connection, Claim, f"{_SELECT} WHERE {where} ORDER BY c.id", parameters))
+
+
+# --- which messages a model has read ---------------------------------------------------------------------------------
+
+
+MAX_MESSAGES = 400
+"""Of one session that are looked at together, before they are cut to what a model reads at once."""
+
+
+class Undescribed(NamedTuple):
+    """A message as it stands."""
+
+    id: int
+    position: int
+    role: MessageRole
+    speaker: str | None
+    content: str
+    at: datetime
+
+
+_COLUMNS = (
+    "m.id, m.position, m.role, coalesce(m.speaker, CASE m.role WHEN 'user' THEN u.name END), m.content, m.created_at"
+)
+_WAITS = (
+    "m.role <> 'system' AND NOT EXISTS (SELECT 1 FROM described d WHERE d.message_id = m.id) "
+    "AND NOT EXISTS (SELECT 1 FROM unread r WHERE r.kind = 'message' AND r.owner_id = m.id)"
+)
+
+
+def following_session(
+    connection: apsw.Connection,
+    namespace_id: int,
+    *,
+    after: tuple[int, int],
+    quiet_since: datetime | None,
+    only: str | None = None,
+) -> int | None:
+    """The first session with a message behind this place that waits to be described, and whose mentions are found.
+
+    :param after: A session's row and a position in it.
+    :param quiet_since: Of sessions that have not ended, only those without a message since then.
+    :param only: The one session of that name; its quiet does not matter.
+    """
+    return first(
+        connection,
+        int,
+        "SELECT s.id FROM sessions s WHERE s.namespace_id = ?1 AND s.id >= ?2 AND (?5 IS NULL OR s.name = ?5) "
+        "AND (?5 IS NOT NULL OR s.ended_at IS NOT NULL OR s.last_message_at <= ?4) AND EXISTS ("
+        f"SELECT 1 FROM messages m WHERE m.session_id = s.id AND (s.id > ?2 OR m.position > ?3) AND {_WAITS}) "
+        "ORDER BY s.id LIMIT 1",
+        (namespace_id, *after, None if quiet_since is None else to_us(quiet_since), only),
+    )
+
+
+def following_messages(connection: apsw.Connection, session_id: int, *, after_position: int) -> list[Undescribed]:
+    """Those of a session that wait behind this position, in their order."""
+    return _messages(
+        connection,
+        f"m.session_id = ? AND m.position > ? AND {_WAITS} ORDER BY m.position LIMIT ?",
+        session_id,
+        after_position,
+        MAX_MESSAGES,
+    )
+
+
+def before(connection: apsw.Connection, session_id: int, position: int, *, limit: int) -> list[Undescribed]:
+    """The last messages of a session before this position, in their order, also those that were described."""
+    found = _messages(
+        connection,
+        "m.session_id = ? AND m.position < ? AND m.role <> 'system' ORDER BY m.position DESC LIMIT ?",
+        session_id,
+        position,
+        limit,
+    )
+    return found[::-1]
+
+
+def as_they_are(connection: apsw.Connection, namespace_id: int, message_ids: Iterable[int]) -> list[Undescribed]:
+    """Those of these messages that are still there and wait, their mentions being found."""
+    return _messages(
+        connection,
+        f"m.namespace_id = ? AND m.id IN (SELECT value FROM json_each(?)) AND {_WAITS} ORDER BY m.id",
+        namespace_id,
+        ids_parameter(message_ids),
+    )
+
+
+def waiting_to_be_read(connection: apsw.Connection, namespace_id: int) -> bool:
+    """Whether mentions of messages are still to be found."""
+    query = "SELECT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ? AND kind = 'message')"
+    return bool(connection.execute(query, (namespace_id,)).get)
+
+
+def names_in(connection: apsw.Connection, session_id: int) -> list[tuple[str, str]]:
+    """Key and form of each concept that the messages of a session mention, the most mentioned first."""
+    return list(
+        select(
+            connection,
+            tuple[str, str],
+            "SELECT c.key, n.form FROM messages m JOIN mentions n ON n.kind = 'message' AND n.owner_id = m.id "
+            "JOIN concepts c ON c.id = n.concept_id WHERE m.session_id = ? GROUP BY c.key, n.form "
+            "ORDER BY count(*) DESC, c.key, n.form",
+            (session_id,),
+        )
+    )
+
+
+def keys_by_message(connection: apsw.Connection, message_ids: Iterable[int]) -> dict[int, set[str]]:
+    """What each of these messages mentions, by its key."""
+    rows = select(
+        connection,
+        tuple[int, str],
+        "SELECT n.owner_id, c.key FROM mentions n JOIN concepts c ON c.id = n.concept_id "
+        "WHERE n.kind = 'message' AND n.owner_id IN (SELECT value FROM json_each(?))",
+        (ids_parameter(message_ids),),
+    )
+    found: dict[int, set[str]] = {}
+    for message_id, key in rows:
+        found.setdefault(message_id, set()).add(key)
+    return found
+
+
+def mark(connection: apsw.Connection, namespace_id: int, message_ids: Iterable[int], job_id: str) -> None:
+    """Let these wait no more."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO described (message_id, namespace_id, job_id) VALUES (?, ?, ?)",
+        [(id_, namespace_id, job_id) for id_ in message_ids],
+    )
+
+
+def unmark(connection: apsw.Connection, namespace_id: int, job_id: str) -> int:
+    """Let the messages that a job read wait again; how many those are."""
+    connection.execute("DELETE FROM described WHERE job_id = ? AND namespace_id = ?", (job_id, namespace_id))
+    return connection.changes()
+
+
+def _messages(connection: apsw.Connection, rest: str, *parameters: apsw.SQLiteValue) -> list[Undescribed]:
+    return list(
+        select(
+            connection,
+            Undescribed,
+            f"SELECT {_COLUMNS} FROM messages m LEFT JOIN users u ON u.id = m.user_id WHERE {rest}",
+            parameters,
+        )
+    )

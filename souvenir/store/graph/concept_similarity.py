@@ -1,0 +1,113 @@
+"""Similar concepts, and spellings of one concept. Each function takes a connection inside a transaction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import apsw
+
+from souvenir.store.rows import ids_parameter, select
+
+_CHOSEN = "IN (SELECT value FROM json_each(?))"
+
+
+class Near(NamedTuple):
+    """That another concept is near, and how near it is."""
+
+    concept_id: int
+    similarity: float
+
+
+def following_unmatched(connection: apsw.Connection, namespace_id: int, *, limit: int) -> list[int]:
+    return list(
+        select(
+            connection,
+            int,
+            "SELECT concept_id FROM unmatched WHERE namespace_id = ? ORDER BY concept_id LIMIT ?",
+            (namespace_id, limit),
+        )
+    )
+
+
+def matched(connection: apsw.Connection, ids: Iterable[int]) -> None:
+    connection.execute(f"DELETE FROM unmatched WHERE concept_id {_CHOSEN}", (ids_parameter(ids),))
+
+
+def replace(connection: apsw.Connection, found: Mapping[int, Sequence[Near]]) -> set[int]:
+    """Let these be all that is near to these concepts; the ids of all that were near to one, or are."""
+    chosen = ids_parameter(found)
+    gone = select(
+        connection, int, f"DELETE FROM near_concepts WHERE concept_id {_CHOSEN} RETURNING other_id", (chosen,)
+    )
+    touched = set(gone)
+    connection.execute(f"DELETE FROM near_concepts WHERE other_id {_CHOSEN}", (chosen,))
+    pairs = [(one, near.concept_id, near.similarity) for one, others in found.items() for near in others]
+    connection.executemany(
+        "INSERT OR REPLACE INTO near_concepts (concept_id, other_id, similarity) VALUES (?, ?, ?)",
+        [*pairs, *((other, one, similarity) for one, other, similarity in pairs)],
+    )
+    return touched | {other for _, other, _ in pairs}
+
+
+def near(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, list[Near]]:
+    """What is near to each of these concepts, nearest first; equally near ones by their ids' keys."""
+    rows = select(
+        connection,
+        tuple[int, Near],
+        "SELECT n.concept_id, n.other_id, n.similarity FROM near_concepts n JOIN concepts c ON c.id = n.other_id "
+        f"WHERE n.concept_id {_CHOSEN} ORDER BY n.concept_id, n.similarity DESC, c.key",
+        (ids_parameter(ids),),
+    )
+    found: defaultdict[int, list[Near]] = defaultdict(list)
+    for one, other in rows:
+        found[one].append(other)
+    return found
+
+
+def stated(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int]:
+    """As which concept somebody said that each of these is known: a caller before a model, the newest first."""
+    return dict(
+        select(
+            connection,
+            tuple[int, int],
+            f"SELECT concept_id, other_id FROM claims WHERE kind = 'alias' AND concept_id {_CHOSEN} "
+            "AND other_id IS NOT NULL AND other_id <> concept_id ORDER BY made_by = 'caller', id",
+            (ids_parameter(ids),),
+        )
+    )
+
+
+def keys(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
+    return dict(
+        select(connection, tuple[int, str], f"SELECT id, key FROM concepts WHERE id {_CHOSEN}", (ids_parameter(ids),))
+    )
+
+
+def same_as(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int | None]:
+    return dict(
+        select(
+            connection,
+            tuple[int, int | None],
+            f"SELECT id, same_as FROM concepts WHERE id {_CHOSEN}",
+            (ids_parameter(ids),),
+        )
+    )
+
+
+def set_same(connection: apsw.Connection, concept_id: int, same: int | None) -> None:
+    connection.execute("UPDATE concepts SET same_as = ? WHERE id = ?", (same, concept_id))
+
+
+def spellings(connection: apsw.Connection, ids: Iterable[int]) -> list[int]:
+    """The concepts that are another spelling of one of these."""
+    return list(select(connection, int, f"SELECT id FROM concepts WHERE same_as {_CHOSEN}", (ids_parameter(ids),)))
+
+
+def forget_all(connection: apsw.Connection) -> None:
+    """Let everything be matched again."""
+    connection.execute("DELETE FROM near_concepts")
+    connection.execute(
+        "INSERT OR IGNORE INTO unmatched (concept_id, namespace_id) SELECT id, namespace_id FROM concepts"
+    )

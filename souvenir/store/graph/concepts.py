@@ -1,0 +1,388 @@
+"""Reads of concepts: roots and spellings, names, counts and neighbours.
+
+A concept that is another spelling is shown as its root: its forms are further names of the root, and its counts are
+added to it. What is computed from counts is in `souvenir.knowledge.concept_lookup`. Each function takes a connection
+inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import apsw
+
+from souvenir.core.timestamps import from_us, to_us
+from souvenir.core.types import RecordKind
+from souvenir.store.rows import first, ids_parameter, select
+
+MAX_ALIASES = 20
+"""Of one concept; of more, those that somebody stated and then those that are used most."""
+
+_CHOSEN = "IN (SELECT value FROM json_each(?))"
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """What an agent's messages and memories mention, under all of its spellings.
+
+    :param id: Of the root. :param key: Its normal form. :param name: As somebody stated it, else its most used form.
+    :param kind: A `ConceptKind`, or what somebody stated. :param owners: How many messages and memories mention it.
+    :param aliases: Other names, those that somebody stated first. :param description: If somebody stated one.
+    """
+
+    id: int
+    key: str
+    name: str
+    kind: str
+    owners: int
+    aliases: tuple[str, ...]
+    description: str | None
+    first_at: datetime | None
+    last_at: datetime | None
+
+
+class Mention(NamedTuple):
+    """By a message or a memory, in this form."""
+
+    kind: RecordKind
+    owner_id: int
+    form: str
+    at: datetime
+
+
+class ClaimedRelation(NamedTuple):
+    """That somebody stated, between two concepts."""
+
+    from_id: int
+    to_id: int
+    type: str
+    confidence: float
+
+
+class _Stated(NamedTuple):
+    """In the order of what counts: a caller's word before a model's, the newest first."""
+
+    by_model: int
+    age: int
+    kind: str
+    text: str
+
+
+class _Member(NamedTuple):
+    id: int
+    key: str
+    owners: int
+
+
+# --- what stands for what ------------------------------------------------------------------------------------------
+
+
+def roots(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int]:
+    """What stands for each of these concepts that there are."""
+    return dict(
+        select(
+            connection,
+            tuple[int, int],
+            f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {_CHOSEN}",
+            (ids_parameter(ids),),
+        )
+    )
+
+
+def members(connection: apsw.Connection, root: int) -> list[int]:
+    """A root and its other spellings, the root first."""
+    rows = select(connection, int, "SELECT id FROM concepts WHERE same_as = ? ORDER BY id", (root,))
+    return [root, *rows]
+
+
+def spellings(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int, int]:
+    """The roots and their other spellings, each with its root."""
+    found = _members(connection, root_ids)
+    return {one.id: root for root, of_root in found.items() for one in of_root}
+
+
+def _members(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int, list[_Member]]:
+    """Of each root that there is, which comes first."""
+    chosen = ids_parameter(root_ids)
+    rows = select(
+        connection,
+        tuple[int, _Member],
+        f"SELECT id, id, key, owners FROM concepts WHERE id {_CHOSEN} "
+        f"UNION ALL SELECT same_as, id, key, owners FROM concepts WHERE same_as {_CHOSEN}",
+        (chosen, chosen),
+    )
+    found: defaultdict[int, list[_Member]] = defaultdict(list)
+    for root, member in rows:
+        found[root].append(member)
+    return {root: sorted(of_root, key=lambda one: (one.id != root, one.id)) for root, of_root in found.items()}
+
+
+# --- as they are shown ---------------------------------------------------------------------------------------------
+
+
+def by_ids(connection: apsw.Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Concept]:
+    """Those of the concepts that the namespace has, by the ids that are asked for, as what stands for them."""
+    rows = select(
+        connection,
+        tuple[int, int],
+        f"SELECT id, coalesce(same_as, id) FROM concepts WHERE id {_CHOSEN} AND +namespace_id = ?",
+        (ids_parameter(ids), namespace_id),
+    )
+    root_of = dict(rows)
+    of_root = _members(connection, set(root_of.values()))
+    known = _Known.of(connection, [one.id for of_one in of_root.values() for one in of_one])
+    shown = {root: known.concept(of_one) for root, of_one in of_root.items()}
+    return {id_: shown[root] for id_, root in root_of.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of some concepts, by their ids."""
+
+    forms: Mapping[int, Counter[str]]
+    kinds: Mapping[int, Counter[str]]
+    stated: Mapping[int, Sequence[_Stated]]
+    times: Mapping[int, tuple[int, int]]
+
+    @classmethod
+    def of(cls, connection: apsw.Connection, ids: Sequence[int]) -> _Known:
+        chosen = ids_parameter(ids)
+        forms: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        kinds: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        rows = select(
+            connection,
+            tuple[int, str, str, int],
+            f"SELECT concept_id, form, kind, owners FROM concept_forms WHERE concept_id {_CHOSEN}",
+            (chosen,),
+        )
+        for id_, form, kind, owners in rows:
+            forms[id_][form] += owners
+            kinds[id_][kind] += owners
+        spans = select(
+            connection,
+            tuple[int, int | None, int | None],
+            "SELECT value, (SELECT min(at) FROM mentions WHERE concept_id = value), "
+            "(SELECT max(at) FROM mentions WHERE concept_id = value) FROM json_each(?)",
+            (chosen,),
+        )
+        times = {id_: (first, last) for id_, first, last in spans if first is not None and last is not None}
+        return cls(forms, kinds, _stated(connection, chosen), times)
+
+    def concept(self, of_root: Sequence[_Member]) -> Concept:
+        root = of_root[0]
+        stated = sorted(claim for one in of_root for claim in self.stated.get(one.id, ()))
+        said = {claim.kind: claim.text for claim in reversed(stated)}
+        name = said.get("name") or _most_used(self.forms.get(root.id, Counter())) or root.key
+        # Each name once, in whatever case.
+        others: dict[str, str] = {}
+        written = sum((self.forms.get(one.id, Counter()) for one in of_root), Counter[str]())
+        for alias in (*(claim.text for claim in stated if claim.kind == "alias"), *_by_use(written)):
+            others.setdefault(alias.casefold(), alias)
+        others.pop(name.casefold(), None)
+        kinds = sum((self.kinds.get(one.id, Counter()) for one in of_root), Counter[str]())
+        times = [self.times[one.id] for one in of_root if one.id in self.times]
+        return Concept(
+            id=root.id,
+            key=root.key,
+            name=name,
+            kind=said.get("kind") or _most_used(kinds) or "phrase",
+            owners=sum(one.owners for one in of_root),
+            aliases=tuple(others.values())[:MAX_ALIASES],
+            description=said.get("description"),
+            first_at=from_us(min(first for first, _ in times)) if times else None,
+            last_at=from_us(max(last for _, last in times)) if times else None,
+        )
+
+
+def _stated(connection: apsw.Connection, chosen: str) -> dict[int, list[_Stated]]:
+    """What is stated of each; an alias of the one that it is another name of."""
+    rows = select(
+        connection,
+        tuple[int, _Stated],
+        f"SELECT concept_id, made_by = 'model', -id, kind, text FROM claims WHERE concept_id {_CHOSEN} "
+        "AND kind <> 'relation' AND NOT (kind = 'alias' AND other_id IS NOT NULL) "
+        "UNION ALL SELECT other_id, made_by = 'model', -id, kind, text FROM claims "
+        f"WHERE other_id {_CHOSEN} AND kind = 'alias'",
+        (chosen, chosen),
+    )
+    found: defaultdict[int, list[_Stated]] = defaultdict(list)
+    for id_, claim in rows:
+        found[id_].append(claim)
+    return found
+
+
+def _by_use(counted: Counter[str]) -> list[str]:
+    return sorted(counted, key=lambda text: (-counted[text], text))
+
+
+def _most_used(counted: Counter[str]) -> str | None:
+    return next(iter(_by_use(counted)), None)
+
+
+# --- counts --------------------------------------------------------------------------------------------------------
+
+
+def count(connection: apsw.Connection, namespace_id: int) -> int:
+    """How many there are, each under one of its spellings."""
+    counted = connection.execute("SELECT count(*) FROM concepts WHERE namespace_id = ?", (namespace_id,)).get
+    other = connection.execute(
+        "SELECT count(*) FROM concepts INDEXED BY concepts_by_same WHERE same_as IS NOT NULL AND namespace_id = ?",
+        (namespace_id,),
+    ).get
+    return int(counted) - int(other)
+
+
+def owners_read(connection: apsw.Connection, namespace_id: int) -> int:
+    """How many messages and memories mention anything."""
+    return int(connection.execute("SELECT owners FROM graphs WHERE namespace_id = ?", (namespace_id,)).get or 0)
+
+
+def most_used(connection: apsw.Connection, namespace_id: int, *, limit: int) -> dict[int, int]:
+    """How many mention each of the roots that have no other spelling and are mentioned most, and of all that have."""
+    rows = select(
+        connection,
+        tuple[int, int],
+        "SELECT id, owners FROM concepts WHERE namespace_id = ? AND same_as IS NULL ORDER BY owners DESC, id DESC "
+        "LIMIT ?",
+        (namespace_id, limit),
+    )
+    found = dict(rows)
+    others = select(
+        connection,
+        tuple[int, int],
+        "SELECT s.same_as, sum(s.owners) + r.owners FROM concepts s INDEXED BY concepts_by_same "
+        "CROSS JOIN concepts r ON r.id = s.same_as WHERE s.same_as IS NOT NULL AND s.namespace_id = ? "
+        "GROUP BY s.same_as",
+        (namespace_id,),
+    )
+    return found | dict(others)
+
+
+def owners_of(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int, int]:
+    """How many messages and memories mention each, under all spellings."""
+    return dict(
+        select(
+            connection,
+            tuple[int, int],
+            "SELECT id, owners + coalesce((SELECT sum(owners) FROM concepts s WHERE s.same_as = c.id), 0) "
+            f"FROM concepts c WHERE id {_CHOSEN}",
+            (ids_parameter(root_ids),),
+        )
+    )
+
+
+def mentioned_between(
+    connection: apsw.Connection, namespace_id: int, since: datetime, until: datetime, *, messages: int, limit: int
+) -> list[int]:
+    """What the latest messages of a time mention, what is mentioned most first.
+
+    :param messages: How many of them are looked at.
+    """
+    return list(
+        select(
+            connection,
+            int,
+            "SELECT n.concept_id FROM (SELECT id FROM messages WHERE namespace_id = ? "
+            "AND created_at BETWEEN ? AND ? ORDER BY created_at DESC, id DESC LIMIT ?) m "
+            "CROSS JOIN mentions n ON n.kind = 'message' AND n.owner_id = m.id "
+            "GROUP BY n.concept_id ORDER BY count(*) DESC, n.concept_id DESC LIMIT ?",
+            (namespace_id, to_us(since), to_us(until), messages, limit),
+        )
+    )
+
+
+def counts_between(connection: apsw.Connection, ids: Iterable[int], since: datetime, until: datetime) -> dict[int, int]:
+    """How many messages and memories of a time mention each, as it is spelt."""
+    return dict(
+        select(
+            connection,
+            tuple[int, int],
+            "SELECT value, (SELECT count(*) FROM mentions WHERE concept_id = value AND at BETWEEN ? AND ?) "
+            "FROM json_each(?)",
+            (to_us(since), to_us(until), ids_parameter(ids)),
+        )
+    )
+
+
+def together(connection: apsw.Connection, ids: Iterable[int], *, limit: int) -> dict[int, dict[int, int]]:
+    """In how many messages and memories of a month what is mentioned with one of these is, as it is spelt.
+
+    :param limit: So many, those that are most often.
+    """
+    chosen = ids_parameter(ids)
+    rows = select(
+        connection,
+        tuple[int, int, int],
+        f"SELECT other_id, month, owners FROM neighbours WHERE concept_id {_CHOSEN} AND other_id IN (SELECT other_id "
+        f"FROM neighbours WHERE concept_id {_CHOSEN} GROUP BY other_id ORDER BY sum(owners) DESC, other_id LIMIT ?)",
+        (chosen, chosen, limit),
+    )
+    found: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for other, month, owners in rows:
+        found[other][month] += owners
+    return {other: dict(months) for other, months in found.items()}
+
+
+# --- where they are mentioned, and what is stated ------------------------------------------------------------------
+
+
+def mentions_of(
+    connection: apsw.Connection, ids: Iterable[int], *, limit: int, oldest_first: bool = False
+) -> list[Mention]:
+    """By the latest messages and memories that mention one of these, or by the first ones; one of each."""
+    order = "ASC" if oldest_first else "DESC"
+    found: dict[tuple[str, int], Mention] = {}
+    for id_ in ids:
+        rows = select(
+            connection,
+            Mention,
+            f"SELECT kind, owner_id, form, at FROM mentions WHERE concept_id = ? ORDER BY at {order} LIMIT ?",
+            (id_, limit),
+        )
+        for mention in rows:
+            found.setdefault((mention.kind, mention.owner_id), mention)
+    ordered = sorted(found.values(), key=lambda one: (one.at, one.owner_id), reverse=not oldest_first)
+    return ordered[:limit]
+
+
+def described_by(connection: apsw.Connection, ids: Iterable[int]) -> str | None:
+    """Who stated the description that is shown of these, a `caller` or a `model`."""
+    return first(
+        connection,
+        str,
+        f"SELECT made_by FROM claims WHERE kind = 'description' AND concept_id {_CHOSEN} "
+        "ORDER BY made_by = 'caller' DESC LIMIT 1",
+        (ids_parameter(ids),),
+    )
+
+
+def stated_names(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[str, int]]:
+    """Names and aliases that somebody stated and what they are names of, a caller's before a model's."""
+    rows = select(
+        connection,
+        tuple[str, int],
+        "SELECT text, iif(kind = 'alias', coalesce(other_id, concept_id), concept_id) FROM claims "
+        "WHERE namespace_id = ? AND kind IN ('name', 'alias') ORDER BY made_by = 'caller' DESC, id DESC",
+        (namespace_id,),
+    )
+    yield from rows
+
+
+def relations(connection: apsw.Connection, ids: Iterable[int]) -> list[ClaimedRelation]:
+    """What somebody stated of how these relate to others: a caller's before a model's, the newest first."""
+    chosen = ids_parameter(ids)
+    return list(
+        select(
+            connection,
+            ClaimedRelation,
+            "SELECT concept_id, other_id, text, confidence FROM claims WHERE id IN ("
+            f"SELECT id FROM claims WHERE concept_id {_CHOSEN} AND kind = 'relation' "
+            f"UNION SELECT id FROM claims WHERE other_id {_CHOSEN} AND kind = 'relation') AND other_id IS NOT NULL "
+            "ORDER BY made_by = 'caller' DESC, id DESC",
+            (chosen, chosen),
+        )
+    )

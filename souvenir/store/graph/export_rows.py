@@ -1,0 +1,300 @@
+"""Rows of a graph export, read one by one or in small pages.
+
+Spellings of one concept are exported as one: `concept` is always the id of the root. Each function takes a connection
+inside a read transaction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import apsw
+import numpy as np
+
+from souvenir.core.types import ClaimKind, FloatVector, MessageRole
+from souvenir.store.graph.concepts import Concept, by_ids, spellings
+from souvenir.store.rows import ids_parameter, select
+from souvenir.store.vectors import MODEL
+
+PAGE = 200
+_CHOSEN = "IN (SELECT value FROM json_each(?))"
+_ONE = "coalesce(c.same_as, c.id)"
+
+
+class Said(NamedTuple):
+    """A message's place, in the order of its session."""
+
+    id: int
+    uid: str
+    session_row: int
+    role: MessageRole
+    user_row: int | None
+    at_us: int
+
+
+class ExportedMention(NamedTuple):
+    """:param kind: What the concept is taken for there."""
+
+    owner_id: int
+    concept: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptRow:
+    """A concept with what its other columns do not tell.
+
+    :param stated: Which of its name, description and kind somebody stated.
+    :param stated_aliases: Of its other names, those that somebody stated.
+    :param sure: The share of its mentions that take it for its kind; 1 if that is stated.
+    """
+
+    concept: Concept
+    stated: tuple[str, ...]
+    stated_aliases: tuple[str, ...]
+    sure: float
+
+
+class Meeting(NamedTuple):
+    """In how many messages and memories of a month two concepts are mentioned together."""
+
+    other: int
+    month: int
+    owners: int
+
+
+class Related(NamedTuple):
+    """That somebody said what one concept is to another."""
+
+    from_concept: int
+    to_concept: int
+    type: str
+    confidence: float
+
+
+class SessionTopic(NamedTuple):
+    session_row: int
+    topic_id: int
+    is_primary: bool
+
+
+def said(connection: apsw.Connection, namespace_id: int) -> Iterator[Said]:
+    """The places of all messages, session by session."""
+    return select(
+        connection,
+        Said,
+        "SELECT m.id, m.uid, m.session_id, m.role, m.user_id, m.created_at FROM sessions s "
+        "CROSS JOIN messages m ON m.session_id = s.id WHERE s.namespace_id = ? ORDER BY s.started_at, s.id, m.position",
+        (namespace_id,),
+    )
+
+
+def owner_counts(connection: apsw.Connection, namespace_id: int) -> dict[int, int]:
+    """How many messages and memories mention each concept. One that mentions two spellings counts for each."""
+    return dict(
+        select(
+            connection,
+            tuple[int, int],
+            f"SELECT {_ONE}, sum(c.owners) FROM concepts c WHERE c.namespace_id = ? GROUP BY 1",
+            (namespace_id,),
+        )
+    )
+
+
+def concepts(connection: apsw.Connection, namespace_id: int) -> Iterator[ConceptRow]:
+    """Every concept that stands for itself, in the order of the ids."""
+    after_id = 0
+    while True:
+        rows = select(
+            connection,
+            int,
+            "SELECT id FROM concepts WHERE namespace_id = ? AND same_as IS NULL AND id > ? ORDER BY id LIMIT ?",
+            (namespace_id, after_id, PAGE),
+        )
+        ids = list(rows)
+        if not ids:
+            return
+        yield from _concepts(connection, namespace_id, ids)
+        after_id = ids[-1]
+
+
+def _concepts(connection: apsw.Connection, namespace_id: int, ids: Sequence[int]) -> Iterator[ConceptRow]:
+    shown, root_of = by_ids(connection, namespace_id, ids), spellings(connection, ids)
+    chosen = ids_parameter(root_of)
+    stated: defaultdict[int, dict[str, None]] = defaultdict(dict)
+    aliases: defaultdict[int, dict[str, None]] = defaultdict(dict)
+    claims = select(
+        connection,
+        tuple[int, str, str],
+        f"SELECT concept_id, kind, text FROM claims WHERE concept_id {_CHOSEN} AND kind <> 'relation' "
+        "AND other_id IS NULL UNION ALL "
+        f"SELECT other_id, kind, text FROM claims WHERE other_id {_CHOSEN} AND kind = 'alias'",
+        (chosen, chosen),
+    )
+    for id_, kind, text in claims:
+        of_root = aliases if kind == ClaimKind.ALIAS else stated
+        of_root[root_of[id_]][text if kind == ClaimKind.ALIAS else kind] = None
+    kinds: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    forms = select(
+        connection,
+        tuple[int, str, int],
+        f"SELECT concept_id, kind, sum(owners) FROM concept_forms WHERE concept_id {_CHOSEN} GROUP BY 1, 2",
+        (chosen,),
+    )
+    for id_, kind, owners in forms:
+        kinds[root_of[id_]][kind] += owners
+    for id_ in ids:
+        counted, kind = kinds[id_], shown[id_].kind
+        sure = 1.0 if ClaimKind.KIND in stated[id_] else counted[kind] / max(counted.total(), 1)
+        yield ConceptRow(shown[id_], tuple(sorted(stated[id_])), tuple(aliases[id_]), sure)
+
+
+def message_mentions(connection: apsw.Connection, namespace_id: int) -> Iterator[ExportedMention]:
+    """What messages mention, oldest message first; a concept once a message."""
+    return _mentions(
+        connection,
+        "messages o CROSS JOIN mentions m ON m.kind = 'message' AND m.owner_id = o.id",
+        "o.created_at, o.id",
+        namespace_id,
+    )
+
+
+def memory_mentions(connection: apsw.Connection, namespace_id: int) -> Iterator[ExportedMention]:
+    """What memories mention, in the order of their ids; a concept once a memory."""
+    return _mentions(
+        connection, "memories o CROSS JOIN mentions m ON m.kind = 'memory' AND m.owner_id = o.id", "o.id", namespace_id
+    )
+
+
+def _mentions(connection: apsw.Connection, owners: str, order: str, namespace_id: int) -> Iterator[ExportedMention]:
+    rows = select(
+        connection,
+        ExportedMention,
+        f"SELECT o.id, {_ONE}, m.concept_kind FROM {owners} CROSS JOIN concepts c ON c.id = m.concept_id "
+        f"WHERE o.namespace_id = ? ORDER BY {order}",
+        (namespace_id,),
+    )
+    owner_id, seen = 0, set[int]()
+    for one in rows:
+        if one.owner_id != owner_id:
+            owner_id, seen = one.owner_id, set()
+        if one.concept not in seen:
+            seen.add(one.concept)
+            yield one
+
+
+def meetings(connection: apsw.Connection, concept: int) -> list[Meeting]:
+    """With which other concepts this one and its spellings are mentioned."""
+    return list(
+        select(
+            connection,
+            Meeting,
+            f"SELECT {_ONE}, n.month, sum(n.owners) FROM neighbours n JOIN concepts c ON c.id = n.other_id "
+            "WHERE n.concept_id IN (SELECT ?1 UNION ALL SELECT id FROM concepts WHERE same_as = ?1) "
+            f"AND {_ONE} <> ?1 GROUP BY 1, 2 ORDER BY 1, 2",
+            (concept,),
+        )
+    )
+
+
+def claimed_relations(connection: apsw.Connection, namespace_id: int) -> Iterator[Related]:
+    """What somebody said that concepts are to each other, each once."""
+    return select(
+        connection,
+        Related,
+        "SELECT coalesce(c.same_as, c.id), coalesce(o.same_as, o.id), l.text, max(l.confidence) FROM claims l "
+        "JOIN concepts c ON c.id = l.concept_id JOIN concepts o ON o.id = l.other_id "
+        "WHERE l.namespace_id = ? AND l.kind = 'relation' GROUP BY 1, 2, 3 ORDER BY min(l.id)",
+        (namespace_id,),
+    )
+
+
+def session_topics(connection: apsw.Connection, namespace_id: int) -> Iterator[SessionTopic]:
+    return select(
+        connection,
+        SessionTopic,
+        "SELECT t.session_id, t.topic_id, t.is_primary FROM sessions s "
+        "CROSS JOIN session_topics t ON t.session_id = s.id WHERE s.namespace_id = ? ORDER BY s.id, t.topic_id",
+        (namespace_id,),
+    )
+
+
+def discussed(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[int, int, float]]:
+    """Which messages mention what the topic of their session is about, and which share of its weight."""
+    rows = select(
+        connection,
+        tuple[int, int, float],
+        "SELECT m.id, t.topic_id, sum(w.weight) / "
+        "(SELECT sum(a.weight) FROM topic_concepts a WHERE a.topic_id = t.topic_id) "
+        "FROM sessions s CROSS JOIN session_topics t ON t.session_id = s.id AND t.is_primary = 1 "
+        "CROSS JOIN messages m ON m.session_id = s.id "
+        "CROSS JOIN mentions n ON n.kind = 'message' AND n.owner_id = m.id "
+        "JOIN topic_concepts w ON w.topic_id = t.topic_id AND w.concept_id = n.concept_id "
+        "WHERE s.namespace_id = ? GROUP BY s.id, t.topic_id, m.id",
+        (namespace_id,),
+    )
+    yield from rows
+
+
+def learned_in_sessions(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[int, list[int]]]:
+    """The living memories that were learned from sessions which are there, with the rows of these."""
+    rows = select(
+        connection,
+        tuple[int, int],
+        "SELECT m.id, s.id FROM memories m CROSS JOIN learned_with l ON l.memory_id = m.id AND l.kind = 'session' "
+        "JOIN sessions s ON s.namespace_id = m.namespace_id AND s.name = l.name "
+        "WHERE m.namespace_id = ? AND m.archived = 0 ORDER BY m.id",
+        (namespace_id,),
+    )
+    memory_id, found = 0, list[int]()
+    for id_, session_row in rows:
+        if id_ != memory_id and found:
+            yield memory_id, found
+            found = []
+        memory_id = id_
+        found.append(session_row)
+    if found:
+        yield memory_id, found
+
+
+def concepts_of_memory(connection: apsw.Connection, memory_id: int) -> set[int]:
+    return set(
+        select(
+            connection,
+            int,
+            f"SELECT {_ONE} FROM mentions m JOIN concepts c ON c.id = m.concept_id "
+            "WHERE m.kind = 'memory' AND m.owner_id = ?",
+            (memory_id,),
+        )
+    )
+
+
+def messages_mentioning(
+    connection: apsw.Connection, session_rows: Sequence[int], concepts: Iterable[int]
+) -> dict[int, set[int]]:
+    """The messages of these sessions that mention one of these concepts, with which of them."""
+    rows = select(
+        connection,
+        tuple[int, int],
+        f"SELECT o.id, {_ONE} FROM messages o CROSS JOIN mentions m ON m.kind = 'message' AND m.owner_id = o.id "
+        f"CROSS JOIN concepts c ON c.id = m.concept_id WHERE o.session_id {_CHOSEN} AND {_ONE} {_CHOSEN} ORDER BY o.id",
+        (ids_parameter(session_rows), ids_parameter(concepts)),
+    )
+    found: defaultdict[int, set[int]] = defaultdict(set)
+    for id_, concept in rows:
+        found[id_].add(concept)
+    return found
+
+
+def message_vector(connection: apsw.Connection, message_id: int) -> FloatVector | None:
+    """That of the present model; None if the message is not indexed yet."""
+    found = connection.execute(
+        "SELECT v.vector FROM passages p JOIN vectors v ON v.passage_id = p.id "
+        "AND v.model_id = (SELECT value FROM meta WHERE key = ?) WHERE p.kind = 'message' AND p.owner_id = ? "
+        "ORDER BY p.ordinal LIMIT 1",
+        (MODEL, message_id),
+    ).get
+    return None if found is None else np.frombuffer(found, dtype=np.float32)

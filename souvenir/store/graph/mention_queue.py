@@ -1,0 +1,118 @@
+"""The graph's queue: messages and memories whose mentions are not yet extracted, oldest first.
+
+A row is written in the transaction of its message or memory, so none is lost in a crash. An item that is queued again
+gets a new `id`, which tells a reader that the text has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+import apsw
+
+from souvenir.core.types import MessageRole, RecordKind
+from souvenir.store.rows import ids_parameter, select
+
+
+class Unread(NamedTuple):
+    """Something to be read, as it stands. `id` is that of its place in the queue.
+
+    :param at: When it was said, or occurred. :param role: Who says it, if it is a message.
+    """
+
+    id: int
+    kind: RecordKind
+    owner_id: int
+    text: str
+    at: datetime
+    role: MessageRole | None
+
+
+def put(connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Iterable[int]) -> None:
+    """Let these be read, if the namespace is an agent."""
+    connection.execute(
+        "INSERT OR REPLACE INTO unread (namespace_id, kind, owner_id) SELECT ?1, ?2, value FROM json_each(?3) "
+        "WHERE EXISTS (SELECT 1 FROM agents WHERE namespace_id = ?1)",
+        (namespace_id, kind.value, ids_parameter(owner_ids)),
+    )
+
+
+def put_all(connection: apsw.Connection, namespace_id: int) -> None:
+    """Let all that the namespace holds be read again."""
+    for kind, rows in (
+        (RecordKind.MESSAGE, "messages WHERE namespace_id = ?1"),
+        (RecordKind.MEMORY, "memories WHERE namespace_id = ?1 AND archived = 0"),
+    ):
+        connection.execute(
+            "INSERT OR REPLACE INTO unread (namespace_id, kind, owner_id) "
+            f"SELECT namespace_id, ?2, id FROM {rows} ORDER BY id",
+            (namespace_id, kind.value),
+        )
+
+
+def take(connection: apsw.Connection, unread_id: int) -> bool:
+    """Whether it still waited, as it does no more."""
+    connection.execute("DELETE FROM unread WHERE id = ?", (unread_id,))
+    return connection.changes() > 0
+
+
+def forget(connection: apsw.Connection, kind: RecordKind, owner_ids: Iterable[int]) -> None:
+    connection.execute(
+        "DELETE FROM unread WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?))",
+        (kind.value, ids_parameter(owner_ids)),
+    )
+
+
+def following(connection: apsw.Connection, namespace_id: int, *, limit: int) -> list[Unread]:
+    """The next of a namespace."""
+    return list(
+        select(
+            connection,
+            Unread,
+            "SELECT u.id, u.kind, u.owner_id, coalesce(s.content, m.text), "
+            "coalesce(s.created_at, m.document_at, m.created_at), s.role FROM unread u "
+            "LEFT JOIN messages s ON u.kind = 'message' AND s.id = u.owner_id "
+            "LEFT JOIN memories m ON u.kind = 'memory' AND m.id = u.owner_id "
+            "WHERE u.namespace_id = ? ORDER BY u.id LIMIT ?",
+            (namespace_id, limit),
+        )
+    )
+
+
+def every_read(connection: apsw.Connection, namespace_id: int) -> Iterator[Unread]:
+    """What waits no more, read as it is asked for; `id` means nothing."""
+    return select(
+        connection,
+        Unread,
+        "SELECT 0, 'message', id, content, created_at, role FROM messages m WHERE namespace_id = ?1 "
+        "AND NOT EXISTS (SELECT 1 FROM unread u WHERE u.kind = 'message' AND u.owner_id = m.id) "
+        "UNION ALL SELECT 0, 'memory', id, text, coalesce(document_at, created_at), NULL FROM memories m "
+        "WHERE namespace_id = ?1 AND archived = 0 "
+        "AND NOT EXISTS (SELECT 1 FROM unread u WHERE u.kind = 'memory' AND u.owner_id = m.id)",
+        (namespace_id,),
+    )
+
+
+def namespaces(connection: apsw.Connection) -> list[tuple[int, str]]:
+    """Ids and names of those in which something is to be read, matched or swept, and that are not being removed."""
+    return list(
+        select(
+            connection,
+            tuple[int, str],
+            "SELECT id, name FROM namespaces n WHERE (EXISTS (SELECT 1 FROM unread u WHERE u.namespace_id = n.id) "
+            "OR EXISTS (SELECT 1 FROM unmatched u WHERE u.namespace_id = n.id) "
+            "OR EXISTS (SELECT 1 FROM concepts c WHERE c.namespace_id = n.id AND c.owners = 0)) "
+            "AND id NOT IN (SELECT owner_id FROM removals WHERE kind = 'namespace') ORDER BY id",
+        )
+    )
+
+
+def count(connection: apsw.Connection, namespace_id: int) -> int:
+    return int(connection.execute("SELECT count(*) FROM unread WHERE namespace_id = ?", (namespace_id,)).get)
+
+
+def count_all(connection: apsw.Connection) -> int:
+    """Over all namespaces."""
+    return int(connection.execute("SELECT count(*) FROM unread").get)

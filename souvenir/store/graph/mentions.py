@@ -1,0 +1,410 @@
+"""Mentions of concepts in messages and memories, all counts that follow from them, and lookups by mention.
+
+Concepts, their forms and their neighbours follow from the mentions alone: each write keeps them consistent, in whatever
+order mentions come and go, so reading everything again gives the same counts. A concept that nothing mentions is
+deleted with its passage and its claims. Each function takes a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import groupby, permutations
+from typing import NamedTuple
+
+import apsw
+
+from souvenir.core.passages import PassageOwner, PassageRemoved, PreparedPassage
+from souvenir.core.stored_json import to_json
+from souvenir.core.timestamps import from_us, to_us
+from souvenir.core.types import Mentioned, PassageKind, RecordKind
+from souvenir.store.graph import mention_queue
+from souvenir.store.messages import messages
+from souvenir.store.messages.messages import MessageFilter
+from souvenir.store.namespaces import Namespace, visible_condition
+from souvenir.store.passages import PassageWriter, remove_passages
+from souvenir.store.rows import ids_parameter, select
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was found in something that waited under this place in the queue; each concept once."""
+
+    unread_id: int
+    kind: RecordKind
+    owner_id: int
+    at: datetime
+    mentions: Sequence[Mentioned]
+
+
+class NotPrepared(Exception):
+    """A concept that was expected to be there is not, and its passage was not prepared; nothing may be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """:param changes: What the index of concepts must be told."""
+
+    mentions: int = 0
+    concepts: int = 0
+    changes: tuple[PassageRemoved, ...] = ()
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What some mentions count for."""
+
+    owners: Counter[int] = field(default_factory=Counter)
+    forms: Counter[tuple[int, str, str]] = field(default_factory=Counter)
+    neighbours: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+
+    def add(self, mentions: Iterable[tuple[int, str, str]], month: int) -> None:
+        """Those of one owner: concept, form, kind."""
+        found = list(mentions)
+        self.owners.update(concept_id for concept_id, _, _ in found)
+        self.forms.update(found)
+        self.neighbours.update((*pair, month) for pair in permutations((one for one, _, _ in found), 2))
+
+
+def month_of(at: datetime) -> int:
+    """Months since the year 0, in UTC."""
+    utc = at.astimezone(UTC)
+    return 12 * utc.year + utc.month - 1
+
+
+def key_hash(key: str) -> str:
+    """By which a deleted concept is known."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def known_keys(connection: apsw.Connection, namespace_id: int, keys: Iterable[str]) -> dict[str, int]:
+    """The ids of the concepts that there are, by their keys."""
+    return dict(
+        select(
+            connection,
+            tuple[str, int],
+            "SELECT key, id FROM concepts WHERE namespace_id = ? AND key IN (SELECT value FROM json_each(?))",
+            (namespace_id, to_json(list(keys))),
+        )
+    )
+
+
+def hidden_keys(connection: apsw.Connection, namespace_id: int, keys: Iterable[str]) -> set[str]:
+    """Those of the keys whose concepts somebody deleted."""
+    by_hash = {key_hash(key): key for key in keys}
+    rows = select(
+        connection,
+        str,
+        "SELECT key_hash FROM hidden_concepts WHERE namespace_id = ? AND key_hash IN (SELECT value FROM json_each(?))",
+        (namespace_id, to_json(list(by_hash))),
+    )
+    return {by_hash[one] for one in rows}
+
+
+def write(
+    passages: PassageWriter,
+    readings: Sequence[Reading],
+    prepared: Mapping[str, Sequence[PreparedPassage]],
+    now: datetime,
+) -> int:
+    """Store what was found in what still waits, which then waits no more; how many owners that were.
+
+    :param prepared: The passages of concepts that may be new, by their keys.
+    :raises NotPrepared: If one is missing there; nothing may be written.
+    """
+    connection, namespace_id = passages.connection, passages.namespace_id
+    taken = [one for one in readings if mention_queue.take(connection, one.unread_id)]
+    keys = {mention.key for one in taken for mention in one.mentions}
+    ids = known_keys(connection, namespace_id, keys)
+    hidden = hidden_keys(connection, namespace_id, keys - ids.keys())
+    for key in sorted(keys - ids.keys() - hidden):
+        if key not in prepared:
+            raise NotPrepared(key)
+        ids[key] = _insert(passages, key, prepared[key], now)
+    for kind in RecordKind:
+        # What waited only to be read by other rules still has what it mentioned by the former ones.
+        _take_back(connection, namespace_id, kind, [one.owner_id for one in taken if one.kind is kind])
+    counts, rows, mentioning = _Counts(), list[tuple[str, int, int, str, str, int]](), 0
+    for one in taken:
+        found = [(ids[said.key], said.form, said.kind.value) for said in one.mentions if said.key in ids]
+        counts.add(found, month_of(one.at))
+        mentioning += bool(found)
+        rows += [(one.kind.value, one.owner_id, *mention, to_us(one.at)) for mention in found]
+    connection.executemany(
+        "INSERT INTO mentions (kind, owner_id, concept_id, form, concept_kind, at) VALUES (?, ?, ?, ?, ?, ?)", rows
+    )
+    _count(connection, namespace_id, counts, mentioning)
+    unsort(connection, (one.owner_id for one in taken if one.kind is RecordKind.MESSAGE))
+    sweep(passages)
+    return len(taken)
+
+
+def forget(connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> Forgotten:
+    """Take away what these mention, while they are still there; they wait for nobody any more."""
+    mention_queue.forget(connection, kind, owner_ids)
+    mentions, concepts = _forget(connection, namespace_id, kind, owner_ids)
+    gone = list(dict.fromkeys([*concepts, *_unmentioned(connection, namespace_id)]))
+    return Forgotten(mentions, len(gone), tuple(remove_concepts(connection, gone)))
+
+
+def reread(passages: PassageWriter, kind: RecordKind, owner_id: int, *, stays: bool = True) -> None:
+    """Forget what this mentioned, as it says something else now, and let it be read again if it stays.
+
+    Concepts of which something is claimed are left until what waits is read: it may mention them as well.
+    """
+    connection = passages.connection
+    _, concepts = _forget(connection, passages.namespace_id, kind, [owner_id])
+    claimed = set(_ids(connection, "SELECT concept_id FROM claims WHERE concept_id", concepts))
+    claimed |= set(_ids(connection, "SELECT other_id FROM claims WHERE other_id", concepts))
+    passages.tell(remove_concepts(connection, [one for one in concepts if one not in claimed]))
+    if stays:
+        mention_queue.put(connection, passages.namespace_id, kind, [owner_id])
+    else:
+        mention_queue.forget(connection, kind, [owner_id])
+
+
+def sweep(passages: PassageWriter) -> None:
+    """Remove the concepts that nothing mentions, once nothing waits that may."""
+    passages.tell(remove_concepts(passages.connection, _unmentioned(passages.connection, passages.namespace_id)))
+
+
+def hide_key(connection: apsw.Connection, namespace_id: int, key: str) -> None:
+    """Let no concept be read that has this key."""
+    connection.execute(
+        "INSERT OR IGNORE INTO hidden_concepts (namespace_id, key_hash) VALUES (?, ?)", (namespace_id, key_hash(key))
+    )
+
+
+def hide(connection: apsw.Connection, namespace_id: int, concept_id: int, key: str) -> Forgotten:
+    """Delete a concept with its mentions; its key is not read as one any more."""
+    hide_key(connection, namespace_id, key)
+    owners = list(
+        select(
+            connection,
+            tuple[RecordKind, int],
+            "DELETE FROM mentions WHERE concept_id = ? RETURNING kind, owner_id",
+            (concept_id,),
+        )
+    )
+    by_kind = {kind: [id_ for of_kind, id_ in owners if of_kind is kind] for kind in RecordKind}
+    silent = sum(
+        len(ids) - len(set(_ids(connection, _STILL_MENTIONING.format(kind.value), ids)))
+        for kind, ids in by_kind.items()
+    )
+    connection.execute("UPDATE graphs SET owners = owners - ? WHERE namespace_id = ?", (silent, namespace_id))
+    connection.execute(
+        "DELETE FROM neighbours WHERE other_id = ?1 AND concept_id IN "
+        "(SELECT other_id FROM neighbours WHERE concept_id = ?1)",
+        (concept_id,),
+    )
+    unsort(connection, by_kind[RecordKind.MESSAGE])
+    return Forgotten(len(owners), 1, tuple(remove_concepts(connection, [concept_id])))
+
+
+_STILL_MENTIONING = "SELECT DISTINCT owner_id FROM mentions WHERE kind = '{}' AND owner_id"
+
+
+def remove_concepts(connection: apsw.Connection, ids: Sequence[int]) -> list[PassageRemoved]:
+    """Remove concepts that nothing mentions; those that were near to one are matched again."""
+    near = _ids(connection, "SELECT DISTINCT other_id FROM near_concepts WHERE concept_id", ids)
+    same = _ids(connection, "SELECT id FROM concepts WHERE same_as", ids)
+    unmatch(connection, {*near, *same} - {*ids})
+    gone = remove_passages(connection, PassageKind.CONCEPT, ids)
+    # What is said of it goes with its row, by the schema.
+    _ids(connection, "DELETE FROM concepts WHERE id", ids)
+    return [PassageRemoved(passage_id, PassageKind.CONCEPT) for passage_id, _ in gone]
+
+
+def unmatch(connection: apsw.Connection, concept_ids: Iterable[int]) -> None:
+    """Let it be found again which concepts these are another spelling of."""
+    connection.execute(
+        "INSERT OR IGNORE INTO unmatched (concept_id, namespace_id) "
+        "SELECT id, namespace_id FROM concepts WHERE id IN (SELECT value FROM json_each(?))",
+        (ids_parameter(concept_ids),),
+    )
+
+
+def unsort(connection: apsw.Connection, message_ids: Iterable[int]) -> None:
+    """Let the topics of the sessions of these messages be found again."""
+    connection.execute(
+        "INSERT OR REPLACE INTO unsorted (session_id, namespace_id) "
+        "SELECT DISTINCT session_id, namespace_id FROM messages WHERE id IN (SELECT value FROM json_each(?))",
+        (ids_parameter(message_ids),),
+    )
+
+
+def _forget(
+    connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]
+) -> tuple[int, list[int]]:
+    """Take back what these mention: how many mentions that were, and which concepts nothing mentions now."""
+    if kind is RecordKind.MESSAGE:
+        _forget_claims(connection, owner_ids)
+        unsort(connection, owner_ids)
+    counts = _take_back(connection, namespace_id, kind, owner_ids)
+    gone = _ids(connection, "SELECT id FROM concepts WHERE owners = 0 AND id", counts.owners)
+    return counts.owners.total(), gone
+
+
+def _take_back(connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> _Counts:
+    rows = list(
+        select(
+            connection,
+            tuple[int, int, int, str, str],
+            "DELETE FROM mentions WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) "
+            "RETURNING owner_id, at, concept_id, form, concept_kind",
+            (kind.value, ids_parameter(owner_ids)),
+        )
+    )
+    counts, owners = _Counts(), 0
+    for (_, at), of_owner in groupby(sorted(rows), key=lambda row: row[:2]):
+        counts.add((row[2:] for row in of_owner), month_of(from_us(at)))
+        owners += 1
+    if owners:
+        _count(connection, namespace_id, counts, owners, sign=-1)
+    return counts
+
+
+def _unmentioned(connection: apsw.Connection, namespace_id: int) -> list[int]:
+    """Concepts that nothing mentions, if nothing waits to be read."""
+    return list(
+        select(
+            connection,
+            int,
+            "SELECT id FROM concepts WHERE namespace_id = ?1 AND owners = 0 "
+            "AND NOT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ?1)",
+            (namespace_id,),
+        )
+    )
+
+
+def _insert(passages: PassageWriter, key: str, prepared: Sequence[PreparedPassage], now: datetime) -> int:
+    row = passages.connection.execute(
+        "INSERT INTO concepts (namespace_id, key, owners) VALUES (?, ?, 0) RETURNING id", (passages.namespace_id, key)
+    ).get
+    concept_id = int(row)
+    passages.insert(PassageOwner(PassageKind.CONCEPT, concept_id, "", now, archived=False), prepared)
+    unmatch(passages.connection, [concept_id])
+    return concept_id
+
+
+def _count(connection: apsw.Connection, namespace_id: int, counts: _Counts, owners: int, *, sign: int = 1) -> None:
+    connection.execute(
+        "INSERT INTO graphs (namespace_id, owners) VALUES (?, ?) "
+        "ON CONFLICT DO UPDATE SET owners = owners + excluded.owners",
+        (namespace_id, sign * owners),
+    )
+    connection.executemany(
+        "UPDATE concepts SET owners = owners + ? WHERE id = ?", [(sign * n, id_) for id_, n in counts.owners.items()]
+    )
+    for table, columns, counted in (
+        ("concept_forms", "concept_id, form, kind", counts.forms),
+        ("neighbours", "concept_id, other_id, month", counts.neighbours),
+    ):
+        connection.executemany(
+            f"INSERT INTO {table} ({columns}, owners) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET owners = owners + excluded.owners",
+            [(*key, sign * n) for key, n in counted.items()],
+        )
+        if sign < 0:
+            connection.executemany(f"DELETE FROM {table} WHERE ({columns}) = (?, ?, ?) AND owners = 0", list(counted))
+
+
+def _forget_claims(connection: apsw.Connection, message_ids: Sequence[int]) -> None:
+    """What a model claimed because of these messages, and that it read them; what lost a name is matched again."""
+    rows = _ids(connection, "SELECT concept_id FROM claims WHERE message_id", message_ids)
+    unmatch(connection, set(rows))
+    _ids(connection, "DELETE FROM claims WHERE message_id", message_ids)
+    _ids(connection, "DELETE FROM described WHERE message_id", message_ids)
+
+
+def _ids(connection: apsw.Connection, before_ids: str, ids: Iterable[int]) -> list[int]:
+    """Run a statement that ends with a column, for those whose column is among the ids."""
+    return list(select(connection, int, f"{before_ids} IN (SELECT value FROM json_each(?))", (ids_parameter(ids),)))
+
+
+# --- lookup ----------------------------------------------------------------------------------------------------------
+
+
+class Spelling(NamedTuple):
+    """A concept, what it is a spelling of (itself, if of nothing), and what mentioning that one counts."""
+
+    concept_id: int
+    root_id: int
+    weight: float
+
+
+_NAMED = (
+    "WITH named AS MATERIALIZED (SELECT value ->> 0 AS concept_id, value ->> 1 AS root_id, value ->> 2 AS weight "
+    "FROM json_each(?)), found AS (SELECT DISTINCT n.owner_id, n.at, d.root_id, d.weight FROM named d "
+    "CROSS JOIN mentions n ON n.concept_id = d.concept_id AND n.kind = ? {joined}) "
+    "SELECT owner_id, sum(weight) FROM found GROUP BY owner_id "
+    "ORDER BY sum(weight) DESC, count(*) DESC, max(at) DESC, owner_id DESC LIMIT ?"
+)
+"""A concept counts once, however many of its spellings are mentioned."""
+
+
+def messages_mentioning(
+    connection: apsw.Connection,
+    namespace_id: int,
+    spellings: Iterable[Spelling],
+    chosen: MessageFilter,
+    *,
+    limit: int,
+) -> dict[int, float]:
+    """What the mentions of those count that mention most, and the latest of equal ones, in this order."""
+    where, parameters = messages.condition(namespace_id, chosen)
+    joined = f"CROSS JOIN messages m ON m.id = n.owner_id AND {where}"
+    return dict(
+        select(
+            connection,
+            tuple[int, float],
+            _NAMED.format(joined=joined),
+            (to_json(list(spellings)), RecordKind.MESSAGE.value, *parameters, limit),
+        )
+    )
+
+
+def memories_mentioning(
+    connection: apsw.Connection,
+    namespace: Namespace,
+    spellings: Iterable[Spelling],
+    *,
+    since: datetime | None,
+    until: datetime | None,
+    limit: int,
+) -> dict[int, float]:
+    """Likewise of the memories that may be seen."""
+    visible, parameters = visible_condition(namespace.sources, "m.source")
+    joined = f"CROSS JOIN memories m ON m.id = n.owner_id AND m.archived = 0 AND {visible}"
+    for operator, moment in ((">=", since), ("<=", until)):
+        if moment is not None:
+            joined += f" AND n.at {operator} ?"
+            parameters.append(to_us(moment))
+    return dict(
+        select(
+            connection,
+            tuple[int, float],
+            _NAMED.format(joined=joined),
+            (to_json(list(spellings)), RecordKind.MEMORY.value, *parameters, limit),
+        )
+    )
+
+
+def mentioned_by(
+    connection: apsw.Connection, kind: RecordKind, owner_ids: Iterable[int], concept_ids: Iterable[int]
+) -> Mapping[int, set[int]]:
+    """Which of the concepts each of the messages or memories mentions."""
+    rows = select(
+        connection,
+        tuple[int, int],
+        "SELECT owner_id, concept_id FROM mentions WHERE kind = ? AND owner_id IN (SELECT value FROM json_each(?)) "
+        "AND concept_id IN (SELECT value FROM json_each(?))",
+        (kind.value, ids_parameter(owner_ids), ids_parameter(concept_ids)),
+    )
+    found: defaultdict[int, set[int]] = defaultdict(set)
+    for owner_id, concept_id in rows:
+        found[owner_id].add(concept_id)
+    return found

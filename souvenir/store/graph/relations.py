@@ -1,0 +1,166 @@
+"""Every statement about the knowledge graph: the memories that are its entities, and the relations between these.
+
+An entity is a memory of the graph's source that has a key, which is its name. A relation is a link of a type that
+begins with `RELATION`; no other link has such a type. It belongs to the names of its ends, not to the rows: of a name
+whose memory was superseded or archived, another memory can have taken the place. Each function takes a connection
+inside a transaction; whether the caller may see the source is settled before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from souvenir.core.stored_json import to_json
+from souvenir.store.rows import ids_parameter, select
+
+RELATION = "relation/"
+"""What the type of a link begins with that is a relation; behind it stands the relation's own type."""
+
+MENTIONED_ONLY = "mentioned_only"
+"""The metadata key of a memory that no entity was made for yet: relations name it, so there has to be one."""
+
+_NAMED = "namespace_id = ? AND source = ? AND key IS NOT NULL"
+_TYPED = f"substr(l.type, 1, {len(RELATION)}) = '{RELATION}'"
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRelation:
+    """What one entity is to another, each by its name: `from_entity` `relation_type` `to_entity`."""
+
+    from_entity: str
+    to_entity: str
+    relation_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntityGraph:
+    """Where a graph lies."""
+
+    namespace_id: int
+    source: str
+
+
+def living(connection: apsw.Connection, place: EntityGraph, names: Iterable[str]) -> dict[str, int]:
+    """The ids of the living memories of these names."""
+    return dict(
+        select(
+            connection,
+            tuple[str, int],
+            f"SELECT key, id FROM memories WHERE {_NAMED} AND archived = 0 AND key IN (SELECT value FROM json_each(?))",
+            (place.namespace_id, place.source, to_json(list(names))),
+        )
+    )
+
+
+def ids_of(connection: apsw.Connection, place: EntityGraph, names: Iterable[str]) -> list[int]:
+    """Of the memories of these names, and of those in whose place they stand."""
+    return list(
+        select(
+            connection,
+            int,
+            f"SELECT id FROM memories WHERE {_NAMED} AND key IN (SELECT value FROM json_each(?)) ORDER BY id",
+            (place.namespace_id, place.source, to_json(list(names))),
+        )
+    )
+
+
+def named_ids(connection: apsw.Connection, place: EntityGraph) -> list[int]:
+    """Of every name that has a living memory, in the order in which they were stored."""
+    return list(
+        select(
+            connection,
+            int,
+            f"SELECT id FROM memories WHERE {_NAMED} AND archived = 0 ORDER BY id",
+            (place.namespace_id, place.source),
+        )
+    )
+
+
+def ids_saying(connection: apsw.Connection, place: EntityGraph, words: str, type_key: str) -> list[int]:
+    """Of the living memories whose name, type, facts, or text for want of facts, contain the words in any case.
+
+    :param type_key: The metadata key of the type.
+    """
+    wanted = words.lower()
+    rows = select(
+        connection,
+        tuple[int, str, str | None, str],
+        "SELECT m.id, m.key, json_extract(m.metadata, '$.' || ?), coalesce(f.text, m.text) FROM memories m "
+        "LEFT JOIN facts f ON f.memory_id = m.id "
+        "WHERE m.namespace_id = ? AND m.source = ? AND m.key IS NOT NULL AND m.archived = 0 ORDER BY m.id",
+        (type_key, place.namespace_id, place.source),
+    )
+    return list(dict.fromkeys(id_ for id_, *said in rows if any(wanted in str(one or "").lower() for one in said)))
+
+
+def relations(
+    connection: apsw.Connection, place: EntityGraph, ids: Sequence[int], *, incoming: bool, limit: int | None
+) -> list[EntityRelation]:
+    """Those that begin at one of these memories, or with `incoming` that end there, in the order of their making.
+
+    Both of their ends have a living memory of their name.
+
+    :param ids: Of memories, living or not. :param limit: None: all.
+    """
+    chosen = ids_parameter(ids)
+    touching = "l.from_id IN (SELECT value FROM json_each(?1))"
+    if incoming:
+        touching = f"({touching} OR l.to_id IN (SELECT value FROM json_each(?1)))"
+    standing = " AND ".join(
+        f"{end}.namespace_id = ?2 AND {end}.source = ?3 AND EXISTS (SELECT 1 FROM memories n WHERE n.namespace_id = ?2 "
+        f"AND n.source = ?3 AND n.key = {end}.key AND n.archived = 0)"
+        for end in ("f", "t")
+    )
+    return list(
+        select(
+            connection,
+            EntityRelation,
+            "SELECT f.key, t.key, substr(l.type, ?4) FROM links l JOIN memories f ON f.id = l.from_id "
+            f"JOIN memories t ON t.id = l.to_id WHERE {touching} AND {_TYPED} AND {standing} "
+            "GROUP BY f.key, t.key, l.type ORDER BY min(l.created_at), min(l.from_id), min(l.to_id), l.type LIMIT ?5",
+            (chosen, place.namespace_id, place.source, len(RELATION) + 1, -1 if limit is None else limit),
+        )
+    )
+
+
+def remove(connection: apsw.Connection, from_ids: Iterable[int], to_ids: Iterable[int], relation_type: str) -> int:
+    """How many links went."""
+    connection.execute(
+        "DELETE FROM links WHERE from_id IN (SELECT value FROM json_each(?)) "
+        "AND to_id IN (SELECT value FROM json_each(?)) AND type = ?",
+        (ids_parameter(from_ids), ids_parameter(to_ids), RELATION + relation_type),
+    )
+    return connection.changes()
+
+
+def related_to(connection: apsw.Connection, ids: Iterable[int]) -> set[int]:
+    """The memories at the other ends of all relations of these."""
+    rows = select(
+        connection,
+        tuple[int, int],
+        f"SELECT l.from_id, l.to_id FROM links l WHERE {_TYPED} AND (l.from_id IN (SELECT value FROM json_each(?1)) "
+        "OR l.to_id IN (SELECT value FROM json_each(?1)))",
+        (ids_parameter(ids),),
+    )
+    return {end for ends in rows for end in ends}
+
+
+def unmentioned(connection: apsw.Connection, ids: Iterable[int], *, without: Iterable[int] = ()) -> list[int]:
+    """Those of the memories that were only there because a relation named them, when none does any more.
+
+    :param without: Memories whose relations do not count, since they are about to go.
+    """
+    return list(
+        select(
+            connection,
+            int,
+            "SELECT m.id FROM memories m WHERE m.id IN (SELECT value FROM json_each(?1)) AND m.pinned = 0 "
+            f"AND json_extract(m.metadata, '$.{MENTIONED_ONLY}') = 1 AND NOT EXISTS (SELECT 1 FROM links l "
+            "WHERE l.from_id = m.id AND l.to_id NOT IN (SELECT value FROM json_each(?2))) AND NOT EXISTS (SELECT 1 "
+            "FROM links l WHERE l.to_id = m.id AND l.from_id NOT IN (SELECT value FROM json_each(?2)))",
+            (ids_parameter(ids), ids_parameter(without)),
+        )
+    )

@@ -1,0 +1,324 @@
+"""Topics: their sessions, their characteristic concepts, and the queue of sessions to assign again.
+
+A topic holds each of its sessions once: primary ones (`is_primary`) and related ones. A topic without a primary session
+is deleted. Each function takes a connection inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import apsw
+
+from souvenir.core.timestamps import to_us
+from souvenir.store.rows import first, ids_parameter, select
+
+_CHOSEN = "IN (SELECT value FROM json_each(?))"
+
+_OF_NAMESPACE = "topic_id IN (SELECT id FROM topics WHERE namespace_id = ?)"
+
+SESSIONS_AT_ONCE = 200
+"""Whose mentions are read with one statement."""
+
+
+class About(NamedTuple):
+    """How near a session is to a topic, 0 to 1, and whether it belongs to it."""
+
+    relevance: float
+    is_primary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """A topic as it was found: by session id what belongs to it or is near it, by concept id how telling that is."""
+
+    sessions: Mapping[int, About]
+    terms: Mapping[int, float]
+
+    @property
+    def own(self) -> frozenset[int]:
+        """The sessions that belong to it."""
+        return frozenset(id_ for id_, about in self.sessions.items() if about.is_primary)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """:param name: As somebody named it. :param sessions: Those that belong to it; `messages` are theirs."""
+
+    id: int
+    name: str | None
+    summary: str | None
+    named_by: str | None
+    sessions: int
+    messages: int
+    first_at: datetime
+    last_at: datetime
+    created_at: datetime
+    updated_at: datetime
+
+
+class OfSession(NamedTuple):
+    """A session of a topic, by the name that callers know."""
+
+    name: str
+    title: str | None
+    about: About
+    messages: int
+    started_at: datetime
+    last_message_at: datetime | None
+
+
+class Discussing(NamedTuple):
+    """A message, and which share of what tells its topic it mentions, by weight."""
+
+    message_id: int
+    relevance: float
+
+
+# --- what is to be sorted ------------------------------------------------------------------------------------------
+
+
+def namespaces(connection: apsw.Connection) -> list[tuple[int, str]]:
+    """Ids and names of those that have been read and in which something is to be sorted, and that stay."""
+    return list(
+        select(
+            connection,
+            tuple[int, str],
+            "SELECT id, name FROM namespaces n WHERE EXISTS (SELECT 1 FROM unsorted u WHERE u.namespace_id = n.id) "
+            "AND NOT EXISTS (SELECT 1 FROM unread u WHERE u.namespace_id = n.id) "
+            "AND id NOT IN (SELECT owner_id FROM removals WHERE kind = 'namespace') ORDER BY id",
+        )
+    )
+
+
+def unsorted(connection: apsw.Connection, namespace_id: int) -> dict[int, int]:
+    """The sessions that changed since, each with its place in the list: one that changes again has another one."""
+    return dict(
+        select(
+            connection, tuple[int, int], "SELECT session_id, id FROM unsorted WHERE namespace_id = ?", (namespace_id,)
+        )
+    )
+
+
+def take(connection: apsw.Connection, places: Iterable[int]) -> None:
+    connection.execute(f"DELETE FROM unsorted WHERE id {_CHOSEN}", (ids_parameter(places),))
+
+
+def session_ids(connection: apsw.Connection, namespace_id: int) -> list[int]:
+    return list(select(connection, int, "SELECT id FROM sessions WHERE namespace_id = ? ORDER BY id", (namespace_id,)))
+
+
+def mentioned_in(connection: apsw.Connection, session_ids: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Of each session that mentions any, the ids of its concepts, one a message, between commas.
+
+    Dates and quantities are left out: they say when and how much, and not of what.
+    """
+    for begin in range(0, len(session_ids), SESSIONS_AT_ONCE):
+        rows = select(
+            connection,
+            tuple[int, str],
+            "SELECT m.session_id, group_concat(n.concept_id) FROM messages m CROSS JOIN mentions n "
+            "ON n.kind = 'message' AND n.owner_id = m.id AND n.concept_kind NOT IN ('date', 'quantity') "
+            f"WHERE m.session_id {_CHOSEN} GROUP BY m.session_id",
+            (ids_parameter(session_ids[begin : begin + SESSIONS_AT_ONCE]),),
+        )
+        yield from rows
+
+
+def sessions_gone(connection: apsw.Connection, namespace_id: int) -> None:
+    """Topics that only they belonged to go too; how rare a concept is changed for all others, so they are sorted."""
+    remove_empty(connection, namespace_id)
+    connection.execute(
+        "INSERT OR REPLACE INTO unsorted (session_id, namespace_id) "
+        "SELECT id, namespace_id FROM sessions WHERE namespace_id = ? ORDER BY id DESC LIMIT 1",
+        (namespace_id,),
+    )
+
+
+# --- what was found ------------------------------------------------------------------------------------------------
+
+
+def stored(connection: apsw.Connection, namespace_id: int) -> dict[int, Sorted]:
+    sessions: defaultdict[int, dict[int, About]] = defaultdict(dict)
+    rows = select(
+        connection,
+        tuple[int, int, About],
+        f"SELECT topic_id, session_id, relevance, is_primary FROM session_topics WHERE {_OF_NAMESPACE}",
+        (namespace_id,),
+    )
+    for topic, session, about in rows:
+        sessions[topic][session] = about
+    terms: defaultdict[int, dict[int, float]] = defaultdict(dict)
+    weights = select(
+        connection,
+        tuple[int, int, float],
+        f"SELECT topic_id, concept_id, weight FROM topic_concepts WHERE {_OF_NAMESPACE}",
+        (namespace_id,),
+    )
+    for topic, concept, weight in weights:
+        terms[topic][concept] = weight
+    ids = select(connection, int, "SELECT id FROM topics WHERE namespace_id = ?", (namespace_id,))
+    return {topic: Sorted(sessions[topic], terms[topic]) for topic in ids}
+
+
+def named_ids(connection: apsw.Connection, namespace_id: int) -> set[int]:
+    """The topics of which somebody said something."""
+    return set(
+        select(
+            connection,
+            int,
+            "SELECT id FROM topics WHERE namespace_id = ? AND (name IS NOT NULL OR summary IS NOT NULL)",
+            (namespace_id,),
+        )
+    )
+
+
+def insert(connection: apsw.Connection, namespace_id: int, now: datetime) -> int:
+    connection.execute(
+        "INSERT INTO topics (namespace_id, created_at, updated_at) VALUES (?, ?, ?)",
+        (namespace_id, to_us(now), to_us(now)),
+    )
+    return connection.last_insert_rowid()
+
+
+def remove_empty(connection: apsw.Connection, namespace_id: int) -> None:
+    connection.execute(
+        "DELETE FROM topics WHERE namespace_id = ? AND NOT EXISTS "
+        "(SELECT 1 FROM session_topics s WHERE s.topic_id = topics.id AND s.is_primary = 1)",
+        (namespace_id,),
+    )
+
+
+def remove(connection: apsw.Connection, ids: Iterable[int]) -> None:
+    connection.execute(f"DELETE FROM topics WHERE id {_CHOSEN}", (ids_parameter(ids),))
+
+
+def change(connection: apsw.Connection, topic_id: int, before: Sorted, after: Sorted, now: datetime) -> None:
+    """Write what is different now; sessions and concepts that went meanwhile are left out."""
+    gone = [(topic_id, id_) for id_ in before.sessions.keys() - after.sessions.keys()]
+    connection.executemany("DELETE FROM session_topics WHERE topic_id = ? AND session_id = ?", gone)
+    connection.executemany(
+        "INSERT OR REPLACE INTO session_topics (session_id, topic_id, relevance, is_primary) "
+        "SELECT id, ?, ?, ? FROM sessions WHERE id = ?",
+        [(topic_id, *about, id_) for id_, about in after.sessions.items() if before.sessions.get(id_) != about],
+    )
+    unsaid = [(topic_id, id_) for id_ in before.terms.keys() - after.terms.keys()]
+    connection.executemany("DELETE FROM topic_concepts WHERE topic_id = ? AND concept_id = ?", unsaid)
+    connection.executemany(
+        "INSERT OR REPLACE INTO topic_concepts (concept_id, topic_id, weight) "
+        "SELECT id, ?, ? FROM concepts WHERE id = ?",
+        [(topic_id, weight, id_) for id_, weight in after.terms.items() if before.terms.get(id_) != weight],
+    )
+    if before.own != after.own:
+        connection.execute("UPDATE topics SET updated_at = ? WHERE id = ?", (to_us(now), topic_id))
+
+
+# --- as they are shown ---------------------------------------------------------------------------------------------
+
+_SELECT = (
+    "SELECT t.id, t.name, t.summary, t.named_by, count(*), "
+    "sum((SELECT count(*) FROM messages WHERE session_id = s.id)), "
+    "min(s.started_at), max(coalesce(s.last_message_at, s.started_at)), t.created_at, t.updated_at FROM topics t "
+    "JOIN session_topics o ON o.topic_id = t.id AND o.is_primary = 1 JOIN sessions s ON s.id = o.session_id"
+)
+
+
+def page(connection: apsw.Connection, namespace_id: int, *, offset: int, limit: int) -> tuple[list[Topic], int]:
+    """Those with the most sessions first, of equal ones those that were spoken of last; and how many there are."""
+    rows = select(
+        connection,
+        Topic,
+        f"{_SELECT} WHERE t.id IN (SELECT t.id FROM topics t JOIN session_topics o ON o.topic_id = t.id "
+        "AND o.is_primary = 1 JOIN sessions s ON s.id = o.session_id WHERE t.namespace_id = ? GROUP BY t.id "
+        "ORDER BY count(*) DESC, max(coalesce(s.last_message_at, s.started_at)) DESC, t.id LIMIT ? OFFSET ?) "
+        "GROUP BY t.id ORDER BY 5 DESC, 8 DESC, t.id",
+        (namespace_id, limit, offset),
+    )
+    total = connection.execute("SELECT count(*) FROM topics WHERE namespace_id = ?", (namespace_id,)).get
+    return list(rows), int(total)
+
+
+def find(connection: apsw.Connection, namespace_id: int, topic_id: int) -> Topic | None:
+    return first(
+        connection, Topic, f"{_SELECT} WHERE t.namespace_id = ? AND t.id = ? GROUP BY t.id", (namespace_id, topic_id)
+    )
+
+
+def terms(connection: apsw.Connection, topic_ids: Iterable[int]) -> dict[int, list[tuple[int, float]]]:
+    """The concepts that tell most of each topic, and their weights, heaviest first."""
+    rows = select(
+        connection,
+        tuple[int, int, float],
+        f"SELECT o.topic_id, o.concept_id, o.weight FROM topic_concepts o JOIN concepts c ON c.id = o.concept_id "
+        f"WHERE o.topic_id {_CHOSEN} ORDER BY o.topic_id, o.weight DESC, c.key",
+        (ids_parameter(topic_ids),),
+    )
+    found: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
+    for topic, concept, weight in rows:
+        found[topic].append((concept, weight))
+    return found
+
+
+def sessions(connection: apsw.Connection, topic_id: int, *, limit: int) -> list[OfSession]:
+    """Those that belong to it first, then those that are near it; nearest first."""
+    return list(
+        select(
+            connection,
+            OfSession,
+            "SELECT s.name, s.title, o.relevance, o.is_primary, "
+            "(SELECT count(*) FROM messages WHERE session_id = s.id), s.started_at, s.last_message_at "
+            "FROM session_topics o JOIN sessions s ON s.id = o.session_id "
+            "WHERE o.topic_id = ? ORDER BY o.is_primary DESC, o.relevance DESC, s.started_at DESC LIMIT ?",
+            (topic_id, limit),
+        )
+    )
+
+
+def primary_topics(connection: apsw.Connection, session_ids: Iterable[int]) -> dict[int, int]:
+    """The topic that each of these sessions belongs to, if there is one."""
+    return dict(
+        select(
+            connection,
+            tuple[int, int],
+            f"SELECT session_id, topic_id FROM session_topics WHERE is_primary = 1 AND session_id {_CHOSEN}",
+            (ids_parameter(session_ids),),
+        )
+    )
+
+
+def discussing(connection: apsw.Connection, topic_id: int, *, looked_at: int, limit: int) -> list[Discussing]:
+    """The messages of its sessions that mention most of what tells it, of equal ones the newest first.
+
+    :param looked_at: Messages that mention a concept, the latest of each.
+    """
+    of_topic = terms(connection, [topic_id]).get(topic_id, [])
+    total = sum(weight for _, weight in of_topic)
+    said: defaultdict[int, float] = defaultdict(float)
+    for concept, weight in of_topic:
+        rows = select(
+            connection,
+            int,
+            "SELECT n.owner_id FROM (SELECT owner_id FROM mentions WHERE concept_id = ? AND kind = 'message' "
+            "ORDER BY at DESC LIMIT ?) n JOIN messages m ON m.id = n.owner_id JOIN session_topics o "
+            "ON o.session_id = m.session_id AND o.topic_id = ? AND o.is_primary = 1",
+            (concept, looked_at, topic_id),
+        )
+        for message in rows:
+            said[message] += weight
+    best = sorted(said, key=lambda message: (-round(said[message], 6), -message))[:limit]
+    return [Discussing(message, min(said[message] / total, 1.0)) for message in best]
+
+
+def describe(
+    connection: apsw.Connection, topic_id: int, name: str | None, summary: str | None, by: str, now: datetime
+) -> None:
+    """Let it be called so; without either it is called by its best terms again."""
+    named_by = by if name is not None or summary is not None else None
+    connection.execute(
+        "UPDATE topics SET name = ?, summary = ?, named_by = ?, updated_at = ? WHERE id = ?",
+        (name, summary, named_by, to_us(now), topic_id),
+    )

@@ -1,0 +1,155 @@
+"""Extraction profiles: how the sources below a prefix are extracted from and kept, and every statement about them.
+
+Stored are only the fields that somebody set. A profile is found by the longest prefix that a source lies below; those
+of shorter prefixes then do not count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import apsw
+
+from souvenir.core.errors import Conflict
+from souvenir.core.labels import SEPARATOR
+from souvenir.core.stored_json import StoredJson, to_json
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import JsonObject
+from souvenir.store.namespaces import Namespace
+from souvenir.store.rows import first, select
+
+RULES = "rules"
+
+CONFIDENCE_HALF_LIFE_DAYS = 90.0
+"""What `confidence` of a record goes by; the policies of a profile do too, unless it says otherwise."""
+
+
+class ExtractionMode(StrEnum):
+    """How much is extracted from a transcript: `aggressive` extracts more, as before a context is compacted."""
+
+    STANDARD = "standard"
+    AGGRESSIVE = "aggressive"
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionRules:
+    """Instructions of an admin that are added to the prompt."""
+
+    always_remember: tuple[str, ...] = ()
+    never_remember: tuple[str, ...] = ()
+    custom_instructions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionProfile:
+    """:param source_prefix: Ends with `/`; empty of the profile of sources that none was made for.
+
+    :param max_facts: Of one extraction; None: EXTRACT_MAX_FACTS.
+    :param max_fact_chars: Of one fact; None: EXTRACT_MAX_FACT_CHARS.
+    :param ttl_days: Memories that are older are archived when policies are enforced; None: none is for its age.
+    :param confidence_threshold: Memories whose confidence is below it are archived then; None: none is.
+    :param min_age_days: Memories that are younger are not, whatever their confidence.
+    :param confidence_half_life_days: What their confidence is computed with.
+    :param half_life_days: Kept for clients, without effect, as is `single_call`.
+    """
+
+    source_prefix: str = ""
+    mode: ExtractionMode = ExtractionMode.STANDARD
+    enabled: bool = True
+    max_facts: int | None = None
+    max_fact_chars: int | None = None
+    rules: ExtractionRules = field(default_factory=ExtractionRules)
+    ttl_days: float | None = None
+    confidence_threshold: float | None = None
+    min_age_days: float = 0.0
+    confidence_half_life_days: float = CONFIDENCE_HALF_LIFE_DAYS
+    half_life_days: float = 30.0
+    single_call: bool = False
+
+    @classmethod
+    def of(cls, prefix: str, fields: JsonObject) -> ExtractionProfile:
+        """:param fields: What somebody set, as JSON."""
+        return _PROFILE_JSON.load({**fields, "source_prefix": prefix})
+
+    def require_enabled(self) -> None:
+        """:raises Conflict: If nothing is to be extracted for these sources."""
+        if not self.enabled:
+            raise Conflict(
+                f"Extraction is switched off for {self.source_prefix!r} by its profile; "
+                "set `enabled` with PUT /extraction/profiles/PREFIX, or use another source"
+            )
+
+
+_PROFILE_JSON = StoredJson(ExtractionProfile, unknown="ignore")
+
+
+def profile_for(connection: apsw.Connection, namespace: Namespace | None, source: str) -> ExtractionProfile:
+    """What holds for a source of a namespace; the profile without settings where none was made.
+
+    :param namespace: None: nobody ever wrote to it.
+    """
+    if namespace is None:
+        return ExtractionProfile()
+    path = source + SEPARATOR
+    row = first(
+        connection,
+        tuple[str, JsonObject],
+        "SELECT prefix, fields FROM extraction_profiles WHERE namespace_id = ? "
+        "AND substr(?, 1, length(prefix)) = prefix ORDER BY length(prefix) DESC LIMIT 1",
+        (namespace.id, path),
+    )
+    return ExtractionProfile() if row is None else ExtractionProfile.of(*row)
+
+
+def find(connection: apsw.Connection, namespace: Namespace, prefix: str) -> ExtractionProfile | None:
+    fields = _fields(connection, namespace.id, prefix)
+    return None if fields is None else ExtractionProfile.of(prefix, fields)
+
+
+def every(connection: apsw.Connection, namespace: Namespace) -> Sequence[ExtractionProfile]:
+    """Those of a namespace, by their prefixes."""
+    rows = select(
+        connection,
+        tuple[str, JsonObject],
+        "SELECT prefix, fields FROM extraction_profiles WHERE namespace_id = ? ORDER BY prefix",
+        (namespace.id,),
+    )
+    return [ExtractionProfile.of(prefix, fields) for prefix, fields in rows]
+
+
+def merge(connection: apsw.Connection, namespace_id: int, prefix: str, changes: JsonObject, now: datetime) -> None:
+    """Set fields of a profile, which is made if it is new; one that is given as None is as if it was never set."""
+    before = _fields(connection, namespace_id, prefix) or {}
+    after = _merged(before, changes)
+    if changes.get(RULES) is not None:
+        after[RULES] = _merged(before.get(RULES, {}), changes[RULES])
+    connection.execute(
+        "INSERT INTO extraction_profiles (namespace_id, prefix, fields, updated_at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (namespace_id, prefix) DO UPDATE SET fields = excluded.fields, updated_at = excluded.updated_at",
+        (namespace_id, prefix, to_json(after), to_us(now)),
+    )
+
+
+def delete(connection: apsw.Connection, namespace_id: int, prefix: str) -> bool:
+    """Whether there was one."""
+    connection.execute("DELETE FROM extraction_profiles WHERE namespace_id = ? AND prefix = ?", (namespace_id, prefix))
+    return connection.changes() > 0
+
+
+def _fields(connection: apsw.Connection, namespace_id: int, prefix: str) -> JsonObject | None:
+    found = connection.execute(
+        "SELECT fields FROM extraction_profiles WHERE namespace_id = ? AND prefix = ?", (namespace_id, prefix)
+    ).get
+    if found is None:
+        return None
+    fields: JsonObject = json.loads(found)
+    return fields
+
+
+def _merged(before: JsonObject, changes: JsonObject) -> dict[str, Any]:
+    return {name: value for name, value in {**before, **changes}.items() if value is not None}

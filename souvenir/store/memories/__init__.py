@@ -1,0 +1,1 @@
+"""Tables of memories, facts, tags, links and their history."""

@@ -1,0 +1,457 @@
+"""Reads of memories and passages. Each function takes a connection inside a read transaction.
+
+Reads on behalf of a caller take a `Namespace`, which limits what the caller may see: nothing here reveals a memory
+outside of it, not even through its links.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import apsw
+import numpy as np
+
+from souvenir.core.errors import InvalidRequest
+from souvenir.core.labels import fold
+from souvenir.core.passages import Passage, PassageRow, searched_text
+from souvenir.core.stored_json import same_json, to_json
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import (
+    Fact,
+    Filters,
+    FloatVector,
+    JsonObject,
+    Link,
+    LinkType,
+    Listing,
+    Memory,
+    PassageKind,
+)
+from souvenir.store.namespaces import Namespace, source_condition, visible_condition
+from souvenir.store.rows import MEMORY_COLUMNS, PASSAGE_COLUMNS, first, ids_parameter, only, select
+
+ALL = Listing()
+SUPERSEDES = LinkType.SUPERSEDES.value
+CONFLICTS_WITH = "conflicts_with"
+"""From a memory to one that says otherwise; only the service makes such links."""
+
+MERGED_FROM = "source_memory_ids"
+"""The metadata key of a merged memory that holds the ids of those that it was merged from."""
+
+
+def tag_condition(namespace_id: int, tags: Iterable[str], *, all_tags: bool) -> tuple[str, list[apsw.SQLiteValue]]:
+    """SQL that is true of the `id` of a namespace's memory that has any of the tags, or all, and its parameters."""
+    folded = sorted({fold(tag) for tag in tags})
+    having = "GROUP BY memory_id HAVING count(*) = ?" if all_tags else ""
+    return (
+        "id IN (SELECT memory_id FROM memory_tags WHERE namespace_id = ? AND folded IN "
+        f"(SELECT value FROM json_each(?)) {having})",
+        [namespace_id, to_json(folded), *([len(folded)] if all_tags else [])],
+    )
+
+
+def _where(namespace: Namespace, listing: Listing = ALL) -> tuple[str, list[apsw.SQLiteValue]]:
+    visible, values = visible_condition(namespace.sources)
+    conditions, parameters = ["namespace_id = ?", visible], [namespace.id, *values]
+    if listing.source is not None:
+        condition, values = source_condition(listing.source)
+        conditions.append(condition)
+        parameters += values
+    for column, value in (("pinned", listing.pinned), ("archived", listing.archived)):
+        if value is not None:
+            conditions.append(f"{column} = ?")
+            parameters.append(value)
+    if listing.tags:
+        condition, values = tag_condition(namespace.id, listing.tags, all_tags=listing.all_tags)
+        conditions.append(condition)
+        parameters += values
+    return " AND ".join(conditions), parameters
+
+
+def memories(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> dict[int, Memory]:
+    """The visible memories of this namespace among `ids`, with their links, by id."""
+    return _shown(connection, namespace, as_stored(connection, namespace, ids))
+
+
+def as_stored(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> dict[int, Memory]:
+    """The same, without links and with all that their metadata holds: for writing them again, not for showing them."""
+    where, parameters = _where(namespace)
+    rows = select(
+        connection,
+        Memory,
+        f"SELECT {MEMORY_COLUMNS} FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND {where}",
+        (ids_parameter(ids), *parameters),
+    )
+    return whole(connection, {memory.id: memory for memory in rows})
+
+
+def whole(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
+    """The memories with what they own."""
+    return with_facts(connection, with_tags(connection, found)) if found else found
+
+
+def with_tags(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
+    """The memories with their tags, in the order of their names."""
+    rows = list(
+        select(
+            connection,
+            tuple[int, str],
+            "SELECT memory_id, tag FROM memory_tags WHERE memory_id IN (SELECT value FROM json_each(?)) "
+            "ORDER BY memory_id, folded",
+            (ids_parameter(found),),
+        )
+    )
+    of_each: dict[int, list[str]] = {}
+    for memory_id, tag in rows:
+        of_each.setdefault(memory_id, []).append(tag)
+    return {id_: replace(one, tags=tuple(of_each[id_])) if id_ in of_each else one for id_, one in found.items()}
+
+
+def with_facts(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
+    """The memories with their facts, in their order."""
+    rows = list(
+        select(
+            connection,
+            tuple[int, Fact],
+            "SELECT memory_id, id, text, made_by, created_at FROM facts "
+            "WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY memory_id, ordinal",
+            (ids_parameter(found),),
+        )
+    )
+    of_each: dict[int, list[Fact]] = {}
+    for memory_id, fact in rows:
+        of_each.setdefault(memory_id, []).append(fact)
+    return {id_: replace(one, facts=tuple(of_each[id_])) if id_ in of_each else one for id_, one in found.items()}
+
+
+def _shown(connection: apsw.Connection, namespace: Namespace, found: dict[int, Memory]) -> dict[int, Memory]:
+    """The memories with their links, and without the ids of those outside that they were merged from."""
+    found = _with_links(connection, namespace, found)
+    if namespace.sources is None:
+        return found
+    merged = {id_: _merged_from(memory) for id_, memory in found.items() if MERGED_FROM in memory.metadata}
+    visible = visible_ids(connection, namespace, {one for ids in merged.values() for one in ids})
+    for id_, ids in merged.items():
+        metadata = {**found[id_].metadata, MERGED_FROM: [one for one in ids if one in visible]}
+        found[id_] = replace(found[id_], metadata=metadata)
+    return found
+
+
+def _merged_from(memory: Memory) -> list[int]:
+    ids = memory.metadata[MERGED_FROM]
+    return [one for one in ids if isinstance(one, int)] if isinstance(ids, list) else []
+
+
+def visible_ids(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> set[int]:
+    """Those of the ids that are visible memories of this namespace."""
+    where, parameters = _where(namespace)
+    return set(
+        select(
+            connection,
+            int,
+            f"SELECT id FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND {where}",
+            (ids_parameter(ids), *parameters),
+        )
+    )
+
+
+def _with_links(connection: apsw.Connection, namespace: Namespace, found: dict[int, Memory]) -> dict[int, Memory]:
+    """The same memories with what their links say: what they supersede, its text, what superseded or contradicts them.
+
+    A merged memory supersedes several and has no one previous text. Links with memories outside are left out.
+    """
+    ids = ids_parameter(found)
+    visible, parameters = visible_condition(namespace.sources, "m.source")
+    outgoing = list(
+        select(
+            connection,
+            tuple[Link, str],
+            "SELECT l.from_id, l.to_id, l.type, l.created_at, m.text FROM links l JOIN memories m ON m.id = l.to_id "
+            f"WHERE l.from_id IN (SELECT value FROM json_each(?)) AND {visible} ORDER BY l.from_id, l.to_id",
+            (ids, *parameters),
+        )
+    )
+    for link, text in outgoing:
+        memory = found[link.from_id]
+        found[link.from_id] = memory = replace(memory, links=(*memory.links, link))
+        if link.type == SUPERSEDES:
+            only = [one.type for one in memory.links].count(SUPERSEDES) == 1
+            found[link.from_id] = replace(memory, previous_text=text if only else None)
+        elif link.type == CONFLICTS_WITH:
+            found[link.from_id] = replace(memory, conflicts_with=link.to_id)
+    incoming = list(
+        select(
+            connection,
+            tuple[int, int],
+            "SELECT l.to_id, l.from_id FROM links l JOIN memories m ON m.id = l.from_id "
+            f"WHERE l.to_id IN (SELECT value FROM json_each(?)) AND l.type = ? AND {visible} ORDER BY l.from_id",
+            (ids, SUPERSEDES, *parameters),
+        )
+    )
+    for to_id, from_id in incoming:
+        found[to_id] = replace(found[to_id], superseded_by=from_id)
+    return found
+
+
+def list_memories(
+    connection: apsw.Connection,
+    namespace: Namespace,
+    listing: Listing = ALL,
+    *,
+    offset: int,
+    limit: int,
+) -> list[Memory]:
+    where, parameters = _where(namespace, listing)
+    order = "DESC" if listing.newest_first else "ASC"
+    rows = select(
+        connection,
+        Memory,
+        f"SELECT {MEMORY_COLUMNS} FROM memories WHERE {where} ORDER BY id {order} LIMIT ? OFFSET ?",
+        (*parameters, limit, offset),
+    )
+    found = whole(connection, {memory.id: memory for memory in rows})
+    return list(_shown(connection, namespace, found).values())
+
+
+def count_memories(connection: apsw.Connection, namespace: Namespace, listing: Listing = ALL) -> int:
+    where, parameters = _where(namespace, listing)
+    return int(connection.execute(f"SELECT count(*) FROM memories WHERE {where}", parameters).get)
+
+
+def count_passages(connection: apsw.Connection, namespace: Namespace) -> int:
+    """Of memories."""
+    where, parameters = _where(namespace)
+    where += f" AND kind = '{PassageKind.MEMORY}'"
+    return int(connection.execute(f"SELECT count(*) FROM passages WHERE {where}", parameters).get)
+
+
+def memory_ids(connection: apsw.Connection, namespace: Namespace, listing: Listing = ALL) -> list[int]:
+    """In ascending order."""
+    where, parameters = _where(namespace, listing)
+    # As one array, since a row each takes several times as long where many match, and a search waits for it.
+    found = connection.execute(f"SELECT json_group_array(id) FROM memories WHERE {where}", parameters).get
+    return sorted(json.loads(found))
+
+
+def newest_memories(
+    connection: apsw.Connection, namespace: Namespace, *, since: datetime | None, until: datetime | None, limit: int
+) -> list[Memory]:
+    """Those that are not archived, by when what they say occurred, the latest first."""
+    where, parameters = _where(namespace, Listing(archived=False))
+    for operator, moment in ((">=", since), ("<=", until)):
+        if moment is not None:
+            where += f" AND coalesce(document_at, created_at) {operator} ?"
+            parameters.append(to_us(moment))
+    rows = select(
+        connection,
+        int,
+        f"SELECT id FROM memories WHERE {where} ORDER BY coalesce(document_at, created_at) DESC, id DESC LIMIT ?",
+        (*parameters, limit),
+    )
+    ids = list(rows)
+    found = memories(connection, namespace, ids)
+    return [found[id_] for id_ in ids]
+
+
+def keyed_memory_id(connection: apsw.Connection, namespace_id: int, source: str, key: str) -> int | None:
+    """The living memory that (source, key) names, for a caller who may write to the source."""
+    return first(
+        connection,
+        int,
+        "SELECT id FROM memories WHERE namespace_id = ? AND source = ? AND key = ? AND archived = 0",
+        (namespace_id, source, key),
+    )
+
+
+def require_filter(namespace: Namespace, wanted: JsonObject) -> None:
+    """:raises InvalidRequest: If somebody who sees a part asks for ids that may be outside of it."""
+    if namespace.sources is not None and MERGED_FROM in wanted:
+        raise InvalidRequest(f"This key cannot filter by {MERGED_FROM}; filter by other metadata")
+
+
+def owners_matching(connection: apsw.Connection, namespace: Namespace, filters: Filters) -> list[int] | None:
+    """Ids of the memories that have the tags and the metadata that are filtered by; None if neither is.
+
+    :raises InvalidRequest: If somebody who sees a part asks for ids that may be outside of it.
+    """
+    if not filters.tags and not filters.metadata:
+        return None
+    found = owners_with_metadata(connection, namespace, filters.metadata) if filters.metadata else None
+    if not filters.tags:
+        return found
+    having = memory_ids(connection, namespace, Listing(tags=filters.tags, all_tags=filters.all_tags))
+    return having if found is None else sorted({*found} & {*having})
+
+
+def tags_used(connection: apsw.Connection, namespace: Namespace, folded: Iterable[str]) -> set[str]:
+    """Those of the folded tags that some visible memory has: what another one has must not show, not even by a zero."""
+    visible, parameters = visible_condition(namespace.sources, "m.source")
+    return set(
+        select(
+            connection,
+            str,
+            "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM memory_tags t JOIN memories m "
+            f"ON m.id = t.memory_id WHERE t.namespace_id = ? AND t.folded = value AND {visible})",
+            (to_json(list(folded)), namespace.id, *parameters),
+        )
+    )
+
+
+def having_tags(connection: apsw.Connection, folded: Iterable[str], memory_ids: Iterable[int]) -> set[int]:
+    """Those of the memories that have any of the folded tags."""
+    return set(
+        select(
+            connection,
+            int,
+            "SELECT DISTINCT memory_id FROM memory_tags WHERE memory_id IN (SELECT value FROM json_each(?)) "
+            "AND folded IN (SELECT value FROM json_each(?))",
+            (ids_parameter(memory_ids), to_json(list(folded))),
+        )
+    )
+
+
+# --- counts ----------------------------------------------------------------------------------------------------------
+
+
+def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, wanted: JsonObject) -> list[int]:
+    """Ids of the memories whose metadata holds every wanted key with an equal JSON value.
+
+    :raises InvalidRequest: If somebody who sees a part asks for ids that may be outside of it.
+    """
+    require_filter(namespace, wanted)
+    where, parameters = _where(namespace)
+    conditions = [where]
+    nested = {key: value for key, value in wanted.items() if isinstance(value, Mapping | list)}
+    for key, value in wanted.items():
+        # SQL compares nested values as text, which depends on the order of keys: it only finds candidates for them.
+        equal = "" if key in nested else "AND e.value IS w.value"
+        conditions.append(
+            f"EXISTS (SELECT 1 FROM json_each(metadata) e, json_each(?) w WHERE e.key = ? AND e.type = w.type {equal})"
+        )
+        parameters += [json.dumps([value]), key]
+    rows = select(
+        connection,
+        tuple[int, JsonObject],
+        f"SELECT id, metadata FROM memories WHERE {' AND '.join(conditions)}",
+        parameters,
+    )
+    return [
+        id_
+        for id_, metadata in rows
+        if not nested or all(same_json(metadata[key], value) for key, value in nested.items())
+    ]
+
+
+def passage_texts(connection: apsw.Connection, namespace_id: int, passage_ids: Iterable[int]) -> dict[int, str]:
+    """What is searched of those of the passages that are still there, by id."""
+    rows = select(
+        connection,
+        tuple[int, str, str | None],
+        "SELECT id, text, speaker FROM passages WHERE namespace_id = ? AND id IN (SELECT value FROM json_each(?))",
+        (namespace_id, ids_parameter(passage_ids)),
+    )
+    return {id_: searched_text(text, speaker) for id_, text, speaker in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceView:
+    """One state of a namespace's passages of one kind, for loading their index of one model's vectors."""
+
+    connection: apsw.Connection
+    namespace_id: int
+    kind: PassageKind
+    model_id: str
+
+    @property
+    def change_seq(self) -> int:
+        row = self.connection.execute("SELECT change_seq FROM namespaces WHERE id = ?", (self.namespace_id,)).get
+        return int(row or 0)
+
+    def attributes(self) -> list[PassageRow]:
+        """What filters and scores read but for the flags, which are in no column, a row a passage."""
+        return list(
+            select(
+                self.connection,
+                PassageRow,
+                "SELECT id, owner_id, profile, source, occurred_at, archived, dated, coalesce(session_id, 0), "
+                "coalesce(position, 0), role, coalesce(user_id, 0), coalesce(speaker, ''), 0, coalesce(fact_id, 0) "
+                "FROM passages WHERE namespace_id = ? AND kind = ?",
+                (self.namespace_id, self.kind.value),
+            )
+        )
+
+    def passages(self, ids: Iterable[int] | None) -> Iterator[tuple[Passage, FloatVector]]:
+        """Passages that the model has embedded, with their vectors (dim,), in id order; all, or those among `ids`."""
+        chosen = "" if ids is None else "AND id IN (SELECT value FROM json_each(?))"
+        parameters = [self.model_id, self.namespace_id, self.kind.value, *([] if ids is None else [ids_parameter(ids)])]
+        rows = select(
+            self.connection,
+            tuple[Passage, bytes],
+            f"SELECT {PASSAGE_COLUMNS}, vector FROM passages JOIN vectors ON passage_id = id AND model_id = ? "
+            f"WHERE namespace_id = ? AND kind = ? {chosen} ORDER BY id",
+            parameters,
+        )
+        for passage, vector in rows:
+            yield passage, np.frombuffer(vector, dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    memories: int
+    passages: int
+    namespaces: int
+
+
+def counts(connection: apsw.Connection) -> Counts:
+    return only(
+        connection,
+        Counts,
+        "SELECT (SELECT count(*) FROM memories), (SELECT count(*) FROM passages), (SELECT count(*) FROM namespaces)",
+    )
+
+
+# --- memories with a key ---------------------------------------------------------------------------------------------
+
+
+_LIVING = "namespace_id = ? AND source = ? AND key IS NOT NULL AND archived = 0"
+
+
+def keyed_memory(connection: apsw.Connection, namespace: Namespace, source: str, key: str) -> Memory | None:
+    """The living memory that (source, key) names, if there is one and it can be seen."""
+    held = keyed_memory_id(connection, namespace.id, source, key)
+    return None if held is None else memories(connection, namespace, [held]).get(held)
+
+
+def keyed_page(
+    connection: apsw.Connection, namespace: Namespace, source: str, *, offset: int = 0, limit: int | None = None
+) -> tuple[list[Memory], int]:
+    """The living memories of one source that have a key, in the order of their keys, and how many there are.
+
+    :param limit: Of what is listed; None: all.
+    """
+    parameters = (namespace.id, source)
+    rows = select(
+        connection,
+        int,
+        f"SELECT id FROM memories WHERE {_LIVING} ORDER BY key LIMIT ? OFFSET ?",
+        (*parameters, -1 if limit is None else limit, offset),
+    )
+    ids = list(rows)
+    found = memories(connection, namespace, ids)
+    total = connection.execute(f"SELECT count(*) FROM memories WHERE {_LIVING}", parameters).get
+    return [found[id_] for id_ in ids if id_ in found], int(total)
+
+
+def keyed_ids(connection: apsw.Connection, namespace_id: int, source: str, key: str) -> list[int]:
+    """Of the memory that (source, key) names, and of those whose place it took."""
+    return list(
+        select(
+            connection,
+            int,
+            "SELECT id FROM memories WHERE namespace_id = ? AND source = ? AND key = ?",
+            (namespace_id, source, key),
+        )
+    )

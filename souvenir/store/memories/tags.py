@@ -1,0 +1,69 @@
+"""Tags over all memories: counts and renaming. Each function takes a connection inside a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import apsw
+
+from souvenir.core.stored_json import to_json
+from souvenir.store.namespaces import Namespace, visible_condition
+from souvenir.store.rows import select
+
+
+@dataclass(frozen=True, slots=True)
+class TagCount:
+    """:param tag: As it was spelled first. :param count: Living memories that have it.
+
+    :param first_used_at: When one of them got it first. :param last_used_at: And last.
+    """
+
+    tag: str
+    count: int
+    first_used_at: datetime
+    last_used_at: datetime
+
+
+def count_each(connection: apsw.Connection, namespace: Namespace) -> list[TagCount]:
+    """The tags of living memories, the most used first."""
+    visible, parameters = visible_condition(namespace.sources, "m.source")
+    return list(
+        select(
+            connection,
+            TagCount,
+            "WITH used AS MATERIALIZED (SELECT t.folded, t.tag, t.added_at FROM memory_tags t "
+            "JOIN memories m ON m.id = t.memory_id "
+            f"WHERE t.namespace_id = ? AND m.archived = 0 AND {visible}) "
+            # With min() as the only aggregate of a column, SQLite takes the tag from the row that has the minimum.
+            "SELECT tag, count, first, last FROM "
+            "(SELECT folded, tag, min(added_at) AS first, count(*) AS count FROM used GROUP BY folded) "
+            "JOIN (SELECT folded, max(added_at) AS last FROM used GROUP BY folded) USING (folded) "
+            "ORDER BY count DESC, folded",
+            (namespace.id, *parameters),
+        )
+    )
+
+
+def memories_with(connection: apsw.Connection, namespace: Namespace, folded: Iterable[str]) -> Mapping[int, int]:
+    """The memories that have any of the tags, archived ones too, by id, and since when, in microseconds."""
+    visible, parameters = visible_condition(namespace.sources, "m.source")
+    return dict(
+        select(
+            connection,
+            tuple[int, int],
+            "SELECT t.memory_id, min(t.added_at) FROM memory_tags t JOIN memories m ON m.id = t.memory_id "
+            f"WHERE t.namespace_id = ? AND t.folded IN (SELECT value FROM json_each(?)) AND {visible} "
+            "GROUP BY t.memory_id ORDER BY t.memory_id",
+            (namespace.id, to_json(list(folded)), *parameters),
+        )
+    )
+
+
+def backdate(connection: apsw.Connection, memory_id: int, folded: str, added_at_us: int) -> None:
+    """Let a memory have had a tag since then, if that is earlier."""
+    connection.execute(
+        "UPDATE memory_tags SET added_at = min(added_at, ?) WHERE memory_id = ? AND folded = ?",
+        (added_at_us, memory_id, folded),
+    )

@@ -1,0 +1,1 @@
+"""Tables of agents, sessions, messages and memory blocks."""

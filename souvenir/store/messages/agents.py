@@ -1,0 +1,156 @@
+"""Rows of agents: namespaces with an id, metadata, a privacy policy and access levels."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import apsw
+
+from souvenir.core.errors import AgentNotFound
+from souvenir.core.stored_json import to_json
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import UNLIMITED, AccessLevels, JsonObject, Scope
+from souvenir.store.graph import mention_queue
+from souvenir.store.rows import first, only, select
+
+_COLUMNS = "a.namespace_id, n.name, a.uid, a.metadata, a.policy, a.access, a.created_at"
+_FROM = f"SELECT {_COLUMNS} FROM agents a JOIN namespaces n ON n.id = a.namespace_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """`policy` holds what its privacy does otherwise than the rules say."""
+
+    namespace_id: int
+    name: str
+    uid: str
+    metadata: JsonObject | None
+    policy: JsonObject
+    access: AccessLevels
+    created_at: datetime
+
+
+class _AgentRow(NamedTuple):
+    namespace_id: int
+    name: str
+    uid: str
+    metadata: JsonObject | None
+    policy: JsonObject
+    access: str | None
+    created_at: datetime
+
+    @property
+    def agent(self) -> Agent:
+        return Agent(**{**self._asdict(), "access": _levels_of(self.access)})
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCounts:
+    """`memories` counts archived ones too."""
+
+    messages: int
+    sessions: int
+    users: int
+    blocks: int
+    memories: int
+    first_message_at: datetime | None
+    last_message_at: datetime | None
+
+
+def find(connection: apsw.Connection, name: str) -> Agent | None:
+    row = first(connection, _AgentRow, f"{_FROM} WHERE n.name = ?", (name,))
+    return None if row is None else row.agent
+
+
+def require_agent(connection: apsw.Connection, scope: Scope) -> Agent:
+    """The scope's namespace as an agent.
+
+    :raises AgentNotFound: If it is none.
+    """
+    found = find(connection, scope.namespace)
+    if found is None:
+        raise AgentNotFound(scope.namespace)
+    return found
+
+
+def page(connection: apsw.Connection, *, only: str | None, offset: int, limit: int) -> tuple[list[Agent], int]:
+    """In the order of their names, and how many there are.
+
+    :param only: The one name that may be seen, if not all may.
+    """
+    chosen, parameters = ("WHERE n.name = ?", [only]) if only is not None else ("", [])
+    rows = list(
+        select(
+            connection, _AgentRow, f"{_FROM} {chosen} ORDER BY n.name LIMIT ? OFFSET ?", (*parameters, limit, offset)
+        )
+    )
+    total = connection.execute(
+        f"SELECT count(*) FROM agents a JOIN namespaces n ON n.id = a.namespace_id {chosen}", parameters
+    ).get
+    return [row.agent for row in rows], int(total)
+
+
+def ensure(connection: apsw.Connection, namespace_id: int, now: datetime, metadata: JsonObject | None) -> None:
+    """Make the namespace an agent, unless it is one; metadata that is given to one that has none stays with it.
+
+    The memories that a new one has are read for its graph.
+    """
+    stored = None if metadata is None else to_json(dict(metadata))
+    known = connection.execute("SELECT 1 FROM agents WHERE namespace_id = ?", (namespace_id,)).fetchone()
+    connection.execute(
+        "INSERT INTO agents (namespace_id, uid, metadata, policy, created_at) VALUES (?, ?, ?, '{}', ?) "
+        "ON CONFLICT (namespace_id) DO UPDATE SET metadata = coalesce(metadata, excluded.metadata)",
+        (namespace_id, str(uuid.uuid4()), stored, to_us(now)),
+    )
+    if known is None:
+        mention_queue.put_all(connection, namespace_id)
+
+
+def make_again(connection: apsw.Connection, agent: Agent, now: datetime) -> None:
+    """Let an agent whose name is free be there again as it was, with nothing in it."""
+    row = connection.execute(
+        "INSERT INTO namespaces (name, created_at, changed_at) VALUES (?, ?, ?) RETURNING id",
+        (agent.name, to_us(agent.created_at), to_us(now)),
+    ).get
+    namespace_id = int(row)
+    ensure(connection, namespace_id, agent.created_at, agent.metadata)
+    connection.execute("UPDATE agents SET uid = ? WHERE namespace_id = ?", (agent.uid, namespace_id))
+    set_policy(connection, namespace_id, agent.policy)
+    set_access(connection, namespace_id, agent.access)
+
+
+def namespace_ids(connection: apsw.Connection) -> list[int]:
+    return list(select(connection, int, "SELECT namespace_id FROM agents ORDER BY namespace_id"))
+
+
+def counts(connection: apsw.Connection, namespace_id: int) -> AgentCounts:
+    tables = ("messages", "sessions", "users", "blocks", "memories")
+    counted = ", ".join(f"(SELECT count(*) FROM {table} WHERE namespace_id = ?1)" for table in tables)
+    # Two questions, each of which the index answers from one end.
+    ends = ", ".join(f"(SELECT {end}(created_at) FROM messages WHERE namespace_id = ?1)" for end in ("min", "max"))
+    return only(connection, AgentCounts, f"SELECT {counted}, {ends}", (namespace_id,))
+
+
+def set_policy(connection: apsw.Connection, namespace_id: int, policy: JsonObject) -> None:
+    connection.execute("UPDATE agents SET policy = ? WHERE namespace_id = ?", (to_json(dict(policy)), namespace_id))
+
+
+def access(connection: apsw.Connection, name: str) -> AccessLevels:
+    """Of the agent of this name; nothing limits a namespace that is none."""
+    query = "SELECT a.access FROM agents a JOIN namespaces n ON n.id = a.namespace_id WHERE n.name = ?"
+    return _levels_of(connection.execute(query, (name,)).get)
+
+
+def set_access(connection: apsw.Connection, namespace_id: int, levels: AccessLevels) -> None:
+    """What is as usual is not stored."""
+    usual = asdict(UNLIMITED)
+    changes = {name: given for name, given in asdict(levels).items() if given != usual[name]}
+    connection.execute("UPDATE agents SET access = ? WHERE namespace_id = ?", (to_json(changes), namespace_id))
+
+
+def _levels_of(stored: str | None) -> AccessLevels:
+    return UNLIMITED if stored is None else AccessLevels(**json.loads(stored))

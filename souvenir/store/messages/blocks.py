@@ -1,0 +1,134 @@
+"""The rows of memory blocks: labelled text of an agent, and what each block was in every version.
+
+Invariant: the newest version in `block_history` is what the block is now.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+import apsw
+
+from souvenir.core.timestamps import to_us
+from souvenir.store.rows import first, select
+from souvenir.store.transaction import Transaction
+
+_COLUMNS = (
+    "b.id, b.uid, a.uid, b.label, b.value, b.description, b.max_chars, b.read_only, b.version, b.created_at, "
+    "b.updated_at"
+)
+_FROM = f"SELECT {_COLUMNS} FROM blocks b JOIN agents a ON a.namespace_id = b.namespace_id"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDraft:
+    """What a caller says of a block. `max_chars` bounds the value; a `read_only` one is not changed by mistake."""
+
+    label: str
+    value: str
+    description: str | None
+    max_chars: int
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`version` counts the changes from 1; `agent_uid` is the agent's id for clients."""
+
+    id: int
+    uid: str
+    agent_uid: str
+    label: str
+    value: str
+    description: str | None
+    max_chars: int
+    read_only: bool
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BlockVersion:
+    """What a block was from `at` on, and who made it so."""
+
+    version: int
+    value: str
+    description: str | None
+    max_chars: int
+    read_only: bool
+    actor: str
+    at: datetime
+
+
+def find(connection: apsw.Connection, namespace_id: int, label: str) -> Block | None:
+    return first(connection, Block, f"{_FROM} WHERE b.namespace_id = ? AND b.label = ?", (namespace_id, label))
+
+
+def page(
+    connection: apsw.Connection, namespace_id: int, *, offset: int = 0, limit: int = -1
+) -> tuple[list[Block], int]:
+    """In the order in which they were made, and how many there are; a limit below zero is none."""
+    rows = list(
+        select(
+            connection,
+            Block,
+            f"{_FROM} WHERE b.namespace_id = ? ORDER BY b.id LIMIT ? OFFSET ?",
+            (namespace_id, limit, offset),
+        )
+    )
+    total = connection.execute("SELECT count(*) FROM blocks WHERE namespace_id = ?", (namespace_id,)).get
+    return list(rows), int(total)
+
+
+def versions(connection: apsw.Connection, block_id: int, *, offset: int, limit: int) -> tuple[list[BlockVersion], int]:
+    """Newest first, and how many there are."""
+    rows = list(
+        select(
+            connection,
+            BlockVersion,
+            "SELECT version, value, description, max_chars, read_only, actor, at FROM block_history "
+            "WHERE block_id = ? ORDER BY version DESC LIMIT ? OFFSET ?",
+            (block_id, limit, offset),
+        )
+    )
+    total = connection.execute("SELECT count(*) FROM block_history WHERE block_id = ?", (block_id,)).get
+    return rows, int(total)
+
+
+def insert(tx: Transaction, draft: BlockDraft) -> None:
+    """The label must be free, and the namespace an agent."""
+    now = to_us(tx.now)
+    tx.connection.execute(
+        "INSERT INTO blocks (uid, namespace_id, label, value, description, max_chars, read_only, version, created_at, "
+        "updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?)",
+        (
+            *(str(uuid.uuid4()), tx.namespace_id, draft.label, draft.value),
+            *(draft.description, draft.max_chars, draft.read_only, now, now),
+        ),
+    )
+    _keep_version(tx, draft.label)
+
+
+def update(tx: Transaction, draft: BlockDraft) -> None:
+    """Write the next version of the block that has the draft's label."""
+    tx.connection.execute(
+        "UPDATE blocks SET value = ?, description = ?, max_chars = ?, read_only = ?, version = version + 1, "
+        "updated_at = ? WHERE namespace_id = ? AND label = ?",
+        (
+            *(draft.value, draft.description, draft.max_chars, draft.read_only),
+            *(to_us(tx.now), tx.namespace_id, draft.label),
+        ),
+    )
+    _keep_version(tx, draft.label)
+
+
+def _keep_version(tx: Transaction, label: str) -> None:
+    tx.connection.execute(
+        "INSERT INTO block_history (block_id, version, value, description, max_chars, read_only, actor, at) "
+        "SELECT id, version, value, description, max_chars, read_only, ?, updated_at FROM blocks "
+        "WHERE namespace_id = ? AND label = ?",
+        (tx.scope.actor, tx.namespace_id, label),
+    )

@@ -1,0 +1,285 @@
+"""Rows of users and sessions, and the window of a session's newest messages that working memory holds.
+
+Each function takes a connection inside a transaction. A session is identified by its `name`, the id that callers give
+or get; `id` is that of the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import apsw
+
+from souvenir.core.errors import SessionEnded, SessionNotFound
+from souvenir.core.stored_json import to_json
+from souvenir.core.timestamps import to_us
+from souvenir.core.types import JsonObject, MessageRole
+from souvenir.store.rows import first, only, select
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Known since `created_at`; `messages` counts those that are of them now."""
+
+    id: int
+    name: str
+    created_at: datetime
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """`implicit` if it was made because a caller named none; `messages` counts those that it has now."""
+
+    id: int
+    name: str
+    user: str | None
+    title: str | None
+    metadata: JsonObject | None
+    implicit: bool
+    started_at: datetime
+    last_message_at: datetime | None
+    ended_at: datetime | None
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Of one user, and those only that have ended or have not; None lets all pass."""
+
+    user: str | None = None
+    open: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePlace:
+    """Where a message comes to stand, and the user whom it is of: one that it names, else whom its session is with."""
+
+    session_row: int
+    session_id: str
+    position: int
+    user_row: int | None
+    user: str | None
+
+
+_SELECT = (
+    "SELECT s.id, s.name, u.name, s.title, s.metadata, s.implicit, s.started_at, s.last_message_at, s.ended_at, "
+    "(SELECT count(*) FROM messages m WHERE m.session_id = s.id) "
+    "FROM sessions s LEFT JOIN users u ON u.id = s.user_id"
+)
+
+
+def ensure_user(connection: apsw.Connection, namespace_id: int, name: str, at: datetime) -> int:
+    """The row of the user of that name, who is made if they are new, and was known then already."""
+    known = first(
+        connection,
+        tuple[int, datetime],
+        "SELECT id, created_at FROM users WHERE namespace_id = ? AND name = ?",
+        (namespace_id, name),
+    )
+    if known is None:
+        connection.execute(
+            "INSERT INTO users (namespace_id, name, created_at) VALUES (?, ?, ?)", (namespace_id, name, to_us(at))
+        )
+        return connection.last_insert_rowid()
+    id_, known_since = known
+    if at < known_since:
+        connection.execute("UPDATE users SET created_at = ? WHERE id = ?", (to_us(at), id_))
+    return id_
+
+
+def user_row(connection: apsw.Connection, namespace_id: int, name: str) -> int | None:
+    return first(connection, int, "SELECT id FROM users WHERE namespace_id = ? AND name = ?", (namespace_id, name))
+
+
+def users(
+    connection: apsw.Connection, namespace_id: int, *, offset: int = 0, limit: int = -1
+) -> tuple[list[User], int]:
+    """In the order of their names, and how many there are; a limit below zero is none."""
+    rows = list(
+        select(
+            connection,
+            User,
+            "SELECT id, name, created_at, (SELECT count(*) FROM messages m WHERE m.user_id = users.id) FROM users "
+            "WHERE namespace_id = ? ORDER BY name LIMIT ? OFFSET ?",
+            (namespace_id, limit, offset),
+        )
+    )
+    total = connection.execute("SELECT count(*) FROM users WHERE namespace_id = ?", (namespace_id,)).get
+    return rows, int(total)
+
+
+def find(connection: apsw.Connection, namespace_id: int, name: str) -> Session | None:
+    return first(connection, Session, f"{_SELECT} WHERE s.namespace_id = ? AND s.name = ?", (namespace_id, name))
+
+
+def require_session(connection: apsw.Connection, namespace_id: int, name: str) -> Session:
+    """:raises SessionNotFound: If there is no such session."""
+    found = find(connection, namespace_id, name)
+    if found is None:
+        raise SessionNotFound(name)
+    return found
+
+
+def row_of(connection: apsw.Connection, namespace_id: int, name: str) -> int | None:
+    return first(connection, int, "SELECT id FROM sessions WHERE namespace_id = ? AND name = ?", (namespace_id, name))
+
+
+def require_row(connection: apsw.Connection, namespace_id: int, name: str) -> int:
+    """:raises SessionNotFound: If there is no such session."""
+    row = row_of(connection, namespace_id, name)
+    if row is None:
+        raise SessionNotFound(name)
+    return row
+
+
+def open_row(connection: apsw.Connection, namespace_id: int, name: str) -> int | None:
+    """The row of a session that takes messages; None if there is no session of that name.
+
+    :raises SessionEnded: If it takes none any more.
+    """
+    row = first(
+        connection,
+        tuple[int, int | None],
+        "SELECT id, ended_at FROM sessions WHERE namespace_id = ? AND name = ?",
+        (namespace_id, name),
+    )
+    if row is None:
+        return None
+    id_, ended_at = row
+    if ended_at is not None:
+        raise SessionEnded(name)
+    return id_
+
+
+def page(
+    connection: apsw.Connection, namespace_id: int, chosen: SessionFilter, *, offset: int, limit: int
+) -> tuple[list[Session], int]:
+    """Newest first, and how many there are."""
+    conditions = ["s.namespace_id = ?"]
+    parameters: list[apsw.SQLiteValue] = [namespace_id]
+    if chosen.user is not None:
+        conditions.append("s.user_id = (SELECT id FROM users WHERE namespace_id = s.namespace_id AND name = ?)")
+        parameters.append(chosen.user)
+    if chosen.open is not None:
+        conditions.append(f"s.ended_at IS {'' if chosen.open else 'NOT '}NULL")
+    where = " AND ".join(conditions)
+    rows = list(
+        select(
+            connection,
+            Session,
+            f"{_SELECT} WHERE {where} ORDER BY s.started_at DESC, s.id DESC LIMIT ? OFFSET ?",
+            (*parameters, limit, offset),
+        )
+    )
+    total = connection.execute(f"SELECT count(*) FROM sessions s WHERE {where}", parameters).get
+    return list(rows), int(total)
+
+
+def every(connection: apsw.Connection, namespace_id: int) -> Iterator[Session]:
+    """All of them, oldest first, read as they are asked for."""
+    return select(
+        connection, Session, f"{_SELECT} WHERE s.namespace_id = ? ORDER BY s.started_at, s.id", (namespace_id,)
+    )
+
+
+def insert(
+    connection: apsw.Connection,
+    namespace_id: int,
+    *,
+    name: str,
+    user_row: int | None,
+    title: str | None,
+    metadata: JsonObject | None,
+    implicit: bool,
+    started_at: datetime,
+) -> int:
+    """The row of a new session."""
+    connection.execute(
+        "INSERT INTO sessions (namespace_id, name, user_id, title, metadata, implicit, started_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            namespace_id,
+            name,
+            user_row,
+            title,
+            None if metadata is None else to_json(dict(metadata)),
+            implicit,
+            to_us(started_at),
+        ),
+    )
+    return connection.last_insert_rowid()
+
+
+def running_row(
+    connection: apsw.Connection, namespace_id: int, user_row: int | None, at: datetime, idle: timedelta
+) -> int | None:
+    """The newest session of that user that nobody named, nobody ended, and whose last message is near that time."""
+    return first(
+        connection,
+        int,
+        "SELECT id FROM sessions WHERE namespace_id = ? AND user_id IS ? AND implicit = 1 AND ended_at IS NULL "
+        "AND last_message_at BETWEEN ? AND ? ORDER BY last_message_at DESC LIMIT 1",
+        (namespace_id, user_row, to_us(at) - _us(idle), to_us(at) + _us(idle)),
+    )
+
+
+def take_place(
+    connection: apsw.Connection, session_row: int, at: datetime, user_row: int | None, user: str | None
+) -> MessagePlace:
+    """The next position in a session, for a message of that time; who the session is with is known from then on."""
+    at_us = to_us(at)
+    session_id, position, with_row, with_name = only(
+        connection,
+        tuple[str, int, int | None, str | None],
+        "UPDATE sessions SET next_position = next_position + 1, started_at = min(started_at, ?), "
+        "last_message_at = max(coalesce(last_message_at, ?), ?), user_id = coalesce(user_id, ?) WHERE id = ? "
+        "RETURNING name, next_position - 1, user_id, (SELECT u.name FROM users u WHERE u.id = sessions.user_id)",
+        (at_us, at_us, at_us, user_row, session_row),
+    )
+    if user_row is None:
+        user_row, user = with_row, with_name
+    return MessagePlace(session_row, session_id, position, user_row, user)
+
+
+def end(connection: apsw.Connection, session_row: int, now: datetime) -> None:
+    """One that has ended keeps its end."""
+    connection.execute("UPDATE sessions SET ended_at = coalesce(ended_at, ?) WHERE id = ?", (to_us(now), session_row))
+
+
+def change(connection: apsw.Connection, session_row: int, *, title: str | None, metadata: JsonObject | None) -> None:
+    """Replace what is given."""
+    connection.execute(
+        "UPDATE sessions SET title = coalesce(?, title), metadata = coalesce(?, metadata) WHERE id = ?",
+        (title, None if metadata is None else to_json(dict(metadata)), session_row),
+    )
+
+
+def _us(duration: timedelta) -> int:
+    return duration // timedelta(microseconds=1)
+
+
+# --- the window of working memory ------------------------------------------------------------------------------------
+
+
+WindowRow = tuple[int, MessageRole, str, int]
+"""Position, role, content, and the time in microseconds."""
+
+
+def window_messages(connection: apsw.Connection, session_row: int, limit: int) -> list[WindowRow]:
+    """In the order in which they came; none of a session that has ended."""
+    rows = select(
+        connection,
+        tuple[int, MessageRole, str, int],
+        "SELECT m.position, m.role, m.content, m.created_at FROM sessions s JOIN messages m ON m.session_id = s.id "
+        "AND m.position >= s.window_from WHERE s.id = ? AND s.ended_at IS NULL ORDER BY m.position DESC LIMIT ?",
+        (session_row, limit),
+    )
+    return list(rows)[::-1]
+
+
+def clear_window(connection: apsw.Connection, session_row: int) -> None:
+    """Let the context begin with the next message."""
+    connection.execute("UPDATE sessions SET window_from = next_position WHERE id = ?", (session_row,))

@@ -1,0 +1,77 @@
+"""Namespaces as a caller sees them, and SQL conditions on what of them is visible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import apsw
+
+from souvenir.core.labels import PARENT, SEPARATOR
+from souvenir.core.types import SourceFilter, SourceMatch
+from souvenir.store.rows import first, select
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace as somebody sees it.
+
+    :param sources: The paths that they may see; None: all.
+    """
+
+    id: int
+    name: str
+    created_at: datetime
+    changed_at: datetime
+    sources: tuple[str, ...] | None = None
+
+
+def named(connection: apsw.Connection, name: str, sources: tuple[str, ...] | None = None) -> Namespace | None:
+    """The namespace if it was ever written to, as somebody sees it who may see these sources."""
+    row = first(
+        connection, Namespace, "SELECT id, name, created_at, changed_at FROM namespaces WHERE name = ?", (name,)
+    )
+    return None if row is None else replace(row, sources=sources)
+
+
+def ids(connection: apsw.Connection) -> set[int]:
+    """Of every namespace that there is."""
+    return set(select(connection, int, "SELECT id FROM namespaces"))
+
+
+def first_and_last_write(connection: apsw.Connection) -> tuple[datetime, datetime] | None:
+    """When a namespace was first made and when one was last changed; None of a store that nobody wrote to."""
+    row = first(
+        connection, tuple[datetime | None, datetime | None], "SELECT min(created_at), max(changed_at) FROM namespaces"
+    )
+    return None if row is None or row[0] is None or row[1] is None else (row[0], row[1])
+
+
+def source_condition(source: SourceFilter) -> tuple[str, list[apsw.SQLiteValue]]:
+    """SQL that is true of a `source` column that the filter selects, and its parameters."""
+    match source.match:
+        case SourceMatch.PREFIX:
+            return "substr(source, 1, length(?)) = ?", [source.pattern, source.pattern]
+        case SourceMatch.PATH:
+            path = source.pattern + "/"
+            return "(source = ? OR substr(source, 1, length(?)) = ?)", [source.pattern, path, path]
+        case SourceMatch.SUBSTRING:
+            return "instr(source, ?) > 0", [source.pattern]
+
+
+def visible_condition(sources: tuple[str, ...] | None, column: str = "source") -> tuple[str, list[apsw.SQLiteValue]]:
+    """SQL that is true where `souvenir.core.labels.is_visible` is, and its parameters."""
+    if sources is None:
+        return "1", []
+    of_each = [f"{column} = ? OR substr({column}, 1, length(?)) = ?"] * len(sources)
+    parameters: list[apsw.SQLiteValue] = []
+    for path in sources:
+        parameters += [path, path + SEPARATOR, path + SEPARATOR]
+    climbs = f"instr('/' || {column} || '/', '/{PARENT}/')"
+    return f"({' OR '.join(of_each) or '0'}) AND {climbs} = 0", parameters
+
+
+def change_seq(connection: apsw.Connection, namespace_id: int) -> int:
+    """The number of the namespace's last write: what was read at the same number is still current. -1 if it is gone."""
+    found = first(connection, int, "SELECT change_seq FROM namespaces WHERE id = ?", (namespace_id,))
+    return -1 if found is None else found

@@ -1,0 +1,332 @@
+"""Removals of agents, users, sessions, messages, memories and blocks: the list of pending ones, and their deletion.
+
+What goes is written down in `removals` first, and then goes part by part, each a transaction that leaves the database
+consistent; whoever finds the list after a kill goes on with it. An agent is hidden when it is written down: its name
+leads nowhere from then on, or to a new agent. The same code removes from a database that is being restored
+(`souvenir.store.tombstones`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
+from typing import NamedTuple
+
+import apsw
+
+from souvenir.core.timestamps import to_us
+from souvenir.store.cascade import Removal, RemovedRows
+from souvenir.store.learning import extractions
+from souvenir.store.learning import extractions as provenance
+from souvenir.store.learning.extractions import Party
+from souvenir.store.rows import first, ids_parameter, select
+from souvenir.store.schema import has_table
+from souvenir.store.transaction import IndexUpdate
+
+AT_ONCE = 128
+"""Rows that go in one transaction: other writes wait for some tens of milliseconds."""
+
+HIDDEN = "/"
+"""Before the id, the name of a namespace that is being removed: no request can name it, since names hold no `/`."""
+
+
+class Removable(StrEnum):
+    """What can be removed by itself; the kinds of tombstones."""
+
+    NAMESPACE = "namespace"
+    USER = "user"
+    SESSION = "session"
+    MESSAGE = "message"
+    MEMORY = "memory"
+    BLOCK = "block"
+
+
+TABLES = {
+    Removable.NAMESPACE: "namespaces",
+    Removable.USER: "users",
+    Removable.SESSION: "sessions",
+    Removable.MESSAGE: "messages",
+    Removable.MEMORY: "memories",
+    Removable.BLOCK: "blocks",
+}
+
+PARTIES = {Removable.USER: Party.USER, Removable.SESSION: Party.SESSION}
+"""What memories are learned with, by what it is when it is removed."""
+
+
+class Target(NamedTuple):
+    """`id` is that of the row of its kind."""
+
+    kind: Removable
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalStep:
+    """What one transaction removed.
+
+    :param update: What the indexes of its namespace must be told.
+    :param gone: Namespaces whose indexes mean nothing any more.
+    :param texts: What was searched of the passages that went.
+    """
+
+    removed: RemovedRows = field(default_factory=RemovedRows)
+    update: IndexUpdate | None = None
+    gone: tuple[int, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+# --- what is to go ---------------------------------------------------------------------------------------------------
+
+
+def begin(connection: apsw.Connection, targets: Iterable[Target], work: str) -> RemovalStep:
+    """Write down what is to go, of what is there; agents are hidden and forget their jobs.
+
+    :param work: The name of the removal, so that two removals at once each count their own rows.
+    """
+    wanted = expand(connection, present(connection, targets))
+    connection.executemany(
+        "INSERT OR REPLACE INTO removals (kind, owner_id, work) VALUES (?, ?, ?)",
+        [(target.kind.value, target.id, work) for target in wanted],
+    )
+    removal = Removal(connection)
+    namespaces = tuple(target.id for target in wanted if target.kind is Removable.NAMESPACE)
+    for namespace_id in namespaces:
+        _hide(removal, namespace_id)
+    for _, namespace, party, name in _parties(connection, wanted):
+        extractions.forget_learned_with(connection, namespace, party, name)
+    return RemovalStep(removal.removed, gone=namespaces)
+
+
+def forget_extractions(connection: apsw.Connection, targets: Iterable[Target]) -> None:
+    """Blank what extractions hold of the namespaces in which these lie: what is erased may have been said there too."""
+    rows = list(
+        select(
+            connection,
+            str,
+            "SELECT name FROM namespaces WHERE id IN (SELECT value FROM json_each(?))",
+            (ids_parameter(namespaces_of(connection, targets)),),
+        )
+    )
+    for name in rows:
+        extractions.forget_transcripts(connection, name)
+
+
+def expand(connection: apsw.Connection, targets: Sequence[Target]) -> list[Target]:
+    """These, the sessions that belong to the users among them alone, and what was learned with any of them."""
+    users = [target.id for target in targets if target.kind is Removable.USER]
+    sessions = [Target(Removable.SESSION, session) for user in users for session in sessions_of(connection, user)]
+    found = list(dict.fromkeys([*targets, *sessions]))
+    memories = [
+        Target(Removable.MEMORY, memory_id)
+        for namespace_id, _, party, name in _parties(connection, found)
+        for memory_id in provenance.memories_of(connection, namespace_id, party, name)
+    ]
+    return list(dict.fromkeys([*found, *memories]))
+
+
+def _parties(connection: apsw.Connection, targets: Iterable[Target]) -> list[tuple[int, str, Party, str]]:
+    """The users and sessions among these: the id and the name of their namespace, what they are, and their names."""
+    found: list[tuple[int, str, Party, str]] = []
+    for kind, ids in by_kind(targets).items():
+        if kind not in PARTIES:
+            continue
+        rows = select(
+            connection,
+            tuple[int, str, str],
+            f"SELECT n.id, n.name, o.name FROM {TABLES[kind]} o JOIN namespaces n ON n.id = o.namespace_id "
+            "WHERE o.id IN (SELECT value FROM json_each(?))",
+            (ids_parameter(ids),),
+        )
+        found += [(namespace_id, namespace, PARTIES[kind], name) for namespace_id, namespace, name in rows]
+    return found
+
+
+def present(connection: apsw.Connection, targets: Iterable[Target]) -> list[Target]:
+    """Those that are there; the database may be of an older schema."""
+    found: list[Target] = []
+    for kind, ids in by_kind(targets).items():
+        if not knows(connection, kind):
+            continue
+        rows = _ids(
+            connection,
+            f"SELECT id FROM {TABLES[kind]} WHERE id IN (SELECT value FROM json_each(?))",
+            ids_parameter(ids),
+        )
+        found += [Target(kind, id_) for id_ in rows]
+    return found
+
+
+def _hide(removal: Removal, namespace_id: int) -> None:
+    connection = removal.connection
+    name = str(connection.execute("SELECT name FROM namespaces WHERE id = ?", (namespace_id,)).get)
+    removal.agent(namespace_id, name)
+    connection.execute("UPDATE namespaces SET name = ? WHERE id = ?", (f"{HIDDEN}{namespace_id}", namespace_id))
+
+
+def sessions_of(connection: apsw.Connection, user_id: int) -> list[int]:
+    """The sessions that belong to a user alone: no message of another one lies in them.
+
+    A session that names nobody is a user's if they said, or were told, all that it holds.
+    """
+    return list(
+        select(
+            connection,
+            int,
+            "SELECT id FROM sessions s WHERE user_id = ?1 AND NOT EXISTS "
+            "(SELECT 1 FROM messages m WHERE m.session_id = s.id AND m.user_id <> ?1) "
+            "UNION SELECT s.id FROM sessions s WHERE s.user_id IS NULL AND s.id IN "
+            "(SELECT session_id FROM messages WHERE user_id = ?1) AND NOT EXISTS "
+            "(SELECT 1 FROM messages m WHERE m.session_id = s.id AND m.user_id IS NOT ?1)",
+            (user_id,),
+        )
+    )
+
+
+def any_pending(connection: apsw.Connection, targets: Iterable[Target]) -> bool:
+    """Whether one of these is being removed."""
+    query = "SELECT EXISTS (SELECT 1 FROM removals WHERE kind = ? AND owner_id = ?)"
+    return any(connection.execute(query, (target.kind.value, target.id)).get for target in targets)
+
+
+def pending_works(connection: apsw.Connection) -> set[str]:
+    """Whoever has not removed all that they wrote down."""
+    return set(select(connection, str, "SELECT DISTINCT work FROM removals"))
+
+
+def namespaces_of(connection: apsw.Connection, targets: Iterable[Target]) -> set[int]:
+    """The namespaces in which these lie, of those that are there."""
+    found: set[int] = set()
+    for kind, ids in by_kind(targets).items():
+        column = "id" if kind is Removable.NAMESPACE else "namespace_id"
+        rows = select(
+            connection,
+            int,
+            f"SELECT DISTINCT {column} FROM {TABLES[kind]} WHERE id IN (SELECT value FROM json_each(?))",
+            (ids_parameter(ids),),
+        )
+        found.update(rows)
+    return found
+
+
+def knows(connection: apsw.Connection, kind: Removable) -> bool:
+    """Whether there can be any of the kind in the database, which may be of an older schema."""
+    return has_table(connection, TABLES[kind])
+
+
+def by_kind(targets: Iterable[Target]) -> dict[Removable, list[int]]:
+    found: dict[Removable, list[int]] = {}
+    for kind, id_ in targets:
+        found.setdefault(kind, []).append(id_)
+    return found
+
+
+# --- its removal in parts --------------------------------------------------------------------------------------------
+
+
+def advance(connection: apsw.Connection, work: str, now: datetime, *, at_once: int = AT_ONCE) -> RemovalStep | None:
+    """Remove the next part of what somebody wrote down; None when nothing of it is left."""
+    target = first(connection, Target, "SELECT kind, owner_id FROM removals WHERE work = ? LIMIT 1", (work,))
+    if target is None:
+        return None
+    match target.kind:
+        case Removable.NAMESPACE:
+            return _advance_namespace(connection, target, now, at_once)
+        case Removable.USER | Removable.SESSION:
+            return _advance_owner(connection, target, now, at_once)
+        case _:
+            return _advance_rows(connection, target.kind, work, now, at_once)
+
+
+def _advance_namespace(connection: apsw.Connection, target: Target, now: datetime, at_once: int) -> RemovalStep:
+    """The next rows of the first of its tables that has some; at last itself."""
+    namespace_id = target.id
+    removal = Removal(connection)
+    parts: Mapping[str, Callable[[Sequence[int]], None]] = {
+        "messages": partial(removal.messages, namespace_id=namespace_id),
+        "memories": partial(removal.memories, namespace_id=namespace_id, keep_history=False),
+        "history": removal.history,
+        "blocks": partial(removal.blocks, namespace_id=namespace_id),
+        "sessions": partial(removal.sessions, namespace_id=namespace_id),
+        "users": removal.users,
+    }
+    removal.requests_of(namespace_id)
+    for table, remove in parts.items():
+        ids = _ids(connection, f"SELECT id FROM {table} WHERE namespace_id = ? LIMIT ?", namespace_id, at_once)
+        if ids:
+            remove(ids)
+            return _step(removal, namespace_id, now)
+    # What else hangs on it goes with it, by the schema.
+    connection.execute("DELETE FROM namespaces WHERE id = ?", (namespace_id,))
+    _finish(connection, [target])
+    return RemovalStep(removal.removed, gone=(namespace_id,))
+
+
+def _advance_owner(connection: apsw.Connection, target: Target, now: datetime, at_once: int) -> RemovalStep:
+    """The next messages of a session or a user; with the last of them itself."""
+    namespaces = namespaces_of(connection, [target])
+    if not namespaces:
+        _finish(connection, [target])
+        return RemovalStep()
+    [namespace_id] = namespaces
+    column = "session_id" if target.kind is Removable.SESSION else "user_id"
+    ids = _ids(connection, f"SELECT id FROM messages WHERE {column} = ? LIMIT ?", target.id, at_once)
+    removal = Removal(connection)
+    removal.messages(ids, namespace_id)
+    if len(ids) < at_once:
+        if target.kind is Removable.SESSION:
+            removal.sessions([target.id], namespace_id)
+        else:
+            removal.users([target.id])
+        _finish(connection, [target])
+    return _step(removal, namespace_id, now)
+
+
+def _advance_rows(connection: apsw.Connection, kind: Removable, work: str, now: datetime, at_once: int) -> RemovalStep:
+    """The next messages, memories or blocks that are named one by one, of one namespace."""
+    chosen = list(
+        select(
+            connection,
+            tuple[int, int | None],
+            f"SELECT owner_id, namespace_id FROM removals LEFT JOIN {TABLES[kind]} ON id = owner_id "
+            "WHERE work = ? AND kind = ? LIMIT ?",
+            (work, kind.value, at_once),
+        )
+    )
+    namespace_id = next((one for _, one in chosen if one is not None), None)
+    ids = [id_ for id_, one in chosen if one in (namespace_id, None)]
+    _finish(connection, [Target(kind, id_) for id_ in ids])
+    if namespace_id is None:
+        return RemovalStep()
+    removal = Removal(connection)
+    match kind:
+        case Removable.MESSAGE:
+            removal.messages(ids, namespace_id)
+        case Removable.MEMORY:
+            removal.memories(ids, namespace_id)
+        case _:
+            removal.blocks(ids, namespace_id)
+    return _step(removal, namespace_id, now)
+
+
+def _step(removal: Removal, namespace_id: int, now: datetime) -> RemovalStep:
+    change_seq = removal.connection.execute(
+        "UPDATE namespaces SET change_seq = change_seq + 1, changed_at = ? WHERE id = ? RETURNING change_seq",
+        (to_us(now), namespace_id),
+    ).get
+    changes = tuple(removal.changes)
+    update = IndexUpdate(namespace_id, int(change_seq), changes, changes)
+    return RemovalStep(removal.removed, update, texts=tuple(removal.texts))
+
+
+def _finish(connection: apsw.Connection, targets: Iterable[Target]) -> None:
+    connection.executemany(
+        "DELETE FROM removals WHERE kind = ? AND owner_id = ?", [(target.kind.value, target.id) for target in targets]
+    )
+
+
+def _ids(connection: apsw.Connection, query: str, *parameters: apsw.SQLiteValue) -> list[int]:
+    return list(select(connection, int, query, parameters))

@@ -1,0 +1,115 @@
+"""Queries of the privacy rules: rows flagged with a sensitive topic, and the texts that a re-scan reads and writes.
+
+A field of a re-scan is the key of a row and one text or JSON value of it. Each function takes a connection inside a
+transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+import apsw
+
+from souvenir.core.labels import SENSITIVE_TOPICS
+from souvenir.core.stored_json import to_json
+from souvenir.core.types import PassageKind
+from souvenir.store.rows import select
+
+_TABLES: Mapping[PassageKind, str] = MappingProxyType({PassageKind.MEMORY: "memories", PassageKind.MESSAGE: "messages"})
+
+
+def flagged(connection: apsw.Connection, kind: PassageKind, namespace_id: int, topics: Collection[str]) -> list[int]:
+    """Ids of those that are flagged with one of these topics; costs as much as there are flagged ones."""
+    if not topics:
+        return []
+    path = f"'$.{SENSITIVE_TOPICS}'"
+    return list(
+        select(
+            connection,
+            int,
+            f"SELECT id FROM {_TABLES[kind]} WHERE namespace_id = ? AND json_extract(metadata, {path}) IS NOT NULL "
+            f"AND EXISTS (SELECT 1 FROM json_each(metadata, {path}) WHERE value IN (SELECT value FROM json_each(?)))",
+            (namespace_id, json.dumps(list(topics))),
+        )
+    )
+
+
+# --- re-scans ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """:param key: What names a row of the table. :param is_json: Whether the values are JSON, not texts."""
+
+    table: str
+    name: str
+    key: str = "id"
+    is_json: bool = False
+
+
+class Columns(Enum):
+    """Every column that holds what somebody wrote, but for the memories and messages themselves."""
+
+    AGENT_METADATA = Column("agents", "metadata", key="namespace_id", is_json=True)
+    SESSION_TITLE = Column("sessions", "title")
+    SESSION_METADATA = Column("sessions", "metadata", is_json=True)
+    BLOCK_VERSION_VALUE = Column("block_history", "value", key="block_id || ':' || version")
+    BLOCK_VERSION_DESCRIPTION = Column("block_history", "description", key="block_id || ':' || version")
+    CLAIM_TEXT = Column("claims", "text")
+    TOPIC_NAME = Column("topics", "name")
+    TOPIC_SUMMARY = Column("topics", "summary")
+    HISTORY_BEFORE = Column("history", "before", is_json=True)
+    HISTORY_AFTER = Column("history", "after", is_json=True)
+
+
+def keys(connection: apsw.Connection, namespace_id: int, column: Column) -> list[int | str]:
+    """Of the rows that hold something there."""
+    of_namespace = (
+        "block_id IN (SELECT id FROM blocks WHERE namespace_id = ?)"
+        if column.table == "block_history"
+        else "namespace_id = ?"
+    )
+    return list(
+        select(
+            connection,
+            str,
+            f"SELECT {column.key} FROM {column.table} WHERE {of_namespace} AND {column.name} IS NOT NULL "
+            f"ORDER BY {column.key}",
+            (namespace_id,),
+        )
+    )
+
+
+def values(connection: apsw.Connection, column: Column, wanted: Iterable[int | str]) -> dict[int | str, Any]:
+    """What stands in these rows, as text or as JSON."""
+    rows = select(
+        connection,
+        tuple[int | str, str],
+        f"SELECT {column.key}, {column.name} FROM {column.table} "
+        f"WHERE {column.name} IS NOT NULL AND {column.key} IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(wanted)),),
+    )
+    return {key: json.loads(value) if column.is_json else value for key, value in rows}
+
+
+def put(connection: apsw.Connection, column: Column, key: int | str, value: Any) -> None:
+    connection.execute(
+        f"UPDATE {column.table} SET {column.name} = ? WHERE {column.key} = ?",
+        (to_json(value) if column.is_json else value, key),
+    )
+
+
+def message_ids(connection: apsw.Connection, namespace_id: int, *, after_id: int, limit: int) -> list[int]:
+    return list(
+        select(
+            connection,
+            int,
+            "SELECT id FROM messages WHERE namespace_id = ? AND id > ? ORDER BY id LIMIT ?",
+            (namespace_id, after_id, limit),
+        )
+    )

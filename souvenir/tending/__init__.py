@@ -1,1 +1,0 @@
-"""Keeping a store in order: contradictions, near memories, what has outlived its use, and profiles that say so."""

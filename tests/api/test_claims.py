@@ -1,0 +1,119 @@
+"""Asking a model about concepts over HTTP, undoing what it claimed, and relating concepts by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.api.conftest import KEY, Start, loaded
+from tests.knowledge.model_claims_setup import ANN, MOVED, WORKS, claim, lives
+from tests.vendors.llm import LLMVendor
+
+AGENT = "/agents/ann"
+DESCRIBE = f"{AGENT}/graph/describe"
+ENV = {"X-API-Key": KEY}
+
+
+@pytest.fixture
+def vendor() -> Iterator[LLMVendor]:
+    model = LLMVendor()
+    model.start()
+    model.script(lambda request: {"claims": [lives(), claim("alias", "Alice", "Heron", MOVED)]})
+    yield model
+    model.stop()
+
+
+def key_for(client: TestClient, **more: Any) -> dict[str, str]:
+    body = {"name": "agent", "role": "read-write", **more}
+    return {"X-API-Key": client.post("/api/keys", json=body, headers=ENV).json()["key"]}
+
+
+def told(client: TestClient, *texts: str, headers: dict[str, str] | None = None) -> dict[str, int]:
+    """Say these to the agent; the concepts of which it is read, by their keys."""
+    for text in texts:
+        body = {"agent_name": "ann", "role": "user", "content": text, "session_id": "s"}
+        assert client.post("/messages", json=body, headers=headers).status_code == 200
+    service = loaded(client).app.state.service  # type: ignore[attr-defined]
+    service.graph.indexer.catch_up()
+    with service.engine.namespace(ANN) as (connection, _):
+        return dict(connection.execute("SELECT key, id FROM concepts"))
+
+
+def test_a_model_is_asked_looked_at_and_undone(start: Start, vendor: LLMVendor):
+    client = start(**vendor.settings("openai"))
+    told(client, MOVED)
+    done = client.post(DESCRIBE, json={"session_id": "s"}).json()
+    assert (done["messages"], done["claims"], done["questions"]) == (1, {"relation": 1}, 1)
+    assert done["dropped"] == [{"kind": "alias", "reason": "not_said_there", "count": 1}]
+    shown = client.get(f"{DESCRIBE}/{done['job_id']}").json()
+    [one] = shown["claims"]
+    assert (shown["status"], shown["result"]) == ("completed", done)
+    assert (one["concept"], one["text"], one["other"], one["confidence"]) == ("alice", "lives_in", "lisbon", 0.9)
+    said = client.get(f"/messages/ann/{one['message_id']}").json()
+    assert said["content"] == MOVED
+    related = client.get(f"{AGENT}/concepts/{one['other_id']}/relations").json()["relations"]
+    assert [(r["concept"], r["type"], r["other"], r["made_by"]) for r in related] == [
+        ("Alice", "lives_in", "Lisbon", "model")
+    ]
+    undone = client.post(f"{DESCRIBE}/{done['job_id']}/undo")
+    assert undone.json() == {"job_id": done["job_id"], "claims": 1, "messages": 1}
+    assert client.get(f"{AGENT}/concepts/{one['other_id']}/relations").json() == {"relations": []}
+    assert client.post(f"{DESCRIBE}/{done['job_id']}/undo").status_code == 409
+
+
+def test_long_work_is_answered_with_where_its_result_will_be(start: Start, vendor: LLMVendor):
+    client = start(**vendor.settings("openai"))
+    told(client, MOVED)
+    accepted = client.post(DESCRIBE, params={"wait_s": 0}, json={"session_id": "s"})
+    assert accepted.status_code == 202
+    assert client.get(accepted.json()["result_url"]).status_code == 200
+
+
+def test_without_a_model_an_agent_or_a_session_nothing_is_queued(start: Start, vendor: LLMVendor):
+    client = start(**vendor.settings("openai"))
+    nobody = client.post(DESCRIBE)
+    assert (nobody.status_code, nobody.json()["code"]) == (404, "agent_not_found")
+    told(client, MOVED)
+    unknown = client.post(DESCRIBE, json={"session_id": "other"})
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "session_not_found")
+    assert vendor.requests == []
+
+
+def test_keys_reach_what_is_theirs(start: Start, vendor: LLMVendor):
+    client = start(api_key=KEY, **vendor.settings("openai"))
+    concepts = told(client, MOVED, headers=ENV)
+    reader, other = key_for(client, role="read-only", namespace="ann"), key_for(client, namespace="ben")
+    writer, some = key_for(client, namespace="ann"), key_for(client, namespace="ann", prefixes=["talk"])
+    relations = f"{AGENT}/concepts/{concepts['alice']}/relations"
+    body = {"to": concepts["lisbon"], "type": "likes"}
+    for key in (reader, other, some):
+        assert client.post(DESCRIBE, headers=key).status_code == 403
+        assert client.put(relations, json=body, headers=key).status_code == 403
+    done = client.post(DESCRIBE, json={"session_id": "s"}, headers=writer).json()
+    assert client.get(f"{DESCRIBE}/{done['job_id']}", headers=reader).status_code == 404
+    assert client.get(f"{DESCRIBE}/{done['job_id']}", headers=ENV).status_code == 200
+    assert client.get(relations, headers=reader).status_code == 200
+    assert client.post(f"{DESCRIBE}/{done['job_id']}/undo", headers=writer).status_code == 200
+
+
+def test_callers_relate_concepts_and_take_it_back(start: Start, vendor: LLMVendor):
+    client = start(**vendor.settings("openai"))
+    concepts = told(client, MOVED, WORKS)
+    alice, lisbon = concepts["alice"], concepts["lisbon"]
+    relations = f"{AGENT}/concepts/{alice}/relations"
+    made = [client.put(relations, json={"to": lisbon, "type": "Lives in"}).json() for _ in range(2)]
+    assert made[0] == made[1]
+    assert (made[0]["type"], made[0]["made_by"], made[0]["confidence"]) == ("lives_in", "caller", 1.0)
+    client.post(DESCRIBE, json={"session_id": "s"})
+    assert [one["made_by"] for one in client.get(relations).json()["relations"]] == ["caller", "model"]
+    removed = client.delete(relations, params={"to": lisbon, "type": "lives_in"}).json()["relations"]
+    assert [one["made_by"] for one in removed] == ["caller", "model"]
+    assert client.delete(relations, params={"to": lisbon, "type": "lives_in"}).status_code == 404
+    itself = client.put(relations, json={"to": alice, "type": "is"})
+    assert (itself.status_code, itself.json()["code"]) == (422, "invalid_request")
+    assert client.put(relations, json={"to": lisbon, "type": "?!"}).status_code == 422
+    assert client.put(relations, json={"to": 10**6, "type": "is"}).json()["code"] == "concept_not_found"
+    assert client.get("/agents/nobody/concepts/1/relations").json()["code"] == "agent_not_found"

@@ -1,0 +1,122 @@
+"""What the service knows comes back as context, and nothing where there is nothing to say."""
+
+from __future__ import annotations
+
+import pytest
+
+from souvenir_client import Souvenir
+from souvenir_client.hooks.events import MAX_CONTEXT_CHARS, Hook, fitted
+from souvenir_client.hooks.recall import MAX_QUERY_CHARS
+from souvenir_client.wording import prefaced
+from tests.client.hooks.losing import PASS
+
+OPENING, CLOSING = "<recalled_memory>", "</recalled_memory>"
+
+
+@pytest.fixture
+def client(service):
+    with Souvenir(service.url) as client:
+        yield client
+
+
+@pytest.fixture
+def remembered(client, editor):
+    """The project's agent has a block, a memory, and something that was said in another session."""
+    client.blocks.create(agent_name=editor.agent, label="human", value="Name: Alice")
+    client.in_namespace(editor.agent).memories.add(text="The database runs on port 5433.", source="claude-code/x")
+    client.messages.add(
+        agent_name=editor.agent, session_id="earlier", role="user", content="The cache lives in Redis on host nine."
+    )
+
+
+def test_a_session_begins_with_the_blocks_and_what_bears_on_the_project(remembered, editor, client):
+    words = " ".join(editor.project.split("-"))
+    client.messages.add(agent_name=editor.agent, session_id="earlier", role="user", content=f"The {words} uses tabs.")
+    context = editor.hook(Hook.SESSION_START, source="startup")
+    assert editor.errors == ""
+    assert context.startswith(prefaced(OPENING))
+    assert "Name: Alice" in context
+    assert "uses tabs." in context
+    assert context.count(OPENING) == context.count(CLOSING) == 2
+
+
+def test_a_prompt_gets_what_bears_on_it_and_the_blocks_only_once(remembered, editor):
+    first = editor.hook(Hook.PROMPT, prompt="Where does the cache live, in Redis?")
+    assert "Redis on host nine" in first
+    assert "Name: Alice" in first
+    second = editor.hook(Hook.PROMPT, prompt="Where does the cache live, in Redis?")
+    assert "Redis on host nine" in second
+    assert "Name: Alice" not in second
+
+
+def test_blocks_that_were_changed_are_given_again(remembered, editor, client):
+    editor.hook(Hook.SESSION_START, source="startup")
+    asked = {"prompt": "Where does the cache live, in Redis?"}
+    assert "Name:" not in editor.hook(Hook.PROMPT, **asked)
+    client.blocks.update(editor.agent, "human", value="Name: Bob")
+    assert "Name: Bob" in editor.hook(Hook.PROMPT, **asked)
+    assert "Name:" not in editor.hook(Hook.PROMPT, **asked)
+
+
+def test_a_prompt_to_which_nothing_is_known_gets_nothing(remembered, editor):
+    editor.hook(Hook.SESSION_START, source="startup")
+    assert editor.hook(Hook.PROMPT, prompt="zebra quantum umbrella") == ""
+    assert editor.errors == ""
+
+
+@pytest.mark.parametrize("prompt", ["", "  ", "/clear", "<task-notification>Redis cache live</task-notification>"])
+def test_what_no_person_asked_is_not_looked_up(remembered, editor, prompt):
+    assert editor.hook(Hook.PROMPT, prompt=prompt) == ""
+    assert editor.errors == ""
+
+
+def test_the_arguments_of_a_command_are_looked_up(remembered, editor):
+    assert "Redis on host nine" in editor.hook(Hook.PROMPT, prompt="/explain where does the cache live, in Redis?")
+
+
+def test_what_this_session_said_does_not_come_back_until_it_was_compacted(editor):
+    editor.says(("user", "The cache lives in Redis on host nine."), ("user", "Where does the cache live, in Redis?"))
+    editor.hook(Hook.STOP)
+    asked = {"prompt": "Where does the cache live, in Redis?"}
+    assert editor.hook(Hook.PROMPT, **asked) == ""
+    assert "host nine" not in editor.hook(Hook.SESSION_START, source="resume")
+    assert "host nine" in editor.hook(Hook.SESSION_START, source="compact")
+
+
+@pytest.mark.parametrize("hook", [Hook.SESSION_START, Hook.PROMPT])
+def test_a_project_that_nothing_is_known_of_gets_nothing(editor, hook):
+    assert editor.hook(hook, source="startup", prompt="Where is the cache?") == ""
+    assert editor.errors == ""
+
+
+def test_a_very_long_prompt_is_looked_up_by_its_ends(remembered, editor, losing):
+    losing.replies.append(PASS)
+    editor.hook(Hook.PROMPT, url=losing.url, prompt=f"Why is this?\n{'log line, ' * 50_000}\nWhat now?")
+    [asked] = losing.requests
+    assert editor.errors == ""
+    assert len(asked.body["query"]) <= MAX_QUERY_CHARS + 1
+    assert asked.body["query"].startswith("Why is this?")
+    assert asked.body["query"].endswith("What now?")
+
+
+def test_the_service_is_told_to_answer_before_the_hook_has_to_go(remembered, editor, losing):
+    losing.replies.append(PASS)
+    editor.hook(Hook.PROMPT, url=losing.url, prompt="Where does the cache live?", budget_s=1.0)
+    [asked] = losing.requests
+    assert 100 < asked.body["deadline_ms"] < 1_000
+    assert asked.body["session_id"] == editor.session_id
+
+
+def test_blocks_larger_than_the_editor_shows_are_cut_with_their_fence_closed(editor, client):
+    client.blocks.create(agent_name=editor.agent, label="notes", value="a line of the notes\n" * 2_000, limit=50_000)
+    context = editor.hook(Hook.SESSION_START, source="startup")
+    assert len(context) <= len(prefaced("x")) + MAX_CONTEXT_CHARS
+    assert context.endswith(f"\n…\n{CLOSING}")
+
+
+@pytest.mark.parametrize("room", range(0, 120, 7))
+def test_whatever_the_room_every_fence_that_opens_closes(room):
+    parts = [f"{OPENING}\none\ntwo\n{CLOSING}\n", f"\n{OPENING}\n- three\n- four\n{CLOSING}\n"]
+    text = fitted(parts, room)
+    assert len(text) <= room
+    assert text.count(OPENING) == text.count(CLOSING)

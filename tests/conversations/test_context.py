@@ -1,0 +1,350 @@
+"""The context of an agent: what is in it, what is not, what the budget leaves out, and that it comes in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from souvenir.conversations.blocks import BlockChange, Blocks
+from souvenir.conversations.context import Context, ContextQuery, Contexts
+from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.core.errors import AgentNotFound, EmbeddingUnavailable
+from souvenir.core.settings import Settings
+from souvenir.core.text import fenced
+from souvenir.core.types import EvidenceLevel, FloatVector, MemoryDraft, MessageRole, PassageKind, SearchQuery
+from souvenir.index.registry import IndexKey
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.messages.blocks import BlockDraft
+from tests.conversations.talk import ANN, BEN, at, draft, say
+from tests.fake_embedder import FakeEmbedder
+
+WAIT_S = 30
+
+
+@pytest.fixture
+def blocks(engine: MemoryEngine) -> Blocks:
+    return Blocks(engine)
+
+
+@pytest.fixture
+def contexts(engine: MemoryEngine, conversations: Conversations) -> Contexts:
+    return Contexts(engine, conversations, max_messages=10)
+
+
+def build(contexts: Contexts, text: str, **fields: Any) -> Context:
+    return contexts.build(ANN, ContextQuery(text, **fields))
+
+
+def block(blocks: Blocks, label: str, value: str) -> None:
+    blocks.create(ANN, BlockDraft(label, value, None, 5000, read_only=False))
+
+
+def contents(context: Context) -> list[str]:
+    return [hit.message.content for hit in context.messages]
+
+
+def words(text: str) -> int:
+    return len(FakeEmbedder().token_offsets(text))
+
+
+# --- what is in it ----------------------------------------------------------------------------------------------------
+
+
+def test_a_context_holds_blocks_messages_with_their_neighbours_and_memories(
+    contexts: Contexts, conversations: Conversations, blocks: Blocks, engine: MemoryEngine
+):
+    block(blocks, "human", "Name: Alice")
+    assistant = MessageRole.ASSISTANT
+    for minute, (content, role) in enumerate(
+        [
+            ("hello there", MessageRole.USER),
+            ("which colour do you love", assistant),
+            ("blue mostly", MessageRole.USER),
+            ("noted", assistant),
+        ]
+    ):
+        say(conversations, content, session_id="past", role=role, created_at=at(minute))
+    engine.add(ANN, MemoryDraft("alice painted the door in her favourite colour", "notes", document_at=at(0)))
+    context = build(contexts, "love colour", max_tokens=500)
+    assert context.blocks[0].label == "human"
+    assert contents(context)[0] == "which colour do you love"
+    assert context.memories[0].memory.text == "alice painted the door in her favourite colour"
+    assert context.text == (
+        "<recalled_memory>\n## Memory\n\n### human\nName: Alice\n</recalled_memory>\n\n"
+        "<recalled_memory>\n## Relevant Memories\n\n- 2023-05-08: alice painted the door in her favourite colour\n\n"
+        "## Relevant Past Conversations\n\n### 2023-05-08\n\n**User**: hello there\n\n"
+        "**Assistant**: which colour do you love\n\n**User**: blue mostly\n\n**Assistant**: noted\n"
+        "</recalled_memory>\n"
+    )
+    assert context.tokens == words(context.text)
+    assert (context.degraded, context.evidence) == ((), EvidenceLevel.STRONG)
+
+
+def test_an_agent_of_nothing_has_an_empty_context(contexts: Contexts, engine: MemoryEngine, blocks: Blocks):
+    block(blocks, "gone", "v")
+    blocks.delete(ANN, "gone")
+    context = build(contexts, "anything at all")
+    assert (context.text, context.tokens, context.relevance, context.evidence) == ("", 0, 0.0, EvidenceLevel.NONE)
+    assert (context.degraded, context.dropped.messages, context.dropped.memories) == ((), 0, 0)
+
+
+def test_the_context_of_an_unknown_agent_is_refused(contexts: Contexts):
+    with pytest.raises(AgentNotFound):
+        build(contexts, "anything")
+
+
+def test_no_more_messages_are_found_than_the_setting_allows(engine: MemoryEngine, conversations: Conversations):
+    for number in range(6):
+        say(conversations, f"colour {number}", session_id="past")
+    context = build(Contexts(engine, conversations, max_messages=3), "colour")
+    assert len(context.messages) == 3
+    assert [hit.score for hit in context.messages] == sorted((hit.score for hit in context.messages), reverse=True)
+
+
+# --- what is not ------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_the_running_session_is_past(contexts: Contexts, conversations: Conversations):
+    say(conversations, "colour then", session_id="past")
+    say(conversations, "colour now", session_id="running")
+    conversations.append(ANN, "running", [draft("colour pending")])
+    context = build(contexts, "colour", session_id="running")
+    assert contents(context) == ["colour then"]
+    assert "now" not in context.text
+    assert "pending" not in context.text
+    assert sorted(contents(build(contexts, "colour"))) == ["colour now", "colour then"]
+
+
+def test_an_unknown_active_session_excludes_nothing(contexts: Contexts, conversations: Conversations):
+    say(conversations, "colour then", session_id="past")
+    assert contents(build(contexts, "colour", session_id="new")) == ["colour then"]
+
+
+def test_of_one_user_nothing_that_another_said_is_shown(contexts: Contexts, conversations: Conversations):
+    say(conversations, "secret of ben", session_id="group", user="ben")
+    say(conversations, "colour of ann", session_id="group", user="ann")
+    say(conversations, "everybody hears", session_id="group", role=MessageRole.ASSISTANT)
+    context = build(contexts, "colour", user="ann")
+    assert "colour of ann" in context.text
+    assert "secret of ben" not in context.text
+    assert contents(build(contexts, "colour", user="nobody")) == []
+
+
+def test_hidden_topics_are_in_no_part_of_a_context(
+    contexts: Contexts, conversations: Conversations, engine: MemoryEngine
+):
+    flagged = {"sensitive_topics": ["health", "legal"]}
+    say(conversations, "colour of pills", session_id="past", metadata=flagged)
+    say(conversations, "colour of doors", session_id="past")
+    say(conversations, "a doctor said so", session_id="past", metadata={"sensitive_topics": "health"})
+    engine.add(ANN, MemoryDraft("colour therapy", "notes", flagged))
+    engine.add(ANN, MemoryDraft("colour theory", "notes"))
+    context = build(contexts, "colour", exclude_topics=("health",))
+    assert contents(context) == ["colour of doors"]
+    assert [hit.memory.text for hit in context.memories] == ["colour theory"]
+    assert "doctor" not in context.text
+    engine.write(ANN, lambda tx: tx.connection.execute('UPDATE agents SET policy = \'{"hidden_topics": ["legal"]}\''))
+    of_policy = build(contexts, "colour")
+    assert "pills" not in of_policy.text
+    assert "therapy" not in of_policy.text
+    assert "doctor" in of_policy.text
+
+
+def test_contexts_of_two_agents_are_apart(contexts: Contexts, conversations: Conversations, engine: MemoryEngine):
+    say(conversations, "colour of ann", session_id="s")
+    say(conversations, "colour of ben", session_id="s", scope=BEN)
+    engine.add(BEN, MemoryDraft("colour memory of ben", "notes"))
+    assert "ben" not in build(contexts, "colour").text
+
+
+# --- the budget -------------------------------------------------------------------------------------------------------
+
+
+def test_the_token_budget_drops_the_least_relevant_results(contexts: Contexts, conversations: Conversations):
+    for number in range(10):
+        for filler in (f"before {number}", "colour " + "word " * (number + 1), f"after {number}"):
+            say(conversations, filler, session_id=f"past {number}", created_at=at(10 * number))
+    whole = build(contexts, "colour", max_tokens=10_000)
+    assert whole.dropped.messages == 0
+    for max_tokens in range(20, whole.tokens + 1, 7):
+        context = build(contexts, "colour", max_tokens=max_tokens)
+        kept = len(context.messages) - context.dropped.messages
+        assert context.tokens == words(context.text) <= max_tokens
+        assert contents(context) == contents(whole)
+        for place, content in enumerate(contents(context)):
+            assert (content.strip() in context.text) == (place < kept)
+    assert build(contexts, "colour", max_tokens=whole.tokens).text == whole.text
+    assert build(contexts, "colour", max_tokens=whole.tokens - 1).dropped.messages == 1
+
+
+def test_a_result_shown_as_a_neighbour_is_not_counted_as_dropped(contexts: Contexts, conversations: Conversations):
+    say(conversations, "colour", session_id="past")
+    say(conversations, "colour and much else", session_id="past")
+    for number in range(3):
+        say(conversations, f"colour {number} and even more words than that", session_id=f"{number}")
+    context = build(contexts, "colour", max_tokens=20)
+    assert contents(context)[0] == "colour"
+    assert "much else" in context.text
+    assert context.dropped.messages == 3
+
+
+def test_dropped_results_are_counted_by_kind(contexts: Contexts, conversations: Conversations, engine: MemoryEngine):
+    say(conversations, "colour colour", session_id="past")
+    engine.add(ANN, MemoryDraft("colour and many other words that say nothing of it", "notes"))
+    context = build(contexts, "colour", max_tokens=16)
+    assert (context.dropped.messages, context.dropped.memories) == (0, 1)
+    assert "Relevant Memories" not in context.text
+
+
+def test_blocks_stay_although_they_are_over_the_budget_and_that_is_said(
+    contexts: Contexts, conversations: Conversations, blocks: Blocks
+):
+    block(blocks, "long", "word " * 100)
+    say(conversations, "colour", session_id="past")
+    context = build(contexts, "colour", max_tokens=64)
+    assert context.text == context.stable_prefix
+    assert context.tokens == words(context.text) > 64
+    assert context.degraded == ("blocks_over_budget",)
+    assert context.dropped.messages == 1
+
+
+# --- the prefix -------------------------------------------------------------------------------------------------------
+
+
+def test_the_prefix_is_the_same_bytes_until_a_block_changes(
+    contexts: Contexts, conversations: Conversations, blocks: Blocks, engine: MemoryEngine
+):
+    for label in ("persona", "human", "project"):
+        block(blocks, label, f"value of {label}")
+    first = build(contexts, "colour")
+    assert first.text == first.stable_prefix
+    say(conversations, "colour blue", session_id="past")
+    engine.add(ANN, MemoryDraft("colour red", "notes"))
+    later = build(contexts, "colour", max_tokens=100)
+    assert (later.stable_prefix, later.stable_etag) == (first.stable_prefix, first.stable_etag)
+    assert later.text.startswith(first.text)
+    blocks.update(ANN, "human", BlockChange(value="other"))
+    changed = build(contexts, "colour")
+    assert changed.stable_etag != first.stable_etag
+    block(blocks, "a new one", "v")
+    assert build(contexts, "colour").stable_prefix.startswith(
+        changed.stable_prefix.removesuffix("</recalled_memory>\n")
+    )
+
+
+# --- in time ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def held(engine: MemoryEngine, kind: PassageKind) -> Iterator[None]:
+    """Nobody can search what is of this kind."""
+    with engine.namespace(ANN) as (_, namespace):
+        assert namespace is not None
+    index = engine.models.serving.registry.get(IndexKey(namespace.id, kind))
+    with index.lock.write():
+        yield
+
+
+def test_a_search_that_does_not_end_is_given_up_and_named_and_the_rest_is_there(
+    contexts: Contexts, conversations: Conversations, blocks: Blocks, engine: MemoryEngine
+):
+    block(blocks, "human", "Name: Alice")
+    say(conversations, "colour", session_id="past")
+    engine.add(ANN, MemoryDraft("colour red", "notes"))
+    with held(engine, PassageKind.MESSAGE):
+        context = build(contexts, "colour", deadline_s=0.5)
+    assert context.degraded == ("messages", "deadline")
+    assert context.messages == ()
+    assert "Name: Alice" in context.text
+    assert "colour red" in context.text
+    with held(engine, PassageKind.MESSAGE), held(engine, PassageKind.MEMORY):
+        context = build(contexts, "colour", deadline_s=0.2)
+    assert context.degraded == ("messages", "deadline", "memories")
+    assert context.text == context.stable_prefix
+    assert build(contexts, "colour").degraded == ()
+
+
+class Hanging(FakeEmbedder):
+    """Embeds no question until it is told to."""
+
+    def __init__(self) -> None:
+        self.go_on = Event()
+
+    def embed_query(self, text: str) -> FloatVector:
+        assert self.go_on.wait(WAIT_S)
+        return super().embed_query(text)
+
+
+def test_a_model_that_hangs_leaves_the_blocks(settings: Settings):
+    embedder = Hanging()
+    with closing(MemoryEngine.open(settings, embedder)) as engine:
+        block(Blocks(engine), "human", "Name: Alice")
+        say(Conversations(engine), "colour", session_id="past")
+        context = build(Contexts(engine, Conversations(engine), max_messages=5), "colour", deadline_s=0.2)
+        assert context.degraded == ("messages", "deadline", "memories")
+        assert "Name: Alice" in context.text
+        embedder.go_on.set()
+
+
+class Blind(FakeEmbedder):
+    """Cannot embed a question."""
+
+    def embed_query(self, text: str) -> FloatVector:
+        raise EmbeddingUnavailable("The model is gone")
+
+
+def test_an_arm_that_fails_is_named_and_words_are_evidence_too(settings: Settings):
+    with closing(MemoryEngine.open(settings, Blind())) as engine:
+        say(Conversations(engine), "a colour that ann loves", session_id="past")
+        context = build(Contexts(engine, Conversations(engine), max_messages=5), "loves colour")
+    assert context.degraded == ("vector",)
+    assert contents(context) == ["a colour that ann loves"]
+    assert context.evidence is not EvidenceLevel.NONE
+
+
+def test_the_evidence_is_that_of_the_part_that_has_more(
+    contexts: Contexts, conversations: Conversations, engine: MemoryEngine
+):
+    say(conversations, "ann paints her door", session_id="past")
+    engine.add(ANN, MemoryDraft("billing runs on postgres", "notes"))
+    said = conversations.search(ANN, MessageQuery("ann paints door"))
+    kept = engine.search(ANN, SearchQuery("billing postgres"))
+    assert build(contexts, "ann paints door").relevance == said.relevance
+    assert build(contexts, "billing postgres").relevance == kept.relevance
+    assert (said.evidence, kept.evidence) == (EvidenceLevel.STRONG, EvidenceLevel.STRONG)
+    assert build(contexts, "violin lessons").evidence is EvidenceLevel.NONE
+
+
+def test_a_part_that_fails_is_named(conversations: Conversations, engine: MemoryEngine, blocks: Blocks):
+    class Failing(Conversations):
+        def search(self, *_: Any, **__: Any) -> Any:
+            raise ZeroDivisionError
+
+    block(blocks, "human", "Name: Alice")
+    engine.add(ANN, MemoryDraft("colour red", "notes"))
+    context = build(Contexts(engine, Failing(engine), max_messages=5), "colour")
+    assert context.degraded == ("messages",)
+    assert [hit.memory.text for hit in context.memories] == ["colour red"]
+
+
+def test_contexts_are_built_while_blocks_and_messages_are_written(
+    contexts: Contexts, conversations: Conversations, blocks: Blocks
+):
+    block(blocks, "counter", "0")
+
+    def write() -> None:
+        for number in range(20):
+            say(conversations, f"colour {number}", session_id=f"s{number}")
+            blocks.update(ANN, "counter", BlockChange(value=str(number + 1)))
+
+    writer = Thread(target=write)
+    writer.start()
+    while writer.is_alive():
+        context = build(contexts, "colour")
+        assert context.degraded == ()
+        assert context.stable_prefix == fenced(f"## Memory\n\n### counter\n{context.blocks[0].value}\n")
+    writer.join()

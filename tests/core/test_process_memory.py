@@ -1,0 +1,100 @@
+"""Memory that is given back to the system, measured as the kernel says."""
+
+from __future__ import annotations
+
+import gc
+import platform
+import time
+import weakref
+
+import pytest
+
+from souvenir.core.process_memory import MemoryTrim, give_back, peak_kb, resident_kb
+
+TIMEOUT_S = 20
+FOREVER_S = 3_600.0
+
+TEXT_BYTES = 10_000
+"""More than the gaps that other tests leave: in those the texts would share pages with what stays in use."""
+TEXTS = 4_000
+KEPT_OF = 20
+"""One text of so many is kept, so that pages between those that are free stay in use."""
+
+
+class Loop:
+    """An object that only the collector of cycles frees."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def trimmed(trim: MemoryTrim, times: int) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while trim.done < times:
+        assert time.monotonic() < deadline, trim.done
+
+
+def test_resident_memory_is_what_the_kernel_says_and_never_more_than_its_peak():
+    # More than malloc ever keeps in its heap, however much the tests before took: it goes back as soon as it is freed.
+    held = bytearray(b"x" * 64 * 1024 * 1024)
+    before_kb = resident_kb()
+    assert before_kb > 64 * 1024
+    assert peak_kb() >= before_kb - 1024
+    del held
+    assert resident_kb() < before_kb - 32 * 1024
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be asked for it")
+def test_pages_between_those_in_use_are_given_back():
+    texts = [bytes(TEXT_BYTES) for _ in range(TEXTS)]
+    texts = texts[::KEPT_OF]
+    gc.collect()
+    before_kb = resident_kb()
+    give_back()
+    assert before_kb - resident_kb() > TEXTS * TEXT_BYTES / 1024 / 2
+    assert len(texts) == TEXTS / KEPT_OF
+
+
+def test_what_only_a_cycle_holds_is_collected():
+    gc.disable()
+    try:
+        seen = weakref.ref(Loop())
+        assert seen() is not None
+        give_back()
+        assert seen() is None
+    finally:
+        gc.enable()
+
+
+def test_memory_is_given_back_once_for_all_who_ask_within_the_cooldown():
+    trim = MemoryTrim(cooldown_s=FOREVER_S)
+    trim.ask()
+    trimmed(trim, 1)
+    for _ in range(10):
+        trim.ask()
+    trim.close()
+    assert trim.done == 1
+
+
+def test_what_is_asked_for_after_the_cooldown_is_done_again():
+    trim = MemoryTrim(cooldown_s=0)
+    for times in (1, 2, 3):
+        trim.ask()
+        trimmed(trim, times)
+    trim.close()
+
+
+def test_nothing_is_done_that_was_not_asked_for_or_that_the_settings_forbid():
+    idle, disabled = MemoryTrim(cooldown_s=0), MemoryTrim(cooldown_s=0, enabled=False)
+    disabled.ask()
+    for trim in (idle, disabled):
+        trim.close()
+        assert trim.done == 0
+
+
+def test_a_closed_one_takes_no_more():
+    trim = MemoryTrim(cooldown_s=0)
+    trim.close()
+    trim.ask()
+    trim.close()
+    assert trim.done == 0

@@ -1,0 +1,77 @@
+"""Processes made to be killed, each at a named point of a job that asks a model: a fork for each, which kills itself.
+
+python -m tests.knowledge.model_claims_process FOLDER prints a line for each point: its name and how its fork ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from souvenir.core.settings import Settings
+from souvenir.jobs.handler import RunningJob
+from souvenir.knowledge.model_claims import ModelClaims
+from souvenir.knowledge.services import KnowledgeServices
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin import jobs
+from souvenir.store.admin.jobs import Job, JobStatus
+from souvenir.store.graph import claims
+from tests.fake_embedder import FakeEmbedder
+from tests.knowledge.model_claims_setup import ANN, MOVED, PATIENCE_S, WORKS, always, claim, lives, say
+from tests.learning.dying_process import after, before
+from tests.learning.scripted_model import ScriptedModel
+
+MODEL = always(lives(), claim("kind", "Heron", "company", WORKS))
+
+POINTS: dict[str, Callable[[], None]] = {
+    "submitted": lambda: after(ModelClaims, "submit"),
+    "asking": lambda: before(ScriptedModel, "generate"),
+    "answered": lambda: after(ScriptedModel, "generate"),
+    "saved": lambda: after(RunningJob, "checkpoint"),
+    "storing": lambda: after(claims, "insert"),
+    "marking": lambda: after(claims, "mark"),
+    "stored": lambda: after(ModelClaims, "_store"),
+    "ending": lambda: before(jobs, "finish"),
+    "undoing": lambda: after(claims, "delete"),
+    "unmarking": lambda: after(claims, "unmark"),
+}
+
+
+def go_through(model_claims: ModelClaims) -> Job:
+    """Whatever of it was done before: submit and wait."""
+    model_claims.start()
+    found, _ = model_claims.jobs.list(ANN, limit=1)
+    job = found[0] if found else model_claims.submit(ANN, session="s", limit=10)
+    done = model_claims.jobs.wait(job.id, PATIENCE_S)
+    assert done.status is JobStatus.COMPLETED, done
+    return done
+
+
+def run(point: str, folder: Path) -> None:
+    engine = MemoryEngine.open(Settings(data_dir=folder), FakeEmbedder())
+    engine.warm_up()
+    say(engine, MOVED, WORKS)
+    KnowledgeServices.open(engine).indexer.catch_up()
+    model_claims = ModelClaims(engine, MODEL, Settings(data_dir=folder))
+    POINTS[point]()
+    model_claims.undo(ANN, go_through(model_claims).id)
+
+
+if __name__ == "__main__":
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    for number, point in enumerate(POINTS):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                run(point, Path(sys.argv[1]) / str(number))
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(pid, 0)
+        killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        print(f"{point}|{'killed' if killed else status}", flush=True)

@@ -1,0 +1,88 @@
+"""An agent that said something, a model that claims what a test wants, and what is left of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from souvenir.conversations.messages import Conversations
+from souvenir.core.types import JsonObject, MessageRole, Scope
+from souvenir.knowledge.model_claims import ModelClaims
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.admin.jobs import DESCRIBE, Job, JobStatus
+from souvenir.store.graph import claims, concept_similarity
+from souvenir.store.messages.messages import MessageDraft
+from tests.learning.scripted_model import ScriptedModel
+
+ANN, BEN = Scope("ann", "tester"), Scope("ben", "tester")
+PATIENCE_S = 30.0
+
+MOVED = "Alice moved to Lisbon last year"
+WORKS = "Alice works for Heron as an engineer"
+
+OpenModelClaims = Callable[..., ModelClaims]
+
+
+def claim(kind: str, concept: str, text: str, quote: str, other: str | None = None, sure: float = 0.9) -> JsonObject:
+    return {"kind": kind, "concept": concept, "text": text, "other": other, "quote": quote, "confidence": sure}
+
+
+def lives(quote: str = MOVED) -> JsonObject:
+    return claim("relation", "Alice", "lives in", quote, "Lisbon")
+
+
+def always(*made: Any) -> ScriptedModel:
+    """A model that always claims these."""
+    return ScriptedModel({"describe": lambda prompt: {"claims": list(made)}})
+
+
+def say(
+    engine: MemoryEngine,
+    *texts: str,
+    session: str = "s",
+    scope: Scope = ANN,
+    role: MessageRole = MessageRole.USER,
+) -> list[str]:
+    """The ids of the messages."""
+    drafts = [MessageDraft(role, text, session_id=session, user="cleo") for text in texts]
+    return [message.uid for message in Conversations(engine).add(scope, drafts)]
+
+
+def run(model_claims: ModelClaims, scope: Scope = ANN, *, session: str | None = "s", limit: int = 10) -> Job:
+    model_claims.start()
+    job = model_claims.jobs.submit(DESCRIBE, scope, {"session": session, "limit": limit})
+    return model_claims.jobs.wait(job.id, PATIENCE_S)
+
+
+def result(model_claims: ModelClaims, scope: Scope = ANN, **more: Any) -> JsonObject:
+    job = run(model_claims, scope, **more)
+    assert job.status is JobStatus.COMPLETED, job
+    assert job.result is not None
+    return job.result
+
+
+def stored(engine: MemoryEngine, scope: Scope = ANN) -> list[tuple[str, str, str, str | None]]:
+    """What is claimed: kind, concept, text, and the other concept."""
+    with engine.namespace(scope) as (connection, namespace):
+        if namespace is None:
+            return []
+        found = claims.of_namespace(connection, namespace.id)
+        keys = concept_similarity.keys(
+            connection, {id_ for one in found for id_ in (one.concept_id, one.other_id) if id_}
+        )
+    return [(one.kind.value, keys[one.concept_id], one.text, keys.get(one.other_id or 0)) for one in found]
+
+
+def dropped(told: JsonObject) -> dict[str, int]:
+    return {one["reason"]: one["count"] for one in told["dropped"]}
+
+
+def waiting(engine: MemoryEngine, scope: Scope = ANN) -> int:
+    """Messages that no model has read."""
+    with engine.namespace(scope) as (connection, namespace):
+        assert namespace is not None
+        query = (
+            "SELECT count(*) FROM messages WHERE namespace_id = ? AND role <> 'system' "
+            "AND id NOT IN (SELECT message_id FROM described)"
+        )
+        return int(connection.execute(query, (namespace.id,)).get)

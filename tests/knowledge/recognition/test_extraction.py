@@ -1,0 +1,222 @@
+"""What a text mentions, and what it does not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from souvenir.core.types import ConceptKind, Mentioned
+from souvenir.knowledge.recognition.extraction import MAX_MENTIONS, mentioned
+from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS, key_of
+from tests.growth import assert_linear
+
+NAME, PHRASE, DATE = ConceptKind.NAME, ConceptKind.PHRASE, ConceptKind.DATE
+QUANTITY, HASHTAG, CODE = ConceptKind.QUANTITY, ConceptKind.HASHTAG, ConceptKind.CODE
+
+
+def keys(text: str) -> list[str]:
+    return [mention.key for mention in mentioned(text)]
+
+
+def kinds(text: str) -> dict[str, ConceptKind]:
+    return {mention.key: mention.kind for mention in mentioned(text)}
+
+
+def test_a_given_name_is_found():
+    assert mentioned("My name is Alice") == (Mentioned("alice", "Alice", NAME),)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("We flew to New York last week.", "new york"),
+        ("New York was cold.", "new york"),
+        ("I read the Lord of the Rings again.", "lord of the rings"),
+        ("I moved here with José García.", "jose garcia"),
+        ("That is Melanie's dog.", "melanie"),
+        ("I work with NASA.", "nasa"),
+        ("LGBTQ groups are great.", "lgbtq"),
+        ("I watched it on YouTube.", "youtube"),
+        ("Ask @alice_w for it.", "alice_w"),
+        ("I saw Dr. Smith.", "dr smith"),
+        ("We use React Native.", "react native"),
+        ("I bought an iPhone.", "iphone"),
+        ("I've been to the Eiffel Tower, the Louvre and Rome.", "eiffel tower"),
+        ('He likes "The Old Man and the Sea".', "old man and the sea"),
+        ("Я живу в городе Москва.", "москва"),
+    ],
+)
+def test_a_capital_within_a_sentence_makes_a_name(text, key):
+    assert kinds(text)[key] is NAME
+
+
+@pytest.mark.parametrize(
+    "text", ["Sunday was fine.", "Wow! Thanks! Yeah, I will.", "I think I'm OK.", "See you on Monday"]
+)
+def test_a_word_that_is_always_capitalised_is_no_name(text):
+    assert keys(text) == []
+
+
+def test_the_capital_at_the_start_of_a_sentence_alone_makes_no_name():
+    assert kinds("Pottery is great.") == {"pottery": PHRASE}
+
+
+def test_capitals_of_a_heading_make_no_names():
+    assert NAME not in kinds("How To Plan Your Weekly Garden Work").values()
+    assert NAME not in kinds("I LOVE MY DOG AND MY GARDEN").values()
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("I went to a support group yesterday.", "support group"),
+        ("She cares about mental health.", "mental health"),
+        ("We bought a new car.", "car"),
+        ("My kids love video games!", "video game"),
+        ("The two women took the children to the beach.", "child"),
+        ("He does pottery.", "pottery"),
+        ("I started a job as a nurse.", "nurse"),
+        ("They are into camping.", "camping"),
+        ("Allergic to peanuts", "peanut"),
+        ("The user lives near the design team.", "design team"),
+    ],
+)
+def test_a_noun_phrase_is_found_by_its_singular_without_what_only_describes_it(text, key):
+    assert kinds(text)[key] is PHRASE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thanks a lot for the way you help me!",
+        "hey how are you doing today",
+        "it was a good thing",
+        "a b c",
+        "We will work and they will play.",
+        "I want to run and to swim.",
+        "[EMAIL] <PERSON> [PHONE_NUMBER] [REDACTED]",
+        "someone@example.org",
+        "at 10:30 or 7 pm",
+        "",
+    ],
+)
+def test_fillers_verbs_placeholders_addresses_and_times_of_day_are_no_concepts(text):
+    assert keys(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["May 8th, 2023", "8 May 2023", "2023-05-08", "2023/5/8", "the 8th of May 2023", "8.5.2023", "2023年5月8日"],
+)
+def test_all_forms_of_a_day_are_one_concept(text):
+    assert kinds(f"We met on {text}.") == {"2023-05-08": DATE}
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("in May 2023", "2023-05"),
+        ("since 2021", "2021"),
+        ("on May 8", "may 8"),
+        ("every December", "december"),
+        ("on 5/8/2023", "5/8/2023"),
+    ],
+)
+def test_a_date_keeps_what_it_leaves_open(text, key):
+    assert kinds(text)[key] is DATE
+
+
+@pytest.mark.parametrize("text", ["May I go?", "You may go.", "We march on.", "2023-13-45", "30 February 2023"])
+def test_days_that_do_not_exist_are_no_dates(text):
+    assert DATE not in kinds(text).values()
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("We ran 15km.", "15 km"),
+        ("We ran 15 kilometres.", "15 km"),
+        ("It costs $1,000.", "$1000"),
+        ("It costs 1000 dollars.", "$1000"),
+        ("about 50 percent", "50%"),
+        ("重15公斤", "15 kg"),
+        ("3 years of work", "3 years"),
+    ],
+)
+def test_spellings_of_a_quantity_are_one_concept(text, key):
+    assert kinds(text)[key] is QUANTITY
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("Look at src/api/app.py", "app.py"),
+        ("the user_name column", "user_name"),
+        ("call getUserName() twice", "getusername"),
+        ("We run v2.1.0 there", "v2.1.0"),
+        ("see https://www.example.com/a?b=c", "example.com"),
+        ("we use Node.js", "node.js"),
+        ("I write C++", "c++"),
+        ("use `useState` there", "usestate"),
+    ],
+)
+def test_identifiers_are_code(text, key):
+    assert kinds(text)[key] is CODE
+
+
+def test_of_a_block_of_code_only_the_identifiers_count():
+    assert keys("Here:\n```python\nThe house = load_user(name)\nprint('my Dog')\n```\nThe garden works.") == [
+        "load_user",
+        "garden",
+    ]
+
+
+def test_a_hashtag_is_found_and_a_heading_or_a_colour_is_none():
+    assert kinds("# Title\n#running in #ff00aa") == {"#running": HASHTAG}
+
+
+def test_another_language_gives_names_and_numbers_but_no_phrases():
+    assert kinds("Je suis allé à Paris avec ma soeur le 8.5.2023 dans le jardin") == {"paris": NAME, "2023-05-08": DATE}
+
+
+def test_mentions_come_in_order_and_each_once():
+    assert keys("The garden and the dog. The garden of Anna, and the dogs.") == ["garden", "dog", "anna"]
+
+
+def test_of_many_the_ones_that_are_said_most_often_are_kept_in_order():
+    text = " ".join(f"The noun{chr(97 + n)}x is here." for n in range(20)) + " The nountx again, the nountx again."
+    found = keys(text)
+    assert len(found) == MAX_MENTIONS
+    assert found[0] == "nounax"
+    assert found[-1] == "nountx"
+
+
+KEYS = (
+    *("alice", "support group", "mental health", "video game", "pottery", "2023-05-08", "2023-05", "2023", "may 8"),
+    *("15 km", "$1000", "50%", "#running", "app.py", "user_name", "c++"),
+)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_mentions_itself(key):
+    assert keys(key) == [key]
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_the_same_way_twice_within_bounds_and_gives_each_key_once(text):
+    found = mentioned(text)
+    assert found == mentioned(text)
+    assert len(found) <= MAX_MENTIONS
+    assert len({mention.key for mention in found}) == len(found)
+    assert all(mention.key.strip() and len(mention.key) <= MAX_KEY_CHARS for mention in found)
+
+
+@given(st.text(max_size=200))
+def test_the_key_of_a_key_is_itself(name):
+    assert key_of(key_of(name)) == key_of(name)
+
+
+@pytest.mark.parametrize("piece", ["a", "-", "中1", "a.b", "A of ", "1,", "ﷺ", "a_", "[A", "```\n", "May "])
+def test_a_long_text_of_anything_is_read_in_bounded_time(piece):
+    assert_linear(mentioned, piece * (1_000_000 // len(piece)))

@@ -1,0 +1,316 @@
+"""What an agent knows, as it is shown: names, counts, where it is mentioned, what it is, and what belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from souvenir.conversations.messages import Conversations
+from souvenir.core.errors import AgentNotFound, ConceptNotFound, Conflict, NothingToDo
+from souvenir.core.settings import Settings
+from souvenir.core.types import MemoryDraft, MessageRole, Scope
+from souvenir.knowledge import concept_ranking
+from souvenir.knowledge.claim_types import ConceptPatch
+from souvenir.knowledge.services import KnowledgeServices
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.graph import mentions
+from souvenir.store.messages.messages import MessageDraft
+from souvenir.store.transaction import Transaction
+from tests.fake_embedder import FakeEmbedder
+
+ANN = Scope("ann", "tester")
+OTHERS = tuple(f"I met {name}" for name in ("Emil", "Fritz", "Greta", "Hanna", "Ivo", "Jonas"))
+"""So that nothing else is in everything."""
+
+
+@pytest.fixture
+def engine(settings: Settings) -> Iterator[MemoryEngine]:
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        yield engine
+
+
+@pytest.fixture
+def graph(engine: MemoryEngine) -> Iterator[KnowledgeServices]:
+    """What is derived agrees with what is stored at the end."""
+    graph = KnowledgeServices.open(engine)
+    yield graph
+    assert list(engine.check()) == []
+
+
+def tell(engine: MemoryEngine, graph: KnowledgeServices, *texts: str, agent: Scope = ANN, **more: Any) -> None:
+    """Say these to the agent, one month after the other, and let them be read."""
+    drafts = [
+        MessageDraft(MessageRole.USER, text, created_at=datetime(2024, 1 + number % 5, 1, tzinfo=UTC), **more)
+        for number, text in enumerate(texts)
+    ]
+    Conversations(engine).add(agent, drafts)
+    graph.indexer.catch_up()
+
+
+def state(
+    engine: MemoryEngine, key: str, kind: str, text: str, *, other: str | None = None, by: str = "caller"
+) -> None:
+    """Claim something of the concept of a key."""
+
+    def work(tx: Transaction) -> None:
+        tx.connection.execute(
+            "INSERT INTO claims (namespace_id, kind, concept_id, other_id, text, confidence, made_by, created_at) "
+            "SELECT namespace_id, ?, id, (SELECT id FROM concepts WHERE key = ?), ?, 0.9, ?, 0 FROM concepts "
+            "WHERE key = ?",
+            (kind, other, text, by, key),
+        )
+
+    engine.write(ANN, work)
+
+
+def stand_for(engine: MemoryEngine, graph: KnowledgeServices, spelling: str, root: str) -> None:
+    """Let one key be another spelling of the other."""
+    state(engine, spelling, "alias", spelling.title(), other=root)
+    find = "SELECT id FROM concepts WHERE key = ?"
+    engine.write(ANN, lambda tx: mentions.unmatch(tx.connection, [tx.connection.execute(find, (spelling,)).get]))
+    graph.indexer.catch_up()
+
+
+def test_a_concept_is_shown_by_its_most_used_form_with_its_counts_and_times(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    tell(engine, graph, "I met Zoë", "Zoë and Boris came", "We saw Zoe")
+    concept = graph.concepts.details(ANN, "ZOE").concept
+    assert (concept.key, concept.name, concept.kind, concept.owners) == ("zoe", "Zoë", "name", 3)
+    assert concept.aliases == ("Zoe",)
+    assert (concept.first_at, concept.last_at) == (datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 3, 1, tzinfo=UTC))
+
+
+def test_another_spelling_is_shown_as_its_root_and_counted_with_it(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    tell(engine, graph, "I met Boris", "We saw Boris Petrov in Lisbon", "I met Boris Petrov", *OTHERS)
+    before = graph.concepts.page(ANN)[1]
+    stand_for(engine, graph, "boris petrov", "boris")
+    found, total = graph.concepts.page(ANN)
+    boris = graph.concepts.details(ANN, "boris petrov").concept
+    assert total == before - 1 == len(found)
+    assert (boris.name, boris.owners, boris.aliases) == ("Boris", 3, ("Boris Petrov",))
+    assert found[0] == boris
+
+
+def test_what_a_caller_states_goes_before_what_a_model_does_and_both_before_texts(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    tell(engine, graph, "Miso sleeps all day", "Miso is a cat")
+    assert graph.concepts.details(ANN, "miso").description == "Miso is a cat"
+    assert graph.concepts.details(ANN, "miso").described_by == "texts"
+    state(engine, "miso", "description", "The family's cat", by="model")
+    assert graph.concepts.details(ANN, "miso").described_by == "model"
+    state(engine, "miso", "name", "Miso the Cat")
+    state(engine, "miso", "name", "Some cat", by="model")
+    state(engine, "miso", "description", "A tabby")
+    details = graph.concepts.details(ANN, "miso the cat")
+    assert (details.concept.name, details.description, details.described_by) == ("Miso the Cat", "A tabby", "caller")
+    assert details.concept.aliases == ("Miso",)
+
+
+@pytest.mark.parametrize(
+    ("texts", "plainest"),
+    [
+        (["Did Ann call?", "My sister Ann called. We ate."], "My sister Ann called."),
+        (["My name is Ann", "I saw Ann"], "My name is Ann"),
+        (["We went to Ann Arbor. Ann is the head of sales.", "Ann left"], "Ann is the head of sales."),
+        (["Is Ann a doctor?", "I told Ann about it"], "I told Ann about it"),
+    ],
+)
+def test_without_a_description_the_plainest_sentence_says_what_it_is(
+    engine: MemoryEngine, graph: KnowledgeServices, texts: list[str], plainest: str
+) -> None:
+    tell(engine, graph, *texts)
+    assert graph.concepts.details(ANN, "Ann").description == plainest
+
+
+def test_a_concept_is_shown_with_the_latest_that_mention_it(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, "I met Boris", "It rains", "Boris called")
+    kept = engine.add(ANN, MemoryDraft("We visited Boris in Lisbon", "talk")).id
+    graph.indexer.catch_up()
+    details = graph.concepts.details(ANN, "boris")
+    assert [one.content for one in details.messages] == ["Boris called", "I met Boris"]
+    assert [one.id for one in details.memories] == [kept]
+    assert 0 <= details.rarity < graph.concepts.details(ANN, "lisbon").rarity == 1
+
+
+def test_the_most_telling_come_first_and_pages_meet(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    people = [f"Person{chr(97 + number)}" for number in range(20)]
+    tell(
+        engine,
+        graph,
+        *["I met Ann and Boris"] * 8,
+        *["I met Ann and Clara"] * 5,
+        *(f"I met Ann, {one}" for one in people),
+    )
+    everything, total = graph.concepts.page(ANN)
+    # All 33 mention Ann: 33 * log(49 / 33) is less than 8 * log(49 / 8).
+    assert [one.name for one in everything][:2] == ["Boris", "Ann"]
+    assert {one.owners for one in everything[3:]} == {1}
+    pages = [one for offset in range(total) for one in graph.concepts.page(ANN, offset=offset, limit=1)[0]]
+    assert pages == list(everything)
+
+
+def test_of_a_time_what_was_mentioned_then_comes_first(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, "I met Boris", "I met Boris", "I met Clara", "I met Boris", *OTHERS[:4])
+    march = datetime(2024, 3, 1, tzinfo=UTC)
+    with engine.namespace(ANN) as (connection, namespace):
+        assert namespace is not None
+        found = concept_ranking.top(connection, namespace.id, limit=5, since=march, until=march)
+        assert {one.name for one in found} == {"Clara", "Hanna"}
+        assert [one.name for one in concept_ranking.top(connection, namespace.id, limit=1)] == ["Boris"]
+
+
+def test_concepts_that_co_occur_are_related(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, *["I saw Boris with Clara"] * 3, *["I met Clara in Lisbon"] * 2, *["I met Dora"] * 5)
+    concept, found = graph.concepts.related(ANN, "boris", depth=1)
+    names = {one.concept.name: one for one in found}
+    assert concept.name == "Boris"
+    assert "Clara" in names
+    assert not {"Lisbon", "Dora", "Boris"} & names.keys()
+    assert (names["Clara"].together, names["Clara"].relationship_type, names["Clara"].path) == (3, "co_occurs", ())
+    deeper = {one.concept.name: one for one in graph.concepts.related(ANN, "boris", depth=2)[1]}
+    assert (deeper["Lisbon"].depth, deeper["Lisbon"].path) == (2, ("Clara",))
+    assert deeper["Lisbon"].strength < deeper["Clara"].strength
+
+
+def test_strongest_paths_are_those_of_an_exhaustive_search(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    people = ["Ann", "Boris", "Clara", "Dora", "Emil", "Fritz", "Greta"]
+    tell(engine, graph, *(f"I saw {a} and {people[(n * 3 + 1) % 7]}" for n in range(9) for a in people[n % 4 :]))
+    with engine.namespace(ANN) as (connection, namespace):
+        assert namespace is not None
+        ids = {one.id: one.name for one in concept_ranking.top(connection, namespace.id, limit=50)}
+        steps = {
+            id_: concept_ranking.neighbours(connection, namespace.id, id_, limit=50, now=datetime.now(UTC))
+            for id_ in ids
+        }
+    for depth in (1, 2, 3):
+        best: dict[str, float] = {}
+        reached = {next(id_ for id_, name in ids.items() if name == "Ann"): 1.0}
+        for _ in range(depth):
+            following: dict[int, float] = {}
+            for id_, strength in reached.items():
+                for step in steps[id_]:
+                    following[step.concept_id] = max(following.get(step.concept_id, 0), strength * step.strength)
+            reached = following
+            for id_, strength in reached.items():
+                best[ids[id_]] = max(best.get(ids[id_], 0), strength)
+        best.pop("Ann", None)
+        found = {one.concept.name: one.strength for one in graph.concepts.related(ANN, "Ann", depth=depth)[1]}
+        assert found == pytest.approx(best)
+
+
+def test_a_stated_relation_gives_the_type_of_a_related_concept(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, "Boris met Clara", "I saw Dora")
+    state(engine, "boris", "relation", "works_for", other="dora", by="model")
+    state(engine, "boris", "relation", "married_to", other="clara")
+    found = {one.concept.name: one for one in graph.concepts.related(ANN, "boris", depth=1)[1]}
+    assert (found["Clara"].relationship_type, found["Clara"].together) == ("married_to", 1)
+    assert (found["Dora"].relationship_type, found["Dora"].outgoing, found["Dora"].strength) == ("works_for", True, 0.9)
+    back = {one.concept.name: one for one in graph.concepts.related(ANN, "dora", depth=1)[1]}
+    assert (back["Boris"].relationship_type, back["Boris"].outgoing) == ("works_for", False)
+
+
+def test_a_hidden_concept_is_gone_under_all_spellings_and_does_not_come_back(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    tell(engine, graph, "I met Boris", "Boris Petrov called Clara")
+    stand_for(engine, graph, "boris petrov", "boris")
+    graph.concepts.hide(ANN, graph.concepts.details(ANN, "boris").concept.id)
+    tell(engine, graph, "Boris and Boris Petrov are one")
+    assert [one.name for one in graph.concepts.page(ANN)[0]] == ["Clara"]
+    with pytest.raises(ConceptNotFound):
+        graph.concepts.details(ANN, "boris")
+
+
+def test_a_hidden_concept_is_hidden_under_all_of_its_stated_names(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    tell(engine, graph, "I met Boris and Emil", "I met Clara")
+    boris = graph.concepts.details(ANN, "boris").concept.id
+    graph.claims.update(ANN, boris, ConceptPatch(aliases=("Emil", "Klabautermann")))
+    graph.concepts.hide(ANN, boris)
+    tell(engine, graph, "I met Boris, Emil and Klabautermann")
+    assert [one.name for one in graph.concepts.page(ANN)[0]] == ["Clara"]
+
+
+def test_a_name_that_another_concept_has_is_refused(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, "I met Boris and Emil")
+    boris = graph.concepts.details(ANN, "boris").concept
+    with pytest.raises(Conflict):
+        graph.claims.update(ANN, boris.id, ConceptPatch(name="Emil"))
+    assert graph.concepts.details(ANN, "boris").concept == boris
+    assert graph.claims.update(ANN, boris.id, ConceptPatch(name="BORIS")).name == "BORIS"
+
+
+def test_a_sentence_about_a_longer_name_says_nothing_of_a_shorter_one(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    tell(engine, graph, "Annabel is a painter. I had lunch with Ann.")
+    assert graph.concepts.details(ANN, "ann").description == "I had lunch with Ann."
+
+
+def test_a_page_beyond_all_is_empty(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, "I met Boris")
+    assert graph.concepts.page(ANN, offset=2**63 - 1) == ([], 1)
+
+
+def test_agents_know_nothing_of_each_other(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    other = Scope("bob", "tester")
+    tell(engine, graph, "I met Boris and Clara")
+    tell(engine, graph, "I met Emil", agent=other)
+    boris = graph.concepts.details(ANN, "boris").concept
+    for ask in (graph.concepts.details, graph.concepts.related):
+        for called in (boris.id, "boris"):
+            with pytest.raises(ConceptNotFound):
+                ask(other, called)
+    with pytest.raises(ConceptNotFound):
+        graph.concepts.hide(other, boris.id)
+    assert graph.concepts.details(ANN, boris.id).concept == boris
+    assert [one.name for one in graph.concepts.page(other)[0]] == ["Emil"]
+    with pytest.raises(AgentNotFound):
+        graph.concepts.page(Scope("nobody"))
+
+
+def test_a_patch_replaces_earlier_claims_of_callers(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, "I met Boris", "I met Boris", "We saw Bob in Lisbon")
+    state(engine, "boris", "name", "Model's Boris", by="model")
+    boris = graph.concepts.details(ANN, "boris").concept.id
+    said = ConceptPatch("Boris P.", "A friend", "person", ("Bob", "The Boss"), 0.5)
+    assert graph.claims.update(ANN, boris, said).name == "Boris P."
+    graph.indexer.catch_up()
+    details = graph.concepts.details(ANN, "the boss")
+    assert (details.concept.id, details.concept.kind, details.concept.owners) == (boris, "person", 3)
+    assert details.concept.aliases[:2] == ("The Boss", "Bob")
+    assert (details.description, details.confidence) == ("A friend", 0.5)
+    assert graph.concepts.details(ANN, "bob").concept == details.concept
+    graph.claims.update(ANN, boris, ConceptPatch(name="", description="", aliases=()))
+    graph.indexer.catch_up()
+    after = graph.concepts.details(ANN, "boris").concept
+    assert (after.name, after.kind, after.owners, after.aliases) == ("Model's Boris", "person", 2, ("Boris",))
+    assert graph.concepts.details(ANN, "bob").concept.owners == 1
+
+
+def test_claims_of_callers_are_screened(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, "I met Boris")
+    boris = graph.concepts.details(ANN, "boris").concept.id
+    secret = "AKIAIOSFODNN7EXAMPLE"
+    changed = graph.claims.update(ANN, boris, ConceptPatch(description=f"His key is {secret}", aliases=(secret,)))
+    assert secret not in repr(changed)
+
+
+def test_an_empty_patch_and_an_unknown_concept_are_refused(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    tell(engine, graph, "I met Boris")
+    boris = graph.concepts.details(ANN, "boris").concept.id
+    with pytest.raises(NothingToDo):
+        graph.claims.update(ANN, boris, ConceptPatch())
+    with pytest.raises(ConceptNotFound):
+        graph.claims.update(ANN, boris + 1000, ConceptPatch(name="Nobody"))
+    with pytest.raises(AgentNotFound):
+        graph.claims.update(Scope("nobody"), boris, ConceptPatch(name="Nobody"))

@@ -1,0 +1,311 @@
+"""The graph follows from what is stored alone, whatever was written, changed and forgotten, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import apsw
+import pytest
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule, run_state_machine_as_test
+
+from souvenir.conversations.messages import Conversations
+from souvenir.core.errors import AgentNotFound, MessageNotFound, SessionNotFound
+from souvenir.core.settings import Settings
+from souvenir.core.types import (
+    ClaimedBy,
+    ClaimKind,
+    FloatVector,
+    MemoryDraft,
+    MemoryPatch,
+    MessageRole,
+    RecordKind,
+    Scope,
+)
+from souvenir.knowledge.services import KnowledgeServices
+from souvenir.memories.engine import MemoryEngine
+from souvenir.memories.removals import Removals
+from souvenir.store.graph import claims, concepts, mentions
+from souvenir.store.graph.claims import ClaimDraft
+from souvenir.store.messages.messages import MessageDraft
+from souvenir.store.selection import Chooses
+from souvenir.store.transaction import Transaction
+from tests.fake_embedder import FakeEmbedder
+
+
+class SpellingEmbedder(FakeEmbedder):
+    """Knows that two spellings are one word."""
+
+    def embed_documents(self, texts: Sequence[str]) -> FloatVector:
+        return super().embed_documents([text.replace("colour", "color") for text in texts])
+
+
+ANN = Scope("ann", "tester")
+TEXTS = st.sampled_from(
+    [
+        "My name is Alice",
+        "Alice met Bob Lee in Lisbon",
+        "In Lisbon Bob Lee bought a camera, see #travel",
+        "We took the camera to New York",
+        "She likes the colour of the camera",
+        "It was another color, they say, and we saw the colors",
+        "Nothing at all",
+        "<recalled_memory>\nGreta lives in Oslo\n</recalled_memory>\nIs Alice there?",
+    ]
+)
+WHEN = st.datetimes(datetime(2023, 1, 1), datetime(2024, 3, 1)).map(lambda at: at.replace(tzinfo=UTC))  # noqa: DTZ001
+
+
+@pytest.fixture
+def engine(settings: Settings) -> Iterator[MemoryEngine]:
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        yield engine
+
+
+@pytest.fixture
+def graph(engine: MemoryEngine) -> Iterator[KnowledgeServices]:
+    """What is derived agrees with what is stored at the end."""
+    graph = KnowledgeServices.open(engine)
+    yield graph
+    assert list(engine.check()) == []
+
+
+def say(engine: MemoryEngine, text: str, role: MessageRole = MessageRole.USER, **more: Any) -> str:
+    [message] = Conversations(engine).add(ANN, [MessageDraft(role, text, **more)])
+    return message.uid
+
+
+def whole(engine: MemoryEngine) -> dict[str, Any]:
+    """All of the graph, by keys instead of ids."""
+    queries = {
+        "concepts": "SELECT c.key, c.owners, s.key FROM concepts c LEFT JOIN concepts s ON s.id = c.same_as",
+        "forms": "SELECT c.key, f.form, f.kind, f.owners FROM concept_forms f JOIN concepts c ON c.id = f.concept_id",
+        "mentions": "SELECT m.kind, m.owner_id, c.key, m.form FROM mentions m JOIN concepts c ON c.id = m.concept_id",
+        "neighbours": "SELECT a.key, b.key, n.month, n.owners FROM neighbours n JOIN concepts a ON a.id = n.concept_id "
+        "JOIN concepts b ON b.id = n.other_id",
+        "near": "SELECT a.key, b.key FROM near_concepts n JOIN concepts a ON a.id = n.concept_id "
+        "JOIN concepts b ON b.id = n.other_id",
+        "claims": "SELECT a.key, l.kind, l.text, b.key FROM claims l JOIN concepts a ON a.id = l.concept_id "
+        "LEFT JOIN concepts b ON b.id = l.other_id",
+        "graphs": "SELECT owners FROM graphs WHERE owners > 0",
+        "topics": "SELECT (SELECT group_concat(session_id || ' ' || s.relevance || s.is_primary ORDER BY session_id) "
+        "FROM session_topics s WHERE s.topic_id = t.id), (SELECT group_concat(c.key || ' ' || o.weight ORDER BY c.key) "
+        "FROM topic_concepts o JOIN concepts c ON c.id = o.concept_id WHERE o.topic_id = t.id) FROM topics t",
+    }
+    with engine.namespace(ANN) as (connection, _):
+        return {name: sorted(connection.execute(query), key=repr) for name, query in queries.items()}
+
+
+def concepts_named(connection: apsw.Connection) -> dict[str, int]:
+    rows: Any = connection.execute("SELECT key, id FROM concepts")
+    return dict(rows.fetchall())
+
+
+def keys_of(engine: MemoryEngine) -> set[str]:
+    with engine.namespace(ANN) as (connection, _):
+        return {key for (key,) in connection.execute("SELECT key FROM concepts")}
+
+
+def read_anew(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    """Forget all mentions, and let everything be read again, the last first."""
+
+    def work(tx: Transaction) -> None:
+        query = "SELECT DISTINCT kind, owner_id FROM mentions ORDER BY owner_id DESC"
+        owners: list[Any] = tx.connection.execute(query).fetchall()
+        for kind, owner_id in owners:
+            mentions.reread(tx.passages, RecordKind(kind), owner_id)
+
+    engine.write(ANN, work)
+    assert not whole(engine)["mentions"]
+    graph.indexer.catch_up()
+
+
+class FillingMachine(RuleBasedStateMachine):
+    messages = Bundle("messages")
+    memories = Bundle("memories")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = TemporaryDirectory()
+        settings = Settings(data_dir=Path(self.folder.name))
+        self.engine = MemoryEngine.open(settings, SpellingEmbedder())
+        self.graph = KnowledgeServices.open(self.engine)
+        self.conversations = Conversations(self.engine)
+        self.removals = Removals(self.engine, on_jobs_gone=lambda: None)
+        self.removals.start()
+
+    @rule(target=messages, text=TEXTS, at=WHEN, role=st.sampled_from(MessageRole), session=st.sampled_from("abcd"))
+    def say(self, text: str, at: datetime, role: MessageRole, session: str) -> str:
+        draft = MessageDraft(role, text, created_at=at, session_id=session, user="cleo")
+        return self.conversations.add(ANN, [draft])[0].uid
+
+    @rule(target=memories, text=TEXTS, at=st.none() | WHEN)
+    def remember(self, text: str, at: datetime | None) -> int:
+        added = self.engine.add(ANN, MemoryDraft(text, "talk", document_at=at))
+        assert added.id is not None
+        return added.id
+
+    @rule(uid=messages, text=TEXTS)
+    def edit(self, uid: str, text: str) -> None:
+        with suppress(MessageNotFound):
+            self.conversations.edit(ANN, uid, content=text)
+
+    @rule(uid=consumes(messages))
+    def forget_message(self, uid: str) -> None:
+        with suppress(MessageNotFound):
+            self.removals.remove(ANN, Chooses.MESSAGE, uid)
+
+    @rule(session=st.sampled_from("abcd"))
+    def forget_session(self, session: str) -> None:
+        with suppress(SessionNotFound, AgentNotFound):
+            self.removals.remove(ANN, Chooses.SESSION, session)
+
+    @rule(memory=memories, text=st.none() | TEXTS, archived=st.none() | st.booleans(), at=st.none() | WHEN)
+    def patch(self, memory: int, text: str | None, archived: bool | None, at: datetime | None) -> None:
+        patch = MemoryPatch(text=text, archived=archived, document_at=at)
+        if patch != MemoryPatch():
+            self.engine.update(ANN, memory, patch)
+
+    @rule(memory=consumes(memories))
+    def forget_memory(self, memory: int) -> None:
+        self.engine.delete(ANN, memory, force=True)
+
+    @rule(about=st.sampled_from(["alice", "lisbon", "camera"]), alias_of=st.none() | st.just("bob lee"))
+    def claim(self, about: str, alias_of: str | None) -> None:
+        def work(tx: Transaction) -> None:
+            ids = mentions.known_keys(tx.connection, tx.namespace_id, [about, "bob lee"])
+            if about in ids and (alias_of is None or alias_of in ids):
+                kind = ClaimKind.DESCRIPTION if alias_of is None else ClaimKind.ALIAS
+                other = None if alias_of is None else ids[alias_of]
+                draft = ClaimDraft(kind, ids[about], "as somebody says", ClaimedBy.CALLER, other)
+                claims.insert(tx.connection, tx.namespace_id, draft, tx.now)
+
+        self.engine.write(ANN, work)
+
+    @rule()
+    def fill(self) -> None:
+        self.graph.indexer.catch_up()
+
+    @invariant()
+    def agrees(self) -> None:
+        assert list(self.engine.check()) == []
+
+    def teardown(self) -> None:
+        self.graph.indexer.catch_up()
+        filled = whole(self.engine)
+        read_anew(self.engine, self.graph)
+        assert whole(self.engine) == filled
+        assert list(self.engine.check()) == []
+        self.removals.close()
+        self.engine.close()
+        self.folder.cleanup()
+
+
+def test_whatever_is_written_and_forgotten_the_graph_is_what_a_rebuild_makes() -> None:
+    run_state_machine_as_test(
+        FillingMachine, settings=hypothesis_settings(max_examples=40, stateful_step_count=20, deadline=None)
+    )
+
+
+def test_a_name_that_was_said_is_a_concept_and_one_that_was_recalled_is_none(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
+    say(engine, "My name is Alice")
+    say(engine, "<recalled_memory>\nGreta lives in Oslo\n</recalled_memory>\nHi")
+    say(engine, "You are Zelda, a helpful assistant", MessageRole.SYSTEM)
+    graph.indexer.catch_up()
+    assert "alice" in keys_of(engine)
+    assert not keys_of(engine) & {"greta", "oslo", "zelda"}
+
+
+def test_a_concept_goes_with_the_last_that_mentions_it(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    first, second = say(engine, "I met Alice"), say(engine, "I met Alice and Boris")
+    graph.indexer.catch_up()
+    removals = Removals(engine, on_jobs_gone=lambda: None)
+    removals.start()
+    removed = removals.remove(ANN, Chooses.MESSAGE, second)
+    assert (removed.mentions, removed.concepts) == (2, 1)
+    assert keys_of(engine) == {"alice"}
+    Conversations(engine).edit(ANN, first, content="I met nobody")
+    assert keys_of(engine) == set()
+    removals.close()
+
+
+def test_claims_survive_an_edit_that_still_mentions_the_concept(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    uid = say(engine, "I met Alice")
+    graph.indexer.catch_up()
+
+    def state(tx: Transaction) -> None:
+        [alice] = mentions.known_keys(tx.connection, tx.namespace_id, ["alice"]).values()
+        draft = ClaimDraft(ClaimKind.DESCRIPTION, alice, "a friend", ClaimedBy.CALLER)
+        claims.insert(tx.connection, tx.namespace_id, draft, tx.now)
+
+    engine.write(ANN, state)
+    Conversations(engine).edit(ANN, uid, content="Yesterday I met Alice")
+    graph.indexer.catch_up()
+    assert whole(engine)["claims"] == [("alice", "description", "a friend", None)]
+    Conversations(engine).edit(ANN, uid, content="Yesterday I met nobody")
+    graph.indexer.catch_up()
+    assert whole(engine)["claims"] == whole(engine)["concepts"] == []
+
+
+def test_two_spellings_are_one_concept_until_one_of_them_is_said_no_more(settings: Settings) -> None:
+    with closing(MemoryEngine.open(settings, SpellingEmbedder())) as engine:
+        graph, conversations = KnowledgeServices.open(engine), Conversations(engine)
+        uid = say(engine, "I like the colour of this")
+        say(engine, "We chose another color")
+        graph.indexer.catch_up()
+        assert ("colour", 1, "color") in whole(engine)["concepts"]
+        assert list(engine.check()) == []
+        with engine.namespace(ANN) as (connection, namespace):
+            assert namespace is not None
+            [shown] = concepts.by_ids(connection, namespace.id, [concepts_named(connection)["colour"]]).values()
+        assert (shown.key, shown.owners) == ("color", 2)
+        conversations.edit(ANN, uid, content="I like it")
+        graph.indexer.catch_up()
+        assert whole(engine)["concepts"] == [("color", 1, None)]
+
+
+def test_memories_are_indexed_once_their_namespace_is_an_agent(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    engine.add(ANN, MemoryDraft("We met Boris in Lisbon", "talk"))
+    graph.indexer.catch_up()
+    assert keys_of(engine) == set()
+    say(engine, "hello")
+    graph.indexer.catch_up()
+    assert {"boris", "lisbon"} <= keys_of(engine)
+
+
+def test_a_check_reports_mentions_that_a_rebuild_would_not_make(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+    say(engine, "I met Alice", created_at=datetime.now(UTC) - timedelta(days=1))
+    graph.indexer.catch_up()
+
+    def damage(tx: Transaction) -> None:
+        tx.connection.execute("UPDATE mentions SET form = 'Alicia'")
+        tx.connection.execute("UPDATE concept_forms SET form = 'Alicia'")
+
+    engine.write(ANN, damage)
+    assert any("mentions something else" in problem for problem in engine.check())
+    read_anew(engine, graph)
+
+
+def test_concepts_stay_whole_when_the_service_stops_in_the_middle(settings: Settings) -> None:
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        graph = KnowledgeServices.open(engine)
+        for number in range(100):
+            say(engine, f"I met Alice in Town{chr(97 + number % 26)} and Boris")
+        graph.start()
+        graph.close()
+    with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
+        graph = KnowledgeServices.open(engine)
+        assert list(engine.check()) == []
+        graph.indexer.catch_up()
+        assert list(engine.check()) == []
+        filled = whole(engine)
+        read_anew(engine, graph)
+        assert whole(engine) == filled

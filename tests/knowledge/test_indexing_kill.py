@@ -1,0 +1,39 @@
+"""A process that is killed while its graph fills leaves one that goes on to what a rebuild from the messages makes."""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+from pathlib import Path
+
+from souvenir.core.settings import Settings
+from souvenir.knowledge.services import KnowledgeServices
+from souvenir.memories.engine import MemoryEngine
+from souvenir.store.graph import mention_queue
+from tests.fake_embedder import FakeEmbedder
+from tests.killing import lines_until_killed
+from tests.knowledge.indexing_process import ANN
+from tests.knowledge.test_graph_indexer import read_anew, whole
+
+PROCESS = "tests.knowledge.indexing_process"
+ROUNDS = 3
+
+
+def test_a_graph_whose_filling_is_killed_again_and_again_is_that_of_its_messages(tmp_path: Path) -> None:
+    chance, waiting = random.Random(8900), list[int]()
+    for number in range(ROUNDS):
+        assert lines_until_killed(PROCESS, tmp_path, str(number), lines=chance.randrange(10, 60))
+        with closing(MemoryEngine.open(Settings(data_dir=tmp_path), FakeEmbedder())) as engine:
+            graph = KnowledgeServices.open(engine)
+            assert list(engine.check()) == []
+            with engine.namespace(ANN) as (connection, namespace):
+                assert namespace is not None
+                waiting.append(mention_queue.count(connection, namespace.id))
+            if number == ROUNDS - 1:
+                graph.indexer.catch_up()
+                filled = whole(engine)
+                assert filled["mentions"]
+                read_anew(engine, graph)
+                assert whole(engine) == filled
+                assert list(engine.check()) == []
+    assert any(waiting), "it was never killed in the middle"

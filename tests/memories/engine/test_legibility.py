@@ -1,0 +1,60 @@
+"""A question that the embedding model mostly cannot read is ranked by its words alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from souvenir.core.settings import Settings
+from souvenir.core.types import MemoryDraft, Scope, SearchQuery
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.embedding.onnx_embedder import OnnxEmbedder
+
+
+@pytest.fixture
+def engine(tmp_path: Path):
+    embedder = OnnxEmbedder()
+    opened = MemoryEngine.open(Settings(data_dir=tmp_path / "data"), embedder)
+    yield opened
+    opened.close()
+    embedder.close()
+
+
+def test_a_question_in_a_script_that_the_model_lacks_is_ranked_by_its_words(engine: MemoryEngine):
+    engine.add_batch(
+        Scope(), [MemoryDraft(text, "s") for text in ("金融科技论坛在北京。", "我的上司叫赵雅琳。", "今天下雨了。")]
+    )
+    result = engine.search(Scope(), SearchQuery("上司是做什么工作的呢？"))
+    assert result.hits[0].memory.text == "我的上司叫赵雅琳。"
+    assert {hit.parts.parts["dense"] for hit in result.hits} == {0.0}
+    assert result.hits[0].score == result.hits[0].parts.parts["lexical"]
+    assert result.degraded == ()
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    ["c6849b025d71be491a608102d500a386", "3f2504e0-4f89-11d3-9a0c-0305e82c3301", "ERR_0x8007045D", "4929175620"],
+)
+def test_a_question_that_is_an_identifier_is_ranked_by_its_words(engine: MemoryEngine, identifier: str):
+    others = [
+        "b7710f92ee0c4d1aa9c2f3d5e6071825",
+        "8c1d7e42-90ab-4f3e-b1c6-5d2e8f7a9b03",
+        "ERR_0x80070005",
+        "4929175621",
+    ]
+    texts = [f"The harbour ferry was late: {other}" for other in others] + [f"Rain and lighthouses, {identifier}"]
+    engine.add_batch(Scope(), [MemoryDraft(text, "s") for text in texts])
+    result = engine.search(Scope(), SearchQuery(f"where is {identifier}"))
+    assert result.hits[0].memory.text == texts[-1]
+    assert {hit.parts.parts["dense"] for hit in result.hits} == {0.0}
+    assert result.degraded == ()
+
+
+def test_a_question_that_the_model_reads_is_ranked_by_meaning_too(engine: MemoryEngine):
+    engine.add_batch(
+        Scope(), [MemoryDraft(text, "s") for text in ("The cat sleeps.", "Rates rise again.", "It rained.")]
+    )
+    result = engine.search(Scope(), SearchQuery("kitten napping"))
+    assert result.hits[0].memory.text == "The cat sleeps."
+    assert result.hits[0].parts.parts["dense"] > 0

@@ -1,0 +1,180 @@
+"""How sure an answer is of itself: in each mode, with each thing missing that can be, and with the real model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from souvenir.conversations.messages import Conversations, MessageQuery
+from souvenir.core.settings import Settings
+from souvenir.core.types import (
+    EvidenceLevel,
+    Filters,
+    MessageRole,
+    Scope,
+    SearchQuery,
+    SearchResult,
+    SourceFilter,
+    Weights,
+)
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.embedding.onnx_embedder import OnnxEmbedder
+from souvenir.store.messages.messages import MessageDraft
+from tests.memories.engine.conftest import BreakableEmbedder
+from tests.memories.engine.verbs import DEFAULT, add
+
+STRONG, WEAK, NONE = EvidenceLevel
+
+TRIP, BAKERY = Scope("trip"), Scope("bakery")
+TALK = """
+Mara: I finally booked the ferry to Hvar, it leaves on the third of June.
+Idris: Nice! I get seasick on every boat, so I would rather fly.
+Mara: My sister Lena comes along. She wants to dive to the wreck near Vis.
+Idris: Diving is not for me. I bought a second-hand telescope last week instead.
+Mara: A telescope? What do you look at with it?
+Idris: Saturn mostly. You can see the rings from my balcony in Split.
+Mara: I broke my ankle playing volleyball in March, so no long hikes this summer.
+Idris: Ouch. Did the doctor say how long it takes?
+Mara: Six weeks in a cast, and then physiotherapy twice a week.
+Idris: Take care. I am baking rye bread on Sunday, come over.
+""".strip().splitlines()
+
+
+def asked(engine: MemoryEngine, text: str, **options: object) -> SearchResult:
+    return engine.search(DEFAULT, SearchQuery(text, **options))  # type: ignore[arg-type]
+
+
+def test_no_hits_are_no_evidence(engine: MemoryEngine):
+    nothing = asked(engine, "billing")
+    assert (nothing.relevance, nothing.evidence, dict(nothing.signals)) == (0.0, NONE, {})
+    add(engine, "billing runs on postgres", source="a")
+    filtered = asked(engine, "billing", filters=Filters(sources=(SourceFilter("b"),)))
+    assert (filtered.hits, filtered.relevance, filtered.evidence) == ((), 0.0, NONE)
+    too_far = asked(engine, "billing or something else", threshold=0.99)
+    assert (too_far.hits, too_far.relevance, too_far.evidence) == ((), 0.0, NONE)
+
+
+def test_one_memory_is_evidence_of_what_it_says_and_of_nothing_else(engine: MemoryEngine):
+    add(engine, "billing runs on postgres")
+    said, other = asked(engine, "billing postgres"), asked(engine, "violin lessons")
+    assert said.evidence is STRONG
+    assert said.relevance > 0.6
+    assert (other.evidence, len(other.hits)) == (NONE, 1)
+    assert set(said.signals) == {"cosine", "unheard", "covered", "fact"}
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_a_word_that_nobody_used_says_more_where_more_is_stored(engine: MemoryEngine, count: int):
+    for number in range(count):
+        add(engine, "postgres" if not number else f"other{number}")
+    known, unknown = max(math.log((count - 1 + 0.5) / 1.5), 0.1), math.log((count + 0.5) / 0.5)
+    found = asked(engine, "postgres zzyzx")
+    assert found.signals["unheard"] == pytest.approx(unknown * unknown / (known + unknown))
+    assert found.signals["covered"] == pytest.approx(known / (known + unknown) * found.hits[0].parts.lexical)
+
+
+def test_filters_leave_what_is_judged(engine: MemoryEngine):
+    add(engine, "billing runs on postgres", source="a")
+    add(engine, "violin lessons on monday", source="b")
+    everywhere = asked(engine, "billing postgres")
+    elsewhere = asked(engine, "billing postgres", filters=Filters(sources=(SourceFilter("b"),)))
+    assert (everywhere.evidence, elsewhere.evidence) == (STRONG, NONE)
+    assert len(elsewhere.hits) == 1
+
+
+def test_what_a_caller_prefers_changes_the_order_and_not_the_evidence(engine: MemoryEngine):
+    for text in ("billing runs on postgres", "violin lessons on monday", "postgres moves in may"):
+        add(engine, text)
+    plain = asked(engine, "billing postgres")
+    shifted = asked(engine, "billing postgres", weights=Weights(recency=1.0, confidence=1.0, vector=0.2))
+    assert shifted.hits[0].score != plain.hits[0].score
+    assert shifted.relevance == plain.relevance
+
+
+def test_without_the_model_words_say_what_they_can(engine: MemoryEngine, embedder: BreakableEmbedder):
+    add(engine, "billing runs on postgres")
+    embedder.broken = True
+    said, other = asked(engine, "which postgres does billing use"), asked(engine, "violin lessons")
+    assert said.degraded == ("vector",)
+    assert set(said.signals) == {"unheard", "covered"}
+    assert said.relevance > other.relevance
+    assert other.evidence is NONE
+
+
+def test_a_question_that_the_model_cannot_read_is_judged_by_its_words(
+    engine: MemoryEngine, embedder: BreakableEmbedder
+):
+    add(engine, "billing runs on postgres")
+    embedder.share = 0.0
+    assert "cosine" not in asked(engine, "billing postgres").signals
+
+
+def test_by_meaning_alone_the_cosine_is_all(engine: MemoryEngine):
+    add(engine, "billing runs on postgres")
+    said, other = (asked(engine, text, hybrid=False) for text in ("billing runs postgres", "violin lessons"))
+    assert dict(said.signals) == pytest.approx({"cosine": said.hits[0].parts.similarity})
+    assert (said.evidence, other.evidence) == (STRONG, NONE)
+
+
+def test_a_question_of_stop_words_alone_is_judged_by_its_cosine(engine: MemoryEngine):
+    add(engine, "billing runs on postgres")
+    assert set(asked(engine, "???").signals) == {"cosine"}
+
+
+# --- the real model ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def conversations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conversations]:
+    """A talk of two people, and a user's with an assistant."""
+    embedder = OnnxEmbedder()
+    folder: Path = tmp_path_factory.mktemp("data")
+    with closing(embedder), closing(MemoryEngine.open(Settings(data_dir=folder), embedder)) as engine:
+        made = Conversations(engine)
+        at = datetime(2024, 5, 4, tzinfo=UTC)
+        said = (line.split(": ", 1) for line in TALK)
+        made.add(
+            TRIP,
+            [
+                MessageDraft(MessageRole.USER, text, session_id="may", speaker=speaker, created_at=at)
+                for speaker, text in said
+            ],
+        )
+        made.add(
+            BAKERY,
+            [
+                MessageDraft(MessageRole.USER, "My sourdough starter smells of acetone. What should I do?"),
+                MessageDraft(MessageRole.ASSISTANT, "It is hungry. Feed it twice a day and keep it at 24 degrees."),
+                MessageDraft(MessageRole.USER, "I open the bakery at six and sell about eighty loaves a day."),
+                MessageDraft(MessageRole.ASSISTANT, "Then plan the last bake for half past four."),
+            ],
+        )
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("scope", "question", "expected"),
+    [
+        (TRIP, "When does Mara's ferry to Hvar leave?", {STRONG}),
+        (TRIP, "What can Idris see with his telescope?", {STRONG}),
+        (TRIP, "How did Mara break her ankle?", {STRONG}),
+        (TRIP, "How did Idris break his ankle?", {WEAK, NONE}),
+        (TRIP, "Which wreck does Idris's sister want to dive to?", {WEAK, NONE}),
+        (TRIP, "Which database index speeds up range queries?", {NONE}),
+        (TRIP, "What is the capital gains tax rate in Portugal?", {NONE}),
+        (BAKERY, "What was wrong with my sourdough starter?", {STRONG}),
+        (BAKERY, "How many loaves do I sell a day?", {STRONG}),
+        (BAKERY, "Which chess opening did I lose with?", {NONE}),
+    ],
+)
+def test_what_was_said_is_strong_and_what_nobody_spoke_of_is_none(
+    conversations: Conversations, scope: Scope, question: str, expected: set[EvidenceLevel]
+):
+    found = conversations.search(scope, MessageQuery(question))
+    assert found.hits
+    assert found.evidence in expected

@@ -1,0 +1,177 @@
+"""The second look of a search: what it changes, what it leaves, and what happens when it cannot be had in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from souvenir.core.concurrency import deadline
+from souvenir.core.settings import Settings
+from souvenir.core.telemetry import Instruments
+from souvenir.core.types import Embedder, Fusion, SearchQuery, SearchResult, Weights
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.reranking.onnx_reranker import OnnxReranker
+from souvenir.store.memories import reads
+from tests.fake_embedder import FakeEmbedder
+from tests.memories.engine.conftest import BreakableEmbedder
+from tests.memories.engine.verbs import ANN, DEFAULT, add
+from tests.models.reranking.models import write_cross_encoder
+
+Open = Callable[..., MemoryEngine]
+
+TEXTS = ["the red fox", "a fox a fox a fox", "red red red red red bird", "the fox sleeps", "a blue whale"]
+"""For `red fox` in the order of the words; a cross-encoder of tests/models/reranking scores them 0, 1, 3, -1 and -2."""
+
+
+@pytest.fixture
+def open_engine(settings: Settings, tmp_path: Path) -> Iterator[Open]:
+    """Opens an engine with a cross-encoder, with settings and instruments as the keywords say."""
+    with ExitStack() as opened:
+        reranker = opened.enter_context(closing(OnnxReranker(str(write_cross_encoder(tmp_path / "cross-encoder")))))
+
+        def open_it(
+            instruments: Instruments | None = None, embedder: Embedder | None = None, **changes: Any
+        ) -> MemoryEngine:
+            chosen = settings.model_copy(update={"rerank_deadline_ms": 60_000.0, **changes})
+            engine = MemoryEngine.open(chosen, embedder or FakeEmbedder(), instruments, reranker=reranker)
+            return opened.enter_context(closing(engine))
+
+        yield open_it
+
+
+def ask(engine: MemoryEngine, text: str = "red fox", **fields: Any) -> SearchResult:
+    return engine.search(DEFAULT, SearchQuery(text, **fields))
+
+
+def found(result: SearchResult) -> list[str]:
+    return [hit.memory.text for hit in result.hits]
+
+
+def test_hits_are_ordered_by_what_the_cross_encoder_says(open_engine: Open):
+    engine = open_engine()
+    for text in TEXTS:
+        add(engine, text)
+    result = ask(engine)
+    assert found(result) == [TEXTS[2], TEXTS[1], TEXTS[0], TEXTS[3], TEXTS[4]]
+    assert [hit.parts.rerank_score for hit in result.hits] == [3.0, 1.0, 0.0, -1.0, -2.0]
+    assert result.degraded == ()
+
+
+@pytest.mark.parametrize("fusion", Fusion)
+def test_scores_descend_and_are_the_sum_of_their_parts_under_either_fusion(open_engine: Open, fusion: Fusion):
+    engine = open_engine(search_fusion=fusion, rerank_candidates=3)
+    for text in TEXTS:
+        add(engine, text)
+    scores = [hit.score for hit in ask(engine).hits]
+    assert scores == sorted(scores, reverse=True)
+    assert [score > 0 for score in scores] == [True, True, True, False, False]
+    assert [sum(hit.parts.parts.values()) for hit in ask(engine).hits] == pytest.approx(scores)
+
+
+def test_more_hits_than_candidates_follow_in_their_first_order(open_engine: Open):
+    engine = open_engine(rerank_candidates=2)
+    for text in TEXTS:
+        add(engine, text)
+    read = [hit.parts.rerank_score for hit in ask(engine).hits]
+    assert [score is not None for score in read] == [True, True, False, False, False]
+    assert read[:2] == sorted((score for score in read if score is not None), reverse=True)
+    rest = [hit.parts.parts["lexical"] + hit.parts.parts["dense"] for hit in ask(engine).hits[2:]]
+    assert rest == sorted(rest, reverse=True)
+
+
+def test_fewer_hits_than_candidates_are_chosen_by_the_cross_encoder(open_engine: Open):
+    engine = open_engine()
+    for text in TEXTS:
+        add(engine, text)
+    assert found(ask(engine, top_k=1)) == [TEXTS[2]]
+    explained = ask(engine, top_k=1, explain=True)
+    assert len(explained.lexical_candidates) == 3
+
+
+def test_a_search_by_meaning_alone_keeps_the_order_of_the_cosines(open_engine: Open):
+    engine = open_engine()
+    for text in TEXTS:
+        add(engine, text)
+    hits = ask(engine, hybrid=False).hits
+    assert all(hit.parts.rerank_score is None and "rerank" not in hit.parts.parts for hit in hits)
+    similarities = [hit.parts.similarity for hit in hits]
+    assert similarities == sorted(similarities, reverse=True)
+
+
+def test_a_question_that_no_model_of_language_reads_keeps_the_order_of_its_words(open_engine: Open):
+    embedder = BreakableEmbedder()
+    engine = open_engine(embedder=embedder)
+    for text in TEXTS:
+        add(engine, text)
+    embedder.share = 0.0
+    result = ask(engine, top_k=2)
+    assert [hit.parts.rerank_score for hit in result.hits] == [None, None]
+    assert result.degraded == ()
+    embedder.share = 1.0
+    assert [hit.parts.rerank_score for hit in ask(engine, top_k=2).hits] == [3.0, 1.0]
+
+
+def test_what_the_caller_weighs_beside_the_text_still_counts(open_engine: Open):
+    engine = open_engine()
+    old, new = datetime(2020, 1, 1, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC)
+    add(engine, "the red fox sings", document_at=old)
+    add(engine, "the red fox sleeps", document_at=new)
+    weights = Weights(recency=0.5)
+    assert found(ask(engine, weights=weights, now=new)) == ["the red fox sleeps", "the red fox sings"]
+
+
+def test_a_late_cross_encoder_costs_its_order_and_nothing_else_and_the_answer_says_so(open_engine: Open):
+    instruments = Instruments()
+    engine = open_engine(instruments, rerank_deadline_ms=50.0)
+    for text in [*TEXTS, "slow red fox"]:
+        add(engine, text)
+    late = ask(engine, top_k=3)
+    assert late.degraded == ("rerank",)
+    assert all(hit.parts.rerank_score is None and "rerank" not in hit.parts.parts for hit in late.hits)
+    assert [hit.score for hit in late.hits] == sorted((hit.score for hit in late.hits), reverse=True)
+    assert len(late.hits) == 3
+    degraded = instruments.registry.get_sample_value("souvenir_degraded_searches_total", {"arm": "rerank"})
+    assert degraded == 1
+
+
+def test_a_cross_encoder_that_fails_costs_its_order_and_the_next_search_has_it_again(open_engine: Open):
+    engine = open_engine()
+    broken = add(engine, "broken red fox")
+    add(engine, TEXTS[0])
+    assert ask(engine).degraded == ("rerank",)
+    assert len(ask(engine).hits) == 2
+    engine.delete(DEFAULT, broken)
+    assert ask(engine).degraded == ()
+
+
+def test_a_request_that_has_little_time_left_is_answered_within_it(open_engine: Open):
+    engine = open_engine()
+    for text in [*TEXTS, "slow red fox"]:
+        add(engine, text)
+    with deadline(2.0) as until:
+        assert ask(engine).degraded == ("rerank",)
+        assert until.left_s > 0
+
+
+def test_an_empty_namespace_is_searched_without_the_model(open_engine: Open):
+    assert ask(open_engine(rerank_deadline_ms=0.001)).degraded == ()
+
+
+def test_texts_are_read_of_their_own_namespace_and_of_those_that_are_still_there(open_engine: Open):
+    engine = open_engine()
+    mine, gone = add(engine, TEXTS[0]), add(engine, TEXTS[1])
+    add(engine, TEXTS[2], scope=ANN)
+    with engine.namespace(DEFAULT) as (connection, namespace):
+        assert namespace is not None
+        everything = range(1, 100)
+        assert sorted(reads.passage_texts(connection, namespace.id, everything).values()) == sorted(TEXTS[:2])
+    engine.delete(DEFAULT, gone)
+    with engine.namespace(DEFAULT) as (connection, namespace):
+        assert namespace is not None
+        assert list(reads.passage_texts(connection, namespace.id, everything).values()) == [TEXTS[0]]
+    assert [hit.memory.id for hit in ask(engine).hits] == [mine]

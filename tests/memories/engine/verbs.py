@@ -1,0 +1,29 @@
+"""Short forms of what tests of the engine say most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from souvenir.core.types import Memory, MemoryDraft, Scope
+from souvenir.memories.engine import MemoryEngine
+
+DEFAULT = Scope()
+ANN = Scope("ann")
+
+
+def add(engine: MemoryEngine, text: str, source: str = "notes", *, scope: Scope = DEFAULT, **fields: Any) -> int:
+    outcome = engine.add(scope, MemoryDraft(text, source, **fields))
+    assert outcome.id is not None
+    return outcome.id
+
+
+def stored(engine: MemoryEngine, scope: Scope = DEFAULT) -> list[Memory]:
+    return list(engine.page(scope, offset=0, limit=100_000).memories)
+
+
+def texts(engine: MemoryEngine, scope: Scope = DEFAULT) -> list[str]:
+    return [memory.text for memory in stored(engine, scope)]
+
+
+def memory(engine: MemoryEngine, memory_id: int, scope: Scope = DEFAULT) -> Memory:
+    return engine.get(scope, [memory_id])[memory_id]

@@ -1,0 +1,77 @@
+"""Short texts that stand for ids."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from souvenir.core.errors import FactNotFound, MemoryNotFound
+from souvenir.memories.short_ids import Kind, id_of, short_id
+
+NUMBERS = st.integers(0, 2**46 - 1)
+
+
+@given(st.sampled_from(Kind), NUMBERS)
+def test_a_short_id_stands_for_one_number(kind: Kind, number: int):
+    text = short_id(kind, number)
+    assert re.fullmatch(r"[A-Za-z0-9_-]{8}", text)
+    assert id_of(kind, text) == number
+
+
+@given(NUMBERS)
+def test_an_id_of_one_kind_is_none_of_another(number: int):
+    with pytest.raises(FactNotFound):
+        id_of(Kind.FACT, short_id(Kind.MEMORY, number))
+    with pytest.raises(MemoryNotFound):
+        id_of(Kind.MEMORY, short_id(Kind.FACT, number))
+
+
+@given(st.from_regex(r"[A-Za-z0-9_-]{8}", fullmatch=True))
+def test_what_reads_as_an_id_is_written_in_no_other_way(text: str):
+    kinds = [kind for kind in Kind if _reads(kind, text)]
+    assert len(kinds) <= 1
+    assert all(short_id(kind, id_of(kind, text)) == text for kind in kinds)
+
+
+def _reads(kind: Kind, text: str) -> bool:
+    try:
+        return id_of(kind, text) >= 0
+    except (MemoryNotFound, FactNotFound):
+        return False
+
+
+def test_ids_that_follow_each_other_do_not_look_alike():
+    texts = [short_id(Kind.MEMORY, number) for number in range(1, 2001)]
+    assert len({text[:4] for text in texts}) > 1950
+    assert len({text[4:] for text in texts}) > 1950
+
+
+def test_a_short_id_stays_what_it_was_in_every_release():
+    assert [short_id(kind, number) for kind in Kind for number in (1, 42)] == [
+        "IdyvRtEu",
+        "06y_GaCT",
+        "YFfEuDK9",
+        "8YJCpaRI",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "42", "U2ESeh7", "U2ESeh7Vx", "U2ESeh7=", "U2ES h7V", "U2ESeh7\u00e9", "\ud800" * 8]
+)
+def test_what_is_no_id_is_not_found(text: str):
+    with pytest.raises(MemoryNotFound, match=r"Memory ID .*not found") as failure:
+        id_of(Kind.MEMORY, text)
+    assert failure.value.message.isascii()
+
+
+def test_a_long_text_is_not_repeated_whole():
+    with pytest.raises(FactNotFound) as failure:
+        id_of(Kind.FACT, "x" * 10_000)
+    assert failure.value.message == f"Fact ID {'x' * 32} not found"
+
+
+def test_blanks_around_an_id_do_not_matter():
+    assert id_of(Kind.MEMORY, f" {short_id(Kind.MEMORY, 42)}\n") == 42

@@ -1,0 +1,192 @@
+"""The batcher, with an encoder that waits to be let go and whose vectors tell which run they were made in."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from souvenir.core.errors import EmbeddingUnavailable, Overloaded, ServiceClosing
+from souvenir.core.telemetry import Instruments
+from souvenir.models.embedding.batching import MAX_BATCH_TOKENS, QUERY_RUNS_PER_DOCUMENT_RUN, Batcher, Kind
+
+
+class GatedEncoder:
+    """Rows to (first id, batch number); each run begins when it is let go, and notes what it was given."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.started = threading.Semaphore(0)
+        self._gate = threading.Semaphore(0)
+
+    def __call__(self, rows: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        self.batches.append([row[0] for row in rows])
+        self.started.release()
+        self._gate.acquire()
+        if any(row[0] < 0 for row in rows):
+            raise ValueError("a row that no model can read")
+        return np.array([[row[0], len(self.batches)] for row in rows], dtype=np.float32)
+
+    def let_go(self, runs: int = 1000) -> None:
+        self._gate.release(runs)
+
+
+@pytest.fixture
+def encoder() -> GatedEncoder:
+    return GatedEncoder()
+
+
+@pytest.fixture
+def batcher(encoder: GatedEncoder) -> Iterator[Batcher[Sequence[int]]]:
+    """A batcher whose first run, of the row [0], has begun and waits."""
+    batcher = Batcher(encoder, max_waiting=50)
+    batcher.submit([[0]], Kind.DOCUMENT)
+    assert encoder.started.acquire(timeout=30)
+    yield batcher
+    encoder.let_go()
+    batcher.close()
+
+
+def test_requests_that_come_while_the_model_is_busy_share_the_next_run(batcher, encoder):
+    futures = [batcher.submit([[number]], Kind.QUERY) for number in (1, 2, 3)]
+    encoder.let_go()
+    assert [future.result(30).tolist() for future in futures] == [[[1, 2]], [[2, 2]], [[3, 2]]]
+    assert encoder.batches == [[0], [1, 2, 3]]
+
+
+def test_a_query_goes_before_the_rest_of_a_large_import(batcher, encoder):
+    document = [1] * MAX_BATCH_TOKENS
+    documents = batcher.submit([document] * 5, Kind.DOCUMENT)
+    query = batcher.submit([[7]], Kind.QUERY)
+    encoder.let_go()
+    documents.result(30)
+    assert query.result(30).tolist() == [[7, 2]]
+    assert encoder.batches == [[0], [7], [1], [1], [1], [1], [1]]
+
+
+def test_documents_have_their_turn_however_many_queries_wait(batcher, encoder):
+    queries = [batcher.submit([[2] * MAX_BATCH_TOKENS], Kind.QUERY) for _ in range(20)]
+    document = batcher.submit([[1]], Kind.DOCUMENT)
+    encoder.let_go()
+    assert document.result(30)[0, 1] == 2 + QUERY_RUNS_PER_DOCUMENT_RUN
+    assert len([query.result(30) for query in queries]) == 20
+
+
+def test_a_small_request_does_not_wait_for_all_of_a_large_one(batcher, encoder):
+    large = batcher.submit([[1] * MAX_BATCH_TOKENS] * 6, Kind.DOCUMENT)
+    small = batcher.submit([[2] * MAX_BATCH_TOKENS], Kind.DOCUMENT)
+    encoder.let_go()
+    large.result(30)
+    assert small.result(30)[0, 1] == 3
+
+
+def test_rows_are_batched_by_length_and_come_back_in_order(batcher, encoder):
+    lengths = [5, 200, 7, 190, 6, 50]
+    future = batcher.submit([[length] * length for length in lengths], Kind.DOCUMENT)
+    encoder.let_go()
+    assert future.result(30)[:, 0].tolist() == lengths
+    assert encoder.batches == [[0], [200], [190], [50], [7, 6, 5]]
+
+
+def test_an_error_reaches_the_caller_whose_row_failed_and_nobody_else(batcher, encoder):
+    good, bad, fine = (batcher.submit([[number], [9]], Kind.DOCUMENT) for number in (1, -1, 2))
+    encoder.let_go()
+    assert good.result(30)[:, 0].tolist() == [1, 9]
+    assert fine.result(30)[:, 0].tolist() == [2, 9]
+    with pytest.raises(EmbeddingUnavailable) as failure:
+        bad.result(30)
+    assert isinstance(failure.value.__cause__, ValueError)
+    assert batcher.submit([[3]], Kind.QUERY).result(30)[0, 0] == 3
+
+
+def test_a_request_that_failed_takes_no_more_runs(batcher, encoder):
+    failing = batcher.submit([[-1] * MAX_BATCH_TOKENS] * 5, Kind.DOCUMENT)
+    encoder.let_go()
+    with pytest.raises(EmbeddingUnavailable):
+        failing.result(30)
+    batcher.submit([[3]], Kind.DOCUMENT).result(30)
+    assert encoder.batches == [[0], [-1], [3]]
+
+
+def test_a_full_queue_refuses_with_the_time_to_wait(batcher, encoder):
+    accepted = batcher.submit([[1]] * 51, Kind.DOCUMENT)
+    with pytest.raises(Overloaded) as refused:
+        batcher.submit([[2]], Kind.QUERY)
+    assert refused.value.retry_after_s > 0
+    encoder.let_go()
+    assert accepted.result(30).shape == (51, 2)
+
+
+def test_closing_ends_the_run_and_fails_those_who_wait(encoder):
+    batcher = Batcher(encoder, max_waiting=1_000_000)
+    running = batcher.submit([[1]], Kind.QUERY)
+    assert encoder.started.acquire(timeout=30)
+    waiting = batcher.submit([[2]], Kind.QUERY)
+    closing = threading.Thread(target=batcher.close)
+    closing.start()
+
+    def submit_until_it_closes() -> None:
+        while True:
+            batcher.submit([[3]], Kind.QUERY)
+
+    with pytest.raises(ServiceClosing):
+        submit_until_it_closes()
+    encoder.let_go()
+    closing.join(30)
+    assert running.result(30)[0, 0] == 1
+    with pytest.raises(ServiceClosing):
+        waiting.result(30)
+
+
+# --- several workers -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pair(encoder: GatedEncoder) -> Iterator[Batcher[Sequence[int]]]:
+    """A batcher of two workers whose runs hold two rows at most."""
+    batcher = Batcher(encoder, max_waiting=50, fits=lambda size: size.rows <= 2, workers=2)
+    yield batcher
+    encoder.let_go()
+    batcher.close()
+
+
+def test_one_of_several_workers_is_kept_for_queries(pair, encoder):
+    documents = pair.submit([[1], [2], [3]], Kind.DOCUMENT)
+    assert encoder.started.acquire(timeout=30)
+    query = pair.submit([[7]], Kind.QUERY)
+    assert encoder.started.acquire(timeout=30)
+    assert encoder.batches == [[1, 2], [7]]
+    encoder.let_go()
+    assert documents.result(30)[:, 0].tolist() == [1, 2, 3]
+    assert query.result(30)[0, 0] == 7
+
+
+def test_runs_at_once_of_one_request_that_fail_tell_its_caller_once(pair, encoder):
+    failing = pair.submit([[-1], [-2], [-3], [-4]], Kind.QUERY)
+    assert encoder.started.acquire(timeout=30)
+    assert encoder.started.acquire(timeout=30)
+    encoder.let_go()
+    with pytest.raises(EmbeddingUnavailable):
+        failing.result(30)
+    assert pair.submit([[5]], Kind.QUERY).result(30)[0, 0] == 5
+
+
+def test_texts_that_wait_are_seen_of_all_open_batchers_together_and_of_none_that_is_closed(encoder):
+    def seen() -> float | None:
+        return instruments.registry.get_sample_value("souvenir_queue_depth", {"queue": "embedding"})
+
+    instruments = Instruments()
+    one, other = (Batcher(encoder, max_waiting=50, instruments=instruments) for _ in range(2))
+    for batcher in (one, other):
+        batcher.submit([[0]], Kind.DOCUMENT)
+        assert encoder.started.acquire(timeout=30)
+        batcher.submit([[1], [2]], Kind.DOCUMENT)
+    assert seen() == 4
+    encoder.let_go()
+    one.close()
+    other.submit([[3]], Kind.QUERY).result(timeout=30)
+    other.close()
+    assert seen() == 0

@@ -1,0 +1,62 @@
+"""The vectors of questions: kept, and made once for questions that come at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import numpy as np
+import pytest
+
+from souvenir.core.errors import EmbeddingUnavailable
+from souvenir.core.telemetry import Instruments
+from souvenir.core.types import FloatVector
+from souvenir.models.embedding.query_cache import QueryVectors
+
+WAIT_S = 30.0
+
+
+class SlowModel:
+    """Counts what it is asked, and answers when it is told to."""
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.asked = 0
+        self.broken = broken
+        self.began, self.go_on = Event(), Event()
+
+    def __call__(self) -> FloatVector:
+        self.asked += 1
+        self.began.set()
+        assert self.go_on.wait(WAIT_S)
+        if self.broken:
+            raise EmbeddingUnavailable("The model is gone")
+        return np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
+
+
+def test_of_equal_questions_at_once_one_is_embedded():
+    vectors, model = QueryVectors(8, Instruments()), SlowModel()
+    with ThreadPoolExecutor(4) as threads:
+        first = threads.submit(vectors.get, "q", model)
+        assert model.began.wait(WAIT_S)
+        others = [threads.submit(vectors.get, "q", model) for _ in range(3)]
+        other_question = vectors.get("another", lambda: np.array([[0.0, 1.0]], dtype=np.float32))
+        model.go_on.set()
+        expected = np.full(2, np.sqrt(0.5), dtype=np.float32)
+        for one in (first, *others):
+            np.testing.assert_allclose(one.result(WAIT_S), expected)
+    assert other_question.tolist() == [0.0, 1.0]
+    assert model.asked == 1
+
+
+def test_a_failure_is_told_to_all_that_wait_and_not_kept():
+    vectors, model = QueryVectors(8, Instruments()), SlowModel(broken=True)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(vectors.get, "q", model)
+        assert model.began.wait(WAIT_S)
+        second = threads.submit(vectors.get, "q", model)
+        model.go_on.set()
+        for one in (first, second):
+            with pytest.raises(EmbeddingUnavailable):
+                one.result(WAIT_S)
+    model.broken = False
+    assert vectors.get("q", model).shape == (2,)
