@@ -1,7 +1,7 @@
-"""Copies of the database: made while writes go on, named uniquely, verified before they are trusted.
+"""Copies of the database: made during writes, with unique names, verified before use.
 
 A backup is a folder `<reason>_<date>_<time>` with `souvenir.db` and `manifest.json`. It is built under a hidden name
-and renamed when it is whole, so a folder without the leading dot is a finished backup.
+and renamed when it is complete, so a folder without the leading dot is a finished backup.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from souvenir.store.schema import schema_version
 DATABASE_FILE = "souvenir.db"
 MANIFEST_FILE = "manifest.json"
 REWRITTEN = ".rewritten"
-"""Part of the names of all files that are there only while a backup is rewritten."""
+"""Part of the names of temporary files during the rewrite of a backup."""
 MAX_REASON_LENGTH = 50
 SCHEDULED = "scheduled"
 
@@ -44,17 +44,17 @@ AUTOMATIC = frozenset(
         SCHEDULED,
     }
 )
-"""Reasons of backups that nobody named: the service's own, and the snapshots that clients make before bulk deletes."""
+"""Reasons of unnamed backups: the service's own, and the snapshots that clients make before bulk deletes."""
 
 
 OF_WRITERS = frozenset({"pre_delete", "pre_import", "snapshot"})
-"""Reasons of backups that whoever may write can cause. They are counted by themselves, so that no writer pushes out
-what an operator or the schedule made."""
+"""Reasons of backups that any writer can trigger. They are counted separately, so that a writer cannot evict the
+backups of an operator or of the schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What `manifest.json` says. `created_at` is ISO-8601 in UTC, `bytes` the size of the database file."""
+    """The content of `manifest.json`. `created_at` is ISO-8601 in UTC, `bytes` the size of the database file."""
 
     name: str
     reason: str
@@ -78,9 +78,9 @@ class Backups:
         self._making = ReadersWriterLock()
 
     def create(self, connection: apsw.Connection, *, reason: str, now: datetime) -> Backup:
-        """Copy what `connection` reads now. It must be outside of a transaction; writers are not held up.
+        """Copy the state that `connection` reads. It must be outside of a transaction; writers are not blocked.
 
-        :raises InvalidRequest: If the reason cannot be part of a folder's name.
+        :raises InvalidRequest: If the reason cannot be part of a folder name.
         """
         if not reason or len(reason) > MAX_REASON_LENGTH or not all(c.isalnum() or c in "-_" for c in reason):
             raise InvalidRequest("A backup's prefix is 1 to 50 letters, digits, - or _")
@@ -105,7 +105,7 @@ class Backups:
         return backup
 
     def settle(self, timeout_s: float) -> None:
-        """Wait until the backups that are being made now are there.
+        """Wait for the backups that are being created.
 
         :raises TimeoutError: If it takes longer.
         """
@@ -113,15 +113,15 @@ class Backups:
             return
 
     def all(self) -> list[Backup]:
-        """Finished backups, newest first. A folder whose manifest cannot be read is no backup."""
+        """Return finished backups, newest first. A folder without a readable manifest is skipped."""
         found = [backup for path in self._folders() if (backup := _manifest(path)) is not None]
         return sorted(found, key=lambda backup: (backup.created_at, backup.name), reverse=True)
 
     def verify(self, name: str) -> Path:
-        """The database file of a backup whose bytes are those that were written.
+        """Return the database file of a backup after checking its hash.
 
         :raises BackupNotFound: If there is none of that name.
-        :raises BackupDamaged: If the file is not what its manifest says.
+        :raises BackupDamaged: If the file does not match its manifest.
         """
         folder = self._directory / name
         if folder not in self._folders():
@@ -136,16 +136,16 @@ class Backups:
         return database
 
     def databases(self) -> list[tuple[str, Path]]:
-        """The database of every folder that has one, whatever its manifest says; by name."""
+        """Return the database of every folder that has one, even without a manifest; by name."""
         found = [(folder.name, folder / DATABASE_FILE) for folder in self._folders()]
         return sorted((name, database) for name, database in found if database.exists())
 
     def rewrite(self, name: str, change: Callable[[Path], None]) -> None:
-        """Replace a backup's database by a changed copy, in one step: a crash leaves the old or the new one.
+        """Replace a backup's database by a changed copy, atomically: a crash leaves the old or the new one.
 
-        :param change: Changes the copy, which nobody else has open.
-        :raises BackupNotFound: If there is none of that name, or not any more.
-        :raises BackupDamaged: If it cannot be used; it is left as it was. :raises Unavailable: If the disk is full.
+        :param change: Changes the copy, which nothing else has open.
+        :raises BackupNotFound: If there is none of that name, or it was deleted meanwhile.
+        :raises BackupDamaged: If it cannot be used; it is left unchanged. :raises Unavailable: If the disk is full.
         """
         database = self.verify(name)
         folder = database.parent
@@ -162,7 +162,7 @@ class Backups:
             backup = self._describe(copy, name, was.reason, datetime.fromisoformat(was.created_at))
             _write_manifest(stating, backup)
             with self._evicting, self._changing:
-                # From here on the manifest is of the copy, which a start after a crash puts in its place.
+                # From here on the manifest describes the copy, which a start after a crash renames to the final name.
                 switching = True
                 os.replace(stating, manifest)
                 sync(folder)
@@ -180,18 +180,19 @@ class Backups:
                     path.unlink()
 
     def drop(self, name: str) -> None:
-        """Remove a backup, if it is there."""
+        """Delete a backup if it exists."""
         with self._evicting, suppress(FileNotFoundError):
             self._drop(name)
 
     def _drop(self, name: str) -> None:
-        """A folder is hidden before it is emptied, so that none is ever half a backup."""
+        """Rename the folder to a hidden name before deleting it, so that no partial backup is ever visible."""
         shutil.rmtree((self._directory / name).rename(self._partial(f"{name}.evicted")))
 
     def evict(self, *, but: Collection[str] = ()) -> list[str]:
-        """Remove backups beyond the number kept: the oldest of those that the service made, then the oldest of all.
+        """Remove backups beyond the limit: first the oldest automatic ones, then the oldest of all.
 
-        The number is kept of those that writers cause, and of all others. Never the newest of either, nor those named.
+        The limit applies separately to backups triggered by writers and to all others. The newest of each group and the
+        backups in `but` are kept.
         """
         with self._evicting:
             backups = self.all()
@@ -203,13 +204,13 @@ class Backups:
         return evicted
 
     def _beyond(self, backups: Sequence[Backup], but: Collection[str]) -> list[str]:
-        """:param backups: Of one kind, newest first."""
+        """:param backups: Of one group, newest first."""
         going = [backup for backup in backups[:0:-1] if backup.name not in but]
         going.sort(key=lambda backup: backup.reason not in AUTOMATIC)
         return [backup.name for backup in going[: max(0, len(backups) - self._keep)]]
 
     def clear_partial(self) -> None:
-        """Remove what a crash left half written, and finish what it left half replaced."""
+        """Delete incomplete backups that a crash left, and finish an interrupted replacement."""
         if self._directory.is_dir():
             for path in self._directory.glob(".*.partial"):
                 shutil.rmtree(path)
@@ -226,14 +227,14 @@ class Backups:
         return [path for path in self._directory.iterdir() if path.is_dir() and not path.name.startswith(".")]
 
     def _reserve(self, base: str) -> tuple[Path, str]:
-        """A hidden folder of our own, and a name that no finished backup has."""
+        """Create a hidden folder for a name that no finished backup has."""
         number = 1
         while True:
             name = base if number == 1 else f"{base}_{number}"
             partial = self._partial(name)
             with suppress(FileExistsError):
                 partial.mkdir()
-                # Looked at under the hidden name: whoever had it before may have finished meanwhile.
+                # Checked while the hidden name is held: a backup that held it before may have finished meanwhile.
                 if not (self._directory / name).exists():
                     return partial, name
                 partial.rmdir()
@@ -268,7 +269,7 @@ def _write_manifest(path: Path, backup: Backup) -> None:
 
 
 def _manifest(folder: Path) -> Backup | None:
-    """What the folder says of itself, under the name that it has now; None if it says nothing that makes sense."""
+    """Return the folder's manifest under the folder's current name; None if it is missing or invalid."""
     try:
         stated = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
         datetime.fromisoformat(stated["created_at"])

@@ -25,7 +25,7 @@ _CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 @dataclass(frozen=True, slots=True)
 class RemovedRows:
-    """How many rows went, by what they are. `vectors` counts one a passage and model."""
+    """Numbers of deleted rows by kind. `vectors` counts one per passage and model."""
 
     agents: int = 0
     users: int = 0
@@ -52,7 +52,7 @@ class RemovedRows:
 
 @dataclass(slots=True)
 class Removal:
-    """:param changes: What the namespace's indexes must be told. :param texts: What was searched of what went."""
+    """:param changes: Changes for the namespace's indexes. :param texts: The searched texts of deleted passages."""
 
     connection: apsw.Connection
     removed: RemovedRows = field(default_factory=RemovedRows)
@@ -62,9 +62,9 @@ class Removal:
     def memories(
         self, ids: Sequence[int], namespace_id: int, *, keep_history: bool = True, forget: bool = True
     ) -> None:
-        """:param keep_history: That there was something stays, and who changed it when; not what it was.
+        """:param keep_history: Keep who changed the memories and when, without their content.
 
-        :param forget: False: the ledgers of extractions keep what they say of it.
+        :param forget: False keeps what extraction ledgers hold about the memories.
         """
         self._forget_mentions(RecordKind.MEMORY, ids, namespace_id)
         self.passages(PassageKind.MEMORY, ids)
@@ -72,7 +72,7 @@ class Removal:
         links = self._delete_where("links", f"from_id {_CHOSEN} OR to_id {_CHOSEN}", chosen, chosen)
         history = self._empty_history(chosen) if keep_history else self._delete("history", "memory_id", chosen)
         facts, tags = (self._count(f"{table} WHERE memory_id {_CHOSEN}", chosen) for table in ("facts", "memory_tags"))
-        # What it owns goes with its row, by the schema.
+        # The schema cascades to facts and tags.
         self._add(memories=self._delete("memories", "id", chosen), links=links, history=history, facts=facts, tags=tags)
         if forget:
             extractions.forget_memories(self.connection, ids)
@@ -87,7 +87,7 @@ class Removal:
         self._forget_requests(namespace_id, uids)
 
     def sessions(self, ids: Sequence[int], namespace_id: int) -> None:
-        """They must be empty."""
+        """Delete sessions, which must be empty."""
         chosen = ids_parameter(ids)
         rows = select(self.connection, str, f"DELETE FROM sessions WHERE id {_CHOSEN} RETURNING name", (chosen,))
         names = list(rows)
@@ -97,7 +97,7 @@ class Removal:
         self._forget_requests(namespace_id, names)
 
     def users(self, ids: Sequence[int]) -> None:
-        """No message may name them; sessions that do name nobody then."""
+        """Delete users, which no message may reference; sessions that reference them have no user afterwards."""
         self._add(users=self._delete("users", "id", ids_parameter(ids)))
 
     def blocks(self, ids: Sequence[int], namespace_id: int) -> None:
@@ -120,27 +120,27 @@ class Removal:
         self._add(passages=len(gone), vectors=vectors)
 
     def history(self, ids: Sequence[int]) -> None:
-        """By the ids of the rows."""
+        """Delete history rows by their own ids."""
         self._add(history=self._delete("history", "id", ids_parameter(ids)))
 
     def requests_of(self, namespace_id: int) -> None:
-        """Every request of a namespace that is known by its Idempotency-Key."""
+        """Delete all idempotency keys of a namespace."""
         self._add(idempotency_keys=self._delete_where("idempotency_keys", "namespace_id = ?", namespace_id))
 
     def agent(self, namespace_id: int, name: str) -> None:
-        """That it is an agent, and what was to be done or was done for it."""
+        """Delete the agent record and the jobs of the agent."""
         agents = self._delete_where("agents", "namespace_id = ?", namespace_id)
         self._add(agents=agents, jobs=jobs.delete_of(self.connection, name))
 
     def _forget_mentions(self, kind: RecordKind, ids: Sequence[int], namespace_id: int) -> None:
-        """While what mentions is there; concepts that nothing mentions then go too."""
+        """Remove mentions while their owners exist; concepts without mentions are deleted too."""
         forgotten = mentions.forget(self.connection, namespace_id, kind, ids)
         self.changes += forgotten.changes
         gone = len(forgotten.changes)
         self._add(mentions=forgotten.mentions, concepts=forgotten.concepts, passages=gone, vectors=gone)
 
     def _forget_requests(self, namespace_id: int, made: Iterable[str]) -> None:
-        """Forget the idempotent requests that created one of these: a repeated request creates something new."""
+        """Delete the idempotency keys that created one of these: a repeated request creates a new object."""
         condition = f"namespace_id = ? AND EXISTS (SELECT 1 FROM json_each(made) WHERE value {_CHOSEN})"
         chosen = to_json(list(made))
         self._add(idempotency_keys=self._delete_where("idempotency_keys", condition, namespace_id, chosen))

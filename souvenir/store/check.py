@@ -10,7 +10,7 @@ _MONTH = f"12 * strftime('%Y', {_SECONDS}, 'unixepoch') + strftime('%m', {_SECON
 
 
 def _unequal(one: str, other: str) -> str:
-    """A query for the concepts of rows that only one of two queries has."""
+    """Return a query for the concepts of the rows in which two queries differ."""
     both = (f"SELECT concept_id FROM (SELECT {a} EXCEPT SELECT {b})" for a, b in ((one, other), (other, one)))
     return " UNION ".join(both)
 
@@ -145,7 +145,7 @@ _RULES = {
 
 
 def problems(connection: apsw.Connection) -> list[str]:
-    """Every broken rule, one sentence each; empty when all is well."""
+    """Return one sentence for each broken rule; empty if the database is consistent."""
     found = [f"SQLite: {row[0]}" for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
     found += [f"SQLite: a row of {row[0]} refers to nothing" for row in connection.execute("PRAGMA foreign_key_check")]
     for sentence, query in _RULES.items():

@@ -1,7 +1,7 @@
-"""How connections of the database are opened.
+"""Opens connections of the database.
 
-SQLite comes with apsw, so its version is ours to choose. `synchronous=FULL` because an answered write must survive a
-power cut: in WAL mode NORMAL does not sync the log on commit.
+SQLite is the version bundled with apsw. `synchronous=FULL` because an acknowledged write must survive a power cut: in
+WAL mode, NORMAL does not sync the log on commit.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ log = structlog.get_logger(__name__)
 
 
 def open_writer(path: Path) -> apsw.Connection:
-    """Open for reading and writing, made if missing; a database that is not ours is not touched.
+    """Open for reading and writing, and create the file if it is missing. Another program's database is not touched.
 
-    Raises apsw errors as they come.
+    Does not wrap apsw errors.
 
-    :raises StoreUnusable: If the database is another program's, or of a newer release than this one.
+    :raises StoreUnusable: If the database belongs to another program, or to a newer release than this one.
     """
     connection = apsw.Connection(str(path))
     try:
@@ -50,7 +50,7 @@ def open_reader(path: Path) -> apsw.Connection:
 
 
 def require_sound(connection: apsw.Connection, path: Path) -> None:
-    """:raises StoreUnusable: If SQLite finds the file damaged."""
+    """:raises StoreUnusable: If SQLite finds the file corrupt."""
     verdict = connection.execute("PRAGMA quick_check(1)").get
     if verdict != "ok":
         raise StoreUnusable(f"{path} is damaged ({verdict})")

@@ -1,6 +1,6 @@
-"""The copies of the database that lie in the data folder: backups, and the files that an offline restore replaced.
+"""Copies of the database in the data folder: backups, and the files that an offline restore replaced.
 
-What was erased is looked for here, and removed here too if that is asked for. A copy that cannot be read may hold it.
+An erasure searches them for erased data and removes it on request. An unreadable copy counts as holding it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Of one database. What is asked of all backups is asked of those that are there at that moment."""
+    """The copies of one database. A query of all backups covers those that exist when it runs."""
 
     backups: Backups
     database_path: Path
 
     def ask(self, question: Callable[[apsw.Connection], T]) -> Iterator[tuple[str, T | None]]:
-        """What each backup answers, by its name; None from one that cannot be read."""
+        """Yield each backup's name and the result of a query on it; None for a backup that cannot be read."""
         for name, path in self.backups.databases():
             try:
                 with closing(open_reader(path)) as connection:
@@ -47,7 +47,7 @@ class Copies:
                 yield name, answer
 
     def holding(self, rows: Sequence[Tombstone]) -> list[str]:
-        """The backups that hold something that has one of these tombstones, or that cannot be read."""
+        """Return the backups that hold a target of one of these tombstones, or that cannot be read."""
         targets = [row.target for row in rows]
         return [
             name
@@ -56,7 +56,7 @@ class Copies:
         ]
 
     def forget(self, name: str, rows: Sequence[Tombstone]) -> bool:
-        """Remove what has a tombstone from a backup; False if it had to be dropped instead, since it cannot be used."""
+        """Remove the targets of tombstones from a backup; return False if it was unusable and had to be dropped."""
         try:
             rewrite_backup(self.backups, name, rows)
         except BackupNotFound:
@@ -69,5 +69,5 @@ class Copies:
         return True
 
     def replaced(self) -> list[Path]:
-        """The files that offline restores put aside; nothing reads them any more."""
+        """Return the files that offline restores put aside; they are no longer read."""
         return sorted(self.database_path.parent.glob(f"{self.database_path.name}*{REPLACED}-*"))

@@ -1,7 +1,7 @@
-"""The database as one thing: opened with all its checks, read and written, backed up, replaced by a backup in one step.
+"""The database: opened with all checks, read, written, backed up, and replaced by a backup in one step.
 
-Invariants: one process holds the folder at a time; a database that cannot be read or is not ours is never opened and
-never replaced by an empty one; a restore that fails leaves what was there.
+Invariants: one process holds the folder at a time; a database that is unreadable or another program's is never opened
+and never replaced by an empty one; a failed restore leaves the database unchanged.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ from souvenir.store.writer import Writer
 T = TypeVar("T")
 READERS = 4
 LOG_WAIT_S = 5.0
-"""That an erasure waits for reads to let go of the write-ahead log, before it is tried again later."""
+"""Time that an erasure waits for readers to release the write-ahead log before it is retried later."""
 SWITCH_WAIT_S = 0.5
-"""That a change of the model waits, with everybody behind it, for the reads that run."""
+"""Time that a change of the model waits for running reads; all later requests wait with it."""
 
 READER_WAIT_S = 30.0
-"""Limit of waiting for a free connection."""
+"""Maximum time to wait for a free connection."""
 
 log = structlog.get_logger(__name__)
 
@@ -99,9 +99,9 @@ class Database:
         *,
         model_spec: str | None = None,
     ) -> Database:
-        """:param model_spec: What the model is made from again; stored next to its id.
+        """:param model_spec: The configuration from which the model is created again; stored next to its id.
 
-        :raises StoreUnusable: With a sentence that says what to do, if it must not be opened.
+        :raises StoreUnusable: With a sentence that says what to do, if the database must not be opened.
         """
         held = lock_folders(settings)
         try:
@@ -174,12 +174,12 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
-        """A connection that sees one state of the database throughout."""
+        """Yield a connection with one consistent snapshot of the database."""
         with self._gate.read(), self._readers.read() as connection:
             yield connection
 
     def reader(self) -> AbstractContextManager[apsw.Connection]:
-        """A connection for work that already runs inside `between_writes`."""
+        """Return a connection for work that already runs inside `between_writes`."""
         return self._readers.read()
 
     def write(
@@ -190,10 +190,10 @@ class Database:
         apply: Callable[[IndexUpdate], None],
         again: Mapping[tuple[str, Embeddable], FloatVector] = MappingProxyType({}),
     ) -> T:
-        """Run `work` in one durable transaction, hand its index changes to `apply`, return its result.
+        """Run `work` in one durable transaction, pass its index changes to `apply`, and return its result.
 
         :param again: Vectors, by model and text, of passages that were prepared with another model.
-        :raises ModelChanged: If vectors of the present model are missing there too; nothing was written.
+        :raises ModelChanged: If vectors of the current model are still missing; nothing was written.
         """
 
         def in_transaction(connection: apsw.Connection) -> tuple[T, IndexUpdate]:
@@ -206,18 +206,18 @@ class Database:
             return self._writer.write(in_transaction, lambda done: apply(done[1]))[0]
 
     def write_rows(self, work: Callable[[apsw.Connection], T], apply: Callable[[T], None] = lambda _: None) -> T:
-        """Run `work`, which touches no memory, in one durable transaction; `apply` tells the indexes what it means."""
+        """Run `work`, which changes no memory, in one durable transaction; `apply` updates the indexes."""
         with self._gate.read():
             return self._writer.write(work, apply)
 
     def switch_model(
         self, model_id: str, spec: str, ready: Callable[[apsw.Connection], bool], switched: Callable[[], None]
     ) -> bool:
-        """Let another model's vectors be those that are searched, in one step, while nothing is read or written.
+        """Switch searches to another model's vectors, in one step, while nothing is read or written.
 
-        :param ready: Whether they are all there; may write, and raise to change nothing.
-        :param switched: Called before anyone reads or writes again.
-        :raises TimeoutError: If a long read, such as a backup, does not end soon; nobody is held up for longer.
+        :param ready: Returns whether all vectors exist; may write, and raise to change nothing.
+        :param switched: Called before any later read or write.
+        :raises TimeoutError: If a long read, such as a backup, does not end soon; nothing is blocked for longer.
         """
 
         def work(connection: apsw.Connection) -> bool:
@@ -235,12 +235,12 @@ class Database:
         return done
 
     def between_writes(self, work: Callable[[], T]) -> T:
-        """Run `work` on the writer thread while nothing is written."""
+        """Run `work` on the writer thread, between two writes."""
         with self._gate.read():
             return self._writer.run_alone(lambda _: work())
 
     def clear_unused(self) -> bool:
-        """Empty the log and overwrite what no row has any more, a part at a time, so that others write in between.
+        """Truncate the log and overwrite unused bytes in the file, in batches between which other writes run.
 
         :return: False if long reads, such as a backup, kept the log in use; try again when they are over.
         """
@@ -255,7 +255,7 @@ class Database:
         return True
 
     def _clear_part(self, page: int) -> tuple[bool, int | None]:
-        """Whether the log could be emptied, and then the page to go on with."""
+        """Return whether the log could be truncated, and if so the next page."""
 
         def work(connection: apsw.Connection) -> tuple[bool, int | None]:
             emptied = empty_log(connection, BUSY_TIMEOUT_MS)
@@ -266,12 +266,12 @@ class Database:
 
     @property
     def bytes_on_disk(self) -> tuple[int, int]:
-        """Of the database file and its write-ahead log."""
+        """Sizes of the database file and of its write-ahead log."""
         main, log = self._path, self._path.with_name(self._path.name + "-wal")
         return main.stat().st_size, log.stat().st_size if log.exists() else 0
 
     def back_up(self, *, reason: str, now: datetime) -> Backup:
-        """Copy the database while reads and writes go on, then evict the oldest copies beyond the number kept."""
+        """Copy the database during reads and writes, then evict the oldest copies beyond the limit."""
         with self._gate.read():
             backup = self._copy(reason, now)
         self.backups.evict(but={backup.name})
@@ -289,9 +289,9 @@ class Database:
     def restore(self, name: str, *, now: datetime, switched: Callable[[], None]) -> Backup:
         """Replace the database by a backup, in one step; the current state is backed up first.
 
-        Ids given out since the backup are not given out again, and keys stay as they are now.
+        Ids issued since the backup are not issued again, and keys stay as they are now.
 
-        :param switched: Called before anyone reads or writes the restored database.
+        :param switched: Called before any read or write of the restored database.
         :return: The backup of the state that was replaced.
         :raises BackupNotFound: If there is no such backup.
         :raises BackupDamaged: If it cannot be used; nothing was changed.
@@ -320,7 +320,7 @@ class Database:
                 )
 
     def _carry_over(self, restoring: Path) -> None:
-        """Keep the present keys and what was erased, and let the tables go on counting where the present ones stand."""
+        """Keep the current keys, tombstones and id counters."""
         with self._readers.read() as present, closing(open_copy(restoring)) as restored:
             raise_sequences(restored, sequences(present))
             carry_over(present, restored)
@@ -328,7 +328,7 @@ class Database:
         sync(restoring)
 
     def _switch(self, restoring: Path) -> None:
-        """Replace the file under closed connections; put the old one back if the new one does not open."""
+        """Replace the file while connections are closed; put the old one back if the new one does not open."""
         replaced = self._path.with_name(self._path.name + REPLACED)
         self._close_connections()
         try:
@@ -352,7 +352,7 @@ class Database:
         self._writer.close()
 
     def close(self) -> None:
-        """Finish the writes that wait and the reads that run, then close."""
+        """Finish queued writes and running reads, then close."""
         with self._gate.write():
             self._close_connections()
             self._held.close()
@@ -360,7 +360,7 @@ class Database:
 
 
 class ReaderPool:
-    """Read-only connections, each used by one thread at a time, last used first."""
+    """Read-only connections, each used by one thread at a time; the most recently used one is reused first."""
 
     def __init__(self, path: Path, size: int) -> None:
         self._idle: LifoQueue[apsw.Connection] = LifoQueue()
@@ -371,10 +371,10 @@ class ReaderPool:
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
-        """A connection inside one read transaction: every statement sees the same state.
+        """Yield a connection inside one read transaction: all statements see the same snapshot.
 
         :raises Overloaded: If none became free in `READER_WAIT_S`.
-        :raises DeadlineExceeded: If nobody waits for it any more.
+        :raises DeadlineExceeded: If the caller's deadline has passed.
         :raises Unavailable: If the database cannot be read.
         """
         if self._closed:
@@ -397,7 +397,7 @@ class ReaderPool:
             self._idle.put(connection)
 
     def close(self) -> None:
-        """Nobody may be reading."""
+        """Close all connections; no read may be running."""
         self._closed = True
         for connection in self._connections:
             connection.close()

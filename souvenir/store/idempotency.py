@@ -1,8 +1,8 @@
-"""Idempotent requests: what was created for an Idempotency-Key.
+"""Idempotent requests: the ids that were created for an Idempotency-Key.
 
-The lookup and the write are one transaction, so requests with one key that arrive at once, or again after a crash,
-create one thing. Only ids are stored, and the SHA-256 of the key and of the request: a replayed answer is read from the
-current rows, and what was deleted since is not found.
+The lookup and the write are one transaction, so concurrent requests with one key, or a retry after a crash, create one
+object. Only ids are stored, and the SHA-256 of the key and of the request: a replayed answer is read from the current
+rows, and objects deleted since are not found.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 KEPT = timedelta(hours=24)
 PRUNED_AT_ONCE = 20
-"""Old keys that go with each new one: more than come, so that they do not gather, and too few to be noticed."""
+"""Expired keys deleted with each new one: more than arrive, so they do not accumulate, and few enough to be cheap."""
 
 
 def _nothing() -> None:
@@ -39,7 +39,7 @@ def _nothing() -> None:
 class Once:
     """A request with an Idempotency-Key.
 
-    :param replayed: Called when the answer is of what was made before.
+    :param replayed: Called when the answer is that of an earlier request.
     """
 
     route: str
@@ -49,7 +49,7 @@ class Once:
 
     @classmethod
     def of(cls, route: str, key: str, request: Any, replayed: Callable[[], None] = _nothing) -> Once:
-        """:param request: All that the request says, as JSON; the order of keys does not count."""
+        """:param request: The whole content of the request, as JSON; the order of keys does not count."""
         canonical = json.dumps(request, sort_keys=True, separators=(",", ":"))
         return cls(route, _hash(key), _hash(canonical), replayed)
 
@@ -57,9 +57,9 @@ class Once:
 def made_before(
     connection: apsw.Connection, namespace_id: int, actor: str, once: Once, now: datetime
 ) -> Sequence[str] | None:
-    """The ids of what the same request made; None if it is new.
+    """Return the ids that the same request created before; None if the request is new.
 
-    :raises IdempotencyKeyReused: If its key came with another request.
+    :raises IdempotencyKeyReused: If the key was used for another request.
     """
     row = first(
         connection,
@@ -84,10 +84,10 @@ def do_once(
     ids: Callable[[T], Sequence[str]],
     again: Callable[[Sequence[str]], T],
 ) -> T:
-    """What `make` makes, or what it made for the same request before.
+    """Return the result of `make`, or of the same request before.
 
-    :param ids: Of what was made, by which `again` reads it.
-    :raises IdempotencyKeyReused: If the key came with another request.
+    :param ids: Returns the ids of a result, from which `again` reads it.
+    :raises IdempotencyKeyReused: If the key was used for another request.
     """
     if once is None:
         return make()
@@ -131,9 +131,9 @@ PreparedDraft: TypeAlias = tuple[MemoryDraft, Sequence[PreparedPassage]]
 
 
 def insert_once(tx: Transaction, prepared: Sequence[PreparedDraft], once: Once | None) -> list[int]:
-    """The ids of these, in their order, or of what the same request made before; some may be deleted since.
+    """Insert memories once and return their ids in order, or those of the same request before, which may be deleted.
 
-    :raises IdempotencyKeyReused: If the key came with another request.
+    :raises IdempotencyKeyReused: If the key was used for another request.
     """
     return do_once(
         tx,

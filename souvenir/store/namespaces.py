@@ -1,4 +1,4 @@
-"""Namespaces as a caller sees them, and SQL conditions on what of them is visible."""
+"""Namespaces as visible to a caller, and SQL conditions for the visible rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from souvenir.store.rows import first, select
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A namespace as somebody sees it.
+    """A namespace as visible to a caller.
 
-    :param sources: The paths that they may see; None: all.
+    :param sources: The source paths that the caller may see; None for all.
     """
 
     id: int
@@ -27,7 +27,7 @@ class Namespace:
 
 
 def named(connection: apsw.Connection, name: str, sources: tuple[str, ...] | None = None) -> Namespace | None:
-    """The namespace if it was ever written to, as somebody sees it who may see these sources."""
+    """Return the namespace, limited to these sources; None if it was never written to."""
     row = first(
         connection, Namespace, "SELECT id, name, created_at, changed_at FROM namespaces WHERE name = ?", (name,)
     )
@@ -35,12 +35,12 @@ def named(connection: apsw.Connection, name: str, sources: tuple[str, ...] | Non
 
 
 def ids(connection: apsw.Connection) -> set[int]:
-    """Of every namespace that there is."""
+    """Return the ids of all namespaces."""
     return set(select(connection, int, "SELECT id FROM namespaces"))
 
 
 def first_and_last_write(connection: apsw.Connection) -> tuple[datetime, datetime] | None:
-    """When a namespace was first made and when one was last changed; None of a store that nobody wrote to."""
+    """Return the first creation and the last change of any namespace; None if nothing was ever written."""
     row = first(
         connection, tuple[datetime | None, datetime | None], "SELECT min(created_at), max(changed_at) FROM namespaces"
     )
@@ -48,7 +48,7 @@ def first_and_last_write(connection: apsw.Connection) -> tuple[datetime, datetim
 
 
 def source_condition(source: SourceFilter) -> tuple[str, list[apsw.SQLiteValue]]:
-    """SQL that is true of a `source` column that the filter selects, and its parameters."""
+    """Return an SQL condition on a `source` column that the filter selects, and its parameters."""
     match source.match:
         case SourceMatch.PREFIX:
             return "substr(source, 1, length(?)) = ?", [source.pattern, source.pattern]
@@ -60,7 +60,7 @@ def source_condition(source: SourceFilter) -> tuple[str, list[apsw.SQLiteValue]]
 
 
 def visible_condition(sources: tuple[str, ...] | None, column: str = "source") -> tuple[str, list[apsw.SQLiteValue]]:
-    """SQL that is true where `souvenir.core.labels.is_visible` is, and its parameters."""
+    """Return the SQL equivalent of `souvenir.core.labels.is_visible`, and its parameters."""
     if sources is None:
         return "1", []
     of_each = [f"{column} = ? OR substr({column}, 1, length(?)) = ?"] * len(sources)
@@ -72,6 +72,6 @@ def visible_condition(sources: tuple[str, ...] | None, column: str = "source") -
 
 
 def change_seq(connection: apsw.Connection, namespace_id: int) -> int:
-    """The number of the namespace's last write: what was read at the same number is still current. -1 if it is gone."""
+    """Return the sequence number of the namespace's last write, for caches; -1 if the namespace was deleted."""
     found = first(connection, int, "SELECT change_seq FROM namespaces WHERE id = ?", (namespace_id,))
     return -1 if found is None else found

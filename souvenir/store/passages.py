@@ -1,7 +1,7 @@
-"""Every statement that changes passages: what is embedded and searched of a noun, with its vectors.
+"""Every statement that changes passages: the embedded and searched texts of memories, messages and concepts.
 
-A passage is never changed. What the indexes must be told is gathered beside the rows, for the present model and for one
-that is about to take over.
+A passage is immutable. Index changes are collected together with the row changes, for the current model and for one
+that is about to replace it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from souvenir.store.rows import ids_parameter, select
 
 
 class ModelChanged(Exception):
-    """Texts of the write were embedded by a model that has been replaced since; nothing was written."""
+    """Raised if the texts of a write were embedded by a model that has been replaced since; nothing was written."""
 
     def __init__(self, passages: Sequence[Embeddable]) -> None:
         super().__init__(f"{len(passages)} passages have no vector of the present model")
@@ -42,7 +42,7 @@ class ModelChanged(Exception):
 class VectorModels:
     """The models whose vectors are stored.
 
-    :param again: Vectors of what was prepared with another model, by the id of theirs and what they are made of.
+    :param again: Vectors of passages that were prepared with another model, by model id and embedded text.
     """
 
     present: str
@@ -52,7 +52,7 @@ class VectorModels:
 
 @dataclass(slots=True)
 class PassageWriter:
-    """The passages of one transaction in one namespace, whatever noun owns them."""
+    """The passages of one transaction in one namespace, for every kind of owner."""
 
     connection: apsw.Connection
     namespace_id: int
@@ -62,13 +62,13 @@ class PassageWriter:
     unembedded: list[Embeddable] = field(default_factory=list)
 
     def require_embedded(self) -> None:
-        """:raises ModelChanged: If vectors of the present model are missing."""
+        """:raises ModelChanged: If vectors of the current model are missing."""
         if self.unembedded:
             raise ModelChanged(self.unembedded)
 
     def insert(self, owner: PassageOwner, prepared: Sequence[PreparedPassage], *, fact_id: int | None = None) -> None:
-        """Store the passages of an owner's text, or of a fact of it, that has none."""
-        # Those of a text count from 0, those of facts from -1 downwards.
+        """Store the passages of an owner's text, or of a fact, that has none yet."""
+        # Ordinals of a text count from 0, those of facts from -1 downwards.
         ordinals = count() if fact_id is None else count(self._least_ordinal(owner) - 1, -1)
         for ordinal, one in zip(ordinals, prepared, strict=False):
             vector = self._vector_of(one)
@@ -92,18 +92,18 @@ class PassageWriter:
             self._insert_vectors(passage, vector, one)
 
     def delete(self, kind: PassageKind, owner_ids: Sequence[int]) -> int:
-        """Remove what these owners have; returns how many passages that were."""
+        """Delete the passages of these owners; return how many there were."""
         removed = remove_passages(self.connection, kind, owner_ids)
         self.tell([PassageRemoved(passage_id, kind) for passage_id, _ in removed])
         return len(removed)
 
     def delete_parts(self, kind: PassageKind, owner_id: int, fact_ids: Sequence[int], *, text: bool) -> None:
-        """Remove what one owner has of some of its facts, and of its text if `text` is set."""
+        """Delete the passages of some of an owner's facts, and of its text if `text` is set."""
         removed = remove_passages(self.connection, kind, [owner_id], Parts(fact_ids, text))
         self.tell([PassageRemoved(passage_id, kind) for passage_id, _ in removed])
 
     def move(self, owner: PassageOwner) -> None:
-        """Let the passages say what their owner says now of source, time and archive."""
+        """Copy the owner's current source, time and archived flag to its passages."""
         self.connection.execute(
             "UPDATE passages SET source = ?, occurred_at = ?, archived = ?, dated = ? WHERE kind = ? AND owner_id = ?",
             (owner.source, to_us(owner.occurred_at), owner.archived, owner.dated, owner.kind.value, owner.id),
@@ -147,7 +147,7 @@ class PassageWriter:
         return self.models.again.get((self.models.present, prepared.embeddable)) if vector is None else vector
 
     def _insert_vectors(self, passage: Passage, vector: FloatVector, prepared: PreparedPassage) -> None:
-        """Of the present model, and of the next one if it has embedded the text already."""
+        """Store the vector of the current model, and of the next one if it has embedded the text already."""
         insert_vectors(self.connection, self.models.present, {passage.id: vector})
         self.changes.append(PassageAdded(passage, vector, prepared.chunks))
         following = self.models.following
@@ -157,13 +157,13 @@ class PassageWriter:
             self.next_changes.append(PassageAdded(passage, next_vector, prepared.chunks))
 
     def tell(self, changes: Sequence[IndexChange]) -> None:
-        """Let the indexes of both models know."""
+        """Record changes for the indexes of both models."""
         self.changes += changes
         self.next_changes += changes
 
 
 class Parts(NamedTuple):
-    """Of what an owner says: some of its facts, and its text if `text` is set."""
+    """Parts of an owner: some of its facts, and its text if `text` is set."""
 
     fact_ids: Sequence[int]
     text: bool
@@ -172,7 +172,7 @@ class Parts(NamedTuple):
 def remove_passages(
     connection: apsw.Connection, kind: PassageKind, owner_ids: Sequence[int], parts: Parts | None = None
 ) -> Sequence[tuple[int, str]]:
-    """Remove what these owners have, or parts of it, with its vectors: ids, and what was searched."""
+    """Delete all or some passages of these owners with their vectors; return their ids and searched texts."""
     chosen, parameters = "", [kind.value, ids_parameter(owner_ids)]
     if parts is not None:
         chosen = f"AND ({'fact_id IS NULL OR ' if parts.text else ''}fact_id IN (SELECT value FROM json_each(?))) "
@@ -190,7 +190,7 @@ def remove_passages(
 
 
 def insert_vectors(connection: apsw.Connection, model_id: str, vectors: Mapping[int, FloatVector]) -> None:
-    """Store vectors by the ids of their passages; those that are gone by now are left out."""
+    """Store vectors by passage id; passages that were deleted meanwhile are skipped."""
     connection.executemany(
         "INSERT OR IGNORE INTO vectors (passage_id, model_id, vector) SELECT id, ?, ? FROM passages WHERE id = ?",
         [(model_id, as_bytes(vector), passage_id) for passage_id, vector in vectors.items()],

@@ -1,8 +1,8 @@
 """Removals of agents, users, sessions, messages, memories and blocks: the list of pending ones, and their deletion.
 
-What goes is written down in `removals` first, and then goes part by part, each a transaction that leaves the database
-consistent; whoever finds the list after a kill goes on with it. An agent is hidden when it is written down: its name
-leads nowhere from then on, or to a new agent. The same code removes from a database that is being restored
+The targets are written to `removals` first and then deleted in batches, each a transaction that leaves the database
+consistent; after a crash, deletion resumes from the list. An agent is hidden when it is listed: from then on its name
+is unknown, or is that of a new agent. The same code deletes from a database that is being restored
 (`souvenir.store.tombstones`).
 """
 
@@ -27,14 +27,14 @@ from souvenir.store.schema import has_table
 from souvenir.store.transaction import IndexUpdate
 
 AT_ONCE = 128
-"""Rows that go in one transaction: other writes wait for some tens of milliseconds."""
+"""Rows deleted in one transaction: other writes wait for some tens of milliseconds."""
 
 HIDDEN = "/"
-"""Before the id, the name of a namespace that is being removed: no request can name it, since names hold no `/`."""
+"""Prefix, before the id, of the name of a namespace that is being removed: requests cannot use names with `/`."""
 
 
 class Removable(StrEnum):
-    """What can be removed by itself; the kinds of tombstones."""
+    """Kinds of objects that can be removed; the kinds of tombstones."""
 
     NAMESPACE = "namespace"
     USER = "user"
@@ -54,11 +54,11 @@ TABLES = {
 }
 
 PARTIES = {Removable.USER: Party.USER, Removable.SESSION: Party.SESSION}
-"""What memories are learned with, by what it is when it is removed."""
+"""Provenance kinds of the removable users and sessions."""
 
 
 class Target(NamedTuple):
-    """`id` is that of the row of its kind."""
+    """`id` is the id of the row in the table of its kind."""
 
     kind: Removable
     id: int
@@ -66,11 +66,11 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RemovalStep:
-    """What one transaction removed.
+    """Rows deleted by one transaction.
 
-    :param update: What the indexes of its namespace must be told.
-    :param gone: Namespaces whose indexes mean nothing any more.
-    :param texts: What was searched of the passages that went.
+    :param update: Changes for the indexes of its namespace.
+    :param gone: Namespaces whose indexes are to be discarded.
+    :param texts: The searched texts of deleted passages.
     """
 
     removed: RemovedRows = field(default_factory=RemovedRows)
@@ -79,13 +79,13 @@ class RemovalStep:
     texts: tuple[str, ...] = ()
 
 
-# --- what is to go ---------------------------------------------------------------------------------------------------
+# --- the list of pending removals ------------------------------------------------------------------------------------
 
 
 def begin(connection: apsw.Connection, targets: Iterable[Target], work: str) -> RemovalStep:
-    """Write down what is to go, of what is there; agents are hidden and forget their jobs.
+    """List the existing ones of these targets for removal; agents are hidden and their jobs deleted.
 
-    :param work: The name of the removal, so that two removals at once each count their own rows.
+    :param work: The name of the removal, so that concurrent removals count their own rows.
     """
     wanted = expand(connection, present(connection, targets))
     connection.executemany(
@@ -102,7 +102,7 @@ def begin(connection: apsw.Connection, targets: Iterable[Target], work: str) -> 
 
 
 def forget_extractions(connection: apsw.Connection, targets: Iterable[Target]) -> None:
-    """Blank what extractions hold of the namespaces in which these lie: what is erased may have been said there too."""
+    """Blank what extractions stored in the namespaces of these targets: transcripts may quote the erased content."""
     rows = list(
         select(
             connection,
@@ -116,7 +116,7 @@ def forget_extractions(connection: apsw.Connection, targets: Iterable[Target]) -
 
 
 def expand(connection: apsw.Connection, targets: Sequence[Target]) -> list[Target]:
-    """These, the sessions that belong to the users among them alone, and what was learned with any of them."""
+    """Add the sessions that belong only to the users among them, and the memories learned with any of them."""
     users = [target.id for target in targets if target.kind is Removable.USER]
     sessions = [Target(Removable.SESSION, session) for user in users for session in sessions_of(connection, user)]
     found = list(dict.fromkeys([*targets, *sessions]))
@@ -129,7 +129,7 @@ def expand(connection: apsw.Connection, targets: Sequence[Target]) -> list[Targe
 
 
 def _parties(connection: apsw.Connection, targets: Iterable[Target]) -> list[tuple[int, str, Party, str]]:
-    """The users and sessions among these: the id and the name of their namespace, what they are, and their names."""
+    """Return the users and sessions among these: id and name of the namespace, kind, and name."""
     found: list[tuple[int, str, Party, str]] = []
     for kind, ids in by_kind(targets).items():
         if kind not in PARTIES:
@@ -146,7 +146,7 @@ def _parties(connection: apsw.Connection, targets: Iterable[Target]) -> list[tup
 
 
 def present(connection: apsw.Connection, targets: Iterable[Target]) -> list[Target]:
-    """Those that are there; the database may be of an older schema."""
+    """Return the targets that exist; the database may have an older schema."""
     found: list[Target] = []
     for kind, ids in by_kind(targets).items():
         if not knows(connection, kind):
@@ -168,9 +168,9 @@ def _hide(removal: Removal, namespace_id: int) -> None:
 
 
 def sessions_of(connection: apsw.Connection, user_id: int) -> list[int]:
-    """The sessions that belong to a user alone: no message of another one lies in them.
+    """Return the sessions that belong to a user alone: they contain no message of another user.
 
-    A session that names nobody is a user's if they said, or were told, all that it holds.
+    A session without a user belongs to one if all of its messages do.
     """
     return list(
         select(
@@ -187,18 +187,18 @@ def sessions_of(connection: apsw.Connection, user_id: int) -> list[int]:
 
 
 def any_pending(connection: apsw.Connection, targets: Iterable[Target]) -> bool:
-    """Whether one of these is being removed."""
+    """Return whether one of these is being removed."""
     query = "SELECT EXISTS (SELECT 1 FROM removals WHERE kind = ? AND owner_id = ?)"
     return any(connection.execute(query, (target.kind.value, target.id)).get for target in targets)
 
 
 def pending_works(connection: apsw.Connection) -> set[str]:
-    """Whoever has not removed all that they wrote down."""
+    """Return the names of unfinished removals."""
     return set(select(connection, str, "SELECT DISTINCT work FROM removals"))
 
 
 def namespaces_of(connection: apsw.Connection, targets: Iterable[Target]) -> set[int]:
-    """The namespaces in which these lie, of those that are there."""
+    """Return the namespaces of those targets that exist."""
     found: set[int] = set()
     for kind, ids in by_kind(targets).items():
         column = "id" if kind is Removable.NAMESPACE else "namespace_id"
@@ -213,7 +213,7 @@ def namespaces_of(connection: apsw.Connection, targets: Iterable[Target]) -> set
 
 
 def knows(connection: apsw.Connection, kind: Removable) -> bool:
-    """Whether there can be any of the kind in the database, which may be of an older schema."""
+    """Return whether the database, which may have an older schema, has the kind at all."""
     return has_table(connection, TABLES[kind])
 
 
@@ -224,11 +224,11 @@ def by_kind(targets: Iterable[Target]) -> dict[Removable, list[int]]:
     return found
 
 
-# --- its removal in parts --------------------------------------------------------------------------------------------
+# --- deletion in batches ---------------------------------------------------------------------------------------------
 
 
 def advance(connection: apsw.Connection, work: str, now: datetime, *, at_once: int = AT_ONCE) -> RemovalStep | None:
-    """Remove the next part of what somebody wrote down; None when nothing of it is left."""
+    """Delete the next batch of a removal; return None when nothing of it is left."""
     target = first(connection, Target, "SELECT kind, owner_id FROM removals WHERE work = ? LIMIT 1", (work,))
     if target is None:
         return None
@@ -242,7 +242,7 @@ def advance(connection: apsw.Connection, work: str, now: datetime, *, at_once: i
 
 
 def _advance_namespace(connection: apsw.Connection, target: Target, now: datetime, at_once: int) -> RemovalStep:
-    """The next rows of the first of its tables that has some; at last itself."""
+    """Delete the next rows of the first table that has some, and finally the namespace itself."""
     namespace_id = target.id
     removal = Removal(connection)
     parts: Mapping[str, Callable[[Sequence[int]], None]] = {
@@ -259,14 +259,14 @@ def _advance_namespace(connection: apsw.Connection, target: Target, now: datetim
         if ids:
             remove(ids)
             return _step(removal, namespace_id, now)
-    # What else hangs on it goes with it, by the schema.
+    # The schema cascades to everything else.
     connection.execute("DELETE FROM namespaces WHERE id = ?", (namespace_id,))
     _finish(connection, [target])
     return RemovalStep(removal.removed, gone=(namespace_id,))
 
 
 def _advance_owner(connection: apsw.Connection, target: Target, now: datetime, at_once: int) -> RemovalStep:
-    """The next messages of a session or a user; with the last of them itself."""
+    """Delete the next messages of a session or a user, and with the last ones the session or user itself."""
     namespaces = namespaces_of(connection, [target])
     if not namespaces:
         _finish(connection, [target])
@@ -286,7 +286,7 @@ def _advance_owner(connection: apsw.Connection, target: Target, now: datetime, a
 
 
 def _advance_rows(connection: apsw.Connection, kind: Removable, work: str, now: datetime, at_once: int) -> RemovalStep:
-    """The next messages, memories or blocks that are named one by one, of one namespace."""
+    """Delete the next individually listed messages, memories or blocks of one namespace."""
     chosen = list(
         select(
             connection,

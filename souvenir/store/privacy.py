@@ -24,7 +24,7 @@ _TABLES: Mapping[PassageKind, str] = MappingProxyType({PassageKind.MEMORY: "memo
 
 
 def flagged(connection: apsw.Connection, kind: PassageKind, namespace_id: int, topics: Collection[str]) -> list[int]:
-    """Ids of those that are flagged with one of these topics; costs as much as there are flagged ones."""
+    """Return the ids flagged with one of these topics; the cost is proportional to the number of flagged rows."""
     if not topics:
         return []
     path = f"'$.{SENSITIVE_TOPICS}'"
@@ -44,7 +44,7 @@ def flagged(connection: apsw.Connection, kind: PassageKind, namespace_id: int, t
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """:param key: What names a row of the table. :param is_json: Whether the values are JSON, not texts."""
+    """:param key: SQL of the key of a row. :param is_json: Whether the values are JSON instead of text."""
 
     table: str
     name: str
@@ -53,7 +53,7 @@ class Column:
 
 
 class Columns(Enum):
-    """Every column that holds what somebody wrote, but for the memories and messages themselves."""
+    """Every column with user-written content, except those of memories and messages themselves."""
 
     AGENT_METADATA = Column("agents", "metadata", key="namespace_id", is_json=True)
     SESSION_TITLE = Column("sessions", "title")
@@ -68,7 +68,7 @@ class Columns(Enum):
 
 
 def keys(connection: apsw.Connection, namespace_id: int, column: Column) -> list[int | str]:
-    """Of the rows that hold something there."""
+    """Return the keys of the rows that have a value in the column."""
     of_namespace = (
         "block_id IN (SELECT id FROM blocks WHERE namespace_id = ?)"
         if column.table == "block_history"
@@ -86,7 +86,7 @@ def keys(connection: apsw.Connection, namespace_id: int, column: Column) -> list
 
 
 def values(connection: apsw.Connection, column: Column, wanted: Iterable[int | str]) -> dict[int | str, Any]:
-    """What stands in these rows, as text or as JSON."""
+    """Return the values of these rows, as text or parsed JSON."""
     rows = select(
         connection,
         tuple[int | str, str],

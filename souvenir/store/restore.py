@@ -1,4 +1,4 @@
-"""What a restore needs of the file system: the folder's lock, a verified copy, and the switch while no service runs."""
+"""File operations of a restore: the folder's lock, a verified copy, and the offline replacement of the database."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from souvenir.store.schema import migrate, require_known
 from souvenir.store.tombstones import Tombstone
 
 LINEAGE = "lineage"
-"""A random id of the database; a restored one gets a new one, so that index snapshots of the old are not taken."""
+"""The key of a random id of the database. A restored one gets a new id, so that old index snapshots are not loaded."""
 
 
 CARRIED_OVER = ("api_keys", "audit_events")
-"""Tables that a restore leaves as they are now."""
+"""Tables that a restore keeps as they are now."""
 
 
 REPLACED = ".replaced"
-"""In the names of the files that a restore put aside; those of an offline one stay."""
+"""Part of the names of the files that a restore replaced; those of an offline restore are kept."""
 
 COMPACT = ".compact"
 """The suffix of a copy while it is compacted."""
 
 
 def lock_folder(data_dir: Path) -> IO[str]:
-    """Hold the folder until the returned file is closed or the process ends.
+    """Lock the folder until the returned file is closed or the process ends.
 
-    :raises StoreUnusable: If the folder cannot be written, or another process has it.
+    :raises StoreUnusable: If the folder cannot be written, or another process has locked it.
     """
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def lock_folder(data_dir: Path) -> IO[str]:
 
 
 def lock_folders(settings: Settings) -> ExitStack:
-    """Hold DATA_DIR, and the folder of the database where that is another, until the returned stack is closed.
+    """Lock DATA_DIR, and the folder of the database if it is another one, until the returned stack is closed.
 
     :raises StoreUnusable: As `lock_folder`.
     """
@@ -73,15 +73,15 @@ def lock_folders(settings: Settings) -> ExitStack:
 
 
 OFFLINE_ID_GAP = 1_000_000
-"""Added to every id counter when the replaced database could not be asked where its own stood."""
+"""Added to every id counter when the counters of the replaced database could not be read."""
 
 
 def stage_backup(source: Path, path: Path, name: str, *, id_gap: int = 0) -> Path:
-    """A checked copy of a backup's database next to `path`, at the current schema, with a lineage of its own.
+    """Copy and check a backup's database next to `path`, migrated to the current schema, with a new lineage.
 
-    Jobs that were unfinished in it are cancelled, and vectors of a model that was to take over are removed.
+    Unfinished jobs in it are cancelled, and vectors of models other than its current one are removed.
 
-    :param id_gap: How far to move every AUTOINCREMENT counter, so that no id is given out twice.
+    :param id_gap: Added to every AUTOINCREMENT counter, so that no id is issued twice.
     :raises BackupDamaged: If it cannot be used.
     """
     staged = path.with_name(path.name + ".restoring")
@@ -107,7 +107,7 @@ def stage_backup(source: Path, path: Path, name: str, *, id_gap: int = 0) -> Pat
 
 
 def sequences(connection: apsw.Connection) -> dict[str, int]:
-    """Where the id counter of every table that has one stands; SQLite keeps none for a table that was never used."""
+    """Return the AUTOINCREMENT counter of every table that has one; 0 for a table that was never used."""
     return dict(
         select(
             connection,
@@ -119,7 +119,7 @@ def sequences(connection: apsw.Connection) -> dict[str, int]:
 
 
 def raise_sequences(connection: apsw.Connection, least: Mapping[str, int]) -> None:
-    """Let id counters that stand below `least` go on from there."""
+    """Raise id counters that are below `least`."""
     with connection:
         for table, seq in least.items():
             connection.execute("DELETE FROM sqlite_sequence WHERE name = ? AND seq < ?", (table, seq))
@@ -131,11 +131,11 @@ def raise_sequences(connection: apsw.Connection, least: Mapping[str, int]) -> No
 
 
 def carry_over(present: apsw.Connection, restored: apsw.Connection) -> None:
-    """Replace the restored keys and audit events by the current ones, where there are any; add the tombstones.
+    """Replace the restored keys and audit events by the current ones, if there are any; add the tombstones.
 
-    A restore takes memories back; it neither brings a revoked key back to life nor stops a new one, and what was done
-    since stays on record. A database that never had a key gets those of the backup: it is new. What was erased stays
-    erased (`forget_again`).
+    A restore brings memories back; it neither reactivates a revoked key nor drops a new one, and the audit log stays
+    complete. A database that never had a key is new and gets those of the backup. Erased data stays erased
+    (`forget_again`).
     """
     with restored:
         tombstones.add(restored, tombstones.read(present))
@@ -150,7 +150,7 @@ def carry_over(present: apsw.Connection, restored: apsw.Connection) -> None:
 
 
 def forget_again(path: Path) -> None:
-    """Remove what has a tombstone from a copy of a database, for good: the file is then another one."""
+    """Delete everything that has a tombstone from a copy of a database and compact it into a new file."""
     with closing(open_copy(path)) as copy:
         removed = tombstones.replay(copy, utc_now())
     if removed == RemovedRows():
@@ -163,9 +163,9 @@ def forget_again(path: Path) -> None:
 
 
 def rewrite_backup(backups: Backups, name: str, rows: Sequence[Tombstone]) -> None:
-    """Remove what has a tombstone from a backup, which is then at today's schema.
+    """Remove everything that has a tombstone from a backup, which is migrated to the current schema.
 
-    :param rows: The tombstones that the present database has.
+    :param rows: The tombstones of the current database.
     :raises BackupNotFound: If there is no such backup. :raises BackupDamaged: If it cannot be used.
     """
 
@@ -182,7 +182,7 @@ def rewrite_backup(backups: Backups, name: str, rows: Sequence[Tombstone]) -> No
 
 
 def open_copy(path: Path) -> apsw.Connection:
-    """A copy of a database that nobody else has open, to be changed; what is deleted there leaves no bytes."""
+    """Open a copy of a database for changes by this caller alone; deleted rows leave no bytes."""
     connection = apsw.Connection(str(path))
     try:
         connection.pragma("foreign_keys", True)
@@ -194,7 +194,7 @@ def open_copy(path: Path) -> apsw.Connection:
 
 
 def _carry_over_from(path: Path, restored: apsw.Connection) -> bool:
-    """Carry over what a database that nobody has open holds; whether it could be read."""
+    """Carry over from a database that is not open elsewhere; return whether it could be read."""
     try:
         with closing(open_reader(path)) as present:
             carry_over(present, restored)
@@ -204,7 +204,7 @@ def _carry_over_from(path: Path, restored: apsw.Connection) -> bool:
 
 
 def _tombstones_of(backups: Backups, restored: apsw.Connection) -> None:
-    """Add those that the other backups hold: of a database that cannot be read, they are what is known."""
+    """Add the tombstones in the other backups: for an unreadable database, they are all that is known."""
     for backup in backups.all():
         with (
             suppress(apsw.Error, BackupDamaged, BackupNotFound),
@@ -216,11 +216,11 @@ def _tombstones_of(backups: Backups, restored: apsw.Connection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OfflineRestore:
-    """Side effects of an offline restore.
+    """Result of an offline restore.
 
-    :param kept: The files that were replaced, under the names that they were kept by.
-    :param keys_carried_over: Whether the replaced database could be asked for its keys; else they are the backup's,
-        and what it had erased is known as far as a backup says it.
+    :param kept: The replaced files, under the names by which they are kept.
+    :param keys_carried_over: Whether the keys of the replaced database could be read; otherwise the keys are the
+        backup's, and its tombstones are known only as far as backups contain them.
     """
 
     kept: list[Path]
@@ -228,7 +228,7 @@ class OfflineRestore:
 
 
 def restore_offline(settings: Settings, name: str) -> OfflineRestore:
-    """Replace a database that does not open by a verified backup, while no service runs on the folder.
+    """Replace a database that does not open by a verified backup, while no service uses the folder.
 
     :raises BackupNotFound: If there is no such backup.
     :raises BackupDamaged: If it cannot be used; nothing was changed.

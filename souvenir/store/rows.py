@@ -1,10 +1,10 @@
 """Typed rows: the columns of a query become a dataclass, a named tuple, a tuple or a single value.
 
-This is the only place where SQLite's untyped columns get types. Columns are taken in the order of the fields; fields
-after the last column keep their defaults, and a field that is a record itself takes as many columns as it has fields,
-or, if it is the last one, those that are left.
-The type of a field says how its column is converted: microseconds to `datetime`, 0 and 1 to `bool`, a value to its
-enum, JSON to mappings and tuples. Anything else is taken as SQLite gives it.
+This is the only place where SQLite's untyped columns get types. Columns are assigned to fields in order. Fields after
+the last column keep their defaults, and a field that is itself a record takes as many columns as it has fields, or, if
+it is the last one, the remaining columns.
+The type of a field determines the conversion: microseconds to `datetime`, 0 and 1 to `bool`, a value to its enum, JSON
+to mappings and tuples. Other values are passed through.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ PASSAGE_COLUMNS = (
     "id, kind, owner_id, ordinal, text, profile, source, occurred_at, archived, dated, "
     "session_id, position, role, user_id, speaker, fact_id"
 )
-"""Read as a `Passage`."""
+"""Columns of a `Passage`."""
 
 MEMORY_COLUMNS = (
     "id, text, source, created_at, updated_at, metadata, key, document_at, pinned, archived, origin_class, valid_to"
 )
-"""Read as a `Memory` without what it owns."""
+"""Columns of a `Memory` without its facts and tags."""
 
 
 def select(connection: apsw.Connection, shape: type[R], query: str, parameters: apsw.Bindings = ()) -> Iterator[R]:
-    """Run a statement; its rows are read one by one, each as a value of the shape.
+    """Run a statement and yield its rows one by one, each as a value of the shape.
 
     :param shape: A dataclass, a named tuple, `tuple[int, str | None]`, or the type of the only column.
     """
@@ -50,23 +50,23 @@ def select(connection: apsw.Connection, shape: type[R], query: str, parameters: 
 
 
 def first(connection: apsw.Connection, shape: type[R], query: str, parameters: apsw.Bindings = ()) -> R | None:
-    """The first row of a statement; None if it has none."""
+    """Return the first row of a statement; None if there is none."""
     return next(select(connection, shape, query, parameters), None)
 
 
 def only(connection: apsw.Connection, shape: type[R], query: str, parameters: apsw.Bindings = ()) -> R:
-    """The row of a statement that always has one."""
+    """Return the row of a statement that always has one."""
     return next(select(connection, shape, query, parameters))
 
 
 def ids_parameter(ids: Iterable[int]) -> str:
-    """Any number of ids as one SQL parameter, for `IN (SELECT value FROM json_each(?))`."""
+    """Encode any number of ids as one SQL parameter, for `IN (SELECT value FROM json_each(?))`."""
     return json.dumps(list(ids))
 
 
 @cache
 def _reader(shape: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What turns rows into values of the shape; where nothing is converted, no Python code runs for a row."""
+    """Return a function that turns rows into values of the shape; without conversions, no Python code runs per row."""
     is_tuple = get_origin(shape) is tuple
     if not is_tuple and not _is_record(shape):
         convert = _conversion(shape)
@@ -80,9 +80,9 @@ def _reader(shape: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How the columns of a row become the fields of a record.
+    """The mapping of the columns of a row to the fields of a record.
 
-    :param conversions: By column. :param records: Columns that make up one field, the last ones first.
+    :param conversions: By column. :param records: Column ranges that form one field, the last ones first.
     """
 
     width: int
@@ -112,7 +112,7 @@ class _Layout:
         return not self.conversions and not self.records
 
     def convert(self, values: list[Any]) -> list[Any]:
-        """The fields from the columns, in place; there may be fewer columns than fields."""
+        """Convert columns to fields, in place; there may be fewer columns than fields."""
         for at, convert in self.conversions:
             if at < len(values):
                 values[at] = convert(values[at])
@@ -122,7 +122,7 @@ class _Layout:
         return values
 
     def maker(self, kind: Callable[..., Any], *, can_be_none: bool) -> _Convert:
-        """Makes a field that is a record; its first column is NULL where there is none."""
+        """Return the constructor of a field that is a record; NULL in its first column means None."""
         return lambda values: None if can_be_none and values[0] is None else kind(*self.convert(values))
 
 
@@ -138,7 +138,7 @@ def _without_none(kind: Any) -> Any:
 
 
 def _conversion(kind: Any) -> _Convert | None:
-    """How a column becomes a value of this type; None if it is one already."""
+    """Return the conversion of a column to this type; None if it needs none."""
     if kind is datetime:
         return from_us
     if kind is bool:

@@ -1,8 +1,7 @@
-"""The schema's version and the numbered migrations that lead to it.
+"""The schema version and the numbered migrations that lead to it.
 
-A migration is one SQL file in `migrations/`, applied once, in order, each in a transaction of its own with the version
-number, so that a crash leaves the version before or the version after. `tests/store/databases` holds a stored database
-of every version.
+A migration is one SQL file in `migrations/`, applied once, in order, in one transaction with its version number, so a
+crash leaves either the version before or the version after. `tests/store/databases` holds a database of every version.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from souvenir.core.errors import StoreUnusable
 from souvenir.store.rows import first
 
 APPLICATION_ID = 0x534F5556
-"""`SOUV`: SQLite's header says whose file it is."""
+"""`SOUV`: identifies the file as ours in SQLite's header."""
 
 _MIGRATIONS_DIR = Path(__file__).parent / "migrations"
 
@@ -40,7 +39,7 @@ def schema_version(connection: apsw.Connection) -> int:
 
 
 def require_known(connection: apsw.Connection, path: Path) -> None:
-    """:raises StoreUnusable: If the database is another program's, or of a newer release than this one."""
+    """:raises StoreUnusable: If the database belongs to another program, or to a newer release than this one."""
     version = schema_version(connection)
     application_id = int(connection.pragma("application_id"))
     if version and application_id != APPLICATION_ID:
@@ -56,7 +55,7 @@ def require_known(connection: apsw.Connection, path: Path) -> None:
 
 
 def migrate(connection: apsw.Connection) -> None:
-    """Bring the database to `SCHEMA_VERSION`."""
+    """Migrate the database to `SCHEMA_VERSION`."""
     for number in range(schema_version(connection) + 1, SCHEMA_VERSION + 1):
         with connection:
             connection.execute(MIGRATIONS[number])
@@ -65,7 +64,7 @@ def migrate(connection: apsw.Connection) -> None:
 
 
 def has_table(connection: apsw.Connection, name: str) -> bool:
-    """Whether the database, which may be of an older schema, has a table."""
+    """Return whether the database, which may have an older schema, has a table."""
     query = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)"
     return bool(connection.execute(query, (name,)).get)
 

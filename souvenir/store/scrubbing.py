@@ -1,13 +1,13 @@
-"""The bytes that no row has any more: the write-ahead log is emptied, and what SQLite left in its file is overwritten.
+"""Secure erasure: truncates the write-ahead log and overwrites unused bytes in the database file.
 
-`secure_delete` zeroes a row where it lies. But rows are moved when pages are split and joined, and the copies that this
-leaves in the unallocated middle of a page stay when the row is deleted afterwards (measured: of 26,000 deleted words 40
-were still in the file). SQLite has no call for that but VACUUM, which keeps everybody from writing while it copies the
-whole database. So what the file format says is never read is overwritten here, some pages at a time.
+`secure_delete` zeroes a deleted row in place. But SQLite moves rows when pages are split and joined, and the copies
+that this leaves in the unallocated middle of a page remain when the row is deleted later (measured: of 26,000 deleted
+words, 40 were still in the file). SQLite's only remedy is VACUUM, which blocks all writers while it copies the whole
+database. So the areas that, by the file format, are never read are overwritten here, a few pages at a time.
 
-It is done between two writes, with an empty log, so that the file is the whole database and nobody else writes to it. A
-crash in the middle leaves some unused bytes as they were and others zero. The file is opened through SQLite's own file
-system, since closing it in any other way would end the locks that this process holds on it.
+This runs between two writes with an empty log, so that the file is the whole database and has no other writer. A crash
+leaves some unused bytes unchanged and others zero. The file is opened through SQLite's VFS, since closing it in any
+other way would release the locks that this process holds on it.
 
 https://sqlite.org/fileformat2.html, sections 1.3 (header), 1.5 (free pages) and 1.6 (b-tree pages)
 """
@@ -27,20 +27,20 @@ from numpy.typing import NDArray
 from souvenir.core.errors import Unavailable
 
 PAGES_AT_ONCE = 2_048
-"""Pages looked at between two writes: 8 MiB, some 50 ms."""
+"""Pages processed between two writes: 8 MiB, some 50 ms."""
 
 MAX_PAGES = 1 << 25
-"""Below this number no page but one of a b-tree begins with the byte of a kind: others begin with a page's number."""
+"""Below this page count, only b-tree pages begin with the byte of a page type: others begin with a page number."""
 
 LOG_WAIT_MS = 200
-"""That writers wait for reads that still need the log."""
+"""Time that writers wait for readers that still need the log."""
 
 _HEADER_BYTES = 100
 _INTERIOR_INDEX, _INTERIOR_TABLE, _LEAF_INDEX, _LEAF_TABLE = 2, 5, 10, 13
 
 
 class _Pages(NamedTuple):
-    """Of the whole file: the bytes of a page, those of them that SQLite uses, and how many pages there are."""
+    """Layout of the file: bytes per page, usable bytes per page, and the number of pages."""
 
     size: int
     usable: int
@@ -48,9 +48,9 @@ class _Pages(NamedTuple):
 
 
 def empty_log(connection: apsw.Connection, busy_timeout_ms: int) -> bool:
-    """Bring the write-ahead log into the file and cut it to nothing; False if somebody still reads from it.
+    """Checkpoint the write-ahead log and truncate it; return False if a reader still uses it.
 
-    :param busy_timeout_ms: The connection's own, which it gets back.
+    :param busy_timeout_ms: The connection's own timeout, which is restored afterwards.
     """
     connection.set_busy_timeout(LOG_WAIT_MS)
     try:
@@ -61,14 +61,14 @@ def empty_log(connection: apsw.Connection, busy_timeout_ms: int) -> bool:
 
 
 def scrub(connection: apsw.Connection, path: Path, first: int) -> int | None:
-    """Overwrite what is unused in the next pages; the number of the page to go on with, or None at the end.
+    """Overwrite the unused bytes of the next pages; return the number of the following page, or None at the end.
 
-    The log must be empty, nobody may write, and `connection` is the only one that ever does.
+    The log must be empty, and `connection` must be the only writer, now and later.
 
     :param first: Counts from 1.
-    :raises Unavailable: If the database is too large for the pages to be told apart.
+    :raises Unavailable: If the database has too many pages for their types to be recognised.
     """
-    # It must not write a page back as it had been.
+    # The cache must not write an old version of a page back.
     connection.execute("PRAGMA shrink_memory")
     with _opened(path) as file:
         pages = _pages(file)
@@ -110,7 +110,7 @@ def _scrub_pages(file: apsw.VFSFile, pages: _Pages, first: int, count: int) -> N
 
 
 def _unallocated(stored: NDArray[np.uint8], pages: _Pages, first: int) -> NDArray[np.bool_]:
-    """Of each page, which bytes lie between the pointers to its cells and the cells, shape (count, size)."""
+    """Return a mask of the bytes between cell pointers and cells of each page, shape (count, size)."""
     wide = stored.astype(np.int64)
     begins = np.zeros(len(stored), np.int64)
     begins[: first == 1] = _HEADER_BYTES
@@ -129,7 +129,7 @@ def _unallocated(stored: NDArray[np.uint8], pages: _Pages, first: int) -> NDArra
 
 
 def _mark_free(unused: NDArray[np.bool_], file: apsw.VFSFile, pages: _Pages, first: int) -> None:
-    """The same of pages that hold nothing, or only a list of such pages."""
+    """Add free pages, and the unused rest of pages that list free pages, to the mask."""
     following = first + len(unused)
     [trunk] = struct.unpack(">I", file.xRead(4, 32))
     for _ in range(pages.total):

@@ -1,4 +1,4 @@
-"""Resolves a selection by name to rows: of an agent, or of a user, session, message and so on of an agent.
+"""Resolves a selection by name to rows: an agent, or a user, session, message and so on of an agent.
 
 It runs on the current database and, for an erasure, on backups, which may have an older schema.
 """
@@ -18,7 +18,7 @@ from souvenir.store.rows import first, select
 
 
 class Chooses(StrEnum):
-    """What a selection names within its agent."""
+    """The kind of object that a selection names within its agent."""
 
     AGENT = "agent_name"
     USER = "user"
@@ -50,7 +50,7 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """:param value: What callers call it. A source is a path, and means what lies below it too."""
+    """:param value: The public name or id. A source is a path and includes everything below it."""
 
     namespace: str
     chooses: Chooses
@@ -58,7 +58,7 @@ class Selection:
 
 
 def resolve(connection: apsw.Connection, selection: Selection) -> list[Target]:
-    """What a database has of it; nothing if it is not there, or if nothing of the kind is."""
+    """Return the rows that a selection names; empty if there are none or the schema does not have the kind."""
     kind = KINDS[selection.chooses]
     namespace_id = first(connection, int, "SELECT id FROM namespaces WHERE name = ?", (selection.namespace,))
     if namespace_id is None or not knows(connection, kind):
@@ -77,7 +77,7 @@ def resolve(connection: apsw.Connection, selection: Selection) -> list[Target]:
     )
     targets = [Target(kind, id_) for id_ in rows]
     if kind in PARTIES:
-        # A transcript may name somebody of whom no message is stored.
+        # A transcript may name a user or session without stored messages.
         memories = extractions.memories_of(connection, namespace_id, PARTIES[kind], str(selection.value))
         targets += [Target(Removable.MEMORY, memory_id) for memory_id in memories]
     return targets

@@ -1,6 +1,6 @@
-"""Tombstones of what was erased for good: they are carried over into a restored backup and replayed there.
+"""Tombstones of erased rows: they are carried over into a restored backup and replayed there.
 
-Ids are never reused, so a tombstone identifies what was erased and nothing that was created later.
+Ids are never reused, so a tombstone never matches anything that was created later.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNCLEARED = "uncleared"
 
 
 class Tombstone(NamedTuple):
-    """A row: what was erased, by the name of its kind and its id, and when."""
+    """A row: the kind and id of the erased object, and the time of the erasure."""
 
     kind: str
     owner_id: int
@@ -37,24 +37,24 @@ class Tombstone(NamedTuple):
 
 
 def bury(connection: apsw.Connection, targets: Iterable[Target], now: datetime) -> None:
-    """Write tombstones, so that no restored backup brings these back."""
+    """Write tombstones, so that a restored backup does not bring these back."""
     add(connection, [Tombstone(target.kind.value, target.id, to_us(now)) for target in targets])
 
 
 def read(connection: apsw.Connection) -> list[Tombstone]:
-    """Of everything that was ever erased; the database may be of an older schema."""
+    """Return all tombstones; the database may have an older schema."""
     if not has_table(connection, "tombstones"):
         return []
     return list(select(connection, Tombstone, "SELECT kind, owner_id, erased_at FROM tombstones"))
 
 
 def add(connection: apsw.Connection, rows: Iterable[Tombstone]) -> None:
-    """Let a database know what another one of the same store has erased."""
+    """Add tombstones of another copy of the same store."""
     connection.executemany("INSERT OR IGNORE INTO tombstones (kind, owner_id, erased_at) VALUES (?, ?, ?)", rows)
 
 
 def replay(connection: apsw.Connection, now: datetime) -> RemovedRows:
-    """Remove what has a tombstone from a database that nobody reads yet."""
+    """Remove everything that has a tombstone, from a database that is not in use yet."""
     with connection:
         targets = [row.target for row in read(connection)]
         forget_extractions(connection, targets)
@@ -64,17 +64,17 @@ def replay(connection: apsw.Connection, now: datetime) -> RemovedRows:
     return removed
 
 
-# --- whose bytes may still lie in the files --------------------------------------------------------------------------
+# --- namespaces whose erased bytes may still be in the files ---------------------------------------------------------
 
 
 def mark_uncleared(connection: apsw.Connection, work: str, namespaces: Iterable[int]) -> None:
-    """Note that an erasure has not cleared the files yet of what it removed from these namespaces."""
+    """Record that the bytes which an erasure removed from these namespaces are not yet cleared from the files."""
     marked = uncleared(connection)
     note(connection, _UNCLEARED, to_json({**marked, work: sorted({*marked.get(work, ()), *namespaces})}))
 
 
 def uncleared(connection: apsw.Connection) -> dict[str, list[int]]:
-    """The namespaces from which erasures removed something that may still lie in the files, by their works."""
+    """Return the namespaces with erased bytes that may still be in the files, by erasure."""
     row = first(connection, str, "SELECT value FROM meta WHERE key = ?", (_UNCLEARED,))
     found: dict[str, list[int]] = {} if row is None else json.loads(row)
     return found

@@ -1,7 +1,7 @@
 """Every statement that changes memories. A `Transaction` is one caller's write to one namespace, on the writer thread.
 
-Each verb keeps the rows, their passages, their history and the list of index changes in step; the caller commits them
-together. Passages and vectors come prepared, so nothing slow happens here.
+Each operation keeps the rows, their passages, their history and the list of index changes consistent; the caller
+commits them together. Passages and vectors are prepared before, so a transaction is fast.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from souvenir.store.passages import PassageWriter, VectorModels
 from souvenir.store.rows import ids_parameter, only
 
 UNDONE = "undo"
-"""What the history says of a memory that was put back or taken away because a job was undone."""
+"""The action, in the history, of a memory that was restored or deleted because a job was undone."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexUpdate:
-    """What one committed write means to its namespace's index, which then stands at `change_seq`.
+    """The index changes of one committed write to a namespace, and the `change_seq` of the index after them.
 
-    `next_changes` is the same for an index of the next model's vectors, without passages that it has not embedded.
+    `next_changes` are those for an index of the next model's vectors, without passages that it has not embedded.
     """
 
     namespace_id: int
@@ -62,13 +62,13 @@ class IndexUpdate:
 
 
 class FactsNotPrepared(Exception):
-    """A fact that was expected to be there is not, and its passages were not prepared; nothing was written."""
+    """Raised if an expected fact does not exist and its passages were not prepared; nothing was written."""
 
 
 class NewFacts(NamedTuple):
     """`for_now`: the memory is to be split again.
 
-    :param split: Who made those of these texts, and when; the others are made by `made_by`, and now.
+    :param split: Author and time of some of these texts; the others are by `made_by`, and now.
     """
 
     texts: Sequence[str]
@@ -79,7 +79,7 @@ class NewFacts(NamedTuple):
 
 @dataclass(slots=True)
 class Transaction:
-    """:param job_id: Noted with every change, if it is a job's."""
+    """:param job_id: Recorded with every change, if a job makes it."""
 
     connection: apsw.Connection
     namespace: namespaces.Namespace
@@ -90,7 +90,7 @@ class Transaction:
 
     @classmethod
     def begin(cls, connection: apsw.Connection, scope: Scope, models: VectorModels, now: datetime) -> Transaction:
-        """Start a write to the scope's namespace, which is made if it is new."""
+        """Start a write to the scope's namespace; create the namespace if it is new."""
         now_us = to_us(now)
         namespace = only(
             connection,
@@ -107,9 +107,9 @@ class Transaction:
         return self.namespace.id
 
     def finish(self) -> IndexUpdate:
-        """Number the write, so that an index snapshot knows whether it is of this state.
+        """Increment the change sequence number, by which an index snapshot is recognised as current.
 
-        :raises ModelChanged: If vectors of the present model are missing.
+        :raises ModelChanged: If vectors of the current model are missing.
         """
         self.passages.require_embedded()
         change_seq = self.connection.execute(
@@ -121,7 +121,7 @@ class Transaction:
         )
 
     def memory(self, memory_id: int) -> Memory:
-        """:raises MemoryNotFound: If this namespace has no such memory, or the scope may not see it."""
+        """:raises MemoryNotFound: If this namespace has no such memory, or it is not visible to the scope."""
         found = reads.memories(self.connection, self.namespace, [memory_id])
         if memory_id not in found:
             raise MemoryNotFound(memory_id)
@@ -135,7 +135,7 @@ class Transaction:
         return memory
 
     def living_memory(self, memory_id: int, *, hint: str) -> Memory:
-        """A memory that may be replaced.
+        """Return a memory that may be replaced.
 
         :raises MemoryPinned: If it is pinned.
         :raises MemoryArchived: If it is archived.
@@ -154,10 +154,10 @@ class Transaction:
         origin: Origin | None = None,
         replaces: Sequence[Memory] = (),
     ) -> Memory:
-        """:param replaces: Memories in whose place it stands; it is linked to them, and no more trusted than any.
+        """:param replaces: Memories that it replaces; it is linked to them, and no more trusted than any of them.
 
         :raises SourceForbidden: If the scope may not write to the draft's source.
-        :raises KeyTaken: If a living memory has the draft's key, and the new one is to live too.
+        :raises KeyTaken: If an active memory has the draft's key, and the new one is not archived.
         """
         require_writable(self.scope, draft.source)
         if draft.key is not None and not draft.archived:
@@ -207,7 +207,7 @@ class Transaction:
         """Apply a patch; `passages` are those of the new text and the new facts.
 
         :raises SourceForbidden: If the scope may not write to the new source.
-        :raises KeyTaken: If the memory would come to share its (source, key) with another living one.
+        :raises KeyTaken: If another active memory has the resulting (source, key).
         :raises InvalidRequest: If it would have too many tags.
         """
         before = self._stored(memory_id)
@@ -228,13 +228,13 @@ class Transaction:
         return self._write(before, after, passages, action=action, new_facts=new)
 
     def archive(self, memory: Memory, *, action: str = "archive", valid_to: datetime | None = None) -> Memory:
-        """:param valid_to: When what it says ceased to be so, if it did."""
+        """:param valid_to: When its statement ceased to hold, if it did."""
         before = self._stored(memory.id)
         after = replace(before, archived=True, valid_to=valid_to or before.valid_to)
         return self._write(before, after, (), action=action)
 
     def upsert(self, draft: MemoryDraft, passages: Sequence[PreparedPassage]) -> UpsertOutcome:
-        """Change the living memory that has the draft's (source, key), or store a new one.
+        """Update the active memory that has the draft's (source, key), or store a new one.
 
         :raises InvalidRequest: If the draft has no key.
         :raises SourceForbidden: If the scope may not write to its source.
@@ -258,7 +258,7 @@ class Transaction:
         return UpsertOutcome(self.update(held, patch, passages).id, created=False)
 
     def supersede(self, old: Memory, draft: MemoryDraft, passages: Sequence[PreparedPassage]) -> Memory:
-        """Archive a memory and store the draft in its place, linked to it; the old one was so until the new one is."""
+        """Archive a memory and store the draft as its replacement; the old one is valid until the new one begins."""
         self.archive(old, action="superseded", valid_to=draft.document_at or self.now)
         return self.insert(draft, passages, action="supersede", replaces=[old])
 
@@ -273,7 +273,7 @@ class Transaction:
     def replace_blocker(
         self, draft: MemoryDraft, passages: Sequence[PreparedPassage], blocker: Memory, similarity: float
     ) -> AddOutcome:
-        """Supersede the memory that an add collided with, if it still stands and is not pinned."""
+        """Supersede the memory that an add collided with, if it is still active and not pinned."""
         now = reads.memories(self.connection, self.namespace, [blocker.id]).get(blocker.id)
         if now is None or now.archived:
             return AddOutcome(AddAction.ADDED, self.insert(draft, passages).id)
@@ -289,23 +289,23 @@ class Transaction:
         )
 
     def put_back(self, memory_id: int, *, updated_at: datetime, valid_to: datetime | None) -> Memory:
-        """Undo an archiving, as if it had never been.
+        """Undo an archiving completely.
 
-        :param updated_at: When it was changed before. :param valid_to: As it was then.
+        :param updated_at: The previous time of change. :param valid_to: The previous end of validity.
         """
         before = self._stored(memory_id)
         after = replace(before, archived=False, valid_to=valid_to)
         return self._write(before, after, (), action=UNDONE, updated_at=updated_at)
 
     def split(self, memory_id: int, new: NewFacts, passages: Sequence[PreparedPassage]) -> Memory:
-        """Replace the facts of a memory; its text and its times stay."""
+        """Replace the facts of a memory; its text and its times do not change."""
         before = self._stored(memory_id)
         return self._write(before, before, passages, action=facts.SPLIT, updated_at=before.updated_at, new_facts=new)
 
     def bequeath(self, heirs: Mapping[int, int]) -> None:
-        """Let memories have the tags of others, which go since these say the same; they count as unchanged.
+        """Copy the tags of duplicates that are to be deleted to the memories that are kept, which count as unchanged.
 
-        :param heirs: Who gets them, by the id of who goes.
+        :param heirs: The id of the kept memory by the id of its duplicate.
         """
         for gone in reads.as_stored(self.connection, self.namespace, heirs).values():
             before = self._stored(heirs[gone.id])
@@ -318,11 +318,11 @@ class Transaction:
                 facts.wait(self.connection, self.namespace_id, before.id, self.now)
 
     def delete(self, memory_ids: Sequence[int], *, action: str = "delete", forget: bool = True) -> None:
-        """Remove memories with their passages, vectors and links, and empty what history remembers of them.
+        """Delete memories with their passages, vectors and links, and blank their content in the history.
 
-        Ids that the scope cannot see are left alone.
+        Ids that are not visible to the scope are skipped.
 
-        :param forget: Whether what they say shall be forgotten: then extractions forget it too.
+        :param forget: Whether extraction ledgers also forget their content.
         """
         found = sorted(reads.visible_ids(self.connection, self.namespace, memory_ids))
         removal = Removal(self.connection)
@@ -335,7 +335,7 @@ class Transaction:
         )
 
     def _stored(self, memory_id: int) -> Memory:
-        """What is to be changed, whole: a caller that does not see all of its metadata must not take the rest away."""
+        """Return the complete memory: a caller that sees only part of its metadata must not delete the rest."""
         found = reads.as_stored(self.connection, self.namespace, [memory_id])
         if memory_id not in found:
             raise MemoryNotFound(memory_id)
@@ -367,7 +367,7 @@ class Transaction:
     def _write_passages(
         self, before: Memory, after: Memory, passages: Sequence[PreparedPassage], new: NewFacts | None
     ) -> tuple[Fact, ...]:
-        """Let what is searched of a memory say what it says now; returns its facts."""
+        """Update the passages and facts of a memory to its new state; return its facts."""
         owner, rewritten = owner_of(after), after.text != before.text
         kept = _kept(before, after, new)
         gone = [fact.id for fact in before.facts if fact not in kept]
@@ -394,9 +394,9 @@ class Transaction:
         new: NewFacts,
         passages: Sequence[PreparedPassage],
     ) -> tuple[Fact, ...]:
-        """The facts of its texts, those that are there already among them; the others are stored.
+        """Return the facts of the new texts: existing ones are reused, the others are stored.
 
-        :raises FactsNotPrepared: If passages of one are missing; nothing may be kept of this transaction.
+        :raises FactsNotPrepared: If passages of a fact are missing; the transaction must be rolled back.
         """
         held = list(kept)
         found: list[Fact] = []
@@ -448,19 +448,19 @@ def require_writable(scope: Scope, source: str) -> None:
 
 
 def owner_of(memory: Memory) -> PassageOwner:
-    """What a memory lends to its passages."""
+    """Return the attributes of a memory that its passages copy."""
     dated = memory.document_at is not None
     return PassageOwner(PassageKind.MEMORY, memory.id, memory.source, memory.occurred_at, memory.archived, dated)
 
 
 def _kept(before: Memory, after: Memory, new: NewFacts | None) -> list[Fact]:
-    """The facts that stay as they are, with their passages, when a memory is changed."""
+    """Return the facts that a change of a memory keeps, with their passages."""
     if new is None:
         return [] if after.text != before.text else list(before.facts)
     wanted = Counter(new.texts)
     kept: list[Fact] = []
     for fact in before.facts:
-        # One that says just what its memory says, or did, gains or loses its passages.
+        # A fact that equals the text of its memory, before or after, gains or loses its passages.
         if wanted[fact.text] and (fact.text == before.text) == (fact.text == after.text):
             wanted[fact.text] -= 1
             kept.append(fact)

@@ -1,4 +1,4 @@
-"""Vectors of another model, the next or the previous one: written and deleted in small parts."""
+"""Vectors of another model, the next or the previous one: written and deleted in small batches."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from souvenir.core.passages import Embeddable, Passage
 from souvenir.store.rows import PASSAGE_COLUMNS, first, ids_parameter, select
 
 MODEL = "model_id"
-"""The key in `meta` of the model that made the vectors which are searched."""
+"""The key in `meta` of the model whose vectors are searched."""
 
 MODEL_SPEC = "model_spec"
-"""What that model is made from again, as JSON; nothing in a database that was never told."""
+"""The key of the configuration, as JSON, from which that model is created again; absent if it was never stored."""
 
 OTHER_MODEL = "other_model_id"
-"""Another model that may have vectors too: the next one while they are made, the last one until they are removed."""
+"""The key of another model that may have vectors: the next one during re-embedding, the previous one until cleanup."""
 
 
 def missing(connection: apsw.Connection, model_id: str, *, after: int, limit: int) -> list[tuple[int, Embeddable]]:
-    """The first passages behind an id that have no vector of a model: ids, in order, and what is to be embedded."""
+    """Return the next passages after an id without a vector of the model: ids in order, and what to embed."""
     rows = list(
         select(
             connection,
@@ -34,7 +34,7 @@ def missing(connection: apsw.Connection, model_id: str, *, after: int, limit: in
 
 
 def passages(connection: apsw.Connection, ids: Iterable[int]) -> list[tuple[int, Passage]]:
-    """Those of the passages that exist, with the ids of their namespaces."""
+    """Return those of the passages that exist, with the ids of their namespaces."""
     return list(
         select(
             connection,
@@ -51,7 +51,7 @@ def count_passages(connection: apsw.Connection) -> int:
 
 
 def remove_others(connection: apsw.Connection, *, after: int, limit: int) -> int | None:
-    """Remove some vectors, behind a passage's id, of models that are not searched; the last id, or None at the end."""
+    """Delete a batch of vectors of unused models, after a passage id; return the last id, or None at the end."""
     last = connection.execute(
         "SELECT max(passage_id) FROM (SELECT DISTINCT passage_id FROM vectors WHERE passage_id > ? "
         f"AND model_id <> ({_PRESENT}) ORDER BY passage_id LIMIT ?)",
@@ -68,12 +68,12 @@ _PRESENT = f"SELECT value FROM meta WHERE key = '{MODEL}'"
 
 
 def other_model(connection: apsw.Connection) -> str | None:
-    """The id of another model that may have vectors, next to the current one."""
+    """Return the id of another model that may have vectors, in addition to the current one."""
     return first(connection, str, "SELECT value FROM meta WHERE key = ?", (OTHER_MODEL,))
 
 
 def remove_all_others(connection: apsw.Connection) -> None:
-    """In a database that nobody uses yet."""
+    """Delete the vectors of all other models from a database that is not in use yet."""
     connection.execute(f"DELETE FROM vectors WHERE model_id <> ({_PRESENT})")
     forget(connection, OTHER_MODEL)
 

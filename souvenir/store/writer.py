@@ -1,7 +1,7 @@
-"""The one thread that writes. Writes that wait together are committed together, each inside its own savepoint.
+"""The single writer thread. Queued writes are committed together, each inside its own savepoint.
 
-A write's future resolves after the commit and after `after_commit` has told the indexes, in commit order: whoever
-gets an answer can read what was written.
+A write's future resolves after the commit and after `after_commit` has updated the indexes, in commit order, so a
+caller that has an answer can read what it wrote.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from souvenir.core.telemetry import Instruments, Stage
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], Any]
 MAX_GROUP = 256
-"""Writes in one commit at most, so that the first of them does not wait for all of a long queue."""
+"""Maximum writes per commit, so that the first one does not wait for the whole of a long queue."""
 
 log = structlog.get_logger(__name__)
 
@@ -66,7 +66,7 @@ class Writer:
         """Run `work` in a transaction and return its result once it is durable and `after_commit(result)` has run.
 
         :raises Overloaded: If the queue is full, or the work did not begin in time; nothing was written.
-        :raises DeadlineExceeded: If nobody waits for it any more; nothing was written.
+        :raises DeadlineExceeded: If the caller's deadline has passed; nothing was written.
         :raises Unavailable: If the database refused; nothing was written.
         """
         wait_s = time_left(self._timeout_s)
@@ -80,13 +80,13 @@ class Writer:
         return cast(T, job.future.result())
 
     def run_alone(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` between two commits and outside of a transaction, while nothing else writes."""
+        """Run `work` between two commits, outside of a transaction, while no other write runs."""
         job = _Job(work, _nothing, Future(), alone=True)
         self._submit(job)
         return cast(T, job.future.result())
 
     def close(self) -> None:
-        """Refuse new writes, finish what is queued, close the connection."""
+        """Reject new writes, finish the queued ones, and close the connection."""
         with self._submitting:
             first = not self._closing
             self._closing = True
@@ -151,7 +151,7 @@ class Writer:
             self._publish(job, result)
 
     def _run_in_savepoint(self, job: _Job, done: list[tuple[_Job, Any]]) -> None:
-        """One bad write fails alone, unless SQLite ended the whole transaction for it (disk full, I/O error)."""
+        """Let a failing write fail alone, unless SQLite ended the whole transaction for it (disk full, I/O error)."""
         self._connection.execute("SAVEPOINT job")
         try:
             result = job.work(self._connection)
@@ -166,7 +166,7 @@ class Writer:
             done.append((job, result))
 
     def _publish(self, job: _Job, result: Any) -> None:
-        """The rows are durable: whatever the indexes say now, the write happened."""
+        """Update the indexes. The rows are durable, so an error here is logged and the write still succeeds."""
         try:
             with self._instruments.stage(Stage.WRITE_APPLY):
                 job.after_commit(result)
@@ -178,7 +178,7 @@ class Writer:
 def _fail(job: _Job, error: BaseException) -> None:
     try:
         job.future.set_exception(_ours(error))
-    except InvalidStateError:  # it failed by itself before its group did
+    except InvalidStateError:  # it failed alone before its group did
         return
 
 

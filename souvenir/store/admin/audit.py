@@ -1,6 +1,6 @@
 """The audit log: actions of admins and denied requests, shown together with the changes in `history`.
 
-A change of a memory is stored once, in `history`, and shown here as the action `memory.<what>`.
+A change of a memory is stored once, in `history`, and shown here as the action `memory.<verb>`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ PURGED_AT_ONCE = 5_000
 """Rows deleted in one transaction: other writes wait for some tens of milliseconds."""
 
 OF_MEMORY = "memory."
-"""What the action of a change begins with, and no other."""
+"""Prefix of the actions of changes to memories, and of no others."""
 
 _COLUMNS = "at, action, actor, namespace, resource_id, method, route, status, address, count, detail"
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """Something that was done or denied. It holds no secret and no text.
+    """An action or a denied request, without secrets or texts.
 
-    :param resource_id: What it was done to: a key's id, a backup's name, a job's id, a memory's id.
-    :param route: The route's template, of a request that was denied.
-    :param address: Where that came from.
-    :param count: How many equal requests this one stands for.
+    :param resource_id: The id of the object: a key, a backup's name, a job, a memory.
+    :param route: The route's template, of a denied request.
+    :param address: The client address of a denied request.
+    :param count: The number of equal requests in this event.
     """
 
     at: datetime
@@ -48,7 +48,7 @@ class AuditEvent:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """An event, or a change from history, under an id of its own."""
+    """An event, or a change from history, with an id of the log."""
 
     id: str
     event: AuditEvent
@@ -56,7 +56,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """None selects all. A key's actor is `key:` and its id; either form finds it."""
+    """None does not filter. A key's actor is `key:` and its id; either form matches."""
 
     action: str | None = None
     key_id: str | None = None
@@ -64,7 +64,7 @@ class AuditFilter:
 
 
 def record(connection: apsw.Connection, events: Iterable[AuditEvent]) -> None:
-    """Write events inside of the caller's transaction."""
+    """Write events in the caller's transaction."""
     connection.executemany(
         f"INSERT INTO audit_events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -87,9 +87,9 @@ def record(connection: apsw.Connection, events: Iterable[AuditEvent]) -> None:
 
 
 def page(connection: apsw.Connection, chosen: AuditFilter, *, limit: int, offset: int) -> list[AuditEntry]:
-    """Newest first, events and changes together."""
+    """Return a page of events and changes together, newest first."""
     conditions, parameters = _conditions(chosen)
-    # Both halves come in the order of their index on `at`, and SQLite merges them: nothing is sorted.
+    # Both halves are read in index order on `at` and merged by SQLite without sorting.
     rows = select(
         connection,
         tuple[str, int, AuditEvent],
@@ -105,7 +105,7 @@ def page(connection: apsw.Connection, chosen: AuditFilter, *, limit: int, offset
 
 
 def purge(connection: apsw.Connection, before: datetime) -> int:
-    """Delete the oldest events from before a moment, `PURGED_AT_ONCE` at most; how many that were."""
+    """Delete the oldest events before a time, at most `PURGED_AT_ONCE`; return how many there were."""
     connection.execute(
         "DELETE FROM audit_events WHERE id IN (SELECT id FROM audit_events WHERE at < ? ORDER BY at LIMIT ?)",
         (to_us(before), PURGED_AT_ONCE),
@@ -114,7 +114,7 @@ def purge(connection: apsw.Connection, before: datetime) -> int:
 
 
 def _conditions(chosen: AuditFilter) -> tuple[dict[str, str], dict[str, list[apsw.SQLiteValue]]]:
-    """What both tables are asked for, and the parameters of that."""
+    """Return the conditions on both tables, and their parameters."""
     parts: dict[str, list[str]] = {"event": ["TRUE"], "change": ["TRUE"]}
     values: dict[str, list[apsw.SQLiteValue]] = {"event": [], "change": []}
     if chosen.action is not None:
@@ -136,6 +136,6 @@ def _conditions(chosen: AuditFilter) -> tuple[dict[str, str], dict[str, list[aps
 
 
 def _memory_id(resource_id: str) -> int:
-    """The memory's id that it is, or one that no memory has."""
+    """Return the memory id, or one that no memory has."""
     number = int(resource_id) if resource_id.isascii() and resource_id.isdigit() and len(resource_id) < 19 else 0
     return number if str(number) == resource_id else 0

@@ -17,10 +17,10 @@ from souvenir.core.types import JsonObject, Scope
 from souvenir.store.rows import first, select
 
 MAX_FINISHED = 1_000
-"""Finished jobs that are kept at most, however young they are."""
+"""Maximum number of finished jobs to keep, regardless of age."""
 
 OF_THE_STORE = ("erase", "reembed")
-"""Kinds of jobs that are about all of it, whichever namespace their caller named."""
+"""Kinds of jobs that cover the whole store, whatever namespace their caller named."""
 
 
 EXTRACT = "extract"
@@ -28,7 +28,7 @@ CONSOLIDATE = "consolidate"
 SPLIT = "split"
 DESCRIBE = "describe"
 OWN_LANES = (EXTRACT, CONSOLIDATE, SPLIT, DESCRIBE)
-"""Kinds that have workers and a queue of their own; all others share one lane."""
+"""Kinds with a queue and workers of their own; all others share one queue."""
 
 
 class JobStatus(StrEnum):
@@ -41,9 +41,9 @@ class JobStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`done` of `total` says how far it is, in the handler's own unit; `total` is None while it is not known.
+    """`done` of `total` is the progress in the handler's own unit; `total` is None while it is unknown.
 
-    :param error: Why it failed; of one that is not finished, why it has to be tried again.
+    :param error: The failure; of an unfinished job, the transient error because of which it is retried.
     """
 
     id: str
@@ -67,18 +67,18 @@ class Job:
 
     @property
     def waits_for(self) -> str | None:
-        """Why a job that is not finished does not get on, if it failed in passing."""
+        """The transient error because of which an unfinished job is waiting."""
         return None if self.finished else self.error
 
     @property
     def failure(self) -> str | None:
-        """Why it failed for good."""
+        """The error of a job that failed permanently."""
         return self.error if self.finished else None
 
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs of a namespace: of one owner, or of all."""
+    """Filters of the jobs of a namespace: of one owner, or of all."""
 
     namespace: str
     owner: Scope | None = None
@@ -102,9 +102,9 @@ def insert(
     *,
     serial_key: str | None = None,
 ) -> Job:
-    """Queue a job. Its time is later than that of any other, so that times say the order also if the clock does not.
+    """Queue a job. Its time is later than that of any other, so times give the order even if the clock goes backwards.
 
-    :param serial_key: Jobs of this kind that have the same one run one at a time, in the order of their times.
+    :param serial_key: Jobs of this kind with the same key run one at a time, in the order of their times.
     """
     connection.execute(
         "INSERT INTO jobs (id, kind, namespace, actor, sources, status, parameters, state, serial_key, created_at) "
@@ -129,13 +129,13 @@ def find(connection: apsw.Connection, job_id: str) -> Job | None:
 
 
 def count_queued(connection: apsw.Connection, lane: str | None = None) -> int:
-    """:param lane: A kind of `OWN_LANES`; None: all other kinds."""
+    """:param lane: A kind of `OWN_LANES`; None for all other kinds."""
     where, parameters = _of_lane(lane)
     return int(connection.execute(f"SELECT count(*) FROM jobs WHERE status = 'queued' AND {where}", parameters).get)
 
 
 def count(connection: apsw.Connection, lane: str | None = None) -> int:
-    """Jobs of a lane in any state."""
+    """Count jobs of a queue in any state."""
     where, parameters = _of_lane(lane)
     return int(connection.execute(f"SELECT count(*) FROM jobs WHERE {where}", parameters).get)
 
@@ -148,7 +148,7 @@ def has_unfinished(connection: apsw.Connection, kind: str) -> bool:
 
 
 def may_be_queued(connection: apsw.Connection, kind: str, namespace: str, *, none_failed_since: datetime) -> bool:
-    """Whether none of this kind is unfinished in a namespace, and the last one did not fail since then."""
+    """Return whether no job of this kind is unfinished in a namespace, and the last one did not fail since then."""
     row = first(
         connection,
         tuple[JobStatus, int],
@@ -169,7 +169,7 @@ def unfinished_ids(connection: apsw.Connection) -> set[str]:
 
 
 def page(connection: apsw.Connection, chosen: JobFilter, *, limit: int, offset: int) -> tuple[list[Job], int]:
-    """Newest first, and how many there are."""
+    """Return jobs, newest first, and the total."""
     where, parameters = _where(chosen)
     total = int(connection.execute(f"SELECT count(*) FROM jobs WHERE {where}", parameters).get)
     rest = "ORDER BY created_at DESC, id LIMIT ? OFFSET ?"
@@ -177,7 +177,7 @@ def page(connection: apsw.Connection, chosen: JobFilter, *, limit: int, offset: 
 
 
 def claim(connection: apsw.Connection, now: datetime, lane: str | None = None) -> Job | None:
-    """Let the oldest queued job of a lane run that needs not wait for another of its serial key."""
+    """Start the oldest queued job that does not have to wait for another one with the same serial key."""
     where, parameters = _of_lane(lane)
     earlier = (
         "SELECT 1 FROM jobs e WHERE e.kind = j.kind AND e.serial_key = j.serial_key AND e.created_at < j.created_at "
@@ -197,7 +197,7 @@ def claim(connection: apsw.Connection, now: datetime, lane: str | None = None) -
 
 
 def kept(connection: apsw.Connection, job_id: str) -> tuple[JsonObject, JsonObject] | None:
-    """Parameters and last state of a running job."""
+    """Return parameters and last state of a running job."""
     return first(
         connection,
         tuple[JsonObject, JsonObject],
@@ -207,7 +207,7 @@ def kept(connection: apsw.Connection, job_id: str) -> tuple[JsonObject, JsonObje
 
 
 def advance(connection: apsw.Connection, job_id: str, *, done: int, total: int | None, state: JsonObject) -> bool:
-    """Write how far a running job is; False if it shall not go on: somebody asked for its end, or it is gone."""
+    """Write the progress of a running job; return False if it must stop: it was cancelled or deleted."""
     row = connection.execute(
         "UPDATE jobs SET done = ?, total = ?, state = ?, error = NULL "
         "WHERE id = ? AND status = 'running' AND cancel_requested = 0 RETURNING id",
@@ -217,7 +217,7 @@ def advance(connection: apsw.Connection, job_id: str, *, done: int, total: int |
 
 
 def note_failure(connection: apsw.Connection, job_id: str, reason: str) -> None:
-    """Say why a running job has to be tried again; its next progress or its end takes that away."""
+    """Record the transient error of a running job; its next progress or its end clears it."""
     connection.execute("UPDATE jobs SET error = ? WHERE id = ? AND status = 'running'", (reason, job_id))
 
 
@@ -230,7 +230,7 @@ def finish(
     result: str | None = None,
     error: str | None = None,
 ) -> None:
-    """End a running job with its result as JSON or the sentence of its failure; what it needed to go on is emptied."""
+    """End a running job with its result as JSON or its error sentence; its state is cleared."""
     connection.execute(
         "UPDATE jobs SET status = ?, result = ?, error = ?, finished_at = ?, state = '{}' "
         "WHERE id = ? AND status = 'running'",
@@ -239,7 +239,7 @@ def finish(
 
 
 def reopen(connection: apsw.Connection, job_id: str) -> None:
-    """Queue a completed job again, before all that came after it; it goes on from what its handler keeps elsewhere."""
+    """Queue a completed job again, before all later ones; its handler resumes from what it stored elsewhere."""
     connection.execute(
         "UPDATE jobs SET status = 'queued', result = NULL, finished_at = NULL, cancel_requested = 0 "
         "WHERE id = ? AND status = 'completed'",
@@ -248,7 +248,7 @@ def reopen(connection: apsw.Connection, job_id: str) -> None:
 
 
 def request_cancel(connection: apsw.Connection, job_id: str, now: datetime) -> None:
-    """End a job that has not begun; one that has is told to end, so that it can clear up."""
+    """Cancel a job that has not begun; ask a running one to stop, so that it can clean up."""
     connection.execute(
         "UPDATE jobs SET cancel_requested = 1, finished_at = CASE WHEN started_at IS NULL THEN ? END, "
         "status = CASE WHEN started_at IS NULL THEN 'cancelled' ELSE status END "
@@ -258,20 +258,20 @@ def request_cancel(connection: apsw.Connection, job_id: str, now: datetime) -> N
 
 
 def request_cancel_of(connection: apsw.Connection, actor: str) -> None:
-    """Tell every unfinished job of somebody to end; one that waits ends when its turn comes."""
+    """Ask every unfinished job of an actor to stop; a queued one ends when its turn comes."""
     connection.execute(
         "UPDATE jobs SET cancel_requested = 1 WHERE actor = ? AND status IN ('queued', 'running')", (actor,)
     )
 
 
 def requeue_running(connection: apsw.Connection, lane: str | None = None) -> None:
-    """At a start nothing runs: what did goes on from its last state."""
+    """Queue the jobs that were running before a restart; they resume from their last state."""
     where, parameters = _of_lane(lane)
     connection.execute(f"UPDATE jobs SET status = 'queued' WHERE status = 'running' AND {where}", parameters)
 
 
 def delete_of(connection: apsw.Connection, namespace: str) -> int:
-    """Delete what was to be done or was done in a namespace; how many jobs that were."""
+    """Delete all jobs of a namespace; return how many there were."""
     connection.execute(
         "DELETE FROM jobs WHERE namespace = ? AND kind NOT IN (SELECT value FROM json_each(?))",
         (namespace, to_json(list(OF_THE_STORE))),
@@ -288,7 +288,7 @@ def cancel_unfinished(connection: apsw.Connection, now: datetime, *, reason: str
 
 
 def prune(connection: apsw.Connection, now: datetime, *, retention_days: float, lane: str | None = None) -> None:
-    """Forget a lane's finished jobs that are older than that, and the oldest beyond `MAX_FINISHED`."""
+    """Delete a queue's finished jobs that are older, and the oldest beyond `MAX_FINISHED`."""
     where, parameters = _of_lane(lane)
     connection.execute(
         f"DELETE FROM jobs WHERE {where} AND (finished_at < ? OR id IN (SELECT id FROM jobs "
@@ -298,12 +298,12 @@ def prune(connection: apsw.Connection, now: datetime, *, retention_days: float, 
 
 
 def scope_of(job: Job) -> Scope:
-    """What the job's caller might see when it was submitted."""
+    """Return the visibility of the job's caller at submission."""
     return Scope(job.namespace, job.actor, job.sources)
 
 
 def _of_lane(lane: str | None) -> tuple[str, list[str]]:
-    """SQL that is true of the kinds of a lane, and its parameters."""
+    """Return an SQL condition on the kinds of a queue, and its parameters."""
     if lane is None:
         return "kind NOT IN (SELECT value FROM json_each(?))", [to_json(list(OWN_LANES))]
     return "kind = ?", [lane]

@@ -1,4 +1,4 @@
-"""API keys. Stored are the SHA-256 and the first characters of a key, not the key itself."""
+"""API keys. Only the SHA-256 and the first characters of a key are stored, not the key itself."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _COLUMNS = (
 
 
 KEY_ACTOR = "key:"
-"""What the name of somebody who acts with a key begins with."""
+"""Prefix of the actor name of a caller with a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """Who may ask, and for what.
+    """A key and its permissions.
 
-    :param key_prefix: The first characters of the key, by which people tell it from others.
-    :param namespace: The one that it may name; None: any.
-    :param prefixes: Source paths that it may see and write; empty only for an admin, who sees all.
+    :param key_prefix: The first characters of the key, for recognition by people.
+    :param namespace: The only namespace that it may use; None: any.
+    :param prefixes: Source paths that it may read and write; empty only for an admin, who sees all.
     """
 
     id: str
@@ -47,25 +47,25 @@ class ApiKey:
 
     @property
     def actor(self) -> str:
-        """What history and jobs name as the one who acted with it."""
+        """The actor name in history and jobs."""
         return f"{KEY_ACTOR}{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How often a key was used since the last count, and when last."""
+    """Number of uses of a key since the last count, and the time of the last one."""
 
     count: int
     last_used_at: datetime
 
 
 def all_keys(connection: apsw.Connection) -> list[ApiKey]:
-    """Oldest first, revoked ones included."""
+    """Return all keys, oldest first, including revoked ones."""
     return list(select(connection, ApiKey, f"SELECT {_COLUMNS} FROM api_keys ORDER BY created_at, id"))
 
 
 def living_key(connection: apsw.Connection, key_id: str) -> ApiKey | None:
-    """The key if it exists and was not revoked."""
+    """Return the key if it exists and was not revoked."""
     rows = list(
         select(connection, ApiKey, f"SELECT {_COLUMNS} FROM api_keys WHERE id = ? AND revoked_at IS NULL", (key_id,))
     )
@@ -73,7 +73,7 @@ def living_key(connection: apsw.Connection, key_id: str) -> ApiKey | None:
 
 
 def other_admin_lives(connection: apsw.Connection, key_id: str) -> bool:
-    """Whether there is an admin key that was not revoked, other than this one."""
+    """Return whether another admin key is not revoked."""
     row = connection.execute(
         "SELECT 1 FROM api_keys WHERE role = ? AND revoked_at IS NULL AND id <> ?", (Role.ADMIN.value, key_id)
     ).fetchone()
@@ -81,7 +81,7 @@ def other_admin_lives(connection: apsw.Connection, key_id: str) -> bool:
 
 
 def put(connection: apsw.Connection, key: ApiKey) -> None:
-    """Store a key, or write over everything of it but its use."""
+    """Upsert a key; its usage counters are not overwritten."""
     connection.execute(
         f"INSERT INTO api_keys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
         "name = excluded.name, principal_id = excluded.principal_id, key_hash = excluded.key_hash, "
@@ -105,7 +105,7 @@ def put(connection: apsw.Connection, key: ApiKey) -> None:
 
 
 def add_usage(connection: apsw.Connection, used: Mapping[str, Usage]) -> None:
-    """Add what was counted, by key id."""
+    """Add usage counts by key id."""
     connection.executemany(
         "UPDATE api_keys SET usage_count = usage_count + ?, last_used_at = max(coalesce(last_used_at, 0), ?) "
         "WHERE id = ?",

@@ -24,14 +24,14 @@ from souvenir.store.rows import ids_parameter, only, select
 
 @dataclass(frozen=True, slots=True)
 class StoredLine:
-    """The memory that stands for a line of an import, and whether it was added for it."""
+    """The memory of a line of an import, and whether it was added for it."""
 
     memory_id: int
     added: bool
 
 
 def count_selected(connection: apsw.Connection, namespace: Namespace, filters: Filters) -> int:
-    """How many memories `selected` gives on all pages."""
+    """Count the memories on all pages of `selected`."""
     where, parameters = _where(namespace, filters)
     return int(connection.execute(f"SELECT count(*) FROM memories WHERE {where}", parameters).get)
 
@@ -39,7 +39,7 @@ def count_selected(connection: apsw.Connection, namespace: Namespace, filters: F
 def selected(
     connection: apsw.Connection, namespace: Namespace, filters: Filters, *, after_id: int, limit: int
 ) -> list[Memory]:
-    """The next visible memories in the order of their ids, archived ones included."""
+    """Return the next visible memories in id order, including archived ones."""
     where, parameters = _where(namespace, filters)
     rows = select(
         connection,
@@ -66,7 +66,7 @@ def _where(namespace: Namespace, filters: Filters) -> tuple[str, list[apsw.SQLit
 
 
 def keyed_memories(connection: apsw.Connection, namespace: Namespace, source: str) -> dict[str, Memory]:
-    """The living memories of a source that have a key, by it."""
+    """Return the active memories of a source that have a key, by key."""
     rows = select(
         connection,
         int,
@@ -80,7 +80,7 @@ def keyed_memories(connection: apsw.Connection, namespace: Namespace, source: st
 def histories(
     connection: apsw.Connection, namespace: Namespace, memory_ids: Iterable[int]
 ) -> dict[int, list[HistoryEntry]]:
-    """Every change of these visible memories, oldest first; what they were in sources outside is left out."""
+    """Return every change of these visible memories, oldest first; states in invisible sources are omitted."""
     found: dict[int, list[HistoryEntry]] = {memory_id: [] for memory_id in memory_ids}
     rows = select(
         connection,
@@ -96,7 +96,7 @@ def histories(
 
 
 def shown_state(connection: apsw.Connection, namespace: Namespace, state: JsonObject | None) -> JsonObject | None:
-    """A state of a history as far as it may be seen; None if it lay outside."""
+    """Return the visible part of a state in a history; None if it was in an invisible source."""
     if state is None or namespace.sources is None:
         return state
     if not is_visible(state["source"], namespace.sources):
@@ -129,7 +129,7 @@ def insert_history(
 
 
 def insert_link(connection: apsw.Connection, link: Link) -> bool:
-    """Whether it is new."""
+    """Insert a link; return whether it is new."""
     connection.execute(
         "INSERT INTO links (from_id, to_id, type, created_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (link.from_id, link.to_id, link.type, to_us(link.created_at)),
@@ -145,7 +145,7 @@ def remember_ids(connection: apsw.Connection, job_id: str, stored: Mapping[int, 
 
 
 def remembered_ids(connection: apsw.Connection, job_id: str, old_ids: Iterable[int]) -> dict[int, StoredLine]:
-    """What stands for each id of the import's file, if it was seen and is not deleted since."""
+    """Return the memory for each id of the import's file that was processed and not deleted since."""
     return dict(
         select(
             connection,
@@ -162,9 +162,9 @@ def forget_ids(connection: apsw.Connection, job_id: str) -> None:
 
 
 def rename_sources(connection: apsw.Connection, memory_id: int, new_of_old: Mapping[int, int]) -> None:
-    """Let the metadata of a memory and of its history name what it was merged from by the ids of this database.
+    """Translate the merge sources in the metadata of a memory and of its history to the ids of this database.
 
-    An id without a new one is left out.
+    Ids without a new one are dropped.
     """
     [stored] = only(connection, tuple[JsonObject], "SELECT metadata FROM memories WHERE id = ?", (memory_id,))
     metadata = _renamed(stored, new_of_old)

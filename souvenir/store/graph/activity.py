@@ -18,7 +18,7 @@ _CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 
 class Hour(NamedTuple):
-    """How many messages of a role were said in an hour that begins so."""
+    """The number of messages of a role in the hour that starts at `begin`."""
 
     begin: datetime
     role: MessageRole
@@ -26,14 +26,14 @@ class Hour(NamedTuple):
 
 
 class Length(NamedTuple):
-    """Of a session that has messages."""
+    """The length of a session that has messages."""
 
     messages: int
     minutes: float
 
 
 def hours(connection: apsw.Connection, namespace_id: int, since: datetime, until: datetime) -> list[Hour]:
-    """When messages were said, in UTC, hours without any left out."""
+    """Return message counts per hour, in UTC, without empty hours."""
     rows = select(
         connection,
         tuple[int, MessageRole, int],
@@ -46,7 +46,7 @@ def hours(connection: apsw.Connection, namespace_id: int, since: datetime, until
 
 
 def lengths(connection: apsw.Connection, namespace_id: int, since: datetime, until: datetime) -> list[Length]:
-    """Of the sessions that began in that time, whole."""
+    """Return the full lengths of the sessions that began in that time."""
     return list(
         select(
             connection,
@@ -62,7 +62,7 @@ def lengths(connection: apsw.Connection, namespace_id: int, since: datetime, unt
 def met(
     connection: apsw.Connection, ids: Iterable[int], first: int, last: int
 ) -> dict[tuple[int, int], dict[int, int]]:
-    """In how many messages and memories of a month two of these are mentioned; each pair once, the smaller id first.
+    """Return monthly co-occurrence counts of pairs of these concepts; each pair once, the smaller id first.
 
     :param first: A month since the year 0; likewise `last`.
     """
@@ -82,7 +82,7 @@ def met(
 
 
 def around(connection: apsw.Connection, ids: Iterable[int], first: int, last: int) -> dict[int, Counter[int]]:
-    """By month, what is mentioned with one of these and how often, as it is spelt."""
+    """Return, by month, how often concepts co-occur with one of these; spellings are not merged."""
     rows = select(
         connection,
         tuple[int, int, int],
@@ -97,7 +97,7 @@ def around(connection: apsw.Connection, ids: Iterable[int], first: int, last: in
 
 
 def moments_of(connection: apsw.Connection, ids: Iterable[int]) -> list[int]:
-    """When one of these is mentioned, in microseconds, each message and memory once."""
+    """Return the times at which one of these is mentioned, in microseconds, each message and memory once."""
     return list(
         select(
             connection,

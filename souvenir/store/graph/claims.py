@@ -1,7 +1,7 @@
-"""Claims of callers and of a language model about concepts, and the messages that a model has read for them.
+"""Claims of callers and of a language model about concepts, and the messages that a model has analysed for them.
 
-A claim of a model names the message it rests on and the job that made it. A claim of kind `alias` makes its concept
-another name of `other_id`; without one, `text` is another name of the concept. System messages are never read, and an
+A claim of a model names its source message and its job. A claim of kind `alias` makes its concept another name of
+`other_id`; without `other_id`, `text` is another name of the concept. System messages are never analysed, and an
 edited message is queued again by `souvenir.store.graph.mentions`. Each function takes a connection inside a
 transaction.
 """
@@ -25,7 +25,7 @@ from souvenir.store.rows import first, ids_parameter, select
 class ClaimDraft:
     """:param text: A name, a description, a kind, or the type of a relation in snake_case.
 
-    :param other_id: To whom a relation leads, or whose other name the concept is.
+    :param other_id: The target of a relation, or the concept of which this one is an alias.
     """
 
     kind: ClaimKind
@@ -40,7 +40,7 @@ class ClaimDraft:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """:param message: The id, as callers know it, of the message that it rests on."""
+    """:param message: The public id of its source message."""
 
     id: int
     kind: ClaimKind
@@ -61,7 +61,7 @@ _SELECT = (
 
 
 def insert(connection: apsw.Connection, namespace_id: int, draft: ClaimDraft, now: datetime) -> Claim:
-    """The concepts must be of the namespace."""
+    """Insert a claim; its concepts must be in the namespace."""
     row = connection.execute(
         "INSERT INTO claims (namespace_id, kind, concept_id, other_id, text, confidence, made_by, message_id, job_id, "
         "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
@@ -85,18 +85,18 @@ def insert(connection: apsw.Connection, namespace_id: int, draft: ClaimDraft, no
 
 
 def of_concepts(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[Claim]:
-    """What is said of these concepts, of whatever kind; oldest first."""
+    """Return the claims of any kind about these concepts, oldest first."""
     return _claims(connection, "c.concept_id IN (SELECT value FROM json_each(?))", ids_parameter(concept_ids))
 
 
 def aliases_of(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[Claim]:
-    """Which concepts are said to be these, oldest first."""
+    """Return the claims that other concepts are aliases of these, oldest first."""
     chosen = ids_parameter(concept_ids)
     return _claims(connection, "c.other_id IN (SELECT value FROM json_each(?)) AND c.kind = 'alias'", chosen)
 
 
 def relations(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[Claim]:
-    """The relations that lead from one of these concepts or to one, oldest first."""
+    """Return the relations from or to these concepts, oldest first."""
     chosen = ids_parameter(concept_ids)
     return _claims(
         connection,
@@ -108,7 +108,7 @@ def relations(connection: apsw.Connection, concept_ids: Iterable[int]) -> list[C
 
 
 def of_job(connection: apsw.Connection, namespace_id: int, job_id: str) -> list[Claim]:
-    """What a job claimed, as far as it still stands; oldest first."""
+    """Return a job's remaining claims, oldest first."""
     return _claims(connection, "c.job_id = ? AND c.namespace_id = ?", job_id, namespace_id)
 
 
@@ -117,7 +117,7 @@ def of_namespace(connection: apsw.Connection, namespace_id: int) -> list[Claim]:
 
 
 def delete(connection: apsw.Connection, claim_ids: Iterable[int]) -> int:
-    """How many there were."""
+    """Delete claims; return how many there were."""
     rows = list(
         select(
             connection,
@@ -134,15 +134,15 @@ def _claims(connection: apsw.Connection, where: str, *parameters: apsw.SQLiteVal
     return list(select(connection, Claim, f"{_SELECT} WHERE {where} ORDER BY c.id", parameters))
 
 
-# --- which messages a model has read ---------------------------------------------------------------------------------
+# --- messages to describe --------------------------------------------------------------------------------------------
 
 
 MAX_MESSAGES = 400
-"""Of one session that are looked at together, before they are cut to what a model reads at once."""
+"""Messages of one session fetched at once, before they are cut to the size of a model call."""
 
 
 class Undescribed(NamedTuple):
-    """A message as it stands."""
+    """A message that a model has not analysed yet."""
 
     id: int
     position: int
@@ -169,11 +169,11 @@ def following_session(
     quiet_since: datetime | None,
     only: str | None = None,
 ) -> int | None:
-    """The first session with a message behind this place that waits to be described, and whose mentions are found.
+    """Return the first session with an undescribed message after this place whose mentions are extracted.
 
     :param after: A session's row and a position in it.
-    :param quiet_since: Of sessions that have not ended, only those without a message since then.
-    :param only: The one session of that name; its quiet does not matter.
+    :param quiet_since: Of open sessions, only those without a message since then.
+    :param only: The name of the only session; `quiet_since` does not apply to it.
     """
     return first(
         connection,
@@ -187,7 +187,7 @@ def following_session(
 
 
 def following_messages(connection: apsw.Connection, session_id: int, *, after_position: int) -> list[Undescribed]:
-    """Those of a session that wait behind this position, in their order."""
+    """Return the undescribed messages of a session after this position, in order."""
     return _messages(
         connection,
         f"m.session_id = ? AND m.position > ? AND {_WAITS} ORDER BY m.position LIMIT ?",
@@ -198,7 +198,7 @@ def following_messages(connection: apsw.Connection, session_id: int, *, after_po
 
 
 def before(connection: apsw.Connection, session_id: int, position: int, *, limit: int) -> list[Undescribed]:
-    """The last messages of a session before this position, in their order, also those that were described."""
+    """Return the last messages of a session before this position, in order, including described ones."""
     found = _messages(
         connection,
         "m.session_id = ? AND m.position < ? AND m.role <> 'system' ORDER BY m.position DESC LIMIT ?",
@@ -210,7 +210,7 @@ def before(connection: apsw.Connection, session_id: int, position: int, *, limit
 
 
 def as_they_are(connection: apsw.Connection, namespace_id: int, message_ids: Iterable[int]) -> list[Undescribed]:
-    """Those of these messages that are still there and wait, their mentions being found."""
+    """Return those of these messages that still exist and are undescribed, with their mentions extracted."""
     return _messages(
         connection,
         f"m.namespace_id = ? AND m.id IN (SELECT value FROM json_each(?)) AND {_WAITS} ORDER BY m.id",
@@ -220,13 +220,13 @@ def as_they_are(connection: apsw.Connection, namespace_id: int, message_ids: Ite
 
 
 def waiting_to_be_read(connection: apsw.Connection, namespace_id: int) -> bool:
-    """Whether mentions of messages are still to be found."""
+    """Return whether messages are still queued for the extraction of mentions."""
     query = "SELECT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ? AND kind = 'message')"
     return bool(connection.execute(query, (namespace_id,)).get)
 
 
 def names_in(connection: apsw.Connection, session_id: int) -> list[tuple[str, str]]:
-    """Key and form of each concept that the messages of a session mention, the most mentioned first."""
+    """Return key and form of each concept mentioned in a session, the most mentioned first."""
     return list(
         select(
             connection,
@@ -240,7 +240,7 @@ def names_in(connection: apsw.Connection, session_id: int) -> list[tuple[str, st
 
 
 def keys_by_message(connection: apsw.Connection, message_ids: Iterable[int]) -> dict[int, set[str]]:
-    """What each of these messages mentions, by its key."""
+    """Return the keys of the concepts that each of these messages mentions."""
     rows = select(
         connection,
         tuple[int, str],
@@ -255,7 +255,7 @@ def keys_by_message(connection: apsw.Connection, message_ids: Iterable[int]) -> 
 
 
 def mark(connection: apsw.Connection, namespace_id: int, message_ids: Iterable[int], job_id: str) -> None:
-    """Let these wait no more."""
+    """Mark messages as described."""
     connection.executemany(
         "INSERT OR REPLACE INTO described (message_id, namespace_id, job_id) VALUES (?, ?, ?)",
         [(id_, namespace_id, job_id) for id_ in message_ids],
@@ -263,7 +263,7 @@ def mark(connection: apsw.Connection, namespace_id: int, message_ids: Iterable[i
 
 
 def unmark(connection: apsw.Connection, namespace_id: int, job_id: str) -> int:
-    """Let the messages that a job read wait again; how many those are."""
+    """Queue the messages that a job described again; return how many there are."""
     connection.execute("DELETE FROM described WHERE job_id = ? AND namespace_id = ?", (job_id, namespace_id))
     return connection.changes()
 

@@ -14,7 +14,7 @@ _CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 
 class Near(NamedTuple):
-    """That another concept is near, and how near it is."""
+    """Another concept and its similarity."""
 
     concept_id: int
     similarity: float
@@ -36,7 +36,7 @@ def matched(connection: apsw.Connection, ids: Iterable[int]) -> None:
 
 
 def replace(connection: apsw.Connection, found: Mapping[int, Sequence[Near]]) -> set[int]:
-    """Let these be all that is near to these concepts; the ids of all that were near to one, or are."""
+    """Replace the similar concepts of these; return the ids of all concepts that were or are similar to one."""
     chosen = ids_parameter(found)
     gone = select(
         connection, int, f"DELETE FROM near_concepts WHERE concept_id {_CHOSEN} RETURNING other_id", (chosen,)
@@ -52,7 +52,7 @@ def replace(connection: apsw.Connection, found: Mapping[int, Sequence[Near]]) ->
 
 
 def near(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, list[Near]]:
-    """What is near to each of these concepts, nearest first; equally near ones by their ids' keys."""
+    """Return the concepts similar to each of these, most similar first; ties by key."""
     rows = select(
         connection,
         tuple[int, Near],
@@ -67,7 +67,7 @@ def near(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, list[Near
 
 
 def stated(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int]:
-    """As which concept somebody said that each of these is known: a caller before a model, the newest first."""
+    """Return the stated alias target of each concept; callers take precedence over models, then the newest."""
     return dict(
         select(
             connection,
@@ -101,12 +101,12 @@ def set_same(connection: apsw.Connection, concept_id: int, same: int | None) -> 
 
 
 def spellings(connection: apsw.Connection, ids: Iterable[int]) -> list[int]:
-    """The concepts that are another spelling of one of these."""
+    """Return the concepts that are another spelling of one of these."""
     return list(select(connection, int, f"SELECT id FROM concepts WHERE same_as {_CHOSEN}", (ids_parameter(ids),)))
 
 
 def forget_all(connection: apsw.Connection) -> None:
-    """Let everything be matched again."""
+    """Delete all similarities and queue every concept for matching."""
     connection.execute("DELETE FROM near_concepts")
     connection.execute(
         "INSERT OR IGNORE INTO unmatched (concept_id, namespace_id) SELECT id, namespace_id FROM concepts"

@@ -1,7 +1,7 @@
 """Reads of concepts: roots and spellings, names, counts and neighbours.
 
 A concept that is another spelling is shown as its root: its forms are further names of the root, and its counts are
-added to it. What is computed from counts is in `souvenir.knowledge.concept_lookup`. Each function takes a connection
+added to it. Values computed from counts are in `souvenir.knowledge.concept_lookup`. Each function takes a connection
 inside a transaction.
 """
 
@@ -20,18 +20,18 @@ from souvenir.core.types import RecordKind
 from souvenir.store.rows import first, ids_parameter, select
 
 MAX_ALIASES = 20
-"""Of one concept; of more, those that somebody stated and then those that are used most."""
+"""Limit per concept; stated aliases come first, then the most used forms."""
 
 _CHOSEN = "IN (SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """What an agent's messages and memories mention, under all of its spellings.
+    """A concept mentioned in an agent's messages and memories, with all of its spellings.
 
-    :param id: Of the root. :param key: Its normal form. :param name: As somebody stated it, else its most used form.
-    :param kind: A `ConceptKind`, or what somebody stated. :param owners: How many messages and memories mention it.
-    :param aliases: Other names, those that somebody stated first. :param description: If somebody stated one.
+    :param id: Of the root. :param key: Its normal form. :param name: The stated name, else its most used form.
+    :param kind: A `ConceptKind`, or the stated kind. :param owners: Number of messages and memories that mention it.
+    :param aliases: Other names, stated ones first. :param description: The stated description, if any.
     """
 
     id: int
@@ -46,7 +46,7 @@ class Concept:
 
 
 class Mention(NamedTuple):
-    """By a message or a memory, in this form."""
+    """A mention in a message or a memory, in this form."""
 
     kind: RecordKind
     owner_id: int
@@ -55,7 +55,7 @@ class Mention(NamedTuple):
 
 
 class ClaimedRelation(NamedTuple):
-    """That somebody stated, between two concepts."""
+    """A stated relation between two concepts."""
 
     from_id: int
     to_id: int
@@ -64,7 +64,7 @@ class ClaimedRelation(NamedTuple):
 
 
 class _Stated(NamedTuple):
-    """In the order of what counts: a caller's word before a model's, the newest first."""
+    """Sorts by precedence: a caller's claim before a model's, then the newest."""
 
     by_model: int
     age: int
@@ -78,11 +78,11 @@ class _Member(NamedTuple):
     owners: int
 
 
-# --- what stands for what ------------------------------------------------------------------------------------------
+# --- roots and spellings -------------------------------------------------------------------------------------------
 
 
 def roots(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int]:
-    """What stands for each of these concepts that there are."""
+    """Return the root of each of these concepts that exist."""
     return dict(
         select(
             connection,
@@ -94,19 +94,19 @@ def roots(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int]:
 
 
 def members(connection: apsw.Connection, root: int) -> list[int]:
-    """A root and its other spellings, the root first."""
+    """Return a root and its other spellings, the root first."""
     rows = select(connection, int, "SELECT id FROM concepts WHERE same_as = ? ORDER BY id", (root,))
     return [root, *rows]
 
 
 def spellings(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int, int]:
-    """The roots and their other spellings, each with its root."""
+    """Return the roots and their other spellings, each with its root."""
     found = _members(connection, root_ids)
     return {one.id: root for root, of_root in found.items() for one in of_root}
 
 
 def _members(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int, list[_Member]]:
-    """Of each root that there is, which comes first."""
+    """Return the spellings of each root that exists, the root first."""
     chosen = ids_parameter(root_ids)
     rows = select(
         connection,
@@ -121,11 +121,11 @@ def _members(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int, 
     return {root: sorted(of_root, key=lambda one: (one.id != root, one.id)) for root, of_root in found.items()}
 
 
-# --- as they are shown ---------------------------------------------------------------------------------------------
+# --- concepts with all of their spellings --------------------------------------------------------------------------
 
 
 def by_ids(connection: apsw.Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Concept]:
-    """Those of the concepts that the namespace has, by the ids that are asked for, as what stands for them."""
+    """Return the namespace's concepts among these ids, each as its root, by the given ids."""
     rows = select(
         connection,
         tuple[int, int],
@@ -141,7 +141,7 @@ def by_ids(connection: apsw.Connection, namespace_id: int, ids: Iterable[int]) -
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of some concepts, by their ids."""
+    """Forms, kinds, claims and times of some concepts, by id."""
 
     forms: Mapping[int, Counter[str]]
     kinds: Mapping[int, Counter[str]]
@@ -177,7 +177,7 @@ class _Known:
         stated = sorted(claim for one in of_root for claim in self.stated.get(one.id, ()))
         said = {claim.kind: claim.text for claim in reversed(stated)}
         name = said.get("name") or _most_used(self.forms.get(root.id, Counter())) or root.key
-        # Each name once, in whatever case.
+        # Each name once, ignoring case.
         others: dict[str, str] = {}
         written = sum((self.forms.get(one.id, Counter()) for one in of_root), Counter[str]())
         for alias in (*(claim.text for claim in stated if claim.kind == "alias"), *_by_use(written)):
@@ -199,7 +199,7 @@ class _Known:
 
 
 def _stated(connection: apsw.Connection, chosen: str) -> dict[int, list[_Stated]]:
-    """What is stated of each; an alias of the one that it is another name of."""
+    """Return the claims about each concept; an alias claim belongs to the concept that it is an alias of."""
     rows = select(
         connection,
         tuple[int, _Stated],
@@ -227,7 +227,7 @@ def _most_used(counted: Counter[str]) -> str | None:
 
 
 def count(connection: apsw.Connection, namespace_id: int) -> int:
-    """How many there are, each under one of its spellings."""
+    """Count the concepts without further spellings."""
     counted = connection.execute("SELECT count(*) FROM concepts WHERE namespace_id = ?", (namespace_id,)).get
     other = connection.execute(
         "SELECT count(*) FROM concepts INDEXED BY concepts_by_same WHERE same_as IS NOT NULL AND namespace_id = ?",
@@ -237,12 +237,12 @@ def count(connection: apsw.Connection, namespace_id: int) -> int:
 
 
 def owners_read(connection: apsw.Connection, namespace_id: int) -> int:
-    """How many messages and memories mention anything."""
+    """Count the messages and memories that mention anything."""
     return int(connection.execute("SELECT owners FROM graphs WHERE namespace_id = ?", (namespace_id,)).get or 0)
 
 
 def most_used(connection: apsw.Connection, namespace_id: int, *, limit: int) -> dict[int, int]:
-    """How many mention each of the roots that have no other spelling and are mentioned most, and of all that have."""
+    """Return mention counts of the most mentioned roots without other spellings, and of all roots with some."""
     rows = select(
         connection,
         tuple[int, int],
@@ -263,7 +263,7 @@ def most_used(connection: apsw.Connection, namespace_id: int, *, limit: int) -> 
 
 
 def owners_of(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int, int]:
-    """How many messages and memories mention each, under all spellings."""
+    """Return how many messages and memories mention each root, in all spellings."""
     return dict(
         select(
             connection,
@@ -278,9 +278,9 @@ def owners_of(connection: apsw.Connection, root_ids: Iterable[int]) -> dict[int,
 def mentioned_between(
     connection: apsw.Connection, namespace_id: int, since: datetime, until: datetime, *, messages: int, limit: int
 ) -> list[int]:
-    """What the latest messages of a time mention, what is mentioned most first.
+    """Return the concepts that the latest messages of a period mention, the most mentioned first.
 
-    :param messages: How many of them are looked at.
+    :param messages: The number of messages to consider.
     """
     return list(
         select(
@@ -296,7 +296,7 @@ def mentioned_between(
 
 
 def counts_between(connection: apsw.Connection, ids: Iterable[int], since: datetime, until: datetime) -> dict[int, int]:
-    """How many messages and memories of a time mention each, as it is spelt."""
+    """Return how many messages and memories of a period mention each concept; spellings are not merged."""
     return dict(
         select(
             connection,
@@ -309,9 +309,9 @@ def counts_between(connection: apsw.Connection, ids: Iterable[int], since: datet
 
 
 def together(connection: apsw.Connection, ids: Iterable[int], *, limit: int) -> dict[int, dict[int, int]]:
-    """In how many messages and memories of a month what is mentioned with one of these is, as it is spelt.
+    """Return monthly counts of the concepts that co-occur with one of these; spellings are not merged.
 
-    :param limit: So many, those that are most often.
+    :param limit: Only the most frequent ones.
     """
     chosen = ids_parameter(ids)
     rows = select(
@@ -327,13 +327,13 @@ def together(connection: apsw.Connection, ids: Iterable[int], *, limit: int) -> 
     return {other: dict(months) for other, months in found.items()}
 
 
-# --- where they are mentioned, and what is stated ------------------------------------------------------------------
+# --- mentions and claims -------------------------------------------------------------------------------------------
 
 
 def mentions_of(
     connection: apsw.Connection, ids: Iterable[int], *, limit: int, oldest_first: bool = False
 ) -> list[Mention]:
-    """By the latest messages and memories that mention one of these, or by the first ones; one of each."""
+    """Return one mention for each of the latest, or first, messages and memories that mention one of these."""
     order = "ASC" if oldest_first else "DESC"
     found: dict[tuple[str, int], Mention] = {}
     for id_ in ids:
@@ -350,7 +350,7 @@ def mentions_of(
 
 
 def described_by(connection: apsw.Connection, ids: Iterable[int]) -> str | None:
-    """Who stated the description that is shown of these, a `caller` or a `model`."""
+    """Return the author of the displayed description of these: `caller` or `model`."""
     return first(
         connection,
         str,
@@ -361,7 +361,7 @@ def described_by(connection: apsw.Connection, ids: Iterable[int]) -> str | None:
 
 
 def stated_names(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[str, int]]:
-    """Names and aliases that somebody stated and what they are names of, a caller's before a model's."""
+    """Yield stated names and aliases with their concepts; callers take precedence over models."""
     rows = select(
         connection,
         tuple[str, int],
@@ -373,7 +373,7 @@ def stated_names(connection: apsw.Connection, namespace_id: int) -> Iterator[tup
 
 
 def relations(connection: apsw.Connection, ids: Iterable[int]) -> list[ClaimedRelation]:
-    """What somebody stated of how these relate to others: a caller's before a model's, the newest first."""
+    """Return the stated relations of these concepts; callers take precedence over models, then the newest."""
     chosen = ids_parameter(ids)
     return list(
         select(

@@ -1,4 +1,4 @@
-"""Rows of a graph export, read one by one or in small pages.
+"""Rows of a graph export, read lazily or in small pages.
 
 Spellings of one concept are exported as one: `concept` is always the id of the root. Each function takes a connection
 inside a read transaction.
@@ -25,7 +25,7 @@ _ONE = "coalesce(c.same_as, c.id)"
 
 
 class Said(NamedTuple):
-    """A message's place, in the order of its session."""
+    """The place of a message in the order of its session."""
 
     id: int
     uid: str
@@ -36,7 +36,7 @@ class Said(NamedTuple):
 
 
 class ExportedMention(NamedTuple):
-    """:param kind: What the concept is taken for there."""
+    """:param kind: The kind of the concept in this mention."""
 
     owner_id: int
     concept: int
@@ -45,11 +45,11 @@ class ExportedMention(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConceptRow:
-    """A concept with what its other columns do not tell.
+    """A concept with values that its other columns do not contain.
 
-    :param stated: Which of its name, description and kind somebody stated.
-    :param stated_aliases: Of its other names, those that somebody stated.
-    :param sure: The share of its mentions that take it for its kind; 1 if that is stated.
+    :param stated: Which of name, description and kind were stated.
+    :param stated_aliases: Those of its other names that were stated.
+    :param sure: The share of its mentions that have its kind; 1 if the kind was stated.
     """
 
     concept: Concept
@@ -59,7 +59,7 @@ class ConceptRow:
 
 
 class Meeting(NamedTuple):
-    """In how many messages and memories of a month two concepts are mentioned together."""
+    """The number of messages and memories of a month in which two concepts co-occur."""
 
     other: int
     month: int
@@ -67,7 +67,7 @@ class Meeting(NamedTuple):
 
 
 class Related(NamedTuple):
-    """That somebody said what one concept is to another."""
+    """A stated relation between two concepts."""
 
     from_concept: int
     to_concept: int
@@ -82,7 +82,7 @@ class SessionTopic(NamedTuple):
 
 
 def said(connection: apsw.Connection, namespace_id: int) -> Iterator[Said]:
-    """The places of all messages, session by session."""
+    """Yield the places of all messages, session by session."""
     return select(
         connection,
         Said,
@@ -93,7 +93,7 @@ def said(connection: apsw.Connection, namespace_id: int) -> Iterator[Said]:
 
 
 def owner_counts(connection: apsw.Connection, namespace_id: int) -> dict[int, int]:
-    """How many messages and memories mention each concept. One that mentions two spellings counts for each."""
+    """Return the number of messages and memories that mention each concept. Two spellings in one count twice."""
     return dict(
         select(
             connection,
@@ -105,7 +105,7 @@ def owner_counts(connection: apsw.Connection, namespace_id: int) -> dict[int, in
 
 
 def concepts(connection: apsw.Connection, namespace_id: int) -> Iterator[ConceptRow]:
-    """Every concept that stands for itself, in the order of the ids."""
+    """Yield every root in id order."""
     after_id = 0
     while True:
         rows = select(
@@ -153,7 +153,7 @@ def _concepts(connection: apsw.Connection, namespace_id: int, ids: Sequence[int]
 
 
 def message_mentions(connection: apsw.Connection, namespace_id: int) -> Iterator[ExportedMention]:
-    """What messages mention, oldest message first; a concept once a message."""
+    """Yield the mentions in messages, oldest message first; each concept once per message."""
     return _mentions(
         connection,
         "messages o CROSS JOIN mentions m ON m.kind = 'message' AND m.owner_id = o.id",
@@ -163,7 +163,7 @@ def message_mentions(connection: apsw.Connection, namespace_id: int) -> Iterator
 
 
 def memory_mentions(connection: apsw.Connection, namespace_id: int) -> Iterator[ExportedMention]:
-    """What memories mention, in the order of their ids; a concept once a memory."""
+    """Yield the mentions in memories in id order; each concept once per memory."""
     return _mentions(
         connection, "memories o CROSS JOIN mentions m ON m.kind = 'memory' AND m.owner_id = o.id", "o.id", namespace_id
     )
@@ -187,7 +187,7 @@ def _mentions(connection: apsw.Connection, owners: str, order: str, namespace_id
 
 
 def meetings(connection: apsw.Connection, concept: int) -> list[Meeting]:
-    """With which other concepts this one and its spellings are mentioned."""
+    """Return the concepts that co-occur with this one or its spellings."""
     return list(
         select(
             connection,
@@ -201,7 +201,7 @@ def meetings(connection: apsw.Connection, concept: int) -> list[Meeting]:
 
 
 def claimed_relations(connection: apsw.Connection, namespace_id: int) -> Iterator[Related]:
-    """What somebody said that concepts are to each other, each once."""
+    """Yield the stated relations between concepts without duplicates."""
     return select(
         connection,
         Related,
@@ -223,7 +223,7 @@ def session_topics(connection: apsw.Connection, namespace_id: int) -> Iterator[S
 
 
 def discussed(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[int, int, float]]:
-    """Which messages mention what the topic of their session is about, and which share of its weight."""
+    """Yield the messages that mention concepts of their session's topic, with the share of the topic's weight."""
     rows = select(
         connection,
         tuple[int, int, float],
@@ -240,7 +240,7 @@ def discussed(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[
 
 
 def learned_in_sessions(connection: apsw.Connection, namespace_id: int) -> Iterator[tuple[int, list[int]]]:
-    """The living memories that were learned from sessions which are there, with the rows of these."""
+    """Yield the active memories learned from existing sessions, with the rows of these sessions."""
     rows = select(
         connection,
         tuple[int, int],
@@ -275,7 +275,7 @@ def concepts_of_memory(connection: apsw.Connection, memory_id: int) -> set[int]:
 def messages_mentioning(
     connection: apsw.Connection, session_rows: Sequence[int], concepts: Iterable[int]
 ) -> dict[int, set[int]]:
-    """The messages of these sessions that mention one of these concepts, with which of them."""
+    """Return the messages of these sessions that mention these concepts, each with the mentioned ones."""
     rows = select(
         connection,
         tuple[int, int],
@@ -290,7 +290,7 @@ def messages_mentioning(
 
 
 def message_vector(connection: apsw.Connection, message_id: int) -> FloatVector | None:
-    """That of the present model; None if the message is not indexed yet."""
+    """Return the vector of the current model; None if the message is not indexed yet."""
     found = connection.execute(
         "SELECT v.vector FROM passages p JOIN vectors v ON v.passage_id = p.id "
         "AND v.model_id = (SELECT value FROM meta WHERE key = ?) WHERE p.kind = 'message' AND p.owner_id = ? "

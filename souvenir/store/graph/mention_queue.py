@@ -1,7 +1,7 @@
 """The graph's queue: messages and memories whose mentions are not yet extracted, oldest first.
 
 A row is written in the transaction of its message or memory, so none is lost in a crash. An item that is queued again
-gets a new `id`, which tells a reader that the text has changed.
+gets a new `id`, by which a worker detects that the text has changed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from souvenir.store.rows import ids_parameter, select
 
 
 class Unread(NamedTuple):
-    """Something to be read, as it stands. `id` is that of its place in the queue.
+    """A queued item with its current text. `id` is that of the queue's row.
 
-    :param at: When it was said, or occurred. :param role: Who says it, if it is a message.
+    :param at: When it was said, or occurred. :param role: The role of a message.
     """
 
     id: int
@@ -31,7 +31,7 @@ class Unread(NamedTuple):
 
 
 def put(connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Iterable[int]) -> None:
-    """Let these be read, if the namespace is an agent."""
+    """Queue these if the namespace is an agent."""
     connection.execute(
         "INSERT OR REPLACE INTO unread (namespace_id, kind, owner_id) SELECT ?1, ?2, value FROM json_each(?3) "
         "WHERE EXISTS (SELECT 1 FROM agents WHERE namespace_id = ?1)",
@@ -40,7 +40,7 @@ def put(connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_
 
 
 def put_all(connection: apsw.Connection, namespace_id: int) -> None:
-    """Let all that the namespace holds be read again."""
+    """Queue everything in the namespace again."""
     for kind, rows in (
         (RecordKind.MESSAGE, "messages WHERE namespace_id = ?1"),
         (RecordKind.MEMORY, "memories WHERE namespace_id = ?1 AND archived = 0"),
@@ -53,7 +53,7 @@ def put_all(connection: apsw.Connection, namespace_id: int) -> None:
 
 
 def take(connection: apsw.Connection, unread_id: int) -> bool:
-    """Whether it still waited, as it does no more."""
+    """Remove a row of the queue; return whether it was still queued."""
     connection.execute("DELETE FROM unread WHERE id = ?", (unread_id,))
     return connection.changes() > 0
 
@@ -66,7 +66,7 @@ def forget(connection: apsw.Connection, kind: RecordKind, owner_ids: Iterable[in
 
 
 def following(connection: apsw.Connection, namespace_id: int, *, limit: int) -> list[Unread]:
-    """The next of a namespace."""
+    """Return the next items of a namespace."""
     return list(
         select(
             connection,
@@ -82,7 +82,7 @@ def following(connection: apsw.Connection, namespace_id: int, *, limit: int) -> 
 
 
 def every_read(connection: apsw.Connection, namespace_id: int) -> Iterator[Unread]:
-    """What waits no more, read as it is asked for; `id` means nothing."""
+    """Yield lazily the messages and memories that are not queued; `id` is meaningless."""
     return select(
         connection,
         Unread,
@@ -96,7 +96,7 @@ def every_read(connection: apsw.Connection, namespace_id: int) -> Iterator[Unrea
 
 
 def namespaces(connection: apsw.Connection) -> list[tuple[int, str]]:
-    """Ids and names of those in which something is to be read, matched or swept, and that are not being removed."""
+    """Return ids and names of the namespaces with queued, unmatched or unmentioned items that are not being removed."""
     return list(
         select(
             connection,
@@ -114,5 +114,5 @@ def count(connection: apsw.Connection, namespace_id: int) -> int:
 
 
 def count_all(connection: apsw.Connection) -> int:
-    """Over all namespaces."""
+    """Count the queue over all namespaces."""
     return int(connection.execute("SELECT count(*) FROM unread").get)

@@ -1,7 +1,7 @@
-"""Mentions of concepts in messages and memories, all counts that follow from them, and lookups by mention.
+"""Mentions of concepts in messages and memories, all counts derived from them, and lookups by mention.
 
-Concepts, their forms and their neighbours follow from the mentions alone: each write keeps them consistent, in whatever
-order mentions come and go, so reading everything again gives the same counts. A concept that nothing mentions is
+Concepts, their forms and their neighbours are derived from mentions alone: each write keeps them consistent, in any
+order of additions and deletions, so analysing everything again gives the same counts. A concept without mentions is
 deleted with its passage and its claims. Each function takes a connection inside a transaction.
 """
 
@@ -31,7 +31,7 @@ from souvenir.store.rows import ids_parameter, select
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was found in something that waited under this place in the queue; each concept once."""
+    """The concepts found in a queued item, without duplicates."""
 
     unread_id: int
     kind: RecordKind
@@ -41,12 +41,12 @@ class Reading:
 
 
 class NotPrepared(Exception):
-    """A concept that was expected to be there is not, and its passage was not prepared; nothing may be written."""
+    """Raised if an expected concept does not exist and its passage was not prepared; nothing may be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """:param changes: What the index of concepts must be told."""
+    """:param changes: Changes for the index of concepts."""
 
     mentions: int = 0
     concepts: int = 0
@@ -55,14 +55,14 @@ class Forgotten:
 
 @dataclass(slots=True)
 class _Counts:
-    """What some mentions count for."""
+    """Changes of the counts by some mentions."""
 
     owners: Counter[int] = field(default_factory=Counter)
     forms: Counter[tuple[int, str, str]] = field(default_factory=Counter)
     neighbours: Counter[tuple[int, int, int]] = field(default_factory=Counter)
 
     def add(self, mentions: Iterable[tuple[int, str, str]], month: int) -> None:
-        """Those of one owner: concept, form, kind."""
+        """Add the mentions of one message or memory: concept, form, kind."""
         found = list(mentions)
         self.owners.update(concept_id for concept_id, _, _ in found)
         self.forms.update(found)
@@ -70,18 +70,18 @@ class _Counts:
 
 
 def month_of(at: datetime) -> int:
-    """Months since the year 0, in UTC."""
+    """Return months since the year 0, in UTC."""
     utc = at.astimezone(UTC)
     return 12 * utc.year + utc.month - 1
 
 
 def key_hash(key: str) -> str:
-    """By which a deleted concept is known."""
+    """Return the hash by which a deleted concept is identified."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def known_keys(connection: apsw.Connection, namespace_id: int, keys: Iterable[str]) -> dict[str, int]:
-    """The ids of the concepts that there are, by their keys."""
+    """Return the ids of the existing concepts by key."""
     return dict(
         select(
             connection,
@@ -93,7 +93,7 @@ def known_keys(connection: apsw.Connection, namespace_id: int, keys: Iterable[st
 
 
 def hidden_keys(connection: apsw.Connection, namespace_id: int, keys: Iterable[str]) -> set[str]:
-    """Those of the keys whose concepts somebody deleted."""
+    """Return those of the keys whose concepts were deleted by a caller."""
     by_hash = {key_hash(key): key for key in keys}
     rows = select(
         connection,
@@ -110,10 +110,10 @@ def write(
     prepared: Mapping[str, Sequence[PreparedPassage]],
     now: datetime,
 ) -> int:
-    """Store what was found in what still waits, which then waits no more; how many owners that were.
+    """Store the mentions of items that are still queued and remove these from the queue; return the number of items.
 
-    :param prepared: The passages of concepts that may be new, by their keys.
-    :raises NotPrepared: If one is missing there; nothing may be written.
+    :param prepared: The passages of possibly new concepts, by key.
+    :raises NotPrepared: If a passage is missing; nothing may be written.
     """
     connection, namespace_id = passages.connection, passages.namespace_id
     taken = [one for one in readings if mention_queue.take(connection, one.unread_id)]
@@ -125,7 +125,7 @@ def write(
             raise NotPrepared(key)
         ids[key] = _insert(passages, key, prepared[key], now)
     for kind in RecordKind:
-        # What waited only to be read by other rules still has what it mentioned by the former ones.
+        # An item that was queued again for new rules still has the mentions of the previous rules.
         _take_back(connection, namespace_id, kind, [one.owner_id for one in taken if one.kind is kind])
     counts, rows, mentioning = _Counts(), list[tuple[str, int, int, str, str, int]](), 0
     for one in taken:
@@ -143,7 +143,7 @@ def write(
 
 
 def forget(connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]) -> Forgotten:
-    """Take away what these mention, while they are still there; they wait for nobody any more."""
+    """Delete the mentions of these, while they still exist, and remove them from the queue."""
     mention_queue.forget(connection, kind, owner_ids)
     mentions, concepts = _forget(connection, namespace_id, kind, owner_ids)
     gone = list(dict.fromkeys([*concepts, *_unmentioned(connection, namespace_id)]))
@@ -151,9 +151,9 @@ def forget(connection: apsw.Connection, namespace_id: int, kind: RecordKind, own
 
 
 def reread(passages: PassageWriter, kind: RecordKind, owner_id: int, *, stays: bool = True) -> None:
-    """Forget what this mentioned, as it says something else now, and let it be read again if it stays.
+    """Delete the mentions of a changed message or memory, and queue it again if it stays.
 
-    Concepts of which something is claimed are left until what waits is read: it may mention them as well.
+    Concepts with claims are kept until the queue is processed, since the new text may mention them again.
     """
     connection = passages.connection
     _, concepts = _forget(connection, passages.namespace_id, kind, [owner_id])
@@ -167,19 +167,19 @@ def reread(passages: PassageWriter, kind: RecordKind, owner_id: int, *, stays: b
 
 
 def sweep(passages: PassageWriter) -> None:
-    """Remove the concepts that nothing mentions, once nothing waits that may."""
+    """Delete concepts without mentions, unless the queue may still mention them."""
     passages.tell(remove_concepts(passages.connection, _unmentioned(passages.connection, passages.namespace_id)))
 
 
 def hide_key(connection: apsw.Connection, namespace_id: int, key: str) -> None:
-    """Let no concept be read that has this key."""
+    """Exclude a key from the extraction of concepts."""
     connection.execute(
         "INSERT OR IGNORE INTO hidden_concepts (namespace_id, key_hash) VALUES (?, ?)", (namespace_id, key_hash(key))
     )
 
 
 def hide(connection: apsw.Connection, namespace_id: int, concept_id: int, key: str) -> Forgotten:
-    """Delete a concept with its mentions; its key is not read as one any more."""
+    """Delete a concept with its mentions and exclude its key from extraction."""
     hide_key(connection, namespace_id, key)
     owners = list(
         select(
@@ -208,18 +208,18 @@ _STILL_MENTIONING = "SELECT DISTINCT owner_id FROM mentions WHERE kind = '{}' AN
 
 
 def remove_concepts(connection: apsw.Connection, ids: Sequence[int]) -> list[PassageRemoved]:
-    """Remove concepts that nothing mentions; those that were near to one are matched again."""
+    """Delete concepts without mentions; concepts similar to one are matched again."""
     near = _ids(connection, "SELECT DISTINCT other_id FROM near_concepts WHERE concept_id", ids)
     same = _ids(connection, "SELECT id FROM concepts WHERE same_as", ids)
     unmatch(connection, {*near, *same} - {*ids})
     gone = remove_passages(connection, PassageKind.CONCEPT, ids)
-    # What is said of it goes with its row, by the schema.
+    # The schema cascades to claims.
     _ids(connection, "DELETE FROM concepts WHERE id", ids)
     return [PassageRemoved(passage_id, PassageKind.CONCEPT) for passage_id, _ in gone]
 
 
 def unmatch(connection: apsw.Connection, concept_ids: Iterable[int]) -> None:
-    """Let it be found again which concepts these are another spelling of."""
+    """Queue concepts for matching with their other spellings."""
     connection.execute(
         "INSERT OR IGNORE INTO unmatched (concept_id, namespace_id) "
         "SELECT id, namespace_id FROM concepts WHERE id IN (SELECT value FROM json_each(?))",
@@ -228,7 +228,7 @@ def unmatch(connection: apsw.Connection, concept_ids: Iterable[int]) -> None:
 
 
 def unsort(connection: apsw.Connection, message_ids: Iterable[int]) -> None:
-    """Let the topics of the sessions of these messages be found again."""
+    """Queue the sessions of these messages for topic assignment."""
     connection.execute(
         "INSERT OR REPLACE INTO unsorted (session_id, namespace_id) "
         "SELECT DISTINCT session_id, namespace_id FROM messages WHERE id IN (SELECT value FROM json_each(?))",
@@ -239,7 +239,7 @@ def unsort(connection: apsw.Connection, message_ids: Iterable[int]) -> None:
 def _forget(
     connection: apsw.Connection, namespace_id: int, kind: RecordKind, owner_ids: Sequence[int]
 ) -> tuple[int, list[int]]:
-    """Take back what these mention: how many mentions that were, and which concepts nothing mentions now."""
+    """Delete the mentions of these; return how many there were, and the concepts without mentions now."""
     if kind is RecordKind.MESSAGE:
         _forget_claims(connection, owner_ids)
         unsort(connection, owner_ids)
@@ -268,7 +268,7 @@ def _take_back(connection: apsw.Connection, namespace_id: int, kind: RecordKind,
 
 
 def _unmentioned(connection: apsw.Connection, namespace_id: int) -> list[int]:
-    """Concepts that nothing mentions, if nothing waits to be read."""
+    """Return the concepts without mentions, if the queue is empty."""
     return list(
         select(
             connection,
@@ -313,7 +313,7 @@ def _count(connection: apsw.Connection, namespace_id: int, counts: _Counts, owne
 
 
 def _forget_claims(connection: apsw.Connection, message_ids: Sequence[int]) -> None:
-    """What a model claimed because of these messages, and that it read them; what lost a name is matched again."""
+    """Delete the claims a model made from these messages, and that it analysed them; match renamed concepts again."""
     rows = _ids(connection, "SELECT concept_id FROM claims WHERE message_id", message_ids)
     unmatch(connection, set(rows))
     _ids(connection, "DELETE FROM claims WHERE message_id", message_ids)
@@ -321,7 +321,7 @@ def _forget_claims(connection: apsw.Connection, message_ids: Sequence[int]) -> N
 
 
 def _ids(connection: apsw.Connection, before_ids: str, ids: Iterable[int]) -> list[int]:
-    """Run a statement that ends with a column, for those whose column is among the ids."""
+    """Run a statement that ends with a column, for the rows whose column is among the ids."""
     return list(select(connection, int, f"{before_ids} IN (SELECT value FROM json_each(?))", (ids_parameter(ids),)))
 
 
@@ -329,7 +329,7 @@ def _ids(connection: apsw.Connection, before_ids: str, ids: Iterable[int]) -> li
 
 
 class Spelling(NamedTuple):
-    """A concept, what it is a spelling of (itself, if of nothing), and what mentioning that one counts."""
+    """A concept, its root (itself, if it is one), and the weight of a mention of the root."""
 
     concept_id: int
     root_id: int
@@ -354,7 +354,7 @@ def messages_mentioning(
     *,
     limit: int,
 ) -> dict[int, float]:
-    """What the mentions of those count that mention most, and the latest of equal ones, in this order."""
+    """Return summed weights of the messages with the highest ones, the latest first among ties, in this order."""
     where, parameters = messages.condition(namespace_id, chosen)
     joined = f"CROSS JOIN messages m ON m.id = n.owner_id AND {where}"
     return dict(
@@ -376,7 +376,7 @@ def memories_mentioning(
     until: datetime | None,
     limit: int,
 ) -> dict[int, float]:
-    """Likewise of the memories that may be seen."""
+    """As `messages_mentioning`, for visible memories."""
     visible, parameters = visible_condition(namespace.sources, "m.source")
     joined = f"CROSS JOIN memories m ON m.id = n.owner_id AND m.archived = 0 AND {visible}"
     for operator, moment in ((">=", since), ("<=", until)):
@@ -396,7 +396,7 @@ def memories_mentioning(
 def mentioned_by(
     connection: apsw.Connection, kind: RecordKind, owner_ids: Iterable[int], concept_ids: Iterable[int]
 ) -> Mapping[int, set[int]]:
-    """Which of the concepts each of the messages or memories mentions."""
+    """Return which of the concepts each of the messages or memories mentions."""
     rows = select(
         connection,
         tuple[int, int],

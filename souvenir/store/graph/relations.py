@@ -1,9 +1,9 @@
 """Every statement about the knowledge graph: the memories that are its entities, and the relations between these.
 
 An entity is a memory of the graph's source that has a key, which is its name. A relation is a link of a type that
-begins with `RELATION`; no other link has such a type. It belongs to the names of its ends, not to the rows: of a name
-whose memory was superseded or archived, another memory can have taken the place. Each function takes a connection
-inside a transaction; whether the caller may see the source is settled before.
+begins with `RELATION`; no other link has such a type. It belongs to the names of its ends, not to the rows: if the
+memory of a name was superseded or archived, another one can have the name. Each function takes a connection inside a
+transaction; callers check before whether the source is visible.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from souvenir.core.stored_json import to_json
 from souvenir.store.rows import ids_parameter, select
 
 RELATION = "relation/"
-"""What the type of a link begins with that is a relation; behind it stands the relation's own type."""
+"""Prefix of the link types that are relations; the relation's own type follows it."""
 
 MENTIONED_ONLY = "mentioned_only"
-"""The metadata key of a memory that no entity was made for yet: relations name it, so there has to be one."""
+"""The metadata key of a placeholder: a memory for an entity that only relations have named so far."""
 
 _NAMED = "namespace_id = ? AND source = ? AND key IS NOT NULL"
 _TYPED = f"substr(l.type, 1, {len(RELATION)}) = '{RELATION}'"
@@ -28,7 +28,7 @@ _TYPED = f"substr(l.type, 1, {len(RELATION)}) = '{RELATION}'"
 
 @dataclass(frozen=True, slots=True)
 class EntityRelation:
-    """What one entity is to another, each by its name: `from_entity` `relation_type` `to_entity`."""
+    """A relation between two entities by name: `from_entity` `relation_type` `to_entity`."""
 
     from_entity: str
     to_entity: str
@@ -37,14 +37,14 @@ class EntityRelation:
 
 @dataclass(frozen=True, slots=True)
 class EntityGraph:
-    """Where a graph lies."""
+    """The namespace and source of a graph."""
 
     namespace_id: int
     source: str
 
 
 def living(connection: apsw.Connection, place: EntityGraph, names: Iterable[str]) -> dict[str, int]:
-    """The ids of the living memories of these names."""
+    """Return the ids of the active memories of these names."""
     return dict(
         select(
             connection,
@@ -56,7 +56,7 @@ def living(connection: apsw.Connection, place: EntityGraph, names: Iterable[str]
 
 
 def ids_of(connection: apsw.Connection, place: EntityGraph, names: Iterable[str]) -> list[int]:
-    """Of the memories of these names, and of those in whose place they stand."""
+    """Return the ids of the memories of these names, including replaced ones."""
     return list(
         select(
             connection,
@@ -68,7 +68,7 @@ def ids_of(connection: apsw.Connection, place: EntityGraph, names: Iterable[str]
 
 
 def named_ids(connection: apsw.Connection, place: EntityGraph) -> list[int]:
-    """Of every name that has a living memory, in the order in which they were stored."""
+    """Return the ids of all active entities in insertion order."""
     return list(
         select(
             connection,
@@ -80,7 +80,7 @@ def named_ids(connection: apsw.Connection, place: EntityGraph) -> list[int]:
 
 
 def ids_saying(connection: apsw.Connection, place: EntityGraph, words: str, type_key: str) -> list[int]:
-    """Of the living memories whose name, type, facts, or text for want of facts, contain the words in any case.
+    """Return active memories whose name, type or facts (without facts: text) contain the words, ignoring case.
 
     :param type_key: The metadata key of the type.
     """
@@ -99,11 +99,11 @@ def ids_saying(connection: apsw.Connection, place: EntityGraph, words: str, type
 def relations(
     connection: apsw.Connection, place: EntityGraph, ids: Sequence[int], *, incoming: bool, limit: int | None
 ) -> list[EntityRelation]:
-    """Those that begin at one of these memories, or with `incoming` that end there, in the order of their making.
+    """Return the relations from these memories, and with `incoming` to them, in creation order.
 
-    Both of their ends have a living memory of their name.
+    Both ends must have an active memory of their name.
 
-    :param ids: Of memories, living or not. :param limit: None: all.
+    :param ids: Of memories, active or not. :param limit: None: all.
     """
     chosen = ids_parameter(ids)
     touching = "l.from_id IN (SELECT value FROM json_each(?1))"
@@ -127,7 +127,7 @@ def relations(
 
 
 def remove(connection: apsw.Connection, from_ids: Iterable[int], to_ids: Iterable[int], relation_type: str) -> int:
-    """How many links went."""
+    """Delete relations; return how many links there were."""
     connection.execute(
         "DELETE FROM links WHERE from_id IN (SELECT value FROM json_each(?)) "
         "AND to_id IN (SELECT value FROM json_each(?)) AND type = ?",
@@ -137,7 +137,7 @@ def remove(connection: apsw.Connection, from_ids: Iterable[int], to_ids: Iterabl
 
 
 def related_to(connection: apsw.Connection, ids: Iterable[int]) -> set[int]:
-    """The memories at the other ends of all relations of these."""
+    """Return the memories at the other ends of all relations of these."""
     rows = select(
         connection,
         tuple[int, int],
@@ -149,9 +149,9 @@ def related_to(connection: apsw.Connection, ids: Iterable[int]) -> set[int]:
 
 
 def unmentioned(connection: apsw.Connection, ids: Iterable[int], *, without: Iterable[int] = ()) -> list[int]:
-    """Those of the memories that were only there because a relation named them, when none does any more.
+    """Return those placeholders among the memories that no relation names any more.
 
-    :param without: Memories whose relations do not count, since they are about to go.
+    :param without: Memories whose relations do not count, since they are about to be deleted.
     """
     return list(
         select(

@@ -22,11 +22,11 @@ _CHOSEN = "IN (SELECT value FROM json_each(?))"
 _OF_NAMESPACE = "topic_id IN (SELECT id FROM topics WHERE namespace_id = ?)"
 
 SESSIONS_AT_ONCE = 200
-"""Whose mentions are read with one statement."""
+"""Sessions whose mentions are read with one statement."""
 
 
 class About(NamedTuple):
-    """How near a session is to a topic, 0 to 1, and whether it belongs to it."""
+    """The relevance of a session to a topic, 0 to 1, and whether the topic is its primary one."""
 
     relevance: float
     is_primary: bool
@@ -34,20 +34,20 @@ class About(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """A topic as it was found: by session id what belongs to it or is near it, by concept id how telling that is."""
+    """A topic: its primary and related sessions by id, and the weights of characteristic concepts by id."""
 
     sessions: Mapping[int, About]
     terms: Mapping[int, float]
 
     @property
     def own(self) -> frozenset[int]:
-        """The sessions that belong to it."""
+        """The sessions whose primary topic it is."""
         return frozenset(id_ for id_, about in self.sessions.items() if about.is_primary)
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """:param name: As somebody named it. :param sessions: Those that belong to it; `messages` are theirs."""
+    """:param name: The stated name, if any. :param sessions: Primary sessions; `messages` are theirs."""
 
     id: int
     name: str | None
@@ -62,7 +62,7 @@ class Topic:
 
 
 class OfSession(NamedTuple):
-    """A session of a topic, by the name that callers know."""
+    """A session of a topic, by its public name."""
 
     name: str
     title: str | None
@@ -73,17 +73,17 @@ class OfSession(NamedTuple):
 
 
 class Discussing(NamedTuple):
-    """A message, and which share of what tells its topic it mentions, by weight."""
+    """A message, and the share, by weight, of its topic's characteristic concepts that it mentions."""
 
     message_id: int
     relevance: float
 
 
-# --- what is to be sorted ------------------------------------------------------------------------------------------
+# --- the queue of sessions to assign -------------------------------------------------------------------------------
 
 
 def namespaces(connection: apsw.Connection) -> list[tuple[int, str]]:
-    """Ids and names of those that have been read and in which something is to be sorted, and that stay."""
+    """Return ids and names of the namespaces with queued sessions and an empty mention queue, unless being removed."""
     return list(
         select(
             connection,
@@ -96,7 +96,7 @@ def namespaces(connection: apsw.Connection) -> list[tuple[int, str]]:
 
 
 def unsorted(connection: apsw.Connection, namespace_id: int) -> dict[int, int]:
-    """The sessions that changed since, each with its place in the list: one that changes again has another one."""
+    """Return the queued sessions, each with its place in the queue: a session that changes again gets a new place."""
     return dict(
         select(
             connection, tuple[int, int], "SELECT session_id, id FROM unsorted WHERE namespace_id = ?", (namespace_id,)
@@ -113,9 +113,9 @@ def session_ids(connection: apsw.Connection, namespace_id: int) -> list[int]:
 
 
 def mentioned_in(connection: apsw.Connection, session_ids: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Of each session that mentions any, the ids of its concepts, one a message, between commas.
+    """Yield the concept ids mentioned in each session, one per mention, separated by commas.
 
-    Dates and quantities are left out: they say when and how much, and not of what.
+    Dates and quantities are excluded, since they do not characterise a subject.
     """
     for begin in range(0, len(session_ids), SESSIONS_AT_ONCE):
         rows = select(
@@ -130,7 +130,7 @@ def mentioned_in(connection: apsw.Connection, session_ids: Sequence[int]) -> Ite
 
 
 def sessions_gone(connection: apsw.Connection, namespace_id: int) -> None:
-    """Topics that only they belonged to go too; how rare a concept is changed for all others, so they are sorted."""
+    """Delete topics without sessions, and queue a session: inverse frequencies changed for all other sessions."""
     remove_empty(connection, namespace_id)
     connection.execute(
         "INSERT OR REPLACE INTO unsorted (session_id, namespace_id) "
@@ -139,7 +139,7 @@ def sessions_gone(connection: apsw.Connection, namespace_id: int) -> None:
     )
 
 
-# --- what was found ------------------------------------------------------------------------------------------------
+# --- assigned topics -----------------------------------------------------------------------------------------------
 
 
 def stored(connection: apsw.Connection, namespace_id: int) -> dict[int, Sorted]:
@@ -166,7 +166,7 @@ def stored(connection: apsw.Connection, namespace_id: int) -> dict[int, Sorted]:
 
 
 def named_ids(connection: apsw.Connection, namespace_id: int) -> set[int]:
-    """The topics of which somebody said something."""
+    """Return the topics with a stated name or summary."""
     return set(
         select(
             connection,
@@ -198,7 +198,7 @@ def remove(connection: apsw.Connection, ids: Iterable[int]) -> None:
 
 
 def change(connection: apsw.Connection, topic_id: int, before: Sorted, after: Sorted, now: datetime) -> None:
-    """Write what is different now; sessions and concepts that went meanwhile are left out."""
+    """Write the differences; sessions and concepts that were deleted meanwhile are skipped."""
     gone = [(topic_id, id_) for id_ in before.sessions.keys() - after.sessions.keys()]
     connection.executemany("DELETE FROM session_topics WHERE topic_id = ? AND session_id = ?", gone)
     connection.executemany(
@@ -217,7 +217,7 @@ def change(connection: apsw.Connection, topic_id: int, before: Sorted, after: So
         connection.execute("UPDATE topics SET updated_at = ? WHERE id = ?", (to_us(now), topic_id))
 
 
-# --- as they are shown ---------------------------------------------------------------------------------------------
+# --- topics as shown to callers ------------------------------------------------------------------------------------
 
 _SELECT = (
     "SELECT t.id, t.name, t.summary, t.named_by, count(*), "
@@ -228,7 +228,7 @@ _SELECT = (
 
 
 def page(connection: apsw.Connection, namespace_id: int, *, offset: int, limit: int) -> tuple[list[Topic], int]:
-    """Those with the most sessions first, of equal ones those that were spoken of last; and how many there are."""
+    """Return topics with the most sessions first, ties by their last message; and the total."""
     rows = select(
         connection,
         Topic,
@@ -249,7 +249,7 @@ def find(connection: apsw.Connection, namespace_id: int, topic_id: int) -> Topic
 
 
 def terms(connection: apsw.Connection, topic_ids: Iterable[int]) -> dict[int, list[tuple[int, float]]]:
-    """The concepts that tell most of each topic, and their weights, heaviest first."""
+    """Return the characteristic concepts of each topic with their weights, heaviest first."""
     rows = select(
         connection,
         tuple[int, int, float],
@@ -264,7 +264,7 @@ def terms(connection: apsw.Connection, topic_ids: Iterable[int]) -> dict[int, li
 
 
 def sessions(connection: apsw.Connection, topic_id: int, *, limit: int) -> list[OfSession]:
-    """Those that belong to it first, then those that are near it; nearest first."""
+    """Return primary sessions, then related ones; most relevant first."""
     return list(
         select(
             connection,
@@ -279,7 +279,7 @@ def sessions(connection: apsw.Connection, topic_id: int, *, limit: int) -> list[
 
 
 def primary_topics(connection: apsw.Connection, session_ids: Iterable[int]) -> dict[int, int]:
-    """The topic that each of these sessions belongs to, if there is one."""
+    """Return the primary topic of each of these sessions that has one."""
     return dict(
         select(
             connection,
@@ -291,9 +291,9 @@ def primary_topics(connection: apsw.Connection, session_ids: Iterable[int]) -> d
 
 
 def discussing(connection: apsw.Connection, topic_id: int, *, looked_at: int, limit: int) -> list[Discussing]:
-    """The messages of its sessions that mention most of what tells it, of equal ones the newest first.
+    """Return the messages of its sessions that mention most of its characteristic concepts, ties newest first.
 
-    :param looked_at: Messages that mention a concept, the latest of each.
+    :param looked_at: The number of latest messages to consider for each concept.
     """
     of_topic = terms(connection, [topic_id]).get(topic_id, [])
     total = sum(weight for _, weight in of_topic)
@@ -316,7 +316,7 @@ def discussing(connection: apsw.Connection, topic_id: int, *, looked_at: int, li
 def describe(
     connection: apsw.Connection, topic_id: int, name: str | None, summary: str | None, by: str, now: datetime
 ) -> None:
-    """Let it be called so; without either it is called by its best terms again."""
+    """Set the stated name and summary; without either, the topic is named by its best terms again."""
     named_by = by if name is not None or summary is not None else None
     connection.execute(
         "UPDATE topics SET name = ?, summary = ?, named_by = ?, updated_at = ? WHERE id = ?",

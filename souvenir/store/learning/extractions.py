@@ -2,9 +2,9 @@
 
 Each function takes a connection inside a transaction. Transcript and ledger are deleted with the job's row in `jobs`.
 
-Provenance is the users and sessions that a memory was learned with, by the callers' names. Only jobs write it. It is
-stored next to the metadata, so no caller changes it and no privacy rule redacts it. A memory that replaces others
-inherits it; it is deleted with its memory.
+Provenance is the users and sessions that a memory was learned with, by their public names. Only jobs write it. It is
+stored separately from metadata, so that callers cannot change it and privacy rules do not redact it. A replacing
+memory inherits it, and it is deleted with its memory.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from souvenir.store.schema import has_table
 
 
 class Party(StrEnum):
-    """Whom or what a memory can be learned with."""
+    """Kinds of provenance."""
 
     USER = "user"
     SESSION = "session"
 
 
 LearnedWith = Mapping[str, Sequence[str]]
-"""Names by party, as JSON holds it."""
+"""Names by party, as in the JSON."""
 
 
 def with_whom(connection: apsw.Connection, namespace: str, user: str | None, session: str | None) -> LearnedWith:
-    """A conversation's user and session; who is not named is whom the session is with."""
+    """Return a conversation's user and session; without a named user, the session's user."""
     if user is None and session is not None:
         row = first(connection, int, "SELECT id FROM namespaces WHERE name = ?", (namespace,))
         found = None if row is None else sessions.find(connection, row, session)
@@ -49,7 +49,7 @@ def with_whom(connection: apsw.Connection, namespace: str, user: str | None, ses
 
 
 def together(several: Iterable[LearnedWith]) -> LearnedWith:
-    """What is learned from all of these at once."""
+    """Merge several provenances."""
     names: dict[str, dict[str, None]] = {}
     for one in several:
         for party, of_party in one.items():
@@ -58,7 +58,7 @@ def together(several: Iterable[LearnedWith]) -> LearnedWith:
 
 
 def note(connection: apsw.Connection, memory_id: int, learned_with: LearnedWith) -> None:
-    """Add to what is known of a memory."""
+    """Add to the provenance of a memory."""
     connection.executemany(
         "INSERT OR IGNORE INTO learned_with (kind, name, memory_id) VALUES (?, ?, ?)",
         [(party, name, memory_id) for party, names in learned_with.items() for name in names],
@@ -66,7 +66,7 @@ def note(connection: apsw.Connection, memory_id: int, learned_with: LearnedWith)
 
 
 def carry(connection: apsw.Connection, memory_ids: Iterable[int], new_id: int) -> None:
-    """Let a memory that takes the place of others have what is known of them."""
+    """Copy the provenance of memories to the memory that replaces them."""
     connection.execute(
         "INSERT OR IGNORE INTO learned_with (kind, name, memory_id) "
         "SELECT kind, name, ? FROM learned_with WHERE memory_id IN (SELECT value FROM json_each(?))",
@@ -75,7 +75,7 @@ def carry(connection: apsw.Connection, memory_ids: Iterable[int], new_id: int) -
 
 
 def memories_of(connection: apsw.Connection, namespace_id: int, party: Party, name: str) -> list[int]:
-    """Those that were learned with somebody, archived ones too; the database may be of an older schema."""
+    """Return the memories learned with a user or session, including archived ones; the schema may be an older one."""
     if not has_table(connection, "learned_with"):
         return []
     return list(
@@ -90,16 +90,16 @@ def memories_of(connection: apsw.Connection, namespace_id: int, party: Party, na
 
 
 LEARNED_WITH = "learned_with"
-"""The key of an extraction's options that says whom it was learned with."""
+"""The key of the provenance in an extraction's options."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRecord:
-    """What a job learns from, and how far it is.
+    """The input and progress of an extraction job.
 
-    :param transcript: As it is kept; None once it is forgotten.
-    :param options: How it was asked for.
-    :param calls: What the model was asked and what it cost, an object a call.
+    :param transcript: The stored transcript; None once it is deleted.
+    :param options: The options of the request.
+    :param calls: One object per call of the model, with its usage and cost.
     """
 
     job_id: str
@@ -115,13 +115,13 @@ class ExtractionRecord:
 
     @property
     def learned_with(self) -> LearnedWith:
-        """Whom the conversation was with, and its session, as far as that is known."""
+        """The user and session of the conversation, as far as known."""
         found: LearnedWith = self.options.get(LEARNED_WITH, {})
         return found
 
 
 _READ_NO_MORE = "('decided', 'applied', 'undone')"
-"""Phases in which a job has taken from its transcript what it needs."""
+"""Phases in which a job no longer needs its transcript."""
 
 _UNFINISHED = "(SELECT id FROM jobs WHERE status IN ('queued', 'running'))"
 
@@ -151,7 +151,7 @@ def find(connection: apsw.Connection, job_id: str) -> ExtractionRecord | None:
 
 
 def set_phase(connection: apsw.Connection, job_id: str, phase: Phase) -> None:
-    """Also forget the transcript, if a memory that a fact was about was forgotten while it was still needed."""
+    """Also delete the transcript if a memory in the ledger was forgotten while the transcript was still needed."""
     connection.execute("UPDATE extractions SET phase = ? WHERE job_id = ?", (phase.value, job_id))
     connection.execute(
         f"UPDATE extractions SET transcript = NULL WHERE job_id = ? AND phase IN {_READ_NO_MORE} "
@@ -165,7 +165,7 @@ def set_options(connection: apsw.Connection, job_id: str, options: JsonObject) -
 
 
 def add_calls(connection: apsw.Connection, job_id: str, calls: Iterable[JsonObject]) -> None:
-    """Note what the model was asked, after what stands there."""
+    """Append calls of the model."""
     for call in calls:
         connection.execute(
             "UPDATE extractions SET calls = json_insert(calls, '$[#]', json(?)) WHERE job_id = ?",
@@ -174,7 +174,7 @@ def add_calls(connection: apsw.Connection, job_id: str, calls: Iterable[JsonObje
 
 
 def facts(connection: apsw.Connection, job_id: str) -> list[FactRow]:
-    """The job's ledger in its order."""
+    """Return the job's ledger in order."""
     rows = select(
         connection,
         tuple[int, FactStage, JsonObject | None, JsonObject | None, JsonObject | None, int | None],
@@ -196,7 +196,7 @@ def facts(connection: apsw.Connection, job_id: str) -> list[FactRow]:
 
 
 def save_facts(connection: apsw.Connection, job_id: str, rows: Sequence[FactRow]) -> None:
-    """Write these rows of the ledger, new ones and those that stand there already."""
+    """Upsert rows of the ledger."""
     connection.executemany(
         "INSERT OR REPLACE INTO extraction_facts "
         "(job_id, ordinal, stage, proposal, decision, outcome, memory_id, target_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -217,9 +217,9 @@ def save_facts(connection: apsw.Connection, job_id: str, rows: Sequence[FactRow]
 
 
 def versions(connection: apsw.Connection, namespace: Namespace, memory_ids: Iterable[int]) -> dict[int, int]:
-    """The version of each of the memories that is there and may be seen: the id of its last row in the history.
+    """Return the version of each visible memory: the id of its last history row.
 
-    Facts are no part of it: a memory that was split again says what it said.
+    Later splits into facts do not count, since they do not change the text.
     """
     visible, parameters = visible_condition(namespace.sources)
     rows = select(
@@ -233,7 +233,7 @@ def versions(connection: apsw.Connection, namespace: Namespace, memory_ids: Iter
 
 
 def gone(connection: apsw.Connection, memory_ids: Iterable[int]) -> set[int]:
-    """Those of the ids that no memory of any namespace has: it was deleted, since ids are never used again."""
+    """Return those of the ids that no memory of any namespace has: they were deleted, since ids are never reused."""
     return set(
         select(
             connection,
@@ -245,7 +245,7 @@ def gone(connection: apsw.Connection, memory_ids: Iterable[int]) -> set[int]:
 
 
 def forget_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
-    """Blank what ledgers say of memories that are forgotten, and the transcripts that those were learned from."""
+    """Blank forgotten memories in ledgers, and the transcripts that they were learned from."""
     chosen = ids_parameter(memory_ids)
     rows = select(
         connection,
@@ -264,12 +264,12 @@ def forget_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> N
 
 
 def forget_transcripts(connection: apsw.Connection, namespace: str) -> None:
-    """Blank every transcript and ledger of a namespace, and tell what is unfinished there to end."""
+    """Blank every transcript and ledger of a namespace, and cancel its unfinished extractions."""
     _forget(connection, "SELECT job_id FROM extractions WHERE namespace = ?", namespace)
 
 
 def forget_learned_with(connection: apsw.Connection, namespace: str, party: Party, name: str) -> None:
-    """Blank the transcripts and ledgers of what is learned with somebody, and tell what is unfinished of it to end."""
+    """Blank transcripts and ledgers of conversations with a user or session, and cancel unfinished ones."""
     _forget(
         connection,
         "SELECT job_id FROM extractions WHERE namespace = ? "

@@ -1,7 +1,7 @@
-"""Extraction profiles: how the sources below a prefix are extracted from and kept, and every statement about them.
+"""Extraction profiles: extraction and retention settings of the sources below a prefix, and all their statements.
 
-Stored are only the fields that somebody set. A profile is found by the longest prefix that a source lies below; those
-of shorter prefixes then do not count.
+Only fields that were set are stored. The profile with the longest prefix that contains a source applies; shorter
+prefixes are not merged in.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from souvenir.store.rows import first, select
 RULES = "rules"
 
 CONFIDENCE_HALF_LIFE_DAYS = 90.0
-"""What `confidence` of a record goes by; the policies of a profile do too, unless it says otherwise."""
+"""Default half-life of the confidence of a memory, also in the policies of a profile."""
 
 
 class ExtractionMode(StrEnum):
@@ -38,7 +38,7 @@ class ExtractionMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRules:
-    """Instructions of an admin that are added to the prompt."""
+    """An admin's instructions that are added to the prompt."""
 
     always_remember: tuple[str, ...] = ()
     never_remember: tuple[str, ...] = ()
@@ -47,14 +47,14 @@ class ExtractionRules:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionProfile:
-    """:param source_prefix: Ends with `/`; empty of the profile of sources that none was made for.
+    """:param source_prefix: Ends with `/`; empty for the default profile.
 
-    :param max_facts: Of one extraction; None: EXTRACT_MAX_FACTS.
-    :param max_fact_chars: Of one fact; None: EXTRACT_MAX_FACT_CHARS.
-    :param ttl_days: Memories that are older are archived when policies are enforced; None: none is for its age.
-    :param confidence_threshold: Memories whose confidence is below it are archived then; None: none is.
-    :param min_age_days: Memories that are younger are not, whatever their confidence.
-    :param confidence_half_life_days: What their confidence is computed with.
+    :param max_facts: Limit per extraction; None: EXTRACT_MAX_FACTS.
+    :param max_fact_chars: Limit per fact; None: EXTRACT_MAX_FACT_CHARS.
+    :param ttl_days: Older memories are archived when policies are enforced; None: no age limit.
+    :param confidence_threshold: Memories with a lower confidence are archived then; None: no threshold.
+    :param min_age_days: Younger memories are kept regardless of their confidence.
+    :param confidence_half_life_days: Used to compute their confidence.
     :param half_life_days: Kept for clients, without effect, as is `single_call`.
     """
 
@@ -73,11 +73,11 @@ class ExtractionProfile:
 
     @classmethod
     def of(cls, prefix: str, fields: JsonObject) -> ExtractionProfile:
-        """:param fields: What somebody set, as JSON."""
+        """:param fields: The fields that were set, as JSON."""
         return _PROFILE_JSON.load({**fields, "source_prefix": prefix})
 
     def require_enabled(self) -> None:
-        """:raises Conflict: If nothing is to be extracted for these sources."""
+        """:raises Conflict: If extraction is disabled for these sources."""
         if not self.enabled:
             raise Conflict(
                 f"Extraction is switched off for {self.source_prefix!r} by its profile; "
@@ -89,9 +89,9 @@ _PROFILE_JSON = StoredJson(ExtractionProfile, unknown="ignore")
 
 
 def profile_for(connection: apsw.Connection, namespace: Namespace | None, source: str) -> ExtractionProfile:
-    """What holds for a source of a namespace; the profile without settings where none was made.
+    """Return the profile of a source; the default profile if none applies.
 
-    :param namespace: None: nobody ever wrote to it.
+    :param namespace: None if it was never written to.
     """
     if namespace is None:
         return ExtractionProfile()
@@ -112,7 +112,7 @@ def find(connection: apsw.Connection, namespace: Namespace, prefix: str) -> Extr
 
 
 def every(connection: apsw.Connection, namespace: Namespace) -> Sequence[ExtractionProfile]:
-    """Those of a namespace, by their prefixes."""
+    """Return the profiles of a namespace by prefix."""
     rows = select(
         connection,
         tuple[str, JsonObject],
@@ -123,7 +123,7 @@ def every(connection: apsw.Connection, namespace: Namespace) -> Sequence[Extract
 
 
 def merge(connection: apsw.Connection, namespace_id: int, prefix: str, changes: JsonObject, now: datetime) -> None:
-    """Set fields of a profile, which is made if it is new; one that is given as None is as if it was never set."""
+    """Set fields of a profile, which is created if new; a field given as None is unset."""
     before = _fields(connection, namespace_id, prefix) or {}
     after = _merged(before, changes)
     if changes.get(RULES) is not None:
@@ -136,7 +136,7 @@ def merge(connection: apsw.Connection, namespace_id: int, prefix: str, changes: 
 
 
 def delete(connection: apsw.Connection, namespace_id: int, prefix: str) -> bool:
-    """Whether there was one."""
+    """Delete a profile; return whether it existed."""
     connection.execute("DELETE FROM extraction_profiles WHERE namespace_id = ? AND prefix = ?", (namespace_id, prefix))
     return connection.changes() > 0
 

@@ -1,4 +1,4 @@
-"""Queries for undoing a job: what it wrote, and what was written on top of it since."""
+"""Queries for undoing a job: its writes, and later writes that depend on them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from souvenir.store.memories.facts import SPLIT
 from souvenir.store.rows import select
 
 _OWN_LINK = "l.created_at = t.at AND l.from_id IN (SELECT id FROM touched WHERE added)"
-"""Links of one apply have its time, and lead from what it added."""
+"""Links of an apply have its time, and start at a memory that it added."""
 
 
 class Newer(NamedTuple):
-    """Something that stands on what a job wrote. :param happened: To the memory, since."""
+    """A later change that depends on a job's write. :param happened: What was done to the memory since."""
 
     memory_id: int
     happened: str
 
 
 def added_by(connection: apsw.Connection, job_id: str) -> list[int]:
-    """The memories that a job stored."""
+    """Return the memories that a job stored."""
     return list(
         select(
             connection,
@@ -36,7 +36,7 @@ def added_by(connection: apsw.Connection, job_id: str) -> list[int]:
 
 
 def archived_by(connection: apsw.Connection, job_id: str) -> set[int]:
-    """The memories that a job archived."""
+    """Return the memories that a job archived."""
     return set(
         select(
             connection,
@@ -48,17 +48,16 @@ def archived_by(connection: apsw.Connection, job_id: str) -> set[int]:
 
 
 def newer(connection: apsw.Connection, namespace_id: int, job_id: str) -> list[Newer]:
-    """Everything that stands on what a job wrote, by the ids of its memories."""
+    """Return every later change that depends on a job's writes, by memory id."""
     return sorted(
         {*_later(connection, job_id), *_linked(connection, job_id), *_taken(connection, namespace_id, job_id)}
     )
 
 
 def _later(connection: apsw.Connection, job_id: str) -> Iterator[Newer]:
-    """Memories of the job whose last change is not the job's, and those that are gone without a trace.
+    """Yield memories of the job whose last change is not the job's, and those that were erased.
 
-    That one was split says nothing new, and goes with it.
-    What another job did and was undone left nothing behind.
+    A later split changes no text and is ignored, as are changes of another job that was undone.
     """
     rows = select(
         connection,
@@ -78,7 +77,7 @@ def _later(connection: apsw.Connection, job_id: str) -> Iterator[Newer]:
 
 
 def _linked(connection: apsw.Connection, job_id: str) -> Iterator[Newer]:
-    """Memories of the job that somebody linked since: to what it added any link, to others those that are younger."""
+    """Yield memories of the job that were linked since: added ones by any link, others by later links."""
     of_each_end = " UNION ".join(
         f"SELECT t.id, l.type FROM touched t JOIN links l ON l.{end} = t.id "
         f"WHERE (t.added OR l.created_at >= t.at) AND NOT ({_OWN_LINK})"
@@ -96,7 +95,7 @@ def _linked(connection: apsw.Connection, job_id: str) -> Iterator[Newer]:
 
 
 def _taken(connection: apsw.Connection, namespace_id: int, job_id: str) -> Iterator[Newer]:
-    """Memories that the job archived and whose key another one has now that it did not store itself."""
+    """Yield archived memories of the job whose key now belongs to a memory that the job did not store."""
     rows = list(
         select(
             connection,

@@ -18,7 +18,7 @@ from souvenir.store.rows import ids_parameter, select
 
 @dataclass(frozen=True, slots=True)
 class DuplicateCandidate:
-    """A living memory. `updated_at`, in microseconds, says of which state of it the vectors are."""
+    """An active memory. `updated_at`, in microseconds, identifies the state of it that the vectors belong to."""
 
     id: int
     updated_at: int
@@ -28,7 +28,7 @@ class DuplicateCandidate:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateCandidates:
-    """Those of one source, in the order of their ids, and what is needed to read their vectors."""
+    """The candidates of one source in id order, and the parameters for reading their vectors."""
 
     memories: tuple[DuplicateCandidate, ...]
     model_id: str
@@ -38,7 +38,7 @@ class DuplicateCandidates:
 def next_source(
     connection: apsw.Connection, namespace: Namespace, after: str | None, *, prefix: str = ""
 ) -> str | None:
-    """The first visible source in order that begins with the prefix, or the first after one."""
+    """Return the first visible source that begins with the prefix, or the next one after a source."""
     visible, parameters = visible_condition(namespace.sources)
     row = connection.execute(
         "SELECT min(source) FROM memories WHERE namespace_id = ? AND (? IS NULL OR source > ?) "
@@ -58,7 +58,7 @@ _MERGEABLE = (
 def candidates(
     connection: apsw.Connection, namespace_id: int, source: str, *, mergeable_only: bool = False
 ) -> DuplicateCandidates:
-    """:param mergeable_only: Without what is pinned, known by a key, or part of a contradiction."""
+    """:param mergeable_only: Exclude memories that are pinned, have a key, or are part of a conflict."""
     model_id = str(connection.execute("SELECT value FROM meta WHERE key = 'model_id'").get)
     rows = list(
         select(
@@ -78,7 +78,7 @@ def candidates(
 
 
 def mean_vectors(connection: apsw.Connection, ids: NDArray[np.int64], *, model_id: str, dim: int) -> FloatVector:
-    """The unit mean vector of the passages of each memory's text, shape (n, dim); zeros for one that is gone.
+    """Return the unit mean vector of the passages of each memory's text, shape (n, dim); zeros for a deleted one.
 
     :param ids: Ascending.
     """
@@ -107,7 +107,7 @@ def mean_vectors(connection: apsw.Connection, ids: NDArray[np.int64], *, model_i
 def unchanged(
     connection: apsw.Connection, namespace_id: int, pairs: Sequence[tuple[DuplicateCandidate, DuplicateCandidate]]
 ) -> list[int]:
-    """Ids of the duplicates that may be deleted: both of the pair are as they were when they were compared."""
+    """Return the duplicates that may be deleted: both memories of the pair are unchanged since the comparison."""
     compared = [(kept.id, kept.updated_at, found.id, found.updated_at) for kept, found in pairs]
     return list(
         select(

@@ -16,7 +16,7 @@ from souvenir.store.namespaces import Namespace, source_condition, visible_condi
 from souvenir.store.rows import ids_parameter, select
 
 SPLIT = "split"
-"""What the history says of a memory whose text was split into facts afterwards: no newer text stands on it."""
+"""The action, in the history, of a later split of a memory into facts; it does not change the text."""
 
 
 def insert(
@@ -31,7 +31,7 @@ def insert(
 
 
 def place(connection: apsw.Connection, fact_id: int, ordinal: int) -> None:
-    """Let a fact stand at another place among those of its memory."""
+    """Change the position of a fact among those of its memory."""
     connection.execute("UPDATE facts SET ordinal = ? WHERE id = ?", (ordinal, fact_id))
 
 
@@ -39,11 +39,11 @@ def delete(connection: apsw.Connection, fact_ids: Iterable[int]) -> None:
     connection.execute("DELETE FROM facts WHERE id IN (SELECT value FROM json_each(?))", (ids_parameter(fact_ids),))
 
 
-# --- memories that are to be split later ------------------------------------------------------------------------------
+# --- the split queue -------------------------------------------------------------------------------------------------
 
 
 def wait(connection: apsw.Connection, namespace_id: int, memory_id: int, now: datetime) -> None:
-    """Note that a memory is to be split later."""
+    """Queue a memory for splitting."""
     connection.execute(
         "INSERT INTO unsplit (memory_id, namespace_id, since) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         (memory_id, namespace_id, to_us(now)),
@@ -62,7 +62,7 @@ def wait_no_more(connection: apsw.Connection, memory_ids: Iterable[int]) -> None
 def page(
     connection: apsw.Connection, namespace: Namespace, *, memory_id: int | None, offset: int, limit: int
 ) -> tuple[list[tuple[int, Fact]], int]:
-    """Facts, each with the id of its memory, in the order of their memories and their own; and how many there are."""
+    """Return facts with the ids of their memories, by memory and position, and the total."""
     visible, parameters = visible_condition(namespace.sources, "m.source")
     where = f"f.namespace_id = ? AND {visible}"
     parameters = [namespace.id, *parameters]
@@ -81,7 +81,7 @@ def page(
     return list(rows), total
 
 
-# --- the queue of memories to split ----------------------------------------------------------------------------------
+# --- reads of the split queue ----------------------------------------------------------------------------------------
 
 
 _WAITS = "EXISTS (SELECT 1 FROM unsplit u WHERE u.memory_id = memories.id)"
@@ -97,7 +97,7 @@ def next_to_split(
     after_id: int,
     limit: int,
 ) -> list[int]:
-    """The next memories, in the order of their ids, that wait; without `waiting_only` also those without facts."""
+    """Return the next queued memories in id order; without `waiting_only` also those without facts."""
     visible, values = visible_condition(namespace.sources)
     conditions, parameters = [visible, _WAITS if waiting_only else f"({_WAITS} OR {_HAS_NONE})"], [*values]
     if source is not None:
@@ -120,7 +120,7 @@ def is_queued(connection: apsw.Connection, memory_id: int) -> bool:
 
 
 def namespaces_to_split(connection: apsw.Connection) -> list[str]:
-    """Those with memories that wait."""
+    """Return the namespaces that have queued memories."""
     return list(
         select(
             connection,

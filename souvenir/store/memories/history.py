@@ -1,9 +1,9 @@
-"""Memories as they were at a moment, read from their history. Each function takes a connection inside a transaction.
+"""Memories as of a point in time, read from their history. Each function takes a connection inside a transaction.
 
-A memory was what the last row of its history up to then left behind; one that has none was not stored yet. What was
-deleted since is not there: its history is empty. Somebody who sees a part sees what lay in it then and still does.
-Memories that nothing was written of since are read from their own rows, so the cost of the recent past is that of the
-present: what is looked up one by one is what changed since.
+A memory's state is that of its last history row up to that time; without such a row it was not stored yet. Memories
+deleted since are not found: their history is empty. A caller with limited visibility sees what was in its sources then
+and still is. Memories without later changes are read from their own rows, so the recent past costs as much as the
+present, plus one lookup per memory that changed since.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from souvenir.store.rows import MEMORY_COLUMNS, ids_parameter, select
 _LAST_ROW = "SELECT id FROM history WHERE memory_id = m.id AND at <= :at ORDER BY id DESC LIMIT 1"
 
 _SAME = " AND ".join(f"m.{column} IS h.after ->> '{column}'" for column in ("text", "source", "document_at"))
-"""Whether passages say now what they said then; so does `created_at`, which older rows of a history do not name."""
+"""Whether passages are the same now as then; so does `created_at`, which older history rows do not have."""
 
 _STOOD = f"""
 WITH changed (memory_id) AS MATERIALIZED (
@@ -44,10 +44,10 @@ WITH changed (memory_id) AS MATERIALIZED (
 
 
 class Stood(NamedTuple):
-    """A memory that was stored at a moment.
+    """A memory that was stored at a point in time.
 
-    :param same: Whether it is searched now as it would have been then, but for being archived.
-    :param fits: Whether it had the metadata that is asked for.
+    :param same: Whether its passages are the same now as then, apart from being archived.
+    :param fits: Whether it had the requested metadata.
     """
 
     id: int
@@ -57,9 +57,9 @@ class Stood(NamedTuple):
 
 
 def stood_at(connection: apsw.Connection, namespace: Namespace, at: datetime, wanted: JsonObject) -> list[Stood]:
-    """Every memory that was stored then, in the order of their ids.
+    """Return every memory that was stored then, in id order.
 
-    :param wanted: Metadata keys, and the exact JSON values that they must have had to fit.
+    :param wanted: Metadata keys with the exact JSON values that a memory must have had to fit.
     """
     where, parameters = _where(namespace, at)
     if not wanted:
@@ -80,7 +80,7 @@ def ids_at(
     at: datetime,
     listing: Listing = reads.ALL,
 ) -> list[int]:
-    """Of the memories that were stored then; tags are those of now."""
+    """Return the ids of the memories that were stored then; tag filters use the current tags."""
     where, parameters = _where(namespace, at, listing)
     order = "DESC" if listing.newest_first else "ASC"
     return list(select(connection, int, f"{_STOOD} SELECT id FROM stood WHERE {where} ORDER BY id {order}", parameters))
@@ -89,7 +89,7 @@ def ids_at(
 def memories_at(
     connection: apsw.Connection, namespace: Namespace, at: datetime, ids: Iterable[int]
 ) -> dict[int, Memory]:
-    """Those of the memories that were stored then, as they were, by id; with the links that they had and still have."""
+    """Return those of the memories that were stored then, as they were, by id; with links that still exist."""
     found = _without_links(connection, namespace, at, ids)
     now = reads.memories(connection, namespace, found)
     linked = {id_: [link for link in now[id_].links if link.created_at <= at] for id_ in found}
@@ -111,15 +111,15 @@ def memories_at(
 
 
 def _newer(connection: apsw.Connection, namespace: Namespace, at: datetime, memory_id: int) -> list[int]:
-    """The memories that had superseded it by then."""
+    """Return the memories that had superseded it by then."""
     found = links.links_of(connection, namespace, memory_id, link_type=reads.SUPERSEDES, incoming=True)
     return [one.from_id for one in found if one.to_id == memory_id and one.created_at <= at]
 
 
 def history(connection: apsw.Connection, namespace: Namespace, memory_id: int) -> list[HistoryEntry] | None:
-    """Every change of a memory, oldest first; of a deleted one, what is left. None if nobody shall know of it.
+    """Return every change of a memory, oldest first; of a deleted one, the remaining rows. None if it is not visible.
 
-    The source of a deleted memory is gone, so only who sees the whole namespace is told of it.
+    The source of a deleted memory is gone, so only callers that see the whole namespace get its history.
     """
     known = namespace.sources is None and _had(connection, namespace, memory_id)
     if not known and not reads.visible_ids(connection, namespace, [memory_id]):
@@ -133,7 +133,7 @@ def _had(connection: apsw.Connection, namespace: Namespace, memory_id: int) -> b
 
 
 def _where(namespace: Namespace, at: datetime, listing: Listing = reads.ALL) -> tuple[str, Mapping[str, Any]]:
-    """What `stood` is asked for; its parameters have names, so those of conditions get some."""
+    """Return the condition on `stood`, with named parameters."""
     conditions: list[str] = []
     parameters: dict[str, apsw.SQLiteValue] = {"at": to_us(at), "namespace": namespace.id}
 
@@ -179,7 +179,7 @@ def _without_links(
 
 
 def _as_it_was(now: Memory, changed_us: int, written: JsonObject) -> Memory:
-    """:param changed_us: When the state was written; that is when the memory was changed, unless the state says so."""
+    """:param changed_us: Time of the history row; the time of change, unless the state contains one."""
     state = MEMORY_STATE.load(written)
     return Memory(
         id=now.id,

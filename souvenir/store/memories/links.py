@@ -1,4 +1,4 @@
-"""Links between memories that callers make, and conflicts: links of one type that only the service makes.
+"""Links between memories that callers create, and conflicts: links of a type that only the service creates.
 
 A link is visible to a caller who sees both of its ends. Links of engine operations, such as superseding, are written
 with their rows (`souvenir.store.transaction`). Each function takes a connection inside a transaction.
@@ -19,7 +19,7 @@ _COLUMNS = "l.from_id, l.to_id, l.type, l.created_at"
 def links_of(
     connection: apsw.Connection, namespace: Namespace, memory_id: int, *, link_type: str | None, incoming: bool
 ) -> list[Link]:
-    """Those that begin at a memory, and with `incoming` then those that end there, in the order of the other end."""
+    """Return the outgoing links of a memory, then with `incoming` the incoming ones, by the id of the other end."""
     found = _links(connection, namespace, "from_id", "to_id", memory_id, link_type)
     return found + (_links(connection, namespace, "to_id", "from_id", memory_id, link_type) if incoming else [])
 
@@ -40,7 +40,7 @@ def _links(
 
 
 def remove_link(connection: apsw.Connection, from_id: int, to_id: int, link_type: str) -> bool:
-    """Whether there was one."""
+    """Delete a link; return whether it existed."""
     connection.execute("DELETE FROM links WHERE from_id = ? AND to_id = ? AND type = ?", (from_id, to_id, link_type))
     return connection.changes() > 0
 
@@ -49,20 +49,20 @@ def remove_link(connection: apsw.Connection, from_id: int, to_id: int, link_type
 
 
 ConflictPair = tuple[int, int]
-"""Ids of the memory that carries it, and of the one that it contradicts."""
+"""Ids of the memory that carries the flag, and of the one that it contradicts."""
 
 _FROM = "FROM links l JOIN memories f ON f.id = l.from_id JOIN memories o ON o.id = l.to_id"
 _OPEN = "f.archived = 0 AND o.archived = 0"
 
 
 def count_open_conflicts(connection: apsw.Connection, namespace: Namespace) -> int:
-    """Flags between two living memories."""
+    """Count the conflicts between two active memories."""
     where, parameters = _conflicts_where(namespace)
     return int(connection.execute(f"SELECT count(*) {_FROM} WHERE {where} AND {_OPEN}", parameters).get)
 
 
 def open_conflicts(connection: apsw.Connection, namespace: Namespace, *, limit: int, offset: int) -> list[ConflictPair]:
-    """Those between two living memories, the newest flag first."""
+    """Return the conflicts between two active memories, newest first."""
     where, parameters = _conflicts_where(namespace)
     return list(
         select(
@@ -76,7 +76,7 @@ def open_conflicts(connection: apsw.Connection, namespace: Namespace, *, limit: 
 
 
 def conflicts(connection: apsw.Connection, namespace: Namespace, *, limit: int) -> list[ConflictPair]:
-    """The oldest, also those of which an end is archived."""
+    """Return the oldest conflicts, including those with an archived end."""
     where, parameters = _conflicts_where(namespace)
     return list(
         select(

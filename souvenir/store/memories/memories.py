@@ -1,7 +1,7 @@
-"""Rows of memories and their tags, and their states as the history holds them.
+"""Rows of memories and their tags, and their states in the history.
 
-A change is undone from these states, and past versions are read from them. What a memory owns is written by
-`souvenir.store.transaction`.
+Changes are undone from these states, and past versions are read from them. Facts, passages and links of a memory are
+written by `souvenir.store.transaction`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from souvenir.core.types import Fact, FactsBy, JsonObject, Memory, MemoryDraft, 
 from souvenir.store.rows import ids_parameter
 
 MAX_KEPT_ID = 2**52
-"""An import keeps no id above this, so that no file can use the counter up; JSON readers hold numbers to 2 ** 53."""
+"""The highest id that an import keeps, so that a file cannot exhaust the counter; JSON readers are exact to 2 ** 53."""
 
 
 def metadata_after(metadata: JsonObject, patch: MemoryPatch) -> JsonObject:
-    """A new text has notes of its own; new facts add to those of the text that stays."""
+    """Apply a patch to metadata. A new text drops the old notes; new facts of the same text add to them."""
     said = patch.metadata or {}
     merged = {**(metadata if patch.text is None else without_notes(metadata)), **said}
     patched = {key: value for key, value in merged.items() if value is not None or key not in said}
@@ -38,7 +38,7 @@ def metadata_after(metadata: JsonObject, patch: MemoryPatch) -> JsonObject:
 def insert(
     connection: apsw.Connection, namespace_id: int, draft: MemoryDraft, origin: Origin, origin_class: OriginClass
 ) -> int:
-    """Returns the id."""
+    """Insert a row and return its id."""
     memory_id = connection.execute(
         "INSERT INTO memories (id, namespace_id, text, source, key, metadata, document_at, created_at, updated_at, "
         "pinned, archived, origin_class, valid_to) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
@@ -86,7 +86,7 @@ def update(connection: apsw.Connection, after: Memory) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactState:
-    """A fact that an import brought along has no id of this database, and 0 here."""
+    """A fact. One that an import brought along has no id of this database, and 0 here."""
 
     id: int = 0
     text: str
@@ -100,7 +100,7 @@ class FactState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryState:
-    """Every column, tags and facts. Older rows lack what came later: an origin, an end, and times of their own."""
+    """Every column, tags and facts. Older rows lack fields that were added later: origin, end of validity, times."""
 
     text: str
     source: str
@@ -126,7 +126,7 @@ def fact_state(fact: Fact) -> dict[str, Any]:
 
 
 def written_state(memory: Memory) -> str:
-    """The state of a memory, as its history holds it."""
+    """Return the state of a memory as JSON for its history."""
     state = MemoryState(
         text=memory.text,
         source=memory.source,
@@ -146,12 +146,12 @@ def written_state(memory: Memory) -> str:
 
 
 def last_memory_id(connection: apsw.Connection) -> int:
-    """The highest id that was ever given out."""
+    """Return the highest id that was ever issued."""
     return int(connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'memories'").get or 0)
 
 
 def kept_id(connection: apsw.Connection, wanted: int | None) -> int | None:
-    """The id itself if nothing ever had it and no later one was given out, else None, for a new one."""
+    """Return the id if neither it nor a later one was ever issued, else None, for a new one."""
     if wanted is None or not last_memory_id(connection) < wanted <= MAX_KEPT_ID:
         return None
     return wanted
@@ -160,7 +160,7 @@ def kept_id(connection: apsw.Connection, wanted: int | None) -> int | None:
 def put_tags(
     connection: apsw.Connection, namespace_id: int, memory_id: int, tags: Sequence[str], now: datetime
 ) -> tuple[str, ...]:
-    """Set the tags of a memory; those that it had keep their times. Returns them in the order of `reads.with_tags`."""
+    """Set the tags of a memory; existing ones keep their times. Returns them in the order of `reads.with_tags`."""
     of_folded = {fold(tag): tag for tag in tags}
     connection.execute(
         "DELETE FROM memory_tags WHERE memory_id = ? AND folded NOT IN (SELECT value FROM json_each(?))",
@@ -175,7 +175,7 @@ def put_tags(
 
 
 def carry_tag_times(connection: apsw.Connection, memory_ids: Iterable[int], heir_id: int) -> None:
-    """Give the tags of a memory the times that they have at the memories which it replaces."""
+    """Backdate the tags of a memory to the times that they have at the memories which it replaces."""
     connection.execute(
         "UPDATE memory_tags SET added_at = min(added_at, coalesce((SELECT min(o.added_at) FROM memory_tags o "
         "WHERE o.folded = memory_tags.folded AND o.memory_id IN (SELECT value FROM json_each(?))), added_at)) "

@@ -1,7 +1,7 @@
 """Reads of memories and passages. Each function takes a connection inside a read transaction.
 
-Reads on behalf of a caller take a `Namespace`, which limits what the caller may see: nothing here reveals a memory
-outside of it, not even through its links.
+Reads on behalf of a caller take a `Namespace`, which limits visibility: nothing here reveals a memory outside of it,
+not even through its links.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from souvenir.store.rows import MEMORY_COLUMNS, PASSAGE_COLUMNS, first, ids_para
 ALL = Listing()
 SUPERSEDES = LinkType.SUPERSEDES.value
 CONFLICTS_WITH = "conflicts_with"
-"""From a memory to one that says otherwise; only the service makes such links."""
+"""The type of a link from a memory to one that it contradicts; only the service creates such links."""
 
 MERGED_FROM = "source_memory_ids"
-"""The metadata key of a merged memory that holds the ids of those that it was merged from."""
+"""The metadata key of a merged memory with the ids of the memories that it was merged from."""
 
 
 def tag_condition(namespace_id: int, tags: Iterable[str], *, all_tags: bool) -> tuple[str, list[apsw.SQLiteValue]]:
-    """SQL that is true of the `id` of a namespace's memory that has any of the tags, or all, and its parameters."""
+    """Return an SQL condition on the `id` of memories that have any, or all, of the tags, and its parameters."""
     folded = sorted({fold(tag) for tag in tags})
     having = "GROUP BY memory_id HAVING count(*) = ?" if all_tags else ""
     return (
@@ -72,12 +72,12 @@ def _where(namespace: Namespace, listing: Listing = ALL) -> tuple[str, list[apsw
 
 
 def memories(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> dict[int, Memory]:
-    """The visible memories of this namespace among `ids`, with their links, by id."""
+    """Return the visible memories of this namespace among `ids`, with their links, by id."""
     return _shown(connection, namespace, as_stored(connection, namespace, ids))
 
 
 def as_stored(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> dict[int, Memory]:
-    """The same, without links and with all that their metadata holds: for writing them again, not for showing them."""
+    """Return them without links and with unfiltered metadata: for writing them back, not for display."""
     where, parameters = _where(namespace)
     rows = select(
         connection,
@@ -89,12 +89,12 @@ def as_stored(connection: apsw.Connection, namespace: Namespace, ids: Iterable[i
 
 
 def whole(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
-    """The memories with what they own."""
+    """Add tags and facts to the memories."""
     return with_facts(connection, with_tags(connection, found)) if found else found
 
 
 def with_tags(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
-    """The memories with their tags, in the order of their names."""
+    """Add tags to the memories, in alphabetical order."""
     rows = list(
         select(
             connection,
@@ -111,7 +111,7 @@ def with_tags(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int
 
 
 def with_facts(connection: apsw.Connection, found: dict[int, Memory]) -> dict[int, Memory]:
-    """The memories with their facts, in their order."""
+    """Add facts to the memories, in order."""
     rows = list(
         select(
             connection,
@@ -128,7 +128,7 @@ def with_facts(connection: apsw.Connection, found: dict[int, Memory]) -> dict[in
 
 
 def _shown(connection: apsw.Connection, namespace: Namespace, found: dict[int, Memory]) -> dict[int, Memory]:
-    """The memories with their links, and without the ids of those outside that they were merged from."""
+    """Add links to the memories, and remove the ids of invisible merge sources."""
     found = _with_links(connection, namespace, found)
     if namespace.sources is None:
         return found
@@ -146,7 +146,7 @@ def _merged_from(memory: Memory) -> list[int]:
 
 
 def visible_ids(connection: apsw.Connection, namespace: Namespace, ids: Iterable[int]) -> set[int]:
-    """Those of the ids that are visible memories of this namespace."""
+    """Return those of the ids that are visible memories of this namespace."""
     where, parameters = _where(namespace)
     return set(
         select(
@@ -159,9 +159,9 @@ def visible_ids(connection: apsw.Connection, namespace: Namespace, ids: Iterable
 
 
 def _with_links(connection: apsw.Connection, namespace: Namespace, found: dict[int, Memory]) -> dict[int, Memory]:
-    """The same memories with what their links say: what they supersede, its text, what superseded or contradicts them.
+    """Add links to the memories: which they supersede, its text, and which superseded or contradicted them.
 
-    A merged memory supersedes several and has no one previous text. Links with memories outside are left out.
+    A merged memory supersedes several and has no single previous text. Links with invisible memories are skipped.
     """
     ids = ids_parameter(found)
     visible, parameters = visible_condition(namespace.sources, "m.source")
@@ -222,16 +222,16 @@ def count_memories(connection: apsw.Connection, namespace: Namespace, listing: L
 
 
 def count_passages(connection: apsw.Connection, namespace: Namespace) -> int:
-    """Of memories."""
+    """Count the passages of visible memories."""
     where, parameters = _where(namespace)
     where += f" AND kind = '{PassageKind.MEMORY}'"
     return int(connection.execute(f"SELECT count(*) FROM passages WHERE {where}", parameters).get)
 
 
 def memory_ids(connection: apsw.Connection, namespace: Namespace, listing: Listing = ALL) -> list[int]:
-    """In ascending order."""
+    """Return ids in ascending order."""
     where, parameters = _where(namespace, listing)
-    # As one array, since a row each takes several times as long where many match, and a search waits for it.
+    # Fetched as one array: one row per id is several times slower if many match, and a search waits for it.
     found = connection.execute(f"SELECT json_group_array(id) FROM memories WHERE {where}", parameters).get
     return sorted(json.loads(found))
 
@@ -239,7 +239,7 @@ def memory_ids(connection: apsw.Connection, namespace: Namespace, listing: Listi
 def newest_memories(
     connection: apsw.Connection, namespace: Namespace, *, since: datetime | None, until: datetime | None, limit: int
 ) -> list[Memory]:
-    """Those that are not archived, by when what they say occurred, the latest first."""
+    """Return active memories by the time of what they describe, latest first."""
     where, parameters = _where(namespace, Listing(archived=False))
     for operator, moment in ((">=", since), ("<=", until)):
         if moment is not None:
@@ -257,7 +257,7 @@ def newest_memories(
 
 
 def keyed_memory_id(connection: apsw.Connection, namespace_id: int, source: str, key: str) -> int | None:
-    """The living memory that (source, key) names, for a caller who may write to the source."""
+    """Return the active memory with (source, key), for a caller who may write to the source."""
     return first(
         connection,
         int,
@@ -267,15 +267,15 @@ def keyed_memory_id(connection: apsw.Connection, namespace_id: int, source: str,
 
 
 def require_filter(namespace: Namespace, wanted: JsonObject) -> None:
-    """:raises InvalidRequest: If somebody who sees a part asks for ids that may be outside of it."""
+    """:raises InvalidRequest: If a caller with limited visibility filters by ids that may be invisible to it."""
     if namespace.sources is not None and MERGED_FROM in wanted:
         raise InvalidRequest(f"This key cannot filter by {MERGED_FROM}; filter by other metadata")
 
 
 def owners_matching(connection: apsw.Connection, namespace: Namespace, filters: Filters) -> list[int] | None:
-    """Ids of the memories that have the tags and the metadata that are filtered by; None if neither is.
+    """Return the ids of memories that match the tag and metadata filters; None if there are no such filters.
 
-    :raises InvalidRequest: If somebody who sees a part asks for ids that may be outside of it.
+    :raises InvalidRequest: If a caller with limited visibility filters by ids that may be invisible to it.
     """
     if not filters.tags and not filters.metadata:
         return None
@@ -287,7 +287,7 @@ def owners_matching(connection: apsw.Connection, namespace: Namespace, filters: 
 
 
 def tags_used(connection: apsw.Connection, namespace: Namespace, folded: Iterable[str]) -> set[str]:
-    """Those of the folded tags that some visible memory has: what another one has must not show, not even by a zero."""
+    """Return the folded tags that a visible memory has: tags of others must not be disclosed, even by a zero."""
     visible, parameters = visible_condition(namespace.sources, "m.source")
     return set(
         select(
@@ -301,7 +301,7 @@ def tags_used(connection: apsw.Connection, namespace: Namespace, folded: Iterabl
 
 
 def having_tags(connection: apsw.Connection, folded: Iterable[str], memory_ids: Iterable[int]) -> set[int]:
-    """Those of the memories that have any of the folded tags."""
+    """Return those of the memories that have any of the folded tags."""
     return set(
         select(
             connection,
@@ -317,16 +317,16 @@ def having_tags(connection: apsw.Connection, folded: Iterable[str], memory_ids: 
 
 
 def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, wanted: JsonObject) -> list[int]:
-    """Ids of the memories whose metadata holds every wanted key with an equal JSON value.
+    """Return the ids of memories whose metadata has every wanted key with an equal JSON value.
 
-    :raises InvalidRequest: If somebody who sees a part asks for ids that may be outside of it.
+    :raises InvalidRequest: If a caller with limited visibility filters by ids that may be invisible to it.
     """
     require_filter(namespace, wanted)
     where, parameters = _where(namespace)
     conditions = [where]
     nested = {key: value for key, value in wanted.items() if isinstance(value, Mapping | list)}
     for key, value in wanted.items():
-        # SQL compares nested values as text, which depends on the order of keys: it only finds candidates for them.
+        # SQL compares nested values as text, which depends on key order, so for them it only finds candidates.
         equal = "" if key in nested else "AND e.value IS w.value"
         conditions.append(
             f"EXISTS (SELECT 1 FROM json_each(metadata) e, json_each(?) w WHERE e.key = ? AND e.type = w.type {equal})"
@@ -346,7 +346,7 @@ def owners_with_metadata(connection: apsw.Connection, namespace: Namespace, want
 
 
 def passage_texts(connection: apsw.Connection, namespace_id: int, passage_ids: Iterable[int]) -> dict[int, str]:
-    """What is searched of those of the passages that are still there, by id."""
+    """Return the searched texts of those passages that still exist, by id."""
     rows = select(
         connection,
         tuple[int, str, str | None],
@@ -358,7 +358,7 @@ def passage_texts(connection: apsw.Connection, namespace_id: int, passage_ids: I
 
 @dataclass(frozen=True, slots=True)
 class NamespaceView:
-    """One state of a namespace's passages of one kind, for loading their index of one model's vectors."""
+    """One snapshot of a namespace's passages of one kind, for loading the index of one model's vectors."""
 
     connection: apsw.Connection
     namespace_id: int
@@ -371,7 +371,7 @@ class NamespaceView:
         return int(row or 0)
 
     def attributes(self) -> list[PassageRow]:
-        """What filters and scores read but for the flags, which are in no column, a row a passage."""
+        """Return one row of filter and score attributes per passage, without the flags, which have no column."""
         return list(
             select(
                 self.connection,
@@ -384,7 +384,7 @@ class NamespaceView:
         )
 
     def passages(self, ids: Iterable[int] | None) -> Iterator[tuple[Passage, FloatVector]]:
-        """Passages that the model has embedded, with their vectors (dim,), in id order; all, or those among `ids`."""
+        """Yield passages embedded by the model with their vectors (dim,), in id order; all, or those among `ids`."""
         chosen = "" if ids is None else "AND id IN (SELECT value FROM json_each(?))"
         parameters = [self.model_id, self.namespace_id, self.kind.value, *([] if ids is None else [ids_parameter(ids)])]
         rows = select(
@@ -420,7 +420,7 @@ _LIVING = "namespace_id = ? AND source = ? AND key IS NOT NULL AND archived = 0"
 
 
 def keyed_memory(connection: apsw.Connection, namespace: Namespace, source: str, key: str) -> Memory | None:
-    """The living memory that (source, key) names, if there is one and it can be seen."""
+    """Return the active memory with (source, key), if it exists and is visible."""
     held = keyed_memory_id(connection, namespace.id, source, key)
     return None if held is None else memories(connection, namespace, [held]).get(held)
 
@@ -428,9 +428,9 @@ def keyed_memory(connection: apsw.Connection, namespace: Namespace, source: str,
 def keyed_page(
     connection: apsw.Connection, namespace: Namespace, source: str, *, offset: int = 0, limit: int | None = None
 ) -> tuple[list[Memory], int]:
-    """The living memories of one source that have a key, in the order of their keys, and how many there are.
+    """Return the active memories of one source that have a key, by key, and the total.
 
-    :param limit: Of what is listed; None: all.
+    :param limit: Maximum number to list; None for all.
     """
     parameters = (namespace.id, source)
     rows = select(
@@ -446,7 +446,7 @@ def keyed_page(
 
 
 def keyed_ids(connection: apsw.Connection, namespace_id: int, source: str, key: str) -> list[int]:
-    """Of the memory that (source, key) names, and of those whose place it took."""
+    """Return the ids of the memory with (source, key) and of those that it replaced."""
     return list(
         select(
             connection,

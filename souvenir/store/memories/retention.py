@@ -1,4 +1,4 @@
-"""Queries for expired memories: archived ones that are old enough to prune, and living ones that a policy archives."""
+"""Queries for expired memories: archived ones that are old enough to prune, and active ones that a policy archives."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _PRUNABLE = "namespace_id = ? AND archived = 1 AND pinned = 0 AND updated_at < ?
 
 
 def count_prunable(connection: apsw.Connection, namespace: Namespace, before: datetime) -> int:
-    """Archived memories that were not changed since, the archiving included; pinned ones are none."""
+    """Count archived, unpinned memories that were last changed, or archived, before a time."""
     where = f"SELECT count(*) FROM memories WHERE {_PRUNABLE}"
     return int(connection.execute(where, (namespace.id, to_us(before))).get)
 
 
 def prunable(connection: apsw.Connection, namespace: Namespace, before: datetime, *, limit: int) -> list[int]:
-    """Ids of the first of them."""
+    """Return the ids of the first prunable memories."""
     return list(
         select(
             connection,
@@ -36,7 +36,7 @@ def prunable(connection: apsw.Connection, namespace: Namespace, before: datetime
 
 @dataclass(frozen=True, slots=True)
 class Aged:
-    """A living memory, as far as its age goes."""
+    """The age of an active memory."""
 
     id: int
     created_at: datetime
@@ -47,7 +47,7 @@ class Aged:
 def next_source_below(
     connection: apsw.Connection, namespace: Namespace, prefixes: Sequence[str], *, after: str
 ) -> str | None:
-    """The first source after one that lies below one of the prefixes, each of which ends with `/`."""
+    """Return the first source after one that is below one of the prefixes, each of which ends with `/`."""
     row = connection.execute(
         "SELECT min(source) FROM memories WHERE namespace_id = ? AND source > ? AND EXISTS "
         "(SELECT 1 FROM json_each(?) WHERE substr(source || '/', 1, length(value)) = value)",
@@ -57,7 +57,7 @@ def next_source_below(
 
 
 def aged(connection: apsw.Connection, namespace: Namespace, source: str, *, after: int, limit: int) -> list[Aged]:
-    """The living memories of a source with ids above one, in the order of their ids."""
+    """Return the active memories of a source with greater ids, in id order."""
     return list(
         select(
             connection,

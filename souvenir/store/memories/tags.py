@@ -15,9 +15,9 @@ from souvenir.store.rows import select
 
 @dataclass(frozen=True, slots=True)
 class TagCount:
-    """:param tag: As it was spelled first. :param count: Living memories that have it.
+    """:param tag: As it was first spelled. :param count: Active memories that have it.
 
-    :param first_used_at: When one of them got it first. :param last_used_at: And last.
+    :param first_used_at: When a memory first got it. :param last_used_at: When one last did.
     """
 
     tag: str
@@ -27,7 +27,7 @@ class TagCount:
 
 
 def count_each(connection: apsw.Connection, namespace: Namespace) -> list[TagCount]:
-    """The tags of living memories, the most used first."""
+    """Return the tags of active memories, the most used first."""
     visible, parameters = visible_condition(namespace.sources, "m.source")
     return list(
         select(
@@ -47,7 +47,7 @@ def count_each(connection: apsw.Connection, namespace: Namespace) -> list[TagCou
 
 
 def memories_with(connection: apsw.Connection, namespace: Namespace, folded: Iterable[str]) -> Mapping[int, int]:
-    """The memories that have any of the tags, archived ones too, by id, and since when, in microseconds."""
+    """Return the memories that have any of the tags, archived ones too, by id, and since when, in microseconds."""
     visible, parameters = visible_condition(namespace.sources, "m.source")
     return dict(
         select(
@@ -62,7 +62,7 @@ def memories_with(connection: apsw.Connection, namespace: Namespace, folded: Ite
 
 
 def backdate(connection: apsw.Connection, memory_id: int, folded: str, added_at_us: int) -> None:
-    """Let a memory have had a tag since then, if that is earlier."""
+    """Set the time when a memory got a tag to an earlier one; a later time changes nothing."""
     connection.execute(
         "UPDATE memory_tags SET added_at = min(added_at, ?) WHERE memory_id = ? AND folded = ?",
         (added_at_us, memory_id, folded),

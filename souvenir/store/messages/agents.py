@@ -23,7 +23,7 @@ _FROM = f"SELECT {_COLUMNS} FROM agents a JOIN namespaces n ON n.id = a.namespac
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """`policy` holds what its privacy does otherwise than the rules say."""
+    """`policy` holds the settings in which the agent's privacy differs from the rules."""
 
     namespace_id: int
     name: str
@@ -50,7 +50,7 @@ class _AgentRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AgentCounts:
-    """`memories` counts archived ones too."""
+    """`memories` includes archived ones."""
 
     messages: int
     sessions: int
@@ -67,9 +67,9 @@ def find(connection: apsw.Connection, name: str) -> Agent | None:
 
 
 def require_agent(connection: apsw.Connection, scope: Scope) -> Agent:
-    """The scope's namespace as an agent.
+    """Return the scope's agent.
 
-    :raises AgentNotFound: If it is none.
+    :raises AgentNotFound: If the namespace is not an agent.
     """
     found = find(connection, scope.namespace)
     if found is None:
@@ -78,9 +78,9 @@ def require_agent(connection: apsw.Connection, scope: Scope) -> Agent:
 
 
 def page(connection: apsw.Connection, *, only: str | None, offset: int, limit: int) -> tuple[list[Agent], int]:
-    """In the order of their names, and how many there are.
+    """Return a page of agents by name, and the total.
 
-    :param only: The one name that may be seen, if not all may.
+    :param only: The only visible name, if visibility is limited.
     """
     chosen, parameters = ("WHERE n.name = ?", [only]) if only is not None else ("", [])
     rows = list(
@@ -95,9 +95,9 @@ def page(connection: apsw.Connection, *, only: str | None, offset: int, limit: i
 
 
 def ensure(connection: apsw.Connection, namespace_id: int, now: datetime, metadata: JsonObject | None) -> None:
-    """Make the namespace an agent, unless it is one; metadata that is given to one that has none stays with it.
+    """Make the namespace an agent if it is none; given metadata is stored unless the agent already has some.
 
-    The memories that a new one has are read for its graph.
+    The existing memories of a new agent are queued for its graph.
     """
     stored = None if metadata is None else to_json(dict(metadata))
     known = connection.execute("SELECT 1 FROM agents WHERE namespace_id = ?", (namespace_id,)).fetchone()
@@ -111,7 +111,7 @@ def ensure(connection: apsw.Connection, namespace_id: int, now: datetime, metada
 
 
 def make_again(connection: apsw.Connection, agent: Agent, now: datetime) -> None:
-    """Let an agent whose name is free be there again as it was, with nothing in it."""
+    """Recreate a deleted agent with the same settings and no content; its name must be free."""
     row = connection.execute(
         "INSERT INTO namespaces (name, created_at, changed_at) VALUES (?, ?, ?) RETURNING id",
         (agent.name, to_us(agent.created_at), to_us(now)),
@@ -130,7 +130,7 @@ def namespace_ids(connection: apsw.Connection) -> list[int]:
 def counts(connection: apsw.Connection, namespace_id: int) -> AgentCounts:
     tables = ("messages", "sessions", "users", "blocks", "memories")
     counted = ", ".join(f"(SELECT count(*) FROM {table} WHERE namespace_id = ?1)" for table in tables)
-    # Two questions, each of which the index answers from one end.
+    # One subquery for each end, so that each is a single lookup in the index.
     ends = ", ".join(f"(SELECT {end}(created_at) FROM messages WHERE namespace_id = ?1)" for end in ("min", "max"))
     return only(connection, AgentCounts, f"SELECT {counted}, {ends}", (namespace_id,))
 
@@ -140,13 +140,13 @@ def set_policy(connection: apsw.Connection, namespace_id: int, policy: JsonObjec
 
 
 def access(connection: apsw.Connection, name: str) -> AccessLevels:
-    """Of the agent of this name; nothing limits a namespace that is none."""
+    """Return the access levels of the agent of this name; a namespace that is not an agent is unlimited."""
     query = "SELECT a.access FROM agents a JOIN namespaces n ON n.id = a.namespace_id WHERE n.name = ?"
     return _levels_of(connection.execute(query, (name,)).get)
 
 
 def set_access(connection: apsw.Connection, namespace_id: int, levels: AccessLevels) -> None:
-    """What is as usual is not stored."""
+    """Store the levels that differ from the defaults."""
     usual = asdict(UNLIMITED)
     changes = {name: given for name, given in asdict(levels).items() if given != usual[name]}
     connection.execute("UPDATE agents SET access = ? WHERE namespace_id = ?", (to_json(changes), namespace_id))

@@ -1,6 +1,6 @@
-"""The rows of memory blocks: labelled text of an agent, and what each block was in every version.
+"""Rows of memory blocks, the labelled texts of an agent, and of their versions.
 
-Invariant: the newest version in `block_history` is what the block is now.
+Invariant: the newest version in `block_history` equals the block's current state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FROM = f"SELECT {_COLUMNS} FROM blocks b JOIN agents a ON a.namespace_id = b.na
 
 @dataclass(frozen=True, slots=True)
 class BlockDraft:
-    """What a caller says of a block. `max_chars` bounds the value; a `read_only` one is not changed by mistake."""
+    """Fields of a new or changed block. `max_chars` limits the value; `read_only` guards against accidental changes."""
 
     label: str
     value: str
@@ -35,7 +35,7 @@ class BlockDraft:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`version` counts the changes from 1; `agent_uid` is the agent's id for clients."""
+    """`version` counts the changes from 1; `agent_uid` is the agent's public id."""
 
     id: int
     uid: str
@@ -52,7 +52,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BlockVersion:
-    """What a block was from `at` on, and who made it so."""
+    """A block's state from `at` on, and its author."""
 
     version: int
     value: str
@@ -70,7 +70,7 @@ def find(connection: apsw.Connection, namespace_id: int, label: str) -> Block | 
 def page(
     connection: apsw.Connection, namespace_id: int, *, offset: int = 0, limit: int = -1
 ) -> tuple[list[Block], int]:
-    """In the order in which they were made, and how many there are; a limit below zero is none."""
+    """Return blocks in the order of their creation, and the total; a negative limit means no limit."""
     rows = list(
         select(
             connection,
@@ -84,7 +84,7 @@ def page(
 
 
 def versions(connection: apsw.Connection, block_id: int, *, offset: int, limit: int) -> tuple[list[BlockVersion], int]:
-    """Newest first, and how many there are."""
+    """Return versions, newest first, and the total."""
     rows = list(
         select(
             connection,
@@ -99,7 +99,7 @@ def versions(connection: apsw.Connection, block_id: int, *, offset: int, limit: 
 
 
 def insert(tx: Transaction, draft: BlockDraft) -> None:
-    """The label must be free, and the namespace an agent."""
+    """Insert a block. The label must be free, and the namespace an agent."""
     now = to_us(tx.now)
     tx.connection.execute(
         "INSERT INTO blocks (uid, namespace_id, label, value, description, max_chars, read_only, version, created_at, "

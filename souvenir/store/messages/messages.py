@@ -25,13 +25,13 @@ from souvenir.store.rows import ids_parameter, select
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something that was said. `session_id` and `user` are the names that callers know.
+    """A message. `session_id` and `user` are the public names.
 
-    :param position: Ascends within the session in the order of storing, without gaps but where one was deleted.
-    :param speaker: The name of who says it, if a caller gave one; it is searched with the content.
+    :param position: Ascends within the session in insertion order, without gaps except for deleted messages.
+    :param speaker: The speaker's name, if a caller gave one; it is searched together with the content.
     :param created_at: When it was said.
-    :param indexed: Whether it can be found yet.
-    :param session_row: The id of the session's row, as passages have it; likewise `user_row`.
+    :param indexed: Whether it can be found by search yet.
+    :param session_row: The row id of the session, as in passages; likewise `user_row`.
     """
 
     id: int
@@ -56,16 +56,16 @@ class Message:
 
     @property
     def owner(self) -> PassageOwner:
-        """What its passages say of it."""
+        """The attributes that its passages copy."""
         turn = Utterance(self.session_row, self.position, self.role, self.user_row, self.speaker)
         return PassageOwner(PassageKind.MESSAGE, self.id, "", self.created_at, archived=False, turn=turn)
 
 
 @dataclass(frozen=True, slots=True)
 class MessageDraft:
-    """A message somebody asks to store. Without `created_at` it was said now.
+    """A message to store. `created_at` defaults to now.
 
-    :param session_id: Of a session that is made if it is new; without it, that of the running conversation.
+    :param session_id: Created if it is new; the default is the active session.
     """
 
     role: MessageRole
@@ -83,7 +83,7 @@ class MessageDraft:
 
 @dataclass(frozen=True, slots=True)
 class MessageFilter:
-    """Which messages are wanted; None lets all pass, and `since` and `until` are inclusive."""
+    """Filters of messages; None does not filter, and `since` and `until` are inclusive."""
 
     session_id: str | None = None
     user: str | None = None
@@ -98,8 +98,8 @@ _SELECT = (
     "m.edited_at, m.indexed, m.session_id, m.user_id FROM messages m CROSS JOIN agents a ON "
     "a.namespace_id = m.namespace_id CROSS JOIN sessions s ON s.id = m.session_id LEFT JOIN users u ON u.id = m.user_id"
 )
-"""The order of the joins is fixed: the messages are chosen first. Where few are chosen by something else, a plus before
-`m.namespace_id` keeps SQLite from reading all of the namespace's instead."""
+"""The join order is fixed: messages are selected first. Where another condition is more selective, a plus before
+`m.namespace_id` keeps SQLite from scanning the whole namespace instead."""
 
 
 def insert(
@@ -154,7 +154,7 @@ def insert(
 def update(
     connection: apsw.Connection, message_id: int, *, content: str | None, metadata: JsonObject | None, at: datetime
 ) -> None:
-    """Replace what is given. New content counts as indexed: the caller stores its passages."""
+    """Replace the given fields. New content counts as indexed: the caller stores its passages."""
     connection.execute(
         "UPDATE messages SET content = coalesce(?, content), metadata = coalesce(?, metadata), edited_at = ?, "
         "indexed = iif(?, 1, indexed) WHERE id = ?",
@@ -173,7 +173,7 @@ def mark_indexed(connection: apsw.Connection, message_id: int) -> None:
 
 
 def by_uid(connection: apsw.Connection, namespace_id: int, uids: Sequence[str]) -> dict[str, Message]:
-    """Those of the messages that exist."""
+    """Return the existing ones of these messages."""
     rows = select(
         connection,
         Message,
@@ -184,7 +184,7 @@ def by_uid(connection: apsw.Connection, namespace_id: int, uids: Sequence[str]) 
 
 
 def by_id(connection: apsw.Connection, namespace_id: int, ids: Iterable[int]) -> dict[int, Message]:
-    """Those of the messages that exist."""
+    """Return the existing ones of these messages."""
     rows = select(
         connection,
         Message,
@@ -211,14 +211,14 @@ def newest(
 def page(
     connection: apsw.Connection, namespace_id: int, chosen: MessageFilter, *, offset: int, limit: int
 ) -> tuple[list[Message], int]:
-    """Newest first, and how many there are."""
+    """Return messages, newest first, and the total."""
     found = newest(connection, namespace_id, chosen, limit=limit, offset=offset)
     where, parameters = condition(namespace_id, chosen)
     return found, int(connection.execute(f"SELECT count(*) FROM messages m WHERE {where}", parameters).get)
 
 
 def of_session(connection: apsw.Connection, session_row: int, *, offset: int, limit: int) -> tuple[list[Message], int]:
-    """In the order of storing, and how many there are."""
+    """Return messages in insertion order, and the total."""
     rows = select(
         connection,
         Message,
@@ -230,7 +230,7 @@ def of_session(connection: apsw.Connection, session_row: int, *, offset: int, li
 
 
 def every(connection: apsw.Connection, namespace_id: int) -> Iterator[Message]:
-    """All of them, oldest first, read as they are asked for."""
+    """Yield all messages lazily, oldest first."""
     query = f"{_SELECT} WHERE m.namespace_id = ? ORDER BY m.created_at, m.id"
     return select(connection, Message, query, (namespace_id,))
 
@@ -238,7 +238,7 @@ def every(connection: apsw.Connection, namespace_id: int) -> Iterator[Message]:
 def around(
     connection: apsw.Connection, namespace_id: int, ids: Iterable[int], *, before: int, after: int
 ) -> list[Message]:
-    """These messages and those at the positions around them, each once: session by session, in order."""
+    """Return these messages and their neighbours by position, without duplicates: session by session, in order."""
     return list(
         select(
             connection,
@@ -254,7 +254,7 @@ def around(
 def pending(
     connection: apsw.Connection, namespace_id: int, session_id: str | None, *, after_id: int, limit: int
 ) -> list[Message]:
-    """The next messages that are not indexed, of one session or of all, in the order of their ids."""
+    """Return the next unindexed messages, of one session or of all, in id order."""
     of_session = "" if session_id is None else "AND s.name = ?"
     named = () if session_id is None else (session_id,)
     return list(
@@ -268,7 +268,7 @@ def pending(
 
 
 def namespaces_with_pending(connection: apsw.Connection) -> list[str]:
-    """Those that hold messages that are not indexed, and are not being removed."""
+    """Return the namespaces with unindexed messages that are not being removed."""
     return list(
         select(
             connection,
@@ -280,7 +280,7 @@ def namespaces_with_pending(connection: apsw.Connection) -> list[str]:
 
 
 def condition(namespace_id: int, chosen: MessageFilter) -> tuple[str, list[apsw.SQLiteValue]]:
-    """SQL that is true of a chosen row of messages, called `m`, and its parameters."""
+    """Return an SQL condition on rows of messages, called `m`, and its parameters."""
     conditions = ["m.namespace_id = ?" if chosen.session_id is None else "+m.namespace_id = ?"]
     parameters: list[apsw.SQLiteValue] = [namespace_id]
     for column, table, name in (("session_id", "sessions", chosen.session_id), ("user_id", "users", chosen.user)):

@@ -1,7 +1,7 @@
-"""Rows of users and sessions, and the window of a session's newest messages that working memory holds.
+"""Rows of users and sessions, and the newest messages of a session for working memory.
 
-Each function takes a connection inside a transaction. A session is identified by its `name`, the id that callers give
-or get; `id` is that of the row.
+Each function takes a connection inside a transaction. A session is identified by its public `name`; `id` is the row
+id.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from souvenir.store.rows import first, only, select
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Known since `created_at`; `messages` counts those that are of them now."""
+    """`created_at` is the earliest time the user was seen; `messages` counts their current messages."""
 
     id: int
     name: str
@@ -31,7 +31,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """`implicit` if it was made because a caller named none; `messages` counts those that it has now."""
+    """`implicit` if it was created for a message without a session; `messages` counts its current messages."""
 
     id: int
     name: str
@@ -47,7 +47,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Of one user, and those only that have ended or have not; None lets all pass."""
+    """Filters by user, and by whether the session is still open; None does not filter."""
 
     user: str | None = None
     open: bool | None = None
@@ -55,7 +55,7 @@ class SessionFilter:
 
 @dataclass(frozen=True, slots=True)
 class MessagePlace:
-    """Where a message comes to stand, and the user whom it is of: one that it names, else whom its session is with."""
+    """The place of a new message, and its user: the one that it names, else the session's."""
 
     session_row: int
     session_id: str
@@ -72,7 +72,7 @@ _SELECT = (
 
 
 def ensure_user(connection: apsw.Connection, namespace_id: int, name: str, at: datetime) -> int:
-    """The row of the user of that name, who is made if they are new, and was known then already."""
+    """Return the row of the user of that name; create it if new, and backdate `created_at` to an earlier time."""
     known = first(
         connection,
         tuple[int, datetime],
@@ -97,7 +97,7 @@ def user_row(connection: apsw.Connection, namespace_id: int, name: str) -> int |
 def users(
     connection: apsw.Connection, namespace_id: int, *, offset: int = 0, limit: int = -1
 ) -> tuple[list[User], int]:
-    """In the order of their names, and how many there are; a limit below zero is none."""
+    """Return users by name, and the total; a negative limit means no limit."""
     rows = list(
         select(
             connection,
@@ -136,9 +136,9 @@ def require_row(connection: apsw.Connection, namespace_id: int, name: str) -> in
 
 
 def open_row(connection: apsw.Connection, namespace_id: int, name: str) -> int | None:
-    """The row of a session that takes messages; None if there is no session of that name.
+    """Return the row of an open session; None if there is no session of that name.
 
-    :raises SessionEnded: If it takes none any more.
+    :raises SessionEnded: If it has ended.
     """
     row = first(
         connection,
@@ -157,7 +157,7 @@ def open_row(connection: apsw.Connection, namespace_id: int, name: str) -> int |
 def page(
     connection: apsw.Connection, namespace_id: int, chosen: SessionFilter, *, offset: int, limit: int
 ) -> tuple[list[Session], int]:
-    """Newest first, and how many there are."""
+    """Return sessions, newest first, and the total."""
     conditions = ["s.namespace_id = ?"]
     parameters: list[apsw.SQLiteValue] = [namespace_id]
     if chosen.user is not None:
@@ -179,7 +179,7 @@ def page(
 
 
 def every(connection: apsw.Connection, namespace_id: int) -> Iterator[Session]:
-    """All of them, oldest first, read as they are asked for."""
+    """Yield all sessions lazily, oldest first."""
     return select(
         connection, Session, f"{_SELECT} WHERE s.namespace_id = ? ORDER BY s.started_at, s.id", (namespace_id,)
     )
@@ -196,7 +196,7 @@ def insert(
     implicit: bool,
     started_at: datetime,
 ) -> int:
-    """The row of a new session."""
+    """Insert a session and return its row."""
     connection.execute(
         "INSERT INTO sessions (namespace_id, name, user_id, title, metadata, implicit, started_at) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -216,7 +216,7 @@ def insert(
 def running_row(
     connection: apsw.Connection, namespace_id: int, user_row: int | None, at: datetime, idle: timedelta
 ) -> int | None:
-    """The newest session of that user that nobody named, nobody ended, and whose last message is near that time."""
+    """Return the newest open implicit session of that user whose last message is within `idle` of that time."""
     return first(
         connection,
         int,
@@ -229,7 +229,7 @@ def running_row(
 def take_place(
     connection: apsw.Connection, session_row: int, at: datetime, user_row: int | None, user: str | None
 ) -> MessagePlace:
-    """The next position in a session, for a message of that time; who the session is with is known from then on."""
+    """Reserve the next position in a session for a message; a session without a user gets the message's."""
     at_us = to_us(at)
     session_id, position, with_row, with_name = only(
         connection,
@@ -245,12 +245,12 @@ def take_place(
 
 
 def end(connection: apsw.Connection, session_row: int, now: datetime) -> None:
-    """One that has ended keeps its end."""
+    """End a session; one that has already ended keeps its end."""
     connection.execute("UPDATE sessions SET ended_at = coalesce(ended_at, ?) WHERE id = ?", (to_us(now), session_row))
 
 
 def change(connection: apsw.Connection, session_row: int, *, title: str | None, metadata: JsonObject | None) -> None:
-    """Replace what is given."""
+    """Replace the given fields."""
     connection.execute(
         "UPDATE sessions SET title = coalesce(?, title), metadata = coalesce(?, metadata) WHERE id = ?",
         (title, None if metadata is None else to_json(dict(metadata)), session_row),
@@ -261,7 +261,7 @@ def _us(duration: timedelta) -> int:
     return duration // timedelta(microseconds=1)
 
 
-# --- the window of working memory ------------------------------------------------------------------------------------
+# --- working memory --------------------------------------------------------------------------------------------------
 
 
 WindowRow = tuple[int, MessageRole, str, int]
@@ -269,7 +269,7 @@ WindowRow = tuple[int, MessageRole, str, int]
 
 
 def window_messages(connection: apsw.Connection, session_row: int, limit: int) -> list[WindowRow]:
-    """In the order in which they came; none of a session that has ended."""
+    """Return the messages in working memory in insertion order; none of a session that has ended."""
     rows = select(
         connection,
         tuple[int, MessageRole, str, int],
@@ -281,5 +281,5 @@ def window_messages(connection: apsw.Connection, session_row: int, limit: int) -
 
 
 def clear_window(connection: apsw.Connection, session_row: int) -> None:
-    """Let the context begin with the next message."""
+    """Empty the working memory: it begins with the next message."""
     connection.execute("UPDATE sessions SET window_from = next_position WHERE id = ?", (session_row,))
