@@ -138,14 +138,14 @@ class Jobs:
         *,
         job_id: str | None = None,
         serial_key: str | None = None,
-        beside: Callable[[apsw.Connection, str], None] | None = None,
+        in_transaction: Callable[[apsw.Connection, str], None] | None = None,
         within: Within | None = None,
     ) -> Job:
         """Queue a job.
 
         :param serial_key: Jobs of the kind that have the same one run one after another.
-        :param beside: Writes what belongs to the job, whose id it is given, in the same transaction.
-        :param within: Queues it in a transaction of its own choice, beside other writes; without it, in one by itself.
+        :param in_transaction: Writes rows of the job, whose id it gets, in the same transaction.
+        :param within: Runs the insert in a transaction with other writes; by default it has a transaction of its own.
         :raises Overloaded: If too many wait.
         """
         chosen = job_id or uuid.uuid4().hex
@@ -154,8 +154,8 @@ class Jobs:
             self._require_room(connection)
             _record(connection, scope, "job.submit", chosen, kind)
             job = rows.insert(connection, chosen, kind, scope, parameters, utc_now(), serial_key=serial_key)
-            if beside is not None:
-                beside(connection, chosen)
+            if in_transaction is not None:
+                in_transaction(connection, chosen)
             return job
 
         job = (within or self._store.write_rows)(work)
@@ -219,13 +219,13 @@ class Jobs:
         self,
         scope: Scope,
         job_id: str,
-        beside: Callable[[apsw.Connection, Job], None],
+        in_transaction: Callable[[apsw.Connection, Job], None],
         *,
         all_actors: bool = False,
     ) -> Job:
         """Queue a completed job again.
 
-        :param beside: Writes what it shall go on with, in the same transaction; may raise, and then nothing is written.
+        :param in_transaction: Writes the data to continue with, in the same transaction; may raise to roll it back.
         :raises JobNotFound: If there is none of that id that the scope may see.
         :raises Conflict: If it is not completed.
         :raises Overloaded: If too many wait.
@@ -235,7 +235,7 @@ class Jobs:
             job = _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
             if job.status is not JobStatus.COMPLETED:
                 raise Conflict(f"Job {job_id!r} is {job.status}; only a completed one can go on")
-            beside(connection, job)
+            in_transaction(connection, job)
             self._require_room(connection)
             rows.reopen(connection, job_id)
             _record(connection, scope, "job.reopen", job_id, job.kind)

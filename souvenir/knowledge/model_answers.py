@@ -25,7 +25,7 @@ from souvenir.knowledge.recognition.spelling import MAX_KEY_CHARS, key_of
 from souvenir.learning.proposals import WINDOW_CHARS, shortened
 from souvenir.learning.questions import Text, ask
 from souvenir.learning.quotes import find_quote
-from souvenir.learning.transcripts.transcript import kept_of
+from souvenir.learning.transcripts.transcript import screened_turn
 from souvenir.learning.transcripts.turns import Piece, Transcript, TranscriptTurn, TurnRole
 from souvenir.learning.transcripts.windows import FRAME, windows
 from souvenir.memories.similarity import figures
@@ -166,7 +166,7 @@ def _turn(message: Undescribed, policy: AppliedPolicy) -> TranscriptTurn:
     said = policy.text(message.content)[:MAX_MESSAGE_CHARS]
     speaker = None if message.speaker is None else policy.text(message.speaker)
     whole = TranscriptTurn(_ROLES[message.role], speaker, message.at, (Piece(0, len(said), said),))
-    return kept_of(whole)
+    return screened_turn(whole)
 
 
 class _ClaimReader:

@@ -1,10 +1,10 @@
-"""Applies a job's decisions to memories, links and ledger: all in one transaction with the job's progress, or nothing.
+"""Apply a job's decisions to memories, links and ledger in the transaction that saves the job's progress.
 
-Texts are embedded before. In the transaction each memory to be changed is compared with what the model saw; if one
-differs, nothing is written and those facts are decided again, `MAX_ROUNDS` times at most. A fact that has no valid
-decision after that is stored in addition to its memory and flagged, if it says anything new. Of an approved job only
-what was shown is applied: a new decision waits for another approval. What may be done is defined in
-`souvenir.learning.guards`. Nothing is removed: what a job deletes is archived, and can be undone.
+Texts are embedded before the transaction. Inside it, each memory to be changed is compared with what the model saw. If
+one differs, the transaction is rolled back and those facts are decided again, at most `MAX_ROUNDS` times. A fact that
+still has no valid decision is stored as an additional memory and flagged, if it is novel. An approved job applies only
+the decisions that were approved: a new decision needs another approval. The rules are in `souvenir.learning.guards`.
+Nothing is removed: a memory that a job deletes is archived, and the deletion can be undone.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from souvenir.learning.guards import (
     Terms,
     World,
     is_forgotten,
+    job_scope,
     new_text,
     plan,
-    reach_of,
     source_of,
     stale,
 )
-from souvenir.learning.outcomes import committed_by, noted_as, passed_over
+from souvenir.learning.outcomes import committed_by, skipped_as_committed, with_commit_mark
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.similarity import NOVELTY_SIMILARITY
 from souvenir.privacy.screening import AppliedPolicy
@@ -50,21 +50,22 @@ from souvenir.store.namespaces import Namespace
 from souvenir.store.transaction import Transaction
 
 MAX_RELATED = 3
-"""Links to related memories that a new one gets, at most."""
+"""Maximum number of links from a new memory to related memories."""
 
 RETRACTED = "retracted"
-"""What the history says of a memory that a job deleted."""
+"""History action of a memory that a job deleted."""
 
 FALLBACK_ADD = "fallback_add"
-"""The action, and the mode, of what was added without a model's decision."""
+"""Action and mode of a fact that was added without a model's decision."""
 
 RELATED, UNDO, APPROVED = "related", "undo", "approved"
-"""Keys: of an outcome, related memories as [id, cosine], nearest first, and what undoing needs; of options, what was
-approved."""
+"""Keys. Of an outcome: related memories as [id, cosine], nearest first, and the data that undo needs. Of options: the
+approved decisions.
+"""
 
 
 class Changed(Exception):
-    """Memories are not what the model saw; nothing was written."""
+    """Raised if memories differ from what the model saw; nothing was written."""
 
     def __init__(self, rows: Sequence[FactRow]) -> None:
         super().__init__(f"{len(rows)} decisions are out of date")
@@ -72,9 +73,11 @@ class Changed(Exception):
 
 
 class Unapproved(Exception):
-    """More would be removed than a job may by itself, or other things than were approved; nothing was written.
+    """Raised if a job needs (another) approval; nothing was written.
 
-    :param removing: Facts that would remove something, by ordinal.
+    Either it would remove more than a job may without approval, or its decisions are not those that were approved.
+
+    :param removing: Ordinals of the facts that would remove something.
     """
 
     def __init__(self, removing: Sequence[int]) -> None:
@@ -86,7 +89,7 @@ class Unapproved(Exception):
 class Text:
     """A text as it is stored, with its metadata.
 
-    :param refused: Why it cannot be stored, if it cannot.
+    :param refused: The reason why it cannot be stored, or None.
     """
 
     text: str
@@ -96,29 +99,29 @@ class Text:
 
 
 class Texts(NamedTuple):
-    """What may be stored for a fact: in addition to its memory, and as a replacement of it."""
+    """The texts that may be stored for a fact: as an additional memory, and as a replacement of its memory."""
 
-    beside: Text
+    addition: Text
     update: Text
 
 
 @dataclass(slots=True)
 class Attempt:
-    """One try to apply all of a ledger, on the writer's thread."""
+    """One attempt to apply a whole ledger, on the writer's thread."""
 
     job: RunningJob
     extraction: ExtractionRecord
     rows: Sequence[FactRow]
     texts: Mapping[int, Texts]
-    beside: Mapping[int, bool]
+    novelty: Mapping[int, bool]
     max_deletes: int
     terms: Terms
     made: dict[int, int] = field(default_factory=dict)
 
     def run(self, tx: Transaction) -> tuple[FactRow, ...]:
-        """The ledger as it stands afterwards.
+        """Return the ledger as it is after the attempt.
 
-        :raises Changed: If memories are not what the model saw. :raises Unapproved: If an approval is wanted.
+        :raises Changed: If memories differ from what the model saw. :raises Unapproved: If an approval is required.
         """
         connection, job_id = tx.connection, self.job.id
         tx.job_id = job_id
@@ -127,7 +130,7 @@ class Attempt:
         rows, ended, forgotten = self._present(tx)
         committed = self._committed(tx)
         rows, ended = ([row for row in some if row.ordinal not in committed] for some in (rows, ended))
-        world = world_of(tx.connection, tx.namespace, rows, self.beside)
+        world = world_of(tx.connection, tx.namespace, rows, self.novelty)
         if changed := stale(rows, world):
             raise Changed(changed)
         forgotten += [row for row in rows if is_forgotten(row, world)]
@@ -139,7 +142,7 @@ class Attempt:
         return tuple(extractions.facts(connection, job_id))
 
     def _present(self, tx: Transaction) -> tuple[list[FactRow], list[FactRow], list[FactRow]]:
-        """Decided rows, those that ended otherwise, and those that were blanked since they were read."""
+        """Return decided rows, rows that ended otherwise, and rows that were blanked since they were read."""
         blanked = {row.ordinal for row in extractions.facts(tx.connection, self.job.id) if row.fact is None}
         known = [row for row in self.rows if row.ordinal not in blanked and row.fact is not None]
         decided = [row for row in known if row.stage is FactStage.DECIDED]
@@ -147,15 +150,19 @@ class Attempt:
         return decided, ended, [row for row in self.rows if row not in known]
 
     def _committed(self, tx: Transaction) -> dict[int, FactRow]:
-        """The facts that a commit applied or applies, by ordinal, as they end here."""
+        """Return, by ordinal, the final rows of facts that a commit applied or applies."""
         found = [row for row in extractions.facts(tx.connection, self.job.id) if row.stage is FactStage.DECIDED]
         by = {row.ordinal: committed_by(tx.connection, row) for row in found if row.fact is not None}
-        return {row.ordinal: passed_over(row, job_id) for row in found if (job_id := by.get(row.ordinal)) is not None}
+        return {
+            row.ordinal: skipped_as_committed(row, job_id)
+            for row in found
+            if (job_id := by.get(row.ordinal)) is not None
+        }
 
     def _require_approved(self, rows: Sequence[FactRow], steps: Sequence[PlannedStep]) -> None:
-        """Whoever approved a job saw its decisions, and means those and no others.
+        """Check the decisions against the approval: an approval covers the decisions that were shown and no others.
 
-        :raises Unapproved: If more would be removed than a job may by itself, or others were approved.
+        :raises Unapproved: If more would be removed than a job may without approval, or other decisions were approved.
         """
         removing = removing_of(steps)
         approved = self.extraction.options.get(APPROVED)
@@ -174,12 +181,12 @@ class Attempt:
             case PlannedStep(verdict=Verdict.NOOP):
                 return _ended(step, FactStage.APPLIED, {"action": "noop", "text": step.text})
             case PlannedStep(verdict=Verdict.DELETE, target=Memory() as old):
-                tx.archive(old, action=RETRACTED, valid_to=self._moment_of(step) or tx.now)
+                tx.archive(old, action=RETRACTED, valid_to=self._event_time(step) or tx.now)
                 return _ended(step, FactStage.APPLIED, {"action": "delete", UNDO: _before(old)})
             case PlannedStep(verdict=Verdict.UPDATE, target=Memory() as old):
                 return self._update(tx, step, old, chosen.update)
             case _:
-                return self._add(tx, step, chosen.beside)
+                return self._add(tx, step, chosen.addition)
 
     def _update(self, tx: Transaction, step: PlannedStep, old: Memory, text: Text) -> FactRow:
         if text.refused is not None:
@@ -196,7 +203,7 @@ class Attempt:
         return self._stored(tx, step, new, outcome)
 
     def _add(self, tx: Transaction, step: PlannedStep, text: Text) -> FactRow:
-        """Store a fact as a memory of its own, flagged if it contradicts another one."""
+        """Store a fact as an additional memory, flagged if it contradicts another one."""
         if text.refused is not None:
             return _refused(step, text.refused)
         new = tx.insert(self._draft(step, text), text.passages)
@@ -213,16 +220,16 @@ class Attempt:
             text.text,
             source_of(self.extraction),
             text.metadata,
-            document_at=self._moment_of(step),
+            document_at=self._event_time(step),
             origin_class=step.fact.origin_class,
         )
 
-    def _moment_of(self, step: PlannedStep) -> datetime | None:
-        """When what a fact says happened; when it was said, if that is not known."""
+    def _event_time(self, step: PlannedStep) -> datetime | None:
+        """Return when the event of a fact happened, or the time of the transcript if that is unknown."""
         return step.fact.event_at or self.extraction.document_at
 
     def _stored(self, tx: Transaction, step: PlannedStep, new: Memory, outcome: dict[str, Any]) -> FactRow:
-        """Note whom a new memory was learned with, and link it to the living ones that it is related to."""
+        """Record the provenance of a new memory, and link it to related memories that are not archived."""
         self.made[step.row.ordinal] = new.id
         provenance.note(tx.connection, new.id, self.extraction.learned_with)
         linked = {new.id, outcome.get("conflicts_with"), None if step.target is None else step.target.id}
@@ -235,25 +242,25 @@ class Attempt:
 
 
 def world_of(
-    connection: apsw.Connection, namespace: Namespace, rows: Sequence[FactRow], beside: Mapping[int, bool]
+    connection: apsw.Connection, namespace: Namespace, rows: Sequence[FactRow], novelty: Mapping[int, bool]
 ) -> World:
-    """What the decisions of these rows meet."""
+    """Read the memories that the decisions of these rows refer to."""
     targets = {row.decision.target.memory_id for row in rows if row.decision and row.decision.target}
     return World(
         reads.as_stored(connection, namespace, targets),
         extractions.versions(connection, namespace, targets),
         extractions.gone(connection, targets),
-        beside,
+        novelty,
     )
 
 
 def removing_of(steps: Sequence[PlannedStep]) -> list[int]:
-    """Facts that remove something, by ordinal."""
+    """Return the ordinals of the facts that remove something."""
     return [step.row.ordinal for step in steps if step.removes]
 
 
 def approval_of(row: FactRow) -> tuple[int, int]:
-    """What an approval of a decision is noted as: it does not hold for another decision about the same fact."""
+    """Return the key of an approved decision; another decision about the same fact has another key."""
     return row.ordinal, 0 if row.decision is None else row.decision.asked
 
 
@@ -271,13 +278,13 @@ def _refused(step: PlannedStep, why: str) -> FactRow:
 
 
 def _blank(row: FactRow) -> FactRow:
-    """Nothing is kept of a fact about a memory that was deleted."""
+    """Return the row without its fact and decision, because the memory that it was about was deleted."""
     outcome = {"action": "skipped", "reason": Reason.FORGOTTEN.value}
     return FactRow(row.ordinal, FactStage.SKIPPED, None, outcome=outcome)
 
 
 def _before(memory: Memory) -> JsonObject:
-    """What an archiving takes away, for taking it back."""
+    """Return the values that archiving overwrites; undo restores them."""
     return {
         "updated_at": to_us(memory.updated_at),
         "valid_to": None if memory.valid_to is None else to_us(memory.valid_to),
@@ -288,8 +295,10 @@ def _before(memory: Memory) -> JsonObject:
 
 
 MAX_ROUNDS = 3
-"""How often decisions are asked for again because their memories changed; somebody who writes all the time must not
-keep a job, and the model's bill, going for good."""
+"""How often decisions are requested again because their memories changed. Bounded, so that a client which writes all
+the
+time cannot keep a job running and the model's bill growing.
+"""
 
 APPROVAL_REQUIRED = "required"
 
@@ -298,11 +307,12 @@ Redecide = Callable[[Sequence[FactRow]], Sequence[FactRow]]
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """:param rows: The ledger as it stands.
+    """:param rows: The ledger afterwards.
 
-    :param approval: `APPROVAL_REQUIRED` if nothing was applied, since too much would be removed or what was approved
-        is decided otherwise now.
-    :param removing: Facts that would remove something then, by ordinal.
+    :param approval: `APPROVAL_REQUIRED` if nothing was applied, because too much would be removed or the decisions
+        differ
+        from the approved ones.
+    :param removing: In that case, the ordinals of the facts that would remove something.
     """
 
     rows: tuple[FactRow, ...]
@@ -311,30 +321,28 @@ class Applied:
 
 
 class Applying:
-    """Safe for many jobs at once."""
+    """Thread-safe; serves concurrent jobs."""
 
     def __init__(self, engine: MemoryEngine, settings: Settings) -> None:
         self._engine = engine
         self._max_deletes = settings.extract_max_deletes
 
     def apply(self, job: RunningJob, rows: Sequence[FactRow], *, redecide: Redecide) -> Applied:
-        """Apply the decided ones of a job's rows; those that ended before stay as they are.
+        """Apply the decided rows of a job; rows that ended earlier stay unchanged. Idempotent.
 
-        What was applied before is not applied again.
-
-        :param redecide: Asks again about the facts of these rows, and returns the rows with their new decisions.
-        :raises JobCancelled: If the job shall not go on; nothing was applied.
+        :param redecide: Decides the facts of the given rows again, and returns the rows with their new decisions.
+        :raises JobCancelled: If the job was cancelled; nothing was applied.
         """
         extraction = self._extraction(job)
         if extraction.phase in (Phase.APPLIED, Phase.UNDONE):
             return Applied(tuple(self._ledger(job)))
-        scope, now = reach_of(job.scope, extraction), {row.ordinal: row for row in rows}
-        beside: dict[int, bool] = {}
+        scope, now = job_scope(job.scope, extraction), {row.ordinal: row for row in rows}
+        novelty: dict[int, bool] = {}
         rounds = 0
         while True:
             texts = self._texts(scope, extraction, now.values())
             attempt = Attempt(
-                job, extraction, list(now.values()), texts, beside, self._max_deletes, self._engine.analyser.terms
+                job, extraction, list(now.values()), texts, novelty, self._max_deletes, self._engine.analyser.terms
             )
             try:
                 return Applied(self._engine.write(scope, attempt.run))
@@ -345,10 +353,10 @@ class Applying:
                     rounds += 1
                     now.update((row.ordinal, row) for row in redecide(changed.rows))
                 else:
-                    beside |= {row.ordinal: self._is_novel(scope, texts[row.ordinal]) for row in changed.rows}
+                    novelty |= {row.ordinal: self._is_novel(scope, texts[row.ordinal]) for row in changed.rows}
 
     def excess(self, scope: Scope, rows: Sequence[FactRow]) -> list[int]:
-        """Facts that would remove something, by ordinal, if they are more than may be without an approval."""
+        """Return the ordinals of removing facts if they exceed the limit without an approval, else an empty list."""
         decided = [row for row in rows if row.stage is FactStage.DECIDED]
         with self._engine.namespace(scope) as (connection, namespace):
             if namespace is None:
@@ -369,14 +377,16 @@ class Applying:
             return extractions.facts(connection, job.id)
 
     def _texts(self, scope: Scope, extraction: ExtractionRecord, rows: Iterable[FactRow]) -> dict[int, Texts]:
-        """What may have to be stored for each decided row, screened and embedded, by ordinal."""
+        """Return the texts that may be stored for each decided row, screened and embedded, by ordinal."""
         policy = self._engine.screening.applied(scope)
         screened: dict[int, Texts] = {}
         for row in rows:
             if row.stage is FactStage.DECIDED and row.fact is not None and row.decision is not None:
                 metadata = _metadata(row.fact, row.decision, extraction)
-                beside, update = (new_text(row.fact, row.decision, verdict) for verdict in (None, Verdict.UPDATE))
-                screened[row.ordinal] = Texts(_screened(policy, beside, metadata), _screened(policy, update, metadata))
+                addition, update = (new_text(row.fact, row.decision, verdict) for verdict in (None, Verdict.UPDATE))
+                screened[row.ordinal] = Texts(
+                    _screened(policy, addition, metadata), _screened(policy, update, metadata)
+                )
         different = list({one.text: None for both in screened.values() for one in both if one.refused is None})
         passages = dict(zip(different, prepared(self._engine, different), strict=True))
         return {
@@ -385,24 +395,24 @@ class Applying:
         }
 
     def _is_novel(self, scope: Scope, texts: Texts) -> bool:
-        nearest = self._engine.nearest_of(scope, texts.beside.passages) if texts.beside.passages else None
+        nearest = self._engine.nearest_of(scope, texts.addition.passages) if texts.addition.passages else None
         return nearest is None or nearest[1] < NOVELTY_SIMILARITY
 
     def _waiting(self, job: RunningJob, rows: Sequence[FactRow], removing: tuple[int, ...]) -> Applied:
-        """Keep the decisions until they are approved."""
+        """Store the decisions until they are approved."""
 
         def work(connection: apsw.Connection) -> tuple[FactRow, ...]:
             job.save(connection, done=len(rows), total=len(rows), state=job.state)
             stored = {row.ordinal: row for row in extractions.facts(connection, job.id) if row.fact is not None}
             kept = [row for row in rows if row.ordinal in stored]
-            extractions.save_facts(connection, job.id, [noted_as(row, stored[row.ordinal]) for row in kept])
+            extractions.save_facts(connection, job.id, [with_commit_mark(row, stored[row.ordinal]) for row in kept])
             return tuple(extractions.facts(connection, job.id))
 
         return Applied(self._engine.write_rows(work), APPROVAL_REQUIRED, removing)
 
 
 def _screened(policy: AppliedPolicy, text: str, metadata: JsonObject) -> Text:
-    """A text as the namespace's privacy policy lets it in."""
+    """Apply the namespace's privacy policy to a text and its metadata."""
     if not text.strip():
         return Text("", refused="there is no text in it")
     try:
@@ -413,7 +423,7 @@ def _screened(policy: AppliedPolicy, text: str, metadata: JsonObject) -> Text:
 
 
 def _metadata(fact: LedgerFact, decision: Decision, extraction: ExtractionRecord) -> JsonObject:
-    """What a new memory says of where it comes from; `mode` marks what no model decided."""
+    """Return the provenance metadata of a new memory; `mode` marks facts that were added without a model."""
     return {
         "category": fact.category.value,
         **({} if fact.speaker is None else {"speaker": fact.speaker}),

@@ -1,8 +1,8 @@
-"""The stored memories that are shown to the model with each fact, and the pace at which a job works.
+"""Retrieve the stored memories that the model sees with each fact, and limit the share of a core that a job uses.
 
-The best hits of both arms are taken in turn, so that neither arm's are lost. The model sees numbers from 1; only the
-service knows which memory and version a number is. A job rests as long as it worked, and embeds a few texts at a time:
-its model takes seconds, while a caller who searches waits for milliseconds of a core.
+Candidates interleave the best hits of both retrieval arms, so that neither dominates. The model sees numbers from 1;
+only the service maps a number to a memory and its version. A job pauses as long as it worked, and embeds a few texts at
+a time: its model calls take seconds, while a concurrent search waits for milliseconds of a core.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ CANDIDATES_PER_FACT = 5
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Memories by the number that the model sees, and which of them are candidates of which fact.
+    """Memories by the number that the model sees, and the candidates of each fact.
 
-    :param of_facts: By the fact's ordinal, best first.
+    :param of_facts: Candidate numbers by the fact's ordinal, best first.
     """
 
     memories: Mapping[int, Memory]
@@ -38,12 +38,12 @@ class Shown:
         memory_id = self.memories[number].id
         return Seen(memory_id, self.versions[memory_id])
 
-    def seen_beside(self, ordinal: int) -> tuple[Seen, ...]:
+    def candidates_of(self, ordinal: int) -> tuple[Seen, ...]:
         return tuple(self.seen(number) for number in self.of_facts[ordinal])
 
 
 def candidates(engine: MemoryEngine, scope: Scope, texts: Mapping[int, str]) -> Shown:
-    """:param texts: Of facts, by their ordinals."""
+    """:param texts: Texts of facts, by ordinal."""
     found = {ordinal: _nearest(engine, scope, text) for ordinal, text in texts.items()}
     wanted = list(dict.fromkeys(chain.from_iterable(found.values())))
     with engine.namespace(scope) as (connection, namespace):
@@ -75,25 +75,29 @@ def _in_turn(*arms: Sequence[ArmCandidate]) -> Iterator[ArmCandidate]:
 
 
 MAX_REST_S = 0.1
-"""After a piece that took long because others had the cores."""
+"""Upper bound for a pause, in case a piece took long because other threads had the cores."""
 
 
 @contextmanager
 def paced() -> Iterator[None]:
-    """Do one piece of work, some milliseconds of a core, and rest. Never inside of a transaction or a lock."""
+    """Run one piece of work, some milliseconds of a core, then pause as long.
+
+    Never used inside a transaction or a lock.
+    """
     began = perf_counter()
     yield
     sleep(min(perf_counter() - began, MAX_REST_S))
 
 
 TEXTS_AT_ONCE = 2
-"""Some 40 tokens, where a run of the model takes up to eight times as many and a search that comes meanwhile waits for
-its end. Measured beside two jobs that embed all the time: searches of 25 ms at the median, with 30 texts at once of 85;
-the jobs were no slower."""
+"""About 40 tokens; a full run of the model takes up to eight times as many, and a concurrent search waits for its end.
+Measured with two jobs that embed continuously: median search latency 25 ms, compared with 85 ms at 30 texts per run;
+the jobs were no slower.
+"""
 
 
 def prepared(engine: MemoryEngine, texts: Sequence[str]) -> list[Sequence[PreparedPassage]]:
-    """The passages of each text.
+    """Return the passages of each text.
 
     :raises EmbeddingUnavailable: If the model cannot run.
     """

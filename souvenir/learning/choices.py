@@ -1,7 +1,7 @@
-"""Decisions that somebody chose: taken from a dry run, changed, or made up, for a job that applies them.
+"""Decisions that a caller chose for a job to apply: taken from a dry run, edited, or written by the caller.
 
-What comes from a dry run keeps its origin, and holds as long as its memory is what the dry run saw. What somebody makes
-up is about memories as they are now.
+A decision of a dry run keeps its origin, and is valid while its memory is unchanged since the dry run. A decision that
+the caller wrote refers to the current version of its memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from souvenir.core.ledger import Category, DecidedBy, Decision, FactRow, FactSta
 from souvenir.core.types import OriginClass, Scope
 from souvenir.learning.application import RELATED
 from souvenir.learning.guards import CHANGING
-from souvenir.learning.outcomes import committed_by, noted
+from souvenir.learning.outcomes import committed_by, marked_committed
 from souvenir.store import namespaces
 from souvenir.store.learning import extractions
 
@@ -25,10 +25,10 @@ CHOSEN = "It was chosen by the caller"
 
 @dataclass(frozen=True, slots=True)
 class ChosenAction:
-    """:param text: The new text of an update, else what is stored; None takes that of the dry run.
+    """:param text: The new text of an update, otherwise the text to store; None uses that of the dry run.
 
-    :param target_id: The memory that it is about.
-    :param job_id: The dry run that it comes from, with the fact's place in its ledger; None: it was made up.
+    :param target_id: The memory that the action refers to.
+    :param job_id: The dry run that it comes from, with the fact's ordinal in its ledger; None if the caller wrote it.
     """
 
     verdict: Verdict
@@ -41,18 +41,19 @@ class ChosenAction:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """:param rows: A ledger to apply. :param taken: The facts that it takes, by their dry runs."""
+    """:param rows: The ledger to apply. :param taken: The facts taken from each dry run, by job id."""
 
     rows: tuple[FactRow, ...]
     taken: Mapping[str, Sequence[FactRow]]
 
 
 def chosen(connection: apsw.Connection, scope: Scope, source: str, actions: Sequence[ChosenAction]) -> Choice:
-    """:param scope: What the new job may see.
+    """Build a ledger from the chosen actions.
 
-    :raises MemoryNotFound: If an action is about a memory that it cannot see.
-    :raises InvalidRequest: If an action lacks what it needs.
-    :raises Conflict: If a fact cannot be taken: of another source, forgotten, not decided, or taken before.
+    :param scope: The scope of the new job.
+    :raises MemoryNotFound: If an action refers to a memory outside the scope.
+    :raises InvalidRequest: If an action lacks a required field.
+    :raises Conflict: If a fact cannot be taken: of another source, forgotten, not decided, or committed before.
     """
     rows: list[FactRow] = []
     dry_runs: dict[str, _DryRun] = {}
@@ -72,14 +73,14 @@ def chosen(connection: apsw.Connection, scope: Scope, source: str, actions: Sequ
 
 
 def note_taken(connection: apsw.Connection, choice: Choice, job_id: str) -> None:
-    """Say in the dry runs which job applies what was taken from them."""
+    """Record in the dry runs which job applies the facts that were taken from them."""
     for dry_run, rows in choice.taken.items():
-        extractions.save_facts(connection, dry_run, [noted(row, job_id) for row in rows])
+        extractions.save_facts(connection, dry_run, [marked_committed(row, job_id) for row in rows])
 
 
 @dataclass(frozen=True, slots=True)
 class _DryRun:
-    """A job whose facts may be taken, with its ledger by ordinal: read once, however many are taken."""
+    """A job whose facts may be taken, with its ledger by ordinal; read once for all facts taken from it."""
 
     job_id: str
     waits: bool
@@ -87,7 +88,7 @@ class _DryRun:
 
     @classmethod
     def read(cls, connection: apsw.Connection, job_id: str, source: str) -> _DryRun:
-        """:raises Conflict: If it is gone, or of another source."""
+        """:raises Conflict: If the job no longer exists, or has another source."""
         found = extractions.find(connection, job_id)
         if found is None:
             raise Conflict(f"Job {job_id!r} is not there any more; run it again")
@@ -140,7 +141,7 @@ def _row(
 
 
 def _seen(connection: apsw.Connection, scope: Scope, memory_id: int, was: Decision | None) -> Seen:
-    """A memory as the dry run saw it, if it did; else as it is."""
+    """Return the version of the memory that the dry run saw, or the current version if it did not see it."""
     shown: Iterable[Seen] = () if was is None else (*((was.target,) if was.target else ()), *was.candidates)
     known = next((one for one in shown if one.memory_id == memory_id), None)
     if known is not None:

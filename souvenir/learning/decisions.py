@@ -1,8 +1,8 @@
-"""The second stage: what shall become of each proposed fact, in steps that are saved one by one.
+"""Second stage of an extraction: decide what to do with each proposed fact, in steps that are saved one by one.
 
-Facts are decided together, `FACTS_AT_ONCE` at a time. What of an answer cannot be used is asked again once, for those
-facts only; what is without a decision then is added if it is new. Invariant: after a step each of its facts is either
-decided or proposed with the fault of its answer, and a model's number is used only where it was shown.
+Up to `FACTS_AT_ONCE` facts are decided together. Facts whose part of an answer is unusable are asked about once more; a
+fact that still has no decision is added if it is novel. Invariant: after a step each of its facts is either decided or
+proposed with the fault of its answer, and a number in an answer is accepted only if that memory was shown.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from souvenir.models.llm.provider import LLMProvider
 from souvenir.models.llm.salvage import Broken
 
 FACTS_AT_ONCE = 30
-"""With five candidates each that is about 15,000 characters of memories, and answers that fit EXTRACT_MAX_TOKENS."""
+"""With five candidates each, about 15,000 characters of memories, and answers that fit EXTRACT_MAX_TOKENS."""
 
 MAX_REASON_CHARS = 300
 
 FAULT = "fault"
-"""In the outcome of a proposed fact: what was wrong with its decision. It has been asked about once then."""
+"""Key in the outcome of a proposed fact: why its decision was unusable. Such a fact has been asked about once."""
 
 _CHANGES = (Verdict.UPDATE, Verdict.DELETE)
 _NEEDS_MEMORY = (*_CHANGES, Verdict.CONFLICT)
@@ -37,7 +37,7 @@ _NEEDS_MEMORY = (*_CHANGES, Verdict.CONFLICT)
 
 @dataclass(frozen=True, slots=True)
 class DecisionStep:
-    """Rows that changed, and what the model was asked for it."""
+    """The changed rows, and the model calls that produced them."""
 
     rows: tuple[FactRow, ...]
     calls: tuple[JsonObject, ...] = ()
@@ -48,7 +48,7 @@ def decide_next(
 ) -> DecisionStep | None:
     """Decide some of the proposed facts; None if there are none.
 
-    :raises LLMError: If there is no answer that can be used.
+    :raises LLMError: If there is no usable answer.
     """
     waiting = [row for row in ledger if row.stage is FactStage.PROPOSED and row.fact is not None]
     fresh = [row for row in waiting if FAULT not in row.outcome]
@@ -72,9 +72,9 @@ def decide_next(
 def decide_again(
     engine: MemoryEngine, provider: LLMProvider, scope: Scope, guidance: Guidance, rows: Sequence[FactRow]
 ) -> DecisionStep:
-    """Decide again the facts whose memories changed meanwhile; what has no usable decision then is added if it is new.
+    """Decide facts again whose memories have changed; a fact without a usable decision is added if it is novel.
 
-    :raises LLMError: If there is no answer that can be used.
+    :raises LLMError: If there is no usable answer.
     """
     asked = {row.ordinal: 1 if row.decision is None else row.decision.asked + 1 for row in rows}
     step = _decide(engine, provider, scope, guidance, rows, set())
@@ -87,7 +87,7 @@ def decide_again(
 
 
 def decided_without_model(row: FactRow, reason: str) -> FactRow:
-    """To be added, if it is new."""
+    """Return the row with the decision to add its fact if it is novel."""
     asked = 1 if row.decision is None else row.decision.asked + 1
     decision = Decision(Verdict.ADD, DecidedBy.FALLBACK, reason, asked=asked)
     return replace(row, stage=FactStage.DECIDED, decision=decision)
@@ -97,7 +97,7 @@ def _without_model(row: FactRow) -> FactRow:
     if row.stage is FactStage.DECIDED:
         return row
     if row.fact is None or row.fact.span is None:
-        # Nobody said it, as far as can be seen, and no model stands by it.
+        # The fact has no quote in the transcript, and no model confirmed it.
         return replace(row, stage=FactStage.SKIPPED, outcome=skipped("unfounded", error=row.outcome.get(FAULT)))
     return decided_without_model(row, f"No usable decision came: {row.outcome.get(FAULT, 'the answer cannot be read')}")
 
@@ -110,14 +110,14 @@ def _decide(
     rows: Sequence[FactRow],
     changed: set[int],
 ) -> DecisionStep:
-    """:param changed: Memories that other facts of the job change already."""
+    """:param changed: Memories that other facts of the job already change."""
     facts = {row.ordinal: row.fact for row in rows if row.fact is not None}
     shown = candidates(engine, scope, {ordinal: fact.text for ordinal, fact in facts.items()})
     numbers = dict(enumerate(facts, start=1))
     wrong = {row.ordinal: row.outcome[FAULT] for row in rows if FAULT in row.outcome}
     question = prompt(DECIDE, _question(numbers, facts, shown, guidance) + _correction(numbers, wrong))
     asked = ask(provider, AUDN, question, Decisions, "decisions", MadeDecision)
-    read = _Reading(numbers, shown, changed)
+    read = _AnswerReader(numbers, shown, changed)
     for item in asked.items:
         read.take(item)
     for broken in asked.broken:
@@ -149,14 +149,14 @@ def _decision(
     item: MadeDecision, text: str | None, shown: Shown, ordinal: int, question: Prompt, model: str
 ) -> Decision:
     target = None if item.memory is None or item.verdict is Verdict.ADD else shown.seen(item.memory)
-    beside = shown.seen_beside(ordinal)
+    shown_with = shown.candidates_of(ordinal)
     return Decision(
         item.verdict,
         DecidedBy.MODEL,
         " ".join(item.reason.split()),
         target=target,
         text=text,
-        candidates=beside if target is None or target in beside else (*beside, target),
+        candidates=shown_with if target is None or target in shown_with else (*shown_with, target),
         prompt=label(question),
         model=model,
     )
@@ -182,13 +182,15 @@ def _question(numbers: Mapping[int, int], facts: Mapping[int, LedgerFact], shown
 
 
 def _correction(numbers: Mapping[int, int], wrong: Mapping[int, str]) -> str:
-    """What to do otherwise: the same question at temperature 0 gets the same answer."""
-    told = [f"[{number}] {wrong[ordinal]}" for number, ordinal in numbers.items() if ordinal in wrong]
-    return "\nThese facts were decided before, and that cannot be used:\n" + "\n".join(told) if told else ""
+    """Return the corrections to append: the same question at temperature 0 would get the same answer."""
+    corrections = [f"[{number}] {wrong[ordinal]}" for number, ordinal in numbers.items() if ordinal in wrong]
+    return (
+        "\nThese facts were decided before, and that cannot be used:\n" + "\n".join(corrections) if corrections else ""
+    )
 
 
-class _Reading:
-    """Which fact each item of an answer is about, and what is wrong with it."""
+class _AnswerReader:
+    """Assigns the items of an answer to facts, and collects their faults."""
 
     def __init__(self, numbers: Mapping[int, int], shown: Shown, changed: set[int]) -> None:
         self._numbers = numbers
@@ -215,7 +217,7 @@ class _Reading:
             self._faults.setdefault(number, fault)
 
     def take_broken(self, broken: Broken) -> None:
-        """An item that does not fit: the fault of the fact that it names, if it names one."""
+        """Record a malformed item as the fault of the fact that it names, if it names one."""
         value = broken.value
         number = value.get("fact") if isinstance(value, dict) else None
         if type(number) is int and number in self._numbers:

@@ -1,9 +1,9 @@
-"""Extraction: what is worth keeping of a transcript becomes memories, and what it corrects is corrected.
+"""Extraction: learn memories from a transcript, and correct the memories that it contradicts.
 
-An extraction is a job of a lane of its own, in three stages: facts are proposed, decided, applied. The truth of each is
-the ledger; every step is written with the job's progress in one transaction, so that a kill loses at most the answer
-that was under way. Invariants: a transcript is kept as the privacy rules leave it; nothing of a job stays in memory
-when it is done; a model that fails changes nothing.
+An extraction is a job in a queue of its own, in three stages: facts are proposed, decided and applied. The ledger is
+the source of truth for each fact. Each step is written with the job's progress in one transaction, so that a crash
+loses at most the answer in progress. Invariants: a transcript is stored as redacted by the privacy policy; a finished
+job leaves nothing in memory; a failing model changes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from souvenir.jobs.worker import Jobs, Within
 from souvenir.learning import results
 from souvenir.learning.application import FALLBACK_ADD, Applying
 from souvenir.learning.decisions import decide_again, decide_next, decided_without_model
-from souvenir.learning.guards import NO_SOURCE, reach_of, serial_key
+from souvenir.learning.guards import NO_SOURCE, job_scope, serial_key
 from souvenir.learning.ledger import MODEL, Ledger
 from souvenir.learning.novelty import settled
 from souvenir.learning.proposals import OVERLAP_TURNS, WINDOW_CHARS, Source, propose, propose_without_model
@@ -45,18 +45,19 @@ from souvenir.store.learning.profiles import profile_for
 from souvenir.store.transaction import require_writable
 
 RETRY_AFTER_S = 15
-"""About what one extraction takes."""
+"""Typical duration of one extraction."""
 
 DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRequest:
-    """:param messages: The transcript, in any form that clients send.
+    """:param messages: The transcript, in any supported form.
 
-    :param context: Why it comes, in a client's word; `pre_compact` keeps more.
-    :param document_at: When it was said, as far as it does not say so itself.
-    :param user: Whom the agent talks with. :param session: The conversation's. What is learned is forgotten with them.
+    :param context: The client's reason for sending it; `pre_compact` keeps more facts.
+    :param document_at: Default time of the turns that have none.
+    :param user: The user that the agent talks with. :param session: The session of the conversation. Deleting either
+        deletes what was learned with it.
     """
 
     messages: str
@@ -74,7 +75,7 @@ def _nothing() -> None:
 
 
 class Extraction:
-    """The jobs of kind "extract". Opened with the service; jobs wait until `start`."""
+    """Runs the jobs of kind "extract". Opened with the service; jobs wait until `start`."""
 
     kind = EXTRACT
 
@@ -87,10 +88,10 @@ class Extraction:
         on_end: Callable[[], None] = _nothing,
         named: Callable[[Settings], LLMProvider | None] = provider_of,
     ) -> None:
-        """:param provider: Closed by its owner, before this is closed, so that no call is waited for.
+        """:param provider: Closed by its owner before this object, so that closing waits for no call.
 
-        :param on_end: Called after jobs ended.
-        :param named: Makes the provider of a job that asks another model.
+        :param on_end: Called after jobs end.
+        :param named: Creates the provider of a job that uses another model.
         """
         self._engine = engine
         self._provider = provider
@@ -113,18 +114,18 @@ class Extraction:
         self.jobs.start()
 
     def close(self) -> None:
-        """What is under way goes on at the next start."""
+        """Stop; jobs in progress resume at the next start."""
         self.jobs.close()
 
     @property
     def enabled(self) -> bool:
-        """Whether transcripts are taken."""
+        """True if transcripts are accepted."""
         return self._provider is not None or self._settings.extract_fallback_add
 
     def get(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> tuple[Job, Row]:
-        """:param all_actors: Whether extractions of others in the namespace may be seen.
+        """:param all_actors: Include extractions of other actors in the namespace.
 
-        :raises JobNotFound: If there is none of that id that the scope may see.
+        :raises JobNotFound: If the scope may see no extraction with this id.
         """
         job = self.jobs.get(scope, job_id, all_actors=all_actors)
         if job.kind != EXTRACT:
@@ -132,15 +133,15 @@ class Extraction:
         return job, self._read(job.namespace, job_id)[0]
 
     def submit(self, scope: Scope, request: ExtractionRequest, *, within: Within | None = None) -> Job:
-        """Take a transcript to learn from.
+        """Queue a transcript for extraction.
 
-        :param within: As `Jobs.submit` has it.
+        :param within: See `Jobs.submit`.
 
-        :raises KeyNotUsable: If the caller sees some sources only, and names none.
+        :raises KeyNotUsable: If the key is limited to some sources, and the request names none.
         :raises SourceForbidden: If the caller may not write to the source.
-        :raises ExtractionNotConfigured: If there is nothing that could do it.
-        :raises Conflict: If the source's profile switches it off.
-        :raises ExtractQueueFull: If too many wait.
+        :raises ExtractionNotConfigured: If there is neither a model nor the fallback.
+        :raises Conflict: If the source's profile disables extraction.
+        :raises ExtractQueueFull: If the queue is full.
         """
         if scope.sources is not None and not request.source:
             raise KeyNotUsable("source is required for scoped keys")
@@ -159,7 +160,7 @@ class Extraction:
         transcript = redacted(request.messages, self._engine.screening.applied(scope, refuse=False))
 
         def row(connection: apsw.Connection, job_id: str) -> Row:
-            whom = with_whom(connection, scope.namespace, request.user, request.session)
+            learned_with = with_whom(connection, scope.namespace, request.user, request.session)
             return Row(
                 job_id,
                 scope.namespace,
@@ -168,7 +169,7 @@ class Extraction:
                 len(request.messages),
                 transcript,
                 request.document_at,
-                {**options, LEARNED_WITH: whom} if whom else options,
+                {**options, LEARNED_WITH: learned_with} if learned_with else options,
             )
 
         return self.jobs.submit(
@@ -176,12 +177,12 @@ class Extraction:
             scope,
             {},
             serial_key=serial_key(scope.namespace, request.source),
-            beside=lambda connection, job_id: extractions.insert(connection, row(connection, job_id)),
+            in_transaction=lambda connection, job_id: extractions.insert(connection, row(connection, job_id)),
             within=within,
         )
 
     def result_of(self, job: Job) -> JsonObject | None:
-        """What clients are told of a job that is completed; None of any other."""
+        """Return the client-visible result of a completed job, else None."""
         if job.result is None:
             return None
         found, ledger = self._read(job.namespace, job.id)
@@ -200,9 +201,9 @@ class Extraction:
 
     @contextmanager
     def _asking(self, job: RunningJob) -> Iterator[LLMProvider | None]:
-        """The model that a job asks; one that was named for it is closed afterwards.
+        """Yield the provider of a job; a provider created for this job is closed afterwards.
 
-        :raises ExtractionNotConfigured: If one was named, and the settings name no provider.
+        :raises ExtractionNotConfigured: If the job names a model, and the settings name no provider.
         """
         found, _ = self._read(job.scope.namespace, job.id)
         if MODEL not in found.options:
@@ -215,10 +216,13 @@ class Extraction:
             yield provider
 
     def _run(self, job: RunningJob, provider: LLMProvider | None) -> JsonObject:
-        """:raises ExtractionNotConfigured: If nothing is there to learn with, as there was when the job was taken."""
+        """:raises ExtractionNotConfigured:
+
+        If the job was accepted, but there is neither a model nor the fallback any more.
+        """
         while True:
             found, ledger = self._read(job.scope.namespace, job.id)
-            scope = reach_of(job.scope, found)
+            scope = job_scope(job.scope, found)
             match found.phase:
                 case Phase.PROPOSING | Phase.DECIDING if provider is None and not self.enabled:
                     raise ExtractionNotConfigured
@@ -243,7 +247,7 @@ class Extraction:
     def _propose(
         self, job: RunningJob, provider: LLMProvider | None, scope: Scope, found: Row, ledger: Sequence[FactRow]
     ) -> bool:
-        """Facts of the windows that are left; False if there is nothing to learn from."""
+        """Propose facts from the remaining windows; False if the transcript is empty."""
         if found.transcript is None:
             raise JobCancelled
         transcript = read_transcript(found.transcript, document_at=found.document_at)
@@ -255,7 +259,8 @@ class Extraction:
             self._save(job, proposed.rows, proposed.calls, Phase.DECIDING, done=1, total=2)
             return True
         shown = windows(transcript, max_chars=WINDOW_CHARS, overlap_turns=OVERLAP_TURNS)
-        # Another release may cut otherwise: then all windows are read again, and what is known is found again.
+        # Another release may cut windows differently. Then all windows are read again, and known facts are
+        # deduplicated.
         first = job.state.get("read", 0) if job.state.get("windows") == len(shown) else 0
         rows = list(ledger)
         for number, window in enumerate(shown[first:], start=first + 1):
@@ -269,7 +274,7 @@ class Extraction:
     def _decide(
         self, job: RunningJob, provider: LLMProvider | None, scope: Scope, found: Row, ledger: Sequence[FactRow]
     ) -> None:
-        """Decisions about some facts; if there are none left, what they come to."""
+        """Decide some facts; if none are left, apply the novelty check."""
         guidance = GUIDANCE_JSON.load(found.options[GUIDANCE])
         read = job.state.get("windows", 0)
         state = {**job.state, "asked": job.state.get("asked", 0) + 1}
@@ -289,7 +294,7 @@ class Extraction:
     def _redecide(
         self, job_id: str, provider: LLMProvider | None, scope: Scope, found: Row, rows: Sequence[FactRow]
     ) -> Sequence[FactRow]:
-        """Decisions about facts whose memories were changed meanwhile."""
+        """Decide facts again whose memories have changed."""
         if provider is None:
             return [decided_without_model(row, "Its memory was changed meanwhile") for row in rows]
         guidance = GUIDANCE_JSON.load(found.options[GUIDANCE])
@@ -300,7 +305,7 @@ class Extraction:
     # --- the ledger --------------------------------------------------------------------------------------------
 
     def _read(self, namespace: str, job_id: str) -> tuple[Row, Sequence[FactRow]]:
-        """:raises JobNotFound: If it is gone."""
+        """:raises JobNotFound: If the job no longer exists."""
         with self._engine.namespace(Scope(namespace)) as (connection, _):
             found = extractions.find(connection, job_id)
             ledger = extractions.facts(connection, job_id)
@@ -319,9 +324,9 @@ class Extraction:
         total: int,
         state: JsonObject | None = None,
     ) -> None:
-        """One step: what it found, what it cost, and how far the job is.
+        """Save one step: its rows, its model calls and the job's progress.
 
-        :raises JobCancelled: If it shall not go on; then nothing of the step is kept.
+        :raises JobCancelled: If the job was cancelled; then nothing of the step is stored.
         """
         state = job.state if state is None else state
 

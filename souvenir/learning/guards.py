@@ -1,8 +1,8 @@
-"""The scope of a job, and the rules its decisions must obey, whoever decided and however they were talked into it.
+"""The scope of a job, and the rules that hold for its decisions regardless of what the model decided, or why.
 
-The rules are pure: decisions and the memories they are about go in, a step for each fact comes out. No rule loses a
-fact: what may not replace a memory is stored in addition to it. Only a fact about a deleted memory is not stored at
-all, since the deletion was a request to forget it.
+The rules are pure functions from decisions and their memories to one step for each fact. No rule loses a fact: a fact
+that may not replace a memory is stored as an additional memory. The only exception is a fact about a deleted memory,
+which is not stored, because the deletion was a request to forget it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,24 @@ from souvenir.store.learning.extractions import ExtractionRecord
 from souvenir.store.transaction import require_writable
 
 PROTECTED = "protected"
-"""The metadata key of a memory that no job changes."""
+"""Metadata key of a memory that no job changes."""
 
 KEPT_SHARE = 0.5
-"""Of the terms of a memory: an update that keeps fewer removes more than it corrects, and counts as a deletion."""
+"""Share of the terms of a memory.
+
+An update that keeps fewer removes more than it corrects, and counts as a deletion.
+"""
 
 CHANGING = (Verdict.UPDATE, Verdict.DELETE, Verdict.CONFLICT)
-"""Verdicts that hold only while their memory is what the model saw."""
+"""Verdicts that are valid only while their memory is unchanged since the model saw it."""
 
 
 class Reason(StrEnum):
-    """Why something else was done than what was decided.
+    """Why the executed step differs from the decision.
 
-    Its memory may not be changed by this fact, was changed by another fact of the job, is not what the model saw, does
-    not live any more, was deleted; or the fact says nothing new.
+    The memory may not be changed by this fact, was changed by another fact of the job, differs from what the model saw,
+    is
+    archived, or was deleted; or the fact says nothing new.
     """
 
     PROTECTED = "protected"
@@ -46,12 +50,12 @@ Terms = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """What is done about a fact.
+    """The step planned for a fact.
 
-    :param verdict: None: nothing.
-    :param reason: Why it is not done as it was decided.
-    :param removes: Whether a memory loses most of what it says.
-    :param after: The fact whose result is the target, if that took the place of the one which was decided about.
+    :param verdict: None if nothing is done.
+    :param reason: Why the step differs from the decision, or None.
+    :param removes: True if a memory loses most of its content.
+    :param after: The fact whose result is the target, if it replaced the memory that the decision was about.
     """
 
     row: FactRow
@@ -65,53 +69,54 @@ class PlannedStep:
 
     @property
     def text(self) -> str:
-        """What is stored, if anything is."""
+        """The text to store, if the step stores any."""
         return new_text(self.fact, self.decision, self.verdict)
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What the decisions meet.
+    """The state that decisions are checked against.
 
-    :param memories: Those of the targets that the job may see, by id.
+    :param memories: The target memories that are visible to the job, by id.
     :param versions: Their versions, by id.
     :param gone: Targets that were deleted.
-    :param beside: Facts that are not asked about again, by ordinal, and whether they say anything new.
+    :param novelty: Facts that are not decided again, by ordinal; True if the fact is novel.
     """
 
     memories: Mapping[int, Memory]
     versions: Mapping[int, int]
     gone: Collection[int]
-    beside: Mapping[int, bool] = field(default_factory=dict)
+    novelty: Mapping[int, bool] = field(default_factory=dict)
 
 
 def new_text(fact: LedgerFact, decision: Decision, verdict: Verdict | None) -> str:
-    """An update may say more than its fact does: what it keeps of the memory. Beside a memory, the fact is enough."""
+    """Return the text to store. An update may keep more of the memory than the fact says; otherwise it is the fact."""
     return decision.text or fact.text if verdict is Verdict.UPDATE else fact.text
 
 
 def is_forgotten(row: FactRow, world: World) -> bool:
-    """Whether a fact is about a memory that was deleted meanwhile: it must not bring that back."""
+    """Return True if the fact is about a memory that was deleted in the meantime, and must not restore it."""
     target = None if row.decision is None else row.decision.target
     return row.fact is None or row.decision is None or (target is not None and target.memory_id in world.gone)
 
 
 def stale(rows: Sequence[FactRow], world: World) -> list[FactRow]:
-    """Those whose memory is not what the model saw, and that can be asked about again."""
+    """Return the rows whose memory changed since the model saw it, and that can be decided again."""
     return [
         row
         for row in rows
-        if row.ordinal not in world.beside and not is_forgotten(row, world) and _is_stale(row, world)
+        if row.ordinal not in world.novelty and not is_forgotten(row, world) and _is_stale(row, world)
     ]
 
 
 def plan(rows: Sequence[FactRow], world: World, *, terms: Terms) -> list[PlannedStep]:
-    """A step for each fact that is not forgotten, in their order.
+    """Return a step for each fact that is not forgotten, in order.
 
-    Of two facts that change one memory the first does, and the second stands beside what came of that: it was decided
-    without knowing of the first.
+    If two facts change one memory, the first one does. The second one, which was decided without knowing of the first,
+    is
+    stored in addition to its result.
 
-    :param terms: What a text says.
+    :param terms: Returns the terms of a text.
     """
     steps: list[PlannedStep] = []
     changed: dict[int, PlannedStep] = {}
@@ -145,7 +150,7 @@ def _step(
             return step(Verdict.ADD, Reason.CHANGED_FIRST)
         return step(Verdict.CONFLICT, Reason.CHANGED_FIRST, after=earlier.row.ordinal)
     if _is_stale(row, world):
-        if not world.beside.get(row.ordinal, True):
+        if not world.novelty.get(row.ordinal, True):
             return step(None, Reason.NOTHING_NEW)
         is_living = memory is not None and not memory.archived
         return step(Verdict.CONFLICT if is_living else Verdict.ADD, Reason.CHANGED_MEANWHILE)
@@ -164,13 +169,13 @@ def _is_stale(row: FactRow, world: World) -> bool:
 
 
 def may_change(fact: LedgerFact, memory: Memory) -> bool:
-    """Whether a fact may take a memory's place or remove it: not of one that is pinned, protected or more trusted."""
+    """Return True if the fact may replace or remove the memory: it is neither pinned, protected nor more trusted."""
     is_protected = memory.pinned or bool(memory.metadata.get(PROTECTED))
     return not is_protected and fact.origin_class.trust >= memory.origin_class.trust
 
 
 def _removes(old: str, new: str, verdict: Verdict, terms: Terms) -> bool:
-    """Whether most of what a memory says is gone afterwards: a deletion may call itself an update."""
+    """Return True if the memory loses most of its content: a deletion can be disguised as an update."""
     if verdict is Verdict.DELETE:
         return True
     said = set(terms(old))
@@ -181,23 +186,23 @@ def _removes(old: str, new: str, verdict: Verdict, terms: Terms) -> bool:
 
 
 NO_SOURCE = "extract"
-"""Where facts are stored that were learned without a source."""
+"""Source of facts that were learned without a source."""
 
 
 def source_of(extraction: ExtractionRecord) -> str:
-    """Where its new memories are stored."""
+    """Return the source of the extraction's new memories."""
     return extraction.source or NO_SOURCE
 
 
-def reach_of(scope: Scope, extraction: ExtractionRecord) -> Scope:
-    """A caller's scope, narrowed to what the job is about.
+def job_scope(scope: Scope, extraction: ExtractionRecord) -> Scope:
+    """Narrow the caller's scope to the job's source.
 
-    :raises SourceForbidden: If the caller may not write to its source.
+    :raises SourceForbidden: If the caller may not write to that source.
     """
     require_writable(scope, source_of(extraction))
     return replace(scope, sources=(extraction.source,)) if extraction.source else scope
 
 
 def serial_key(namespace: str, source: str) -> str:
-    """Jobs of one source run one after another, so that each sees what the one before has learned."""
+    """Return the key that serialises jobs of one source, so that each sees what the previous one learned."""
     return f"{namespace}\n{source}"

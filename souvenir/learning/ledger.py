@@ -1,6 +1,6 @@
 """Operations on a finished extraction: approve, commit chosen decisions, undo, run again, compare.
 
-Allowed for callers who may see the job and write to its source. Each is one transaction; what takes long is a job.
+The caller must see the job and may write to its source. Each operation is one transaction; long work is a job.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from souvenir.jobs.worker import Jobs
 from souvenir.learning.application import APPROVAL_REQUIRED, APPROVED, approval_of
 from souvenir.learning.candidates import prepared
 from souvenir.learning.choices import Choice, ChosenAction, chosen, note_taken
-from souvenir.learning.guards import reach_of, serial_key
+from souvenir.learning.guards import job_scope, serial_key
 from souvenir.learning.questions import GUIDANCE_JSON, Guidance
 from souvenir.learning.results import DRY_RUN, GUIDANCE, LLM, MODE
 from souvenir.learning.undo import UNDONE_AT, Undone, undo
@@ -31,48 +31,48 @@ from souvenir.store.learning.extractions import LEARNED_WITH, ExtractionRecord, 
 from souvenir.store.learning.profiles import profile_for
 
 MODEL, RERUN_OF = "model", "rerun_of"
-"""Keys of options: the model that is asked, if not that of the settings, and the job whose transcript is read."""
+"""Keys of options: the model to use instead of the configured one, and the job whose transcript is read again."""
 
 COMMIT = "commit"
-"""The context of a job that applies what somebody chose."""
+"""The context of a job that applies chosen decisions."""
 
 
 class Ledger:
-    """Safe to call from any thread. `all_actors` says whether jobs of others in the namespace may be meant.
+    """Thread-safe. `all_actors` includes jobs of other actors in the namespace.
 
-    Every verb raises `JobNotFound` where the scope may not know of the job, `SourceForbidden` where it may not write.
+    Every method raises `JobNotFound` if the scope may not see the job, and `SourceForbidden` if it may not write.
     """
 
     def __init__(self, engine: MemoryEngine, settings: Settings, jobs: Jobs) -> None:
-        """:param jobs: The lane of extractions."""
+        """:param jobs: The queue of extractions."""
         self._engine = engine
         self._settings = settings
         self._jobs = jobs
 
     def approve(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
-        """Let a job go on that waits since it would remove much. It holds for the decisions as they are now.
+        """Approve a job that waits because it would remove much. The approval covers its current decisions only.
 
-        :raises Conflict: If it does not wait for an approval.
+        :raises Conflict: If the job does not wait for an approval.
         """
 
-        def beside(connection: apsw.Connection, job: Job) -> None:
+        def write(connection: apsw.Connection, job: Job) -> None:
             found = _found(connection, scope, job_id)
             if found.phase is not Phase.DECIDED or (job.result or {}).get("approval") != APPROVAL_REQUIRED:
                 raise Conflict(f"Job {job_id!r} does not wait for an approval; look at GET /memory/extract/{job_id}")
             approved = [list(approval_of(row)) for row in extractions.facts(connection, job_id)]
             extractions.set_options(connection, job_id, {**found.options, APPROVED: approved})
 
-        return self._jobs.reopen(scope, job_id, beside, all_actors=all_actors)
+        return self._jobs.reopen(scope, job_id, write, all_actors=all_actors)
 
     def commit(self, scope: Scope, actions: Sequence[ChosenAction], source: str, *, all_actors: bool = False) -> Job:
-        """Queue a job that applies these.
+        """Queue a job that applies the chosen actions.
 
         :raises NothingToDo: If there are none.
-        :raises MemoryNotFound: If one is about a memory that is not in the source.
-        :raises InvalidRequest: If one lacks what it needs.
-        :raises PersonalDataRejected: If a text holds what the privacy rules do not let in.
-        :raises Conflict: If one comes from a dry run that it cannot be taken from any more.
-        :raises Overloaded: If too many jobs wait.
+        :raises MemoryNotFound: If an action refers to a memory that is not in the source.
+        :raises InvalidRequest: If an action lacks a required field.
+        :raises PersonalDataRejected: If the privacy policy rejects a text.
+        :raises Conflict: If a fact can no longer be taken from its dry run.
+        :raises Overloaded: If the queue is full.
         """
         if not actions:
             raise NothingToDo("Nothing was chosen; name the actions that shall be done")
@@ -82,40 +82,42 @@ class Ledger:
             guidance = Guidance.of(self._settings, profile_for(connection, namespace, source), COMMIT)
         options = {DRY_RUN: False, MODE: LLM, GUIDANCE: GUIDANCE_JSON.dump(guidance)}
         row = ExtractionRecord("", scope.namespace, source, COMMIT, 0, None, None, options, Phase.DECIDED)
-        reach = reach_of(scope, row)
+        reach = job_scope(scope, row)
         policy = self._engine.screening.applied(reach)
         safe = [one if one.text is None else replace(one, text=policy.text(one.text)) for one in actions]
 
-        def beside(connection: apsw.Connection, job_id: str) -> None:
+        def write(connection: apsw.Connection, job_id: str) -> None:
             choice = chosen(connection, reach, source, safe)
             extractions.insert(
-                connection, replace(row, job_id=job_id, options={**options, **_whom(connection, choice)})
+                connection, replace(row, job_id=job_id, options={**options, **_provenance(connection, choice)})
             )
             extractions.save_facts(connection, job_id, choice.rows)
             note_taken(connection, choice, job_id)
 
-        return self._jobs.submit(EXTRACT, scope, {}, serial_key=serial_key(scope.namespace, source), beside=beside)
+        return self._jobs.submit(
+            EXTRACT, scope, {}, serial_key=serial_key(scope.namespace, source), in_transaction=write
+        )
 
     def undo(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Undone:
-        """Take back what a job applied, to the byte.
+        """Undo what a job applied, byte for byte.
 
-        :raises Conflict: If it is not finished, applied nothing, or was undone before.
-        :raises UndoBlocked: If something newer stands on what it wrote.
+        :raises Conflict: If the job is not finished, applied nothing, or was undone before.
+        :raises UndoBlocked: If newer changes depend on what it wrote.
         """
         return undo(self._engine, self._jobs, scope, job_id, all_actors=all_actors)
 
     def rerun(self, scope: Scope, job_id: str, *, model: str | None = None, all_actors: bool = False) -> Job:
         """Queue a dry run over the transcript of a finished job.
 
-        :param model: The provider's name of the model to ask; None: that of the settings.
+        :param model: The provider's name of the model; None for the configured one.
         :raises Conflict: If the job is not finished, or its transcript is forgotten.
-        :raises Overloaded: If too many jobs wait.
+        :raises Overloaded: If the queue is full.
         """
         job = self._jobs.get(scope, job_id, all_actors=all_actors)
         if not job.finished:
             raise Conflict(f"Job {job_id!r} is {job.status}; run it again when it is finished")
 
-        def beside(connection: apsw.Connection, rerun_id: str) -> None:
+        def write(connection: apsw.Connection, rerun_id: str) -> None:
             found = _found(connection, scope, job_id)
             if found.transcript is None:
                 raise Conflict(f"The transcript of job {job_id!r} is not kept any more; send it again")
@@ -128,10 +130,12 @@ class Ledger:
 
         with self._engine.namespace(scope) as (connection, _):
             source = _found(connection, scope, job_id).source
-        return self._jobs.submit(EXTRACT, scope, {}, serial_key=serial_key(scope.namespace, source), beside=beside)
+        return self._jobs.submit(
+            EXTRACT, scope, {}, serial_key=serial_key(scope.namespace, source), in_transaction=write
+        )
 
     def diff(self, scope: Scope, job_id: str, other_id: str, *, all_actors: bool = False) -> Difference:
-        """What two finished jobs made of one transcript.
+        """Compare the ledgers of two finished jobs of one transcript.
 
         :raises Conflict: If one of them is not finished.
         """
@@ -146,11 +150,11 @@ class Ledger:
         return compared(self._engine, *ledgers)
 
 
-def _whom(connection: apsw.Connection, choice: Choice) -> JsonObject:
-    """What the options of a commit say of whom its dry runs were learned with; all of it counts as learned together."""
+def _provenance(connection: apsw.Connection, choice: Choice) -> JsonObject:
+    """Return the provenance option of a commit: the union over its dry runs, which counts as learned together."""
     dry_runs = [extractions.find(connection, dry_run) for dry_run in choice.taken]
-    whom = together(found.learned_with for found in dry_runs if found is not None)
-    return {LEARNED_WITH: whom} if whom else {}
+    learned_with = together(found.learned_with for found in dry_runs if found is not None)
+    return {LEARNED_WITH: learned_with} if learned_with else {}
 
 
 def _found(connection: apsw.Connection, scope: Scope, job_id: str) -> ExtractionRecord:
@@ -161,7 +165,7 @@ def _found(connection: apsw.Connection, scope: Scope, job_id: str) -> Extraction
     found = extractions.find(connection, job_id)
     if found is None:
         raise JobNotFound(job_id)
-    reach_of(scope, found)
+    job_scope(scope, found)
     return found
 
 
@@ -175,7 +179,7 @@ Pair = tuple[FactRow, FactRow]
 class Difference:
     """Facts of two ledgers.
 
-    :param agreed: In both, and decided alike. :param decided_otherwise: In both, with another verdict or memory.
+    :param agreed: In both, with the same decision. :param decided_otherwise: In both, with another verdict or memory.
     """
 
     agreed: tuple[Pair, ...]
@@ -185,7 +189,7 @@ class Difference:
 
 
 def compared(engine: MemoryEngine, first: Sequence[FactRow], second: Sequence[FactRow]) -> Difference:
-    """Each fact with the nearest one of the other ledger that says the same; what is forgotten is left out."""
+    """Pair each fact with the nearest equivalent fact of the other ledger; forgotten facts are omitted."""
     left = [row for row in first if row.fact is not None]
     right = [row for row in second if row.fact is not None]
     pairs = _pairs(engine, left, right)
@@ -219,7 +223,7 @@ def _pairs(engine: MemoryEngine, left: Sequence[FactRow], right: Sequence[FactRo
 
 
 def _verdict(row: FactRow) -> tuple[str | None, int | None]:
-    """What was decided about a fact, and about which memory."""
+    """Return the decision about a fact, and the memory that it refers to."""
     decision = row.decision
     if decision is None:
         return row.stage.value, None

@@ -1,8 +1,7 @@
-"""What a decision comes to: what is known is not added again, and what is added is linked to what is near.
+"""Novelty check of decisions: known facts are not added again, and added facts are linked to related memories.
 
-Which memories may be changed at all is said, and held, in `souvenir.learning.guards`.
-
-No model is asked. Whatever it overrules is said in the decision, with who overruled it.
+The rules for which memories may be changed are enforced in `souvenir.learning.guards`. No model is called. A decision
+that is overruled records the reason and what overruled it.
 """
 
 from __future__ import annotations
@@ -25,20 +24,21 @@ from souvenir.store.learning import extractions
 from souvenir.store.memories import duplicates
 
 SEEN_SIMILARITY = 0.95
-"""Replaces NOVELTY_SIMILARITY for a memory that the model was shown beside the fact and still did not take for
-it. With 0.85 a tenth of the reference facts of LoCoMo were lost, separate events among them."""
+"""Replaces NOVELTY_SIMILARITY for a memory that the model saw with the fact and did not consider the same. With 0.85, a
+tenth of the reference facts of LoCoMo were lost, separate events among them.
+"""
 
 LINK_SIMILARITY = 0.5
-"""Cosine from which a memory is linked to one that is added: about the same thing, by the vectors of this service."""
+"""Cosine from which an added memory is linked to a memory as related, with the vectors of this service."""
 
 _CHANGES = (Verdict.UPDATE, Verdict.DELETE)
 _STORES = (Verdict.ADD, Verdict.UPDATE, Verdict.CONFLICT)
 
 
 def settled(engine: MemoryEngine, scope: Scope, rows: Sequence[FactRow]) -> list[FactRow]:
-    """The decided rows as they may be applied.
+    """Return the rows as they may be applied.
 
-    What updates and conflicts store makes an added fact that says the same known, so they go first.
+    Updates and conflicts go first, because what they store can make an added fact known.
     """
     cases = [_Case(row, row.fact, row.decision) for row in rows if row.fact is not None and row.decision is not None]
     targets = {case.decision.target.memory_id for case in cases if case.decision.target is not None}
@@ -49,7 +49,7 @@ def settled(engine: MemoryEngine, scope: Scope, rows: Sequence[FactRow]) -> list
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A row whose fact and decision are there."""
+    """A row whose fact and decision are present."""
 
     row: FactRow
     fact: LedgerFact
@@ -61,11 +61,11 @@ class _Case:
 
     @property
     def text(self) -> str:
-        """What would be stored."""
+        """The text to store."""
         return self.decision.text or self.fact.text
 
     def was_shown(self, memory_id: int) -> bool:
-        """Whether a model decided, and was shown that memory with the fact."""
+        """Return True if a model decided, and saw that memory with the fact."""
         seen = {one.memory_id for one in self.decision.candidates}
         return self.decision.by is DecidedBy.MODEL and memory_id in seen
 
@@ -73,7 +73,7 @@ class _Case:
         return _Case(replace(self.row, decision=decision), self.fact, decision)
 
     def ruled(self, memories: Mapping[int, Memory]) -> _Case:
-        """What protects the target, and whether it says so already."""
+        """Apply the protection of the target, and skip a text that the target already contains."""
         target, verdict = self.decision.target, self.decision.verdict
         memory = None if target is None else memories.get(target.memory_id)
         if memory is None or verdict in (Verdict.ADD, Verdict.NOOP):
@@ -83,7 +83,7 @@ class _Case:
             return self.with_decision(replace(self.decision, verdict=Verdict.NOOP, by=DecidedBy.RULE, reason=reason))
         if verdict not in _CHANGES or may_change(self.fact, memory):
             return self
-        # Told here already, so that a dry run shows what would be done; it is held when the decision is applied.
+        # Reported here, so that a dry run shows it; enforced when the decision is applied.
         ruled = replace(self.decision, by=DecidedBy.RULE, reason=f"{self.decision.reason} (The memory is protected)")
         if verdict is Verdict.UPDATE:
             return self.with_decision(replace(ruled, verdict=Verdict.CONFLICT, text=None))
@@ -92,7 +92,7 @@ class _Case:
 
 
 class _Novelty:
-    """Finds out of each fact that is to be added whether it is new, and what is near to it."""
+    """Checks for each fact to be added whether it is novel, and finds related memories."""
 
     def __init__(self, engine: MemoryEngine, scope: Scope, cases: Sequence[_Case]) -> None:
         self._engine = engine
@@ -128,7 +128,7 @@ class _Novelty:
         vector: FloatVector,
         stored: Sequence[tuple[str, FloatVector]],
     ) -> _Case:
-        """The case as it is if it is new, with what is near to it; else said to be known."""
+        """Return the case with its related memories if it is novel, else with the verdict that it is known."""
         known = replace(case.decision, verdict=Verdict.NOOP, by=DecidedBy.NOVELTY, target=None)
         with paced():
             memory, similarity = self._engine.nearest_of(self._scope, passages) or (None, 0.0)
@@ -140,8 +140,8 @@ class _Novelty:
             and _is_known(case.text, memory.text, similarity, known_from)
         ):
             reason = "A memory says this already"
-            told = replace(known, target=self._seen(memory.id), similarity=round(similarity, 4), reason=reason)
-            return case.with_decision(told)
+            overruled = replace(known, target=self._seen(memory.id), similarity=round(similarity, 4), reason=reason)
+            return case.with_decision(overruled)
         for text, other in stored:
             likeness = cosine(vector, other)
             if _is_known(case.text, text, likeness, NOVELTY_SIMILARITY):
@@ -158,7 +158,7 @@ class _Novelty:
         return Seen(memory_id, versions[memory_id]) if memory_id in versions else None
 
     def _near(self, case: _Case, passages: Sequence[PreparedPassage], vector: FloatVector) -> list[list[float]]:
-        """Of the candidates those that are near, nearest first."""
+        """Return the candidates that are similar enough to be linked, nearest first."""
         ids = np.array(sorted({seen.memory_id for seen in case.decision.candidates} - self._changed), dtype=np.int64)
         if not len(ids):
             return []
@@ -170,5 +170,5 @@ class _Novelty:
 
 
 def _is_known(text: str, other: str, similarity: float, known_from: float) -> bool:
-    """Whether one text says nothing that the other does not say, as far as vectors and figures tell."""
+    """Return True if a text says nothing that the other does not say, judged by vectors and figures."""
     return similarity >= known_from and figures(text) <= figures(other)

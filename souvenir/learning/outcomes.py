@@ -1,6 +1,6 @@
 """Outcomes of facts, as the ledger stores them and clients read them.
 
-A fact that a caller committed by itself is marked, so that its own job does not apply it a second time.
+A fact that a caller committed separately is marked, so that its own job does not apply it again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from souvenir.store.learning import extractions
 
 
 def skipped(reason: str, **more: Any) -> JsonObject:
-    """A fact that is not kept. :param reason: One word, of a closed set."""
+    """Return the outcome of a fact that is not stored. :param reason: One word of a closed set."""
     return {"action": "skipped", "reason": reason, **more}
 
 
@@ -27,11 +27,11 @@ def error(reason: str) -> JsonObject:
 
 
 COMMITTED = "committed"
-"""The key of an outcome that names the job which applied a fact of another; also the reason why that does not."""
+"""Outcome key with the id of the job that applied another job's fact; also the reason why that other job skips it."""
 
 
 def committed_by(connection: apsw.Connection, row: FactRow) -> str | None:
-    """The job that applies a fact or has applied it; None if there is none, or if it was undone."""
+    """Return the id of the job that applies or has applied a fact; None if there is none, or if it was undone."""
     job_id = row.outcome.get(COMMITTED)
     if job_id is None:
         return None
@@ -41,16 +41,16 @@ def committed_by(connection: apsw.Connection, row: FactRow) -> str | None:
     return None if job.status in (JobStatus.FAILED, JobStatus.CANCELLED) else str(job_id)
 
 
-def noted(row: FactRow, job_id: str) -> FactRow:
-    """The row, as one that the job applies."""
+def marked_committed(row: FactRow, job_id: str) -> FactRow:
+    """Return the row, marked as applied by the job."""
     return replace(row, outcome={**row.outcome, COMMITTED: job_id})
 
 
-def noted_as(row: FactRow, other: FactRow) -> FactRow:
-    """The row, with what another state of it notes of a commit."""
-    return noted(row, other.outcome[COMMITTED]) if COMMITTED in other.outcome else row
+def with_commit_mark(row: FactRow, other: FactRow) -> FactRow:
+    """Return the row with the commit mark of another state of it."""
+    return marked_committed(row, other.outcome[COMMITTED]) if COMMITTED in other.outcome else row
 
 
-def passed_over(row: FactRow, job_id: str) -> FactRow:
-    """The row, as one that ended since the job applied it."""
+def skipped_as_committed(row: FactRow, job_id: str) -> FactRow:
+    """Return the row, skipped because the job applied it."""
     return replace(row, stage=FactStage.SKIPPED, outcome=skipped(COMMITTED, committed=job_id))

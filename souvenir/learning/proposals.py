@@ -47,11 +47,11 @@ MIN_CHARS, MAX_CHARS = 24, 280
 MIN_WORDS = 4
 
 _TURN_ORDER = {TurnRole.USER: 0, TurnRole.UNKNOWN: 1, TurnRole.ASSISTANT: 2}
-"""Whose sentences come first where not all may be taken; other roles have none."""
+"""Priority of roles if not all sentences may be taken; other roles have none."""
 
 
 class _Pattern(NamedTuple):
-    """`strength` says what goes first within a role: 0 what is meant to be kept, 2 what may be small talk."""
+    """`strength` orders sentences within a role: 0 is explicitly durable, 2 may be small talk."""
 
     category: Category
     strength: int
@@ -134,25 +134,24 @@ _QUESTION = re.compile(
 _OPEN = re.compile(
     r"\b(?:if i|if we|if you|what if|suppose|imagine|hypothetically|for example|maybe|might|perhaps)\b", re.IGNORECASE
 )
-"""A sentence that leaves open whether it is so."""
+"""Matches sentences that leave open whether something is true."""
 _LEAD = re.compile(r"\s*(?:(?:[-*•>]|[0-9]{1,3}[.)]|#{1,6}|\[[ xX]?\])\s+)*")
 
 
 def durable_facts(transcript: Transcript, *, max_facts: int) -> list[LedgerFact]:
-    """The sentences that state something durable, at most so many, in the order of the transcript.
+    """Return at most `max_facts` sentences that state something durable, in the order of the transcript.
 
-    Where there are more, those of users go first, then those of nobody in particular, then an assistant's; of one role
-    those with the plainest words.
+    Priority: users, then unknown speakers, then assistants; within a role, the most explicit wording first.
     """
     found: list[tuple[int, int, int, LedgerFact]] = []
-    told: set[str] = set()
+    texts: set[str] = set()
     for turn in transcript.turns:
         if turn.role not in _TURN_ORDER:
             continue
         for strength, fact in _facts(turn):
             key = " ".join(fact.text.casefold().split())
-            if key not in told:
-                told.add(key)
+            if key not in texts:
+                texts.add(key)
                 found.append((_TURN_ORDER[turn.role], strength, len(found), fact))
     taken = sorted(found, key=lambda one: one[:3])[:max_facts]
     return [fact for *_, fact in sorted(taken, key=lambda one: one[2])]
@@ -168,7 +167,7 @@ def _facts(turn: TranscriptTurn) -> Iterator[tuple[int, LedgerFact]]:
 
 
 def _sentences(piece: Piece) -> Iterator[tuple[int, int]]:
-    """Spans of sentences outside of code, without what makes them an entry of a list."""
+    """Return the spans of sentences outside of code, without list markers."""
     blocks = code_blocks(piece.text)
     at = 0
     for start, end in sentences(piece.text):
@@ -190,22 +189,22 @@ def _durable(said: str) -> _Pattern | None:
 
 
 WINDOW_CHARS = 16_000
-"""About 4,000 tokens: what small local models read, and what large ones read without passing over the middle."""
+"""About 4,000 tokens: a size that small local models can read, and large ones without missing the middle."""
 
 OVERLAP_TURNS = 2
-"""An answer is not parted from its question."""
+"""Keeps an answer with its question."""
 
 SAME_FACT_SIMILARITY = 0.92
-"""Cosine from which two facts of one place of the transcript are one."""
+"""Cosine from which two facts from one place of the transcript are the same."""
 
 _WHEN = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is learned from, and on whose behalf.
+    """The transcript of an extraction, with scope and guidance.
 
-    :param scope: As narrow as the extraction is.
+    :param scope: Narrowed to the extraction's source.
     """
 
     scope: Scope
@@ -223,10 +222,10 @@ class Proposed:
 def propose(
     engine: MemoryEngine, provider: LLMProvider, source: Source, window: Window, known: Sequence[FactRow]
 ) -> Proposed:
-    """Ask for the facts of one window.
+    """Ask the model for the facts of one window.
 
-    :param known: The ledger so far, in its order.
-    :raises LLMError: If there is no answer that can be used.
+    :param known: The ledger so far, in order.
+    :raises LLMError: If there is no usable answer.
     """
     name = PROPOSE_ALL if source.guidance.keep_all else PROPOSE
     question = prompt(name, window.text, further=source.guidance.for_facts())
@@ -239,34 +238,34 @@ def propose(
 
 
 def propose_without_model(engine: MemoryEngine, source: Source) -> Proposed:
-    """The sentences that state something durable, as they were said."""
+    """Return the sentences that state something durable, verbatim."""
     reader = _Reader(engine, source, None)
     found = durable_facts(source.transcript, max_facts=source.guidance.fallback_max_facts)
     return Proposed(_numbered(engine, [reader.kept(fact) for fact in found], ()), ())
 
 
 def _numbered(engine: MemoryEngine, made: Sequence[FactRow], known: Sequence[FactRow]) -> tuple[FactRow, ...]:
-    """The rows behind those that are known, without facts that stand there already."""
+    """Number the rows after the known ones, and skip facts that the ledger already has."""
     kept = [(row.ordinal, row.fact) for row in known if row.stage is FactStage.PROPOSED and row.fact is not None]
-    told = {words_key(fact.text): ordinal for ordinal, fact in reversed(kept)}
-    again = _said_again(engine, made, kept)
+    first = {words_key(fact.text): ordinal for ordinal, fact in reversed(kept)}
+    again = _paraphrases(engine, made, kept)
     rows: list[FactRow] = []
     for at, row in enumerate(made):
         row = replace(row, ordinal=len(known) + at)
         if row.stage is FactStage.PROPOSED and row.fact is not None:
-            same = again.get(at, told.setdefault(words_key(row.fact.text), row.ordinal))
+            same = again.get(at, first.setdefault(words_key(row.fact.text), row.ordinal))
             if same != row.ordinal:
                 row = replace(row, stage=FactStage.SKIPPED, outcome=skipped("repeated", fact_index=same))
         rows.append(row)
     return tuple(rows)
 
 
-def _said_again(
+def _paraphrases(
     engine: MemoryEngine, made: Sequence[FactRow], kept: Sequence[tuple[int, LedgerFact]]
 ) -> dict[int, int]:
-    """By the place of a row, the earlier fact that says the same in other words.
+    """Return, by index of a row, the earlier fact that it paraphrases.
 
-    Both are of one place of the transcript, which two windows show, have the same figures, and are near.
+    Both come from one place of the transcript, which two windows show, have the same figures, and are similar.
     """
     fresh = [(at, row.fact) for at, row in enumerate(made) if row.stage is FactStage.PROPOSED and row.fact is not None]
     pairs = [
@@ -292,7 +291,7 @@ def _one_place(one: LedgerFact, other: LedgerFact) -> bool:
 
 
 class _Reader:
-    """Makes rows of what a model says of one window; `window` is None where no model was asked.
+    """Converts a model's answer for one window to rows; `window` is None if no model was called.
 
     `shortened` counts the facts that were too long.
     """
@@ -306,7 +305,7 @@ class _Reader:
         self._turns = source.transcript.turns[self._first : max(window.numbers) + 1] if window else ()
 
     def row(self, item: ProposedFact, *, over: bool) -> FactRow:
-        """:param over: Whether there are more of them than may be; then nobody looks where they were said."""
+        """:param over: True if the limit is exceeded; such a fact is not located in the transcript."""
         if over:
             fact = LedgerFact(" ".join(item.text.split()), item.category, OriginClass.INFERRED)
             return FactRow(0, FactStage.SKIPPED, self._cut(fact), outcome=skipped("over_limit"))
@@ -316,7 +315,7 @@ class _Reader:
         return self.kept(fact)
 
     def kept(self, fact: LedgerFact) -> FactRow:
-        """The fact as it may be stored."""
+        """Return the fact as it may be stored."""
         try:
             _screened(self._strict, fact)
         except PersonalDataRejected as rejected:
@@ -324,7 +323,7 @@ class _Reader:
         return FactRow(0, FactStage.PROPOSED, self._cut(fact))
 
     def broken(self, item: Broken) -> FactRow:
-        """An item that does not fit, with as much of its text as there is."""
+        """Convert a malformed item, with as much of its text as can be read."""
         fact = LedgerFact(text_in(item.value), Category.DETAIL, OriginClass.INFERRED)
         return FactRow(0, FactStage.FAILED, self._cut(fact), outcome=error(item.reason))
 
@@ -335,7 +334,7 @@ class _Reader:
         return replace(fact, text=short)
 
     def _placed(self, item: ProposedFact) -> tuple[LedgerFact, bool]:
-        """The fact with what the transcript says of it, and whether it only stands in what was recalled."""
+        """Locate the fact in the transcript; True if it occurs only in recalled text."""
         transcript = self._source.transcript
         text = " ".join(item.text.split())
         said_at = day_of(item.when)
@@ -354,7 +353,7 @@ def _screened(policy: AppliedPolicy, fact: LedgerFact) -> str:
 
 
 def shortened(text: str, max_chars: int) -> str:
-    """The text, if it is too long cut at the end of a word."""
+    """Return the text, cut at the end of a word if it is too long."""
     if len(text) <= max_chars:
         return text
     head = text[: max_chars - 1]
@@ -363,7 +362,7 @@ def shortened(text: str, max_chars: int) -> str:
 
 
 def day_of(when: str | None) -> datetime | None:
-    """A time as a model writes it, a year or a month being its first day; None if it is none."""
+    """Parse a time that a model wrote; a year or month means its first day. None if it is no time."""
     written = (when or "").strip()
     if partial := _WHEN.fullmatch(written):
         written = f"{partial[1]}-{partial[2] or '01'}-01"
@@ -376,4 +375,4 @@ def day_of(when: str | None) -> datetime | None:
 
 
 MIN_YEAR, MAX_YEAR = 1000, 2999
-"""Of what is believed to be a date."""
+"""Range of years that is accepted as a date."""

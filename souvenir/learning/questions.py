@@ -1,9 +1,9 @@
-"""Questions to the model, the answers that are accepted, their costs, and the guidance that a profile adds.
+"""Questions to the model, the accepted answers, their costs, and the guidance of a source's profile.
 
-Prompts are the files next to this module. A question asks for a list: items that fit the schema are kept, and the
-others are reported. The provider has retried by then. An answer that does not fit as a whole is read item by item; an
-answer without readable text is the provider's error. Guidance is fixed when an extraction is submitted: a later change
-of settings or profile does not affect a running job.
+Prompts are the files next to this module. A question asks for a list: items that match the schema are kept, and the
+others are reported. The provider has already retried. A malformed answer is parsed item by item; an answer without
+readable text raises the provider's error. Guidance is fixed when an extraction is submitted: a later change of settings
+or profile does not affect a running job.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _FOLDER = Path(__file__).with_name("prompts")
 
 
 def prompt(name: str, user: str, *, further: str = "") -> Prompt:
-    """:param user: What is asked about. :param further: What the profile of a source adds to the instructions."""
+    """:param user: The content to ask about. :param further: Instructions that the source's profile adds."""
     return prompt_of(_FOLDER, name, user, further=further)
 
 
 def label(asked: Prompt) -> str:
-    """Name and version, as decisions hold them."""
+    """Return name and version, the form stored in decisions."""
     return f"{asked.name}@{asked.version}"
 
 
@@ -55,7 +55,7 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class ProposedFact(BaseModel):
-    """A quote that is missing or cannot be found, and a time that is none, cost trust and not the fact."""
+    """A missing quote, one that is not found, or an invalid time lowers the trust of a fact but does not discard it."""
 
     category: Annotated[Category, BeforeValidator(_upper)]
     text: Text
@@ -68,7 +68,7 @@ class Proposals(BaseModel):
 
 
 class MadeDecision(BaseModel):
-    """`fact` and `memory` are numbers of what the model was shown, from 1."""
+    """`fact` and `memory` are numbers, from 1, of the facts and memories shown to the model."""
 
     fact: Number
     verdict: Annotated[Verdict, BeforeValidator(_upper)]
@@ -82,14 +82,14 @@ class Decisions(BaseModel):
 
 
 EXTRACT, AUDN = "extract", "audn"
-"""The two stages, as clients know them."""
+"""The two stages, as named in the API."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[Shape]):
-    """:param call: What the ledger says of the question; no text of it.
+    """:param call: The ledger's record of the question, without any text.
 
-    :param broken: Items that do not fit; None of an answer that does.
+    :param broken: Malformed items; empty if the whole answer matches the schema.
     """
 
     items: tuple[Shape, ...]
@@ -101,9 +101,9 @@ class Asked(Generic[Shape]):
 def ask(
     provider: LLMProvider, stage: str, prompt: Prompt, whole: type[BaseModel], key: str, item: type[Shape]
 ) -> Asked[Shape]:
-    """:param whole: The shape that is asked for. :param key: Its list. :param item: What the list holds.
+    """:param whole: The requested schema. :param key: The field with the list. :param item: The schema of an item.
 
-    :raises LLMError: If there is no answer, or no text of it can be read.
+    :raises LLMError: If there is no answer, or none of its text can be read.
     """
     try:
         generated = provider.generate(prompt, whole)
@@ -131,7 +131,7 @@ def ask(
 
 
 def text_in(value: Any) -> str:
-    """The longest text in a value that was meant to be an item."""
+    """Return the longest string in a malformed item."""
     return max(_texts(value), key=len, default="")
 
 
@@ -148,7 +148,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def spent(error: LLMError) -> dict[str, object]:
-    """What a call says of the questions that were asked before it failed."""
+    """Return the usage of the attempts before a call failed."""
     return {
         "attempts": error.attempts,
         "input_tokens": error.input_tokens,
@@ -165,14 +165,14 @@ def _call(stage: str, prompt: Prompt, model: str, items: int) -> dict[str, objec
 
 
 PRE_COMPACT = "pre_compact"
-"""The context of a request that comes before a conversation is cut: everything is wanted."""
+"""The context of a request before a conversation is compacted: every fact is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """:param keep_all: Whether the model is told to keep what it doubts about.
+    """:param keep_all: True if the model is instructed to keep doubtful facts.
 
-    :param max_facts: Of one window of a transcript.
+    :param max_facts: Limit for one window of a transcript.
     """
 
     max_facts: int
@@ -198,7 +198,7 @@ class Guidance:
         )
 
     def for_facts(self) -> str:
-        """Instructions that are added to the prompt."""
+        """Return the instructions that are appended to the prompt."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:

@@ -1,9 +1,9 @@
-"""Where a transcript says what a model quotes of it. Pure functions, linear in the transcript.
+"""Locate a model's quotes in a transcript. Pure functions, linear in the transcript.
 
-A quote is looked for as it stands, then by its words alone (so that blanks, punctuation, case and kinds of dashes make
-no difference), then by its words with few changed, missing or added: the best place by edit distance between words
-(Sellers 1980), worked out for all words of the quote at once as bits of one number (Myers 1999). Only what hygiene left
-is searched, piece by piece, so that no place holds what it took out.
+A quote is searched verbatim, then by its words (ignoring whitespace, punctuation, case and kinds of dashes), then with
+few words changed, missing or added: the best match by edit distance between words (Sellers 1980), computed for all
+words of the quote at once as bits of one number (Myers 1999). Only text that hygiene kept is searched, piece by piece,
+so that no match contains removed text.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ from souvenir.core.ledger import TextSpan
 from souvenir.learning.transcripts.turns import Piece, RemovedKind, Transcript, TranscriptTurn
 
 MIN_SHARE = 0.8
-"""Of a quote's words that must stand there: at most one in five is changed, missing or added. Shorter quotes than five
-words must stand there word for word."""
+"""Minimum share of matching words: at most one in five is changed, missing or added. Quotes of fewer than five words
+must
+match exactly.
+"""
 
 MAX_QUOTE_WORDS = 400
-"""Of a longer quote its beginning is looked for; no fact needs more."""
+"""Only the beginning of a longer quote is searched; no fact needs more."""
 
 _WORD = re.compile(r"[぀-ヿ㐀-䶿一-鿿가-힯]|[^\W_぀-ヿ㐀-䶿一-鿿가-힯]+")
-"""Letters and digits; of scripts without blanks each sign."""
+"""Letters and digits; in scripts without spaces, each character."""
 
 _PREFIX = re.compile(r"\s*\[[0-9]+\][^\n:]{0,150}?:\s")
-"""What a window prints before a turn, which models quote with it."""
+"""The prefix of a turn in a window, which models quote with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Where a quote stands: its characters, and the index of the turn.
+    """The location of a quote: its characters, and the index of the turn.
 
-    :param share: Of its words that stand there, in [0.8, 1].
+    :param share: Share of matching words, in [0.8, 1].
     """
 
     span: TextSpan
@@ -48,7 +50,7 @@ class _Words:
 
 
 def find_quote(turns: Sequence[TranscriptTurn], quote: str) -> Quote | None:
-    """The best place of a quote in what hygiene left; of several the first. None if it stands nowhere."""
+    """Return the best match of a quote in the text that hygiene kept, the first of several; None if there is none."""
     quote = _PREFIX.sub("", quote, count=1).strip()
     pieces = [(number, piece) for number, turn in enumerate(turns) for piece in turn.pieces]
     for number, piece in pieces:
@@ -71,7 +73,7 @@ def find_quote(turns: Sequence[TranscriptTurn], quote: str) -> Quote | None:
 
 
 def in_removed(transcript: Transcript, quote: str) -> bool:
-    """Whether a quote stands in recalled text, and nowhere else as well: who learns it learns it again."""
+    """Return True if recalled text matches better than the other text, so that the fact would be learned twice."""
     wanted = _words(_PREFIX.sub("", quote, count=1)).words[:MAX_QUOTE_WORDS]
     recalled = [_words(part.text).words for part in transcript.removed if part.kind == RemovedKind.RECALLED]
     if not wanted or not recalled:
@@ -82,7 +84,7 @@ def in_removed(transcript: Transcript, quote: str) -> bool:
 
 
 def _exact(text: str, quote: str) -> int | None:
-    """Where a quote stands as it is, and not as a part of words."""
+    """Return the offset of a verbatim quote that neither begins nor ends inside a word."""
     at = text.find(quote) if quote else -1
     end = at + len(quote)
     is_part = (quote[:1].isalnum() and text[at - 1 : at].isalnum()) or (
@@ -101,14 +103,14 @@ def _words(text: str) -> _Words:
 
 
 def _run(words: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """Where all wanted words follow each other."""
+    """Return the index of the first run of all wanted words."""
     joined, sought = " ".join(["", *words, ""]), " ".join(["", *wanted, ""])
     at = joined.find(sought)
     return None if at < 0 else joined.count(" ", 0, at)
 
 
 def _nearest(words: Sequence[str], wanted: Sequence[str]) -> tuple[int, int, int]:
-    """Fewest changes that make the wanted words a run of words, and the first and last word of that run."""
+    """Return the fewest changes that turn the wanted words into a run of words, and the run's first and last word."""
     if not words:
         return len(wanted), 0, 0
     distance, last = _best_end(words, wanted)
@@ -119,15 +121,15 @@ def _nearest(words: Sequence[str], wanted: Sequence[str]) -> tuple[int, int, int
 
 
 def _best_end(words: Sequence[str], wanted: Sequence[str], *, anchored: bool = False) -> tuple[int, int]:
-    """The smallest distance of the wanted words to a run of words, and the index of the run's last word.
+    """Return the smallest distance of the wanted words to a run of words, and the index of the run's last word.
 
-    Of equal ends the first one is taken that is the last wanted word, else the first.
+    Among equal ends, the first one that equals the last wanted word is preferred, else the first.
 
-    Myers 1999, section 3: `more` and `less` hold for each wanted word whether the distance grows or shrinks there.
+    Myers 1999, section 3: `more` and `less` store for each wanted word whether the distance grows or shrinks there.
     rapidfuzz has no such distance: its partial alignments compare runs of the quote's own length by insertions and
-    deletions alone, and miss the nearest run of one quote in three that has changes.
+    deletions only, and miss the nearest run of one in three quotes that have changes.
 
-    :param anchored: Whether the run must begin with the first word.
+    :param anchored: True if the run must begin with the first word.
     """
     places: dict[str, int] = {}
     for at, word in enumerate(wanted):

@@ -1,6 +1,6 @@
-"""What an extraction's client reads: actions and counts, put together from its ledger.
+"""Results of extractions for clients: actions and counts, computed from the ledger.
 
-The result that a job keeps holds ids and counts; texts stay in the ledger, so that forgetting a memory forgets them.
+The stored result of a job holds ids and counts; texts stay in the ledger, so that forgetting a memory forgets them.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from souvenir.store.memories import duplicates
 from souvenir.store.schema import meta
 
 LLM = "llm"
-"""How facts are found and decided; `FALLBACK_ADD` is the other way."""
+"""The mode in which a model finds and decides facts; the other mode is `FALLBACK_ADD`."""
 
 DRY_RUN, DEBUG, MODE, GUIDANCE = "dry_run", "debug", "mode", "guidance"
 """Keys of an extraction's options."""
 
 COMPACTION_SIMILARITY = 0.75
-"""Cosine from which two memories might be made one."""
+"""Cosine from which two memories are candidates for a merge."""
 
 SHORT_ID_CHARS = 12
-"""Of the job's id, as clients know it in a result."""
+"""Characters of the job's id in a result."""
 
 _OWN = (UNDO, FAULT, RELATED, "links")
-"""Keys of an outcome that are not for clients."""
+"""Outcome keys that are not shown to clients."""
 
 _COUNTED = {
     "stored_count": ("add", "conflict", FALLBACK_ADD),
@@ -62,7 +62,7 @@ _TARGET_IS = {
 def kept_result(
     engine: MemoryEngine, scope: Scope, extraction: ExtractionRecord, rows: Sequence[FactRow]
 ) -> JsonObject:
-    """What a job keeps that was applied."""
+    """Return the stored result of an applied job."""
     links = [
         {"from_id": row.memory_id, "to_id": one, "type": LinkType.RELATED_TO.value}
         for row in rows
@@ -76,7 +76,7 @@ def kept_result(
 
 
 def waiting_result(extraction: ExtractionRecord, rows: Sequence[FactRow]) -> JsonObject:
-    """Of a job whose decisions are not applied: a dry run, or one that wants approval."""
+    """Return the result of a job whose decisions are not applied: a dry run, or one that needs approval."""
     costs = [call.get("cost_usd") for call in extraction.calls]
     known = [cost for cost in costs if cost is not None]
     return {
@@ -91,21 +91,21 @@ def waiting_result(extraction: ExtractionRecord, rows: Sequence[FactRow]) -> Jso
 
 
 def empty_result(extraction: ExtractionRecord, reason: str) -> JsonObject:
-    """Of a job that had nothing to learn from. :param reason: One word."""
+    """Return the result of a job with an empty transcript. :param reason: One word."""
     return {**waiting_result(extraction, ()), "skipped_reason": reason}
 
 
 def failed_result(extraction: ExtractionRecord, rows: Sequence[FactRow], stage: str, failure: LLMError) -> JsonObject:
-    """Of a job whose model failed, so that nothing was applied."""
-    told = {"error": "provider_runtime_failure", "error_stage": stage, "error_message": failure.message}
-    return {**waiting_result(extraction, rows), **told, "error_code": failure.code}
+    """Return the result of a job whose model failed; nothing was applied."""
+    details = {"error": "provider_runtime_failure", "error_stage": stage, "error_message": failure.message}
+    return {**waiting_result(extraction, rows), **details, "error_code": failure.code}
 
 
 def result_of(result: JsonObject, extraction: ExtractionRecord, rows: Sequence[FactRow]) -> JsonObject:
-    """The whole result as clients read it.
+    """Return the complete client-visible result.
 
-    :param result: What the job keeps.
-    :param rows: Its ledger in its order.
+    :param result: The stored result.
+    :param rows: The ledger, in order.
     """
     actions = [action_of(row, extraction.job_id) for row in rows]
     named = {"job_id": extraction.job_id[:SHORT_ID_CHARS], "result_url": f"/memory/extract/{extraction.job_id}"}
@@ -114,13 +114,13 @@ def result_of(result: JsonObject, extraction: ExtractionRecord, rows: Sequence[F
 
 
 def _undone(extraction: ExtractionRecord) -> JsonObject:
-    """Actions and counts stay what they were."""
+    """Return the undo mark; actions and counts stay unchanged."""
     at = extraction.options.get(UNDONE_AT)
     return {} if at is None else {"undone": True, UNDONE_AT: from_us(at).isoformat(timespec="microseconds")}
 
 
 def action_of(row: FactRow, job_id: str) -> JsonObject:
-    """What came of a fact, or what was decided about it as long as nothing came of it."""
+    """Return the outcome of a fact, or its decision if there is no outcome yet."""
     named = {"job_id": job_id, "ordinal": row.ordinal}
     if row.fact is None:
         return {"action": "forgotten", **named}
@@ -131,7 +131,7 @@ def action_of(row: FactRow, job_id: str) -> JsonObject:
 
 
 def _decided(decision: Decision, text: str, *, came: bool) -> JsonObject:
-    """:param came: Whether something came of it already, which then says what was done."""
+    """:param came: True if there is an outcome, which then names the action."""
     by_fallback = decision.by is DecidedBy.FALLBACK
     shown: dict[str, Any] = {"reason": decision.reason, "decided_by": decision.by.value, "prompt": decision.prompt}
     if decision.similarity is not None:
@@ -151,9 +151,9 @@ def _decided(decision: Decision, text: str, *, came: bool) -> JsonObject:
 
 
 def _counts(rows: Sequence[FactRow], *, would: bool) -> JsonObject:
-    """Facts by what came of them.
+    """Count facts by outcome.
 
-    :param would: Whether by what would come of them where they are decided only, which else are not counted.
+    :param would: If true, decided facts count by their decision; otherwise they are not counted.
     """
     actions = Counter((action_of(row, "") if would else row.outcome).get("action") for row in rows)
     counted = {name: sum(actions[action] for action in of) for name, of in _COUNTED.items()}
@@ -173,7 +173,7 @@ def _links(row: FactRow) -> Sequence[int]:
 
 
 def _near_pairs(engine: MemoryEngine, scope: Scope, rows: Sequence[FactRow]) -> list[JsonObject]:
-    """New memories and those that they are linked to, where both may say the same; nearest first."""
+    """Return pairs of a new memory and a linked one that may say the same, nearest first."""
     pairs = [(row.memory_id, one) for row in rows if row.memory_id is not None for one in _links(row)]
     if not pairs:
         return []
@@ -192,7 +192,7 @@ def _near_pairs(engine: MemoryEngine, scope: Scope, rows: Sequence[FactRow]) -> 
 
 
 def _trace(extraction: ExtractionRecord, rows: Sequence[FactRow]) -> JsonObject:
-    """Every question to the model, and every decision with the candidates that were shown."""
+    """Return every model call, and every decision with the candidates that were shown."""
     facts = [
         {
             "ordinal": row.ordinal,

@@ -1,7 +1,7 @@
-"""Takes back what a job applied: memories, passages, vectors and links are afterwards what they were, byte for byte.
+"""Undo an applied job: memories, passages, vectors and links are restored byte for byte.
 
-One transaction, or nothing: where something newer stands on what the job wrote, the error names every such memory. The
-ledger keeps its texts, and the history says who undid it; undoing is not forgetting.
+One transaction, or nothing: if newer changes depend on what the job wrote, the error names every such memory. The
+ledger keeps its texts, and the history records who undid the job; undoing is not forgetting.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from souvenir.core.timestamps import from_us, to_us
 from souvenir.core.types import JsonObject, Scope
 from souvenir.jobs.worker import Jobs
 from souvenir.learning.application import UNDO
-from souvenir.learning.guards import reach_of
+from souvenir.learning.guards import job_scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import audit
 from souvenir.store.admin import jobs as job_rows
@@ -26,12 +26,12 @@ from souvenir.store.learning.extractions import ExtractionRecord
 from souvenir.store.transaction import UNDONE, Transaction
 
 UNDONE_AT = "undone_at"
-"""The key of options under which it stands when a job was undone."""
+"""Option key with the time when a job was undone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """:param removed: Memories that the job had stored. :param restored: Those that it had archived."""
+    """:param removed: Memories that the job had stored. :param restored: Memories that it had archived."""
 
     job_id: str
     removed: tuple[int, ...]
@@ -39,20 +39,20 @@ class Undone:
 
 
 def undo(engine: MemoryEngine, jobs: Jobs, scope: Scope, job_id: str, *, all_actors: bool = False) -> Undone:
-    """Take back what a job applied.
+    """Undo what a job applied.
 
-    :param all_actors: Whether jobs of others in the namespace may be undone.
-    :raises JobNotFound: If there is no such extraction that the scope may see.
+    :param all_actors: If true, jobs of other actors in the namespace may be undone.
+    :raises JobNotFound: If the scope may see no such extraction.
     :raises SourceForbidden: If the scope may not write to its source.
-    :raises Conflict: If it is not finished, applied nothing, or was undone before.
-    :raises UndoBlocked: If something newer stands on what it wrote.
+    :raises Conflict: If the job is not finished, applied nothing, or was undone before.
+    :raises UndoBlocked: If newer changes depend on what it wrote.
     """
     jobs.get(scope, job_id, all_actors=all_actors)
     with engine.namespace(scope) as (connection, _):
         extraction = extractions.find(connection, job_id)
     if extraction is None:
         raise JobNotFound(job_id)
-    return engine.write(reach_of(scope, extraction), lambda tx: _undo(tx, extraction))
+    return engine.write(job_scope(scope, extraction), lambda tx: _undo(tx, extraction))
 
 
 def _undo(tx: Transaction, extraction: ExtractionRecord) -> Undone:
@@ -78,7 +78,7 @@ def _undo(tx: Transaction, extraction: ExtractionRecord) -> Undone:
 
 
 def _require_newest(tx: Transaction, job_id: str, before: Mapping[int, JsonObject]) -> None:
-    """:raises UndoBlocked: If something stands on what the job wrote, or what undoing needs was forgotten since."""
+    """:raises UndoBlocked: If newer changes depend on what the job wrote, or the data that undo needs was forgotten."""
     forgotten = undoing.archived_by(tx.connection, job_id) - before.keys()
     blocking = [
         *undoing.newer(tx.connection, tx.namespace_id, job_id),
@@ -105,7 +105,7 @@ def _require_applied(tx: Transaction, job_id: str) -> None:
 
 
 def _archived(rows: Sequence[FactRow]) -> Iterator[tuple[int, JsonObject]]:
-    """The memories that facts archived, with what that took away."""
+    """Return the memories that facts archived, with the values that archiving overwrote."""
     for row in rows:
         if UNDO in row.outcome and row.decision is not None and row.decision.target is not None:
             yield row.decision.target.memory_id, row.outcome[UNDO]

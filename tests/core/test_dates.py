@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from souvenir.core.dates import MONTH_NAMES, MONTHS, is_day_first
 from souvenir.knowledge.recognition.extraction import mentioned
-from souvenir.learning.transcripts.turns import moment_of
+from souvenir.learning.transcripts.turns import parse_stamp
 from souvenir.retrieval.time_intent import find_phrases, readable
 from souvenir.retrieval.time_phrases import Days
 
@@ -47,7 +47,7 @@ def spellings(day: date) -> Iterator[str]:
 def test_the_recognisers_read_the_same_day(day: date) -> None:
     for text in spellings(day):
         assert [one.key for one in mentioned(f"We met on {text}.")] == [day.isoformat()], text
-        stamp = moment_of(text, None)
+        stamp = parse_stamp(text, None)
         assert stamp is not None, text
         assert stamp.date() == day, text
         [phrase] = find_phrases(readable(f"what happened on {text}?"), NOW)
@@ -59,7 +59,7 @@ def test_no_recogniser_guesses_the_order_of_day_and_month(first: int, second: in
     text = f"{first}/{second}/{year}"
     readings = {date(year, first, second), date(year, second, first)}
     [mention] = mentioned(f"We met on {text}.")
-    stamp = moment_of(text, None)
+    stamp = parse_stamp(text, None)
     [phrase] = find_phrases(readable(f"what happened on {text}?"), NOW)
     assert {*phrase.near} == {Days(day, day + timedelta(days=1)) for day in readings}
     if len(readings) == 1:

@@ -110,7 +110,7 @@ def test_what_belongs_to_a_job_is_written_with_it_or_not_at_all(open_jobs: OpenJ
         raise Overloaded("no room for what belongs to it")
 
     with pytest.raises(Overloaded, match="no room"):
-        jobs.submit("counting", ANN, {"until": 1}, beside=fails)
+        jobs.submit("counting", ANN, {"until": 1}, in_transaction=fails)
     assert jobs.waiting == 0
 
 

@@ -92,7 +92,7 @@ def submit(
 ) -> Job:
     """Queue a job whose ledger holds these rows in this order."""
 
-    def beside(connection: apsw.Connection, job_id: str) -> None:
+    def write(connection: apsw.Connection, job_id: str) -> None:
         length = len(transcript or "")
         extractions.insert(
             connection,
@@ -102,7 +102,7 @@ def submit(
             connection, job_id, [replace(row, ordinal=number) for number, row in enumerate(rows, start=1)]
         )
 
-    return jobs.submit(EXTRACT, scope, {}, serial_key=f"{scope.namespace}\n{source}", beside=beside)
+    return jobs.submit(EXTRACT, scope, {}, serial_key=f"{scope.namespace}\n{source}", in_transaction=write)
 
 
 def applied(jobs: Jobs, rows: Rows, **fields: Any) -> Job:

@@ -1,9 +1,9 @@
-"""Transcripts as JSON: a list of messages, an object that holds one, or a message a line; and redaction of any form.
+"""Transcripts as JSON: a list of messages, an object that holds one, or one message per line; redaction of any form.
 
-Strings are unescaped, and their offsets are known to the character. Parts that are no text (tool calls, images, a
-model's thinking) are taken out here, since only the form tells them apart. Redaction screens each JSON value as what it
-says, because rules read characters that JSON may write otherwise, and rewrites it only where that changes it: the
-result is still JSON, and nothing in it is unscreened. Work is linear in the text.
+Strings are unescaped, with exact character offsets. Parts that are not text (tool calls, images, a model's thinking)
+are removed here, because only the JSON form distinguishes them. Redaction screens the decoded JSON values, because
+rules match characters that JSON may escape, and rewrites a value only if it changes: the result is still JSON, and
+nothing in it is unscreened. Linear in the text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from souvenir.learning.transcripts.turns import (
     RemovedPart,
     TranscriptTurn,
     TurnRole,
-    moment_of_value,
+    parse_time_value,
 )
 from souvenir.privacy.screening import AppliedPolicy
 
@@ -35,7 +35,7 @@ _CALL_FIELDS = ("tool_calls", "function_call")
 _CALL_PARTS = frozenset({"tool_use", "tool_call", "tool_calls", "function_call", "server_tool_use", "mcp_tool_use"})
 _THOUGHT_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _MAX_DEPTH = 6
-"""Of parts within parts; results of tools hold lists of texts."""
+"""Maximum nesting of parts; results of tools contain lists of texts."""
 
 TOKEN = re.compile(r'[ \t\r\n]*(?:("(?:[^"\\]++|\\.)*+")|([{}\[\]:,])|([^\s{}\[\]:,"]++))', re.DOTALL)
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.", re.DOTALL)
@@ -44,14 +44,14 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A value with where it stands; `value` holds nodes where it is an object or a list."""
+    """A value with its offsets; `value` holds nodes if it is an object or a list."""
 
     start: int
     end: int
     value: Any
 
     def get(self, names: Sequence[str]) -> _Node | None:
-        """The first field of these that has a value."""
+        """Return the first of these fields that has a value."""
         if not isinstance(self.value, dict):
             return None
         found = (self.value[name] for name in names if name in self.value)
@@ -66,7 +66,7 @@ class _Said:
 
 
 def is_json(text: str) -> bool:
-    """Whether a text is an object or a list."""
+    """Return True if the text is a JSON object or list."""
     if text.lstrip()[:1] not in ("{", "["):
         return False
     try:
@@ -77,12 +77,12 @@ def is_json(text: str) -> bool:
 
 
 def storable(text: str) -> str:
-    """What a string says, without what JSON can write and no text may hold: NUL, and halves of surrogate pairs."""
+    """Replace characters that JSON can escape and no text may hold: NUL, and unpaired surrogates."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
 def read_json(text: str) -> tuple[list[TranscriptTurn], list[RemovedPart]] | None:
-    """The turns with all that they say, and what is no text; None if this is no transcript in JSON."""
+    """Return the turns with their full text, and the removed parts; None if this is no transcript in JSON."""
     root = _parsed(text, 0)
     if root is None:
         return _read_lines(text)
@@ -91,7 +91,10 @@ def read_json(text: str) -> tuple[list[TranscriptTurn], list[RemovedPart]] | Non
 
 
 def _read_lines(text: str) -> tuple[list[TranscriptTurn], list[RemovedPart]] | None:
-    """A message a line. Lines that cannot be read are taken out, if most can: a transcript may be cut at its ends."""
+    """Parse one message per line.
+
+    If most lines are valid, invalid ones are removed: a transcript may be cut at its ends.
+    """
     nodes: list[_Node] = []
     broken: list[RemovedPart] = []
     at = 0
@@ -166,7 +169,7 @@ def _message(text: str, node: _Node) -> Iterator[TranscriptTurn | RemovedPart]:
 
 
 def _content(text: str, node: _Node, said: _Said, depth: int) -> Iterator[TranscriptTurn | RemovedPart]:
-    """One turn a text, so that what one part opens ends with it."""
+    """Yield one turn per text, so that a block that one part opens ends with it."""
     if isinstance(node.value, str):
         yield TranscriptTurn(said.role, said.speaker, said.at, (_piece(text, node),))
     elif isinstance(node.value, list) and depth:
@@ -193,7 +196,7 @@ def _part(text: str, node: _Node, said: _Said, depth: int) -> Iterator[Transcrip
 
 
 def _role(node: _Node) -> TurnRole | None:
-    """None if no field says a role that is known; a role that is not known is `unknown`."""
+    """Return None if no field has a known role; a `role` field with an unknown value is `unknown`."""
     for name in _ROLE_FIELDS:
         field = node.value.get(name) if isinstance(node.value, dict) else None
         value = field.value if field is not None else None
@@ -217,7 +220,7 @@ def _speaker(node: _Node) -> str | None:
 
 def _at(node: _Node) -> datetime | None:
     field = node.get(_TIME_FIELDS)
-    return moment_of_value(field.value) if field is not None else None
+    return parse_time_value(field.value) if field is not None else None
 
 
 def _out(text: str, node: _Node, kind: RemovedKind) -> RemovedPart:
@@ -238,7 +241,7 @@ def _piece(text: str, node: _Node) -> Piece:
 
 
 def _parsed(text: str, offset: int) -> _Node | None:
-    """The JSON value that a text is, with offsets from `offset` on; None if it is none."""
+    """Return the JSON value of a text, with offsets starting at `offset`; None if it is not JSON."""
     if not is_json(text):
         return None
     stack: list[tuple[int, Any, str | None]] = []
@@ -277,7 +280,7 @@ def _parsed(text: str, offset: int) -> _Node | None:
 
 
 def redacted(text: str, policy: AppliedPolicy) -> str:
-    """:raises PersonalDataRejected: If it holds what the policy rejects."""
+    """:raises PersonalDataRejected: If the policy rejects its content."""
     if is_json(text):
         return "".join(_values(text, policy))
     if read_json(text) is None:
@@ -287,7 +290,7 @@ def redacted(text: str, policy: AppliedPolicy) -> str:
 
 
 def _values(text: str, policy: AppliedPolicy) -> Iterator[str]:
-    """The parts of a JSON text; what stands under a name is read behind it."""
+    """Yield the parts of a JSON text; a value is screened with the name of its field."""
     known: dict[tuple[str, str], str] = {}
     name, done = "", 0
     for token in TOKEN.finditer(text):

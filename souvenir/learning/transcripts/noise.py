@@ -1,4 +1,4 @@
-"""Spans of a transcript that nobody said: tool calls, encoded data, traces and logs; recalled text; and code blocks.
+"""Find text in a transcript that is not speech: tool calls, encoded data, traces, logs, recalled text, code blocks.
 
 Pure functions, linear in the text.
 """
@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from souvenir.learning.transcripts.turns import HiddenSpan, RemovedKind
 
 MIN_BLOB_CHARS = 200
-"""No word, name, path or hash that people speak of is as long."""
+"""Longer than any word, name, path or hash that people write about."""
 
 MIN_LINES = 6
-"""Of a trace, a diff or a log: a few lines are quoted to say something, more are a dump."""
+"""Of a trace, a diff or a log: shorter ones are quoted on purpose, longer ones are dumps."""
 
 _BLOB = re.compile(rf"(?:data:[\w.+-]{{1,40}}/[\w.+-]{{1,40}};base64,)?[A-Za-z0-9+/_-]{{{MIN_BLOB_CHARS},}}+={{0,2}}")
 _WRAPPED = re.compile(r"(?:^[A-Za-z0-9+/]{60,80}\r?\n){3,}+[A-Za-z0-9+/]{0,80}={0,2}", re.MULTILINE)
@@ -49,15 +49,18 @@ _CALL_KEYS = frozenset(
     }
 )
 _MAX_BROKEN_VALUES = 200
-"""Of one text, after which no JSON is looked for: to say where a value breaks takes time that grows with the text."""
+"""Per text.
+
+Locating the error in an invalid value takes time linear in the text, so the search for JSON stops there.
+"""
 
 _DECODER = json.JSONDecoder(strict=False)
 
 
 def noise(text: str, *, is_tool: bool) -> Iterator[HiddenSpan]:
-    """Spans that may overlap, in no order.
+    """Yield spans that may overlap, in no order.
 
-    :param is_tool: Whether a tool says it: then each JSON value on lines of its own is a result for programs.
+    :param is_tool: True for the turn of a tool, in which each JSON value on its own lines is a result for programs.
     """
     for pattern in (_BLOB, _WRAPPED, _COLOUR):
         yield from (HiddenSpan(RemovedKind.NOISE, *found.span()) for found in pattern.finditer(text))
@@ -66,7 +69,7 @@ def noise(text: str, *, is_tool: bool) -> Iterator[HiddenSpan]:
 
 
 def _dumps(text: str) -> Iterator[HiddenSpan]:
-    """Runs of lines of a trace, a log or a diff, from `MIN_LINES` on."""
+    """Yield runs of at least `MIN_LINES` lines of a trace, a log or a diff."""
     start, count, is_diff, is_trace, at = 0, 0, False, False, 0
     for line in [*text.splitlines(keepends=True), ""]:
         bare = line.rstrip("\r\n")
@@ -88,7 +91,7 @@ def _dumps(text: str) -> Iterator[HiddenSpan]:
 
 
 def _json_values(text: str, *, is_tool: bool) -> Iterator[HiddenSpan]:
-    """JSON objects and lists that begin and end a line. What fails to be read is not read again from within."""
+    """Yield JSON objects and lists that begin and end a line. The inside of an invalid value is not parsed again."""
     done, broken = 0, 0
     for found in _JSON_START.finditer(text):
         if found.end() < done:
@@ -110,7 +113,7 @@ def _json_values(text: str, *, is_tool: bool) -> Iterator[HiddenSpan]:
 
 
 def _is_call(value: object) -> bool:
-    """Whether a value is a call of a tool, or what came back from one."""
+    """Return True if the value is a call or a result of a tool."""
     if isinstance(value, list):
         return bool(value) and all(_is_call(one) for one in value)
     if not isinstance(value, dict):
@@ -152,10 +155,10 @@ _ITEM = re.compile(r"[ \t]*(?:[-*•]|[0-9]{1,3}[.)])[ \t]|[ \t]+\S|[ \t]*\r?$")
 
 
 def recalled_sections(text: str) -> list[HiddenSpan]:
-    """Sections as a context has them, and lists behind a line that says that they come from memory.
+    """Return sections as `context` prints them, and lists after a line that announces memories.
 
-    A list of memories ends with its last entry. Blocks and conversations are printed as they were stored, so nothing
-    tells where they end: they hide everything up to the next heading, or all that follows in the turn.
+    A list of memories ends with its last entry. Blocks and conversations are printed as stored, so their end cannot be
+    recognised: they hide everything up to the next heading, or the rest of the turn.
     """
     spans: list[HiddenSpan] = []
     for found in _SECTION.finditer(text):
@@ -171,7 +174,7 @@ def recalled_sections(text: str) -> list[HiddenSpan]:
 
 
 def _list_end(text: str, at: int) -> int:
-    """Behind the last line of the list that begins after a line."""
+    """Return the end of the last line of a list."""
     end = at
     while at < len(text):
         line_start = at + 1
@@ -195,7 +198,7 @@ _SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]++\1(?!`)")
 
 
 def code_blocks(text: str) -> list[tuple[int, int]]:
-    """Blocks that are closed, from their first line to their last; what is not closed is no block."""
+    """Return closed blocks, from their first line to their last; an unclosed fence opens no block."""
     fences = list(_FENCE.finditer(text))
     closers = [_following(fences, "`"), _following(fences, "~")]
     blocks: list[tuple[int, int]] = []
@@ -210,12 +213,12 @@ def code_blocks(text: str) -> list[tuple[int, int]]:
 
 
 def code_spans(text: str) -> list[tuple[int, int]]:
-    """Words in backticks, each within one line."""
+    """Return text in backticks, each within one line."""
     return [found.span() for found in _SPAN.finditer(text)]
 
 
 def _following(fences: list[re.Match[str]], mark: str) -> list[int | None]:
-    """For each fence the next one of that mark that may close it: bare, and at least as long."""
+    """Return for each fence the next one of that mark that can close it: bare, and at least as long."""
     found: list[int | None] = [None] * len(fences)
     lengths: list[int] = []
     places: list[int] = []

@@ -1,13 +1,13 @@
-"""A transcript as text: which lines open a turn, and when it was said.
+"""Transcripts as plain text: detect the lines that open a turn, and the time of each turn.
 
     User: ...    **Assistant**: ...    [2024-03-15 10:00] Alice: ...    ### User    Session 3 (8 May 2023)
 
-A line opens a turn if it names a role, or a person whose name opens turns again and again, and is written as most of
-the lines are that do. So "Note: ..." opens none, nor does a `**User**: ...` that a message quotes where turns begin
-with `User: `. Lines in code blocks and in blocks that a client put there open none either. Text cannot do more: who
-writes a role's line into a message passes for that role, which only a transcript in JSON rules out.
+A line opens a turn if it names a role, or a person whose name opens turns repeatedly, and has the style of most such
+lines. So "Note: ..." opens no turn, nor does a quoted `**User**: ...` if turns begin with `User: `. Lines in code
+blocks and in blocks that a client injected open no turn either. Plain text cannot be more reliable: a message that
+contains a line with a role is taken for that role, which only a transcript in JSON prevents.
 
-A text without such lines is one turn that nobody says. Work is linear in the text.
+A text without such lines is one turn of unknown role. Linear in the text.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from souvenir.learning.transcripts.turns import (
     Piece,
     TranscriptTurn,
     TurnRole,
-    moment_of,
+    parse_stamp,
 )
 
 _MAX_OPENER_CHARS = 200
-"""Of a line, what is read for who speaks and when."""
+"""How much of a line is parsed for speaker and time."""
 
 _NAME = r"[^\W\d_][\w]{0,30}+(?:[ .'’\-]{1,2}\w{1,30}+){0,4}+\.?"
 _OPENER = re.compile(
@@ -54,10 +54,10 @@ _LABELS = frozenset(
     "address status version type price pros cons update edit ps p.s key value host port url link source reason cause "
     "fix problem solution issue day week month year location topic agenda total default required optional".split()
 )
-"""Words before a colon that are nobody's name, however often they come."""
+"""Words before a colon that are not names, however often they occur."""
 
 _MIN_TIMES = 2
-"""How often a name must open a turn to be a speaker's."""
+"""How often a name must open a turn to count as a speaker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class _Style:
 
 @dataclass(frozen=True, slots=True)
 class _Opener:
-    """A line that may open a turn: it begins at `start`, what is said at `said`."""
+    """A line that may open a turn: it begins at `start`, its text at `said`."""
 
     start: int
     said: int
@@ -82,7 +82,7 @@ class _Opener:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A line that says when what follows was said."""
+    """A line with the time of the following turns."""
 
     start: int
     end: int
@@ -90,7 +90,7 @@ class _Session:
 
 
 def read_plain(text: str, shields: Sequence[tuple[int, int]], document_at: datetime | None) -> list[TranscriptTurn]:
-    """The turns with all that they say; one if there are no lines that open any.
+    """Return the turns with their full text; a single turn if no line opens one.
 
     :param shields: Spans, ascending, in which no line opens a turn.
     """
@@ -103,7 +103,7 @@ def read_plain(text: str, shields: Sequence[tuple[int, int]], document_at: datet
 
 
 def _lines(text: str, shields: Sequence[tuple[int, int]]) -> Iterator[tuple[int, str]]:
-    """Where each line begins, and as much of it as an opener may take."""
+    """Yield the start of each line, and as much of it as an opener may occupy."""
     starts = [start for start, _ in shields]
     at = 0
     for line in text.splitlines(keepends=True):
@@ -142,9 +142,9 @@ def _opener(start: int, line: str) -> _Opener | None:
 
 
 def _chosen(candidates: Sequence[_Opener], first: int) -> list[_Opener]:
-    """Those written as most of their kind are: roles before names.
+    """Return the openers in the most frequent style; roles take precedence over names.
 
-    :param first: Where the first line begins that is not blank, nor the heading of a session.
+    :param first: Offset of the first line that is neither blank nor a session heading.
     """
     roles = [opener for opener in candidates if opener.role]
     if roles:
@@ -188,7 +188,7 @@ def _recurring(names: Sequence[_Opener]) -> set[str]:
 
 
 def _sessions(text: str, lines: Sequence[tuple[int, str]], opens: set[int]) -> list[_Session]:
-    """Headings of sessions: before a line that opens a turn, or before everything else."""
+    """Return session headings: before a line that opens a turn, or before all other text."""
     found: list[_Session] = []
     waiting: list[_Session] = []
     said = False
@@ -217,7 +217,7 @@ def _turns(
         yield TranscriptTurn(TurnRole.UNKNOWN, None, at, (Piece(0, end, text[:end]),))
     for mark, end in zip(marks, ends, strict=False):
         if isinstance(mark, _Session):
-            at = moment_of(mark.stamp, None) or at
+            at = parse_stamp(mark.stamp, None) or at
             day = at.date() if at else None
             if text[mark.end : end].strip():
                 yield TranscriptTurn(TurnRole.UNKNOWN, None, at, (Piece(mark.end, end, text[mark.end : end]),))
@@ -229,4 +229,4 @@ def _turns(
 
 
 def _when(opener: _Opener, day: date | None) -> datetime | None:
-    return moment_of(opener.stamp, day) if opener.stamp else None
+    return parse_stamp(opener.stamp, day) if opener.stamp else None

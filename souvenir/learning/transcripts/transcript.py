@@ -1,9 +1,9 @@
-"""Reads a transcript in any form, and hides what must not be learned: recalled text, client tags, text for programs.
+"""Parse a transcript in any form, and hide recalled text, client tags and text for programs.
 
-Hidden parts are spans, so that the rest keeps its offsets. Invariants: the spans of `screened` ascend and do not
-overlap; recalled text in our own fence is found anywhere, also in a code block, while other tags count only outside of
-code, so a sentence about `<system-reminder>` stays. An unclosed tag hides at most the text that is given, which is one
-turn. Pure functions, linear in the text.
+Hidden parts are never learned from. They are spans, so that the rest keeps its offsets. Invariants: the spans of
+`screened` ascend and do not overlap; recalled text in our own fence is found anywhere, even in a code block, while
+other tags count only outside of code, so a sentence about `<system-reminder>` stays. An unclosed tag hides at most the
+given text, which is one turn. Pure functions, linear in the text.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from souvenir.learning.transcripts.turns import (
 
 
 def read_transcript(text: str, *, document_at: datetime | None) -> Transcript:
-    """The turns of a transcript. Never fails: what has no form that is known is one turn that nobody says.
+    """Parse a transcript. Never fails: text in no known form is one turn of unknown role.
 
-    :param document_at: When it was said, as far as the transcript does not say it; aware.
+    :param document_at: Default time of the turns that have none; timezone-aware.
     """
     read = read_json(text)
     turns, removed = read if read is not None else (read_plain(text, shields(text), document_at), [])
@@ -48,14 +48,14 @@ def read_transcript(text: str, *, document_at: datetime | None) -> Transcript:
     return Transcript(text, tuple(kept), tuple(sorted(removed, key=lambda part: part.start)))
 
 
-def kept_of(turn: TranscriptTurn) -> TranscriptTurn:
-    """A turn as it was said, which is one piece: with what hygiene leaves of it."""
+def screened_turn(turn: TranscriptTurn) -> TranscriptTurn:
+    """Return a turn, which is one piece, with the pieces that hygiene keeps."""
     pieces, _ = _screened(turn)
     return replace(turn, pieces=pieces)
 
 
 def _screened(turn: TranscriptTurn) -> tuple[tuple[Piece, ...], list[RemovedPart]]:
-    """Of a turn as it was read, which is one piece: what is kept, without blanks around it, and what is not."""
+    """Return the kept pieces of a one-piece turn, without surrounding whitespace, and the removed parts."""
     (whole,) = turn.pieces
     if not whole.text.strip():
         return (), []
@@ -109,19 +109,19 @@ _KINDS = (
     ),
     (RemovedKind.REASONING, re.compile(r"(?:[a-z]{1,20}:)?think(?:ing)?")),
 )
-"""Tags of clients, by name in lower case: those of agents, editors and memory packages that print them."""
+"""Tags of agents, editors and memory packages, by lower-case name."""
 
 _CLOSED_ONLY = frozenset({"memory", "memories"})
-"""Too common as words of markup to hide a turn when nothing closes them."""
+"""Too common in markup to hide a turn if nothing closes them."""
 
 _OF_MEMORY = re.compile(r"\b(?:memory|memories|remembered|recalled)\b", re.IGNORECASE)
 _CONTEXT = "context"
 _CONTEXT_HEAD_CHARS = 300
-"""Of what a `<context>` holds, in which it says that it is a memory's."""
+"""How much of a `<context>` is searched for words about memory."""
 
 
 _MAX_INDENT = 8
-"""Blanks before a tag that stands on a line of its own."""
+"""Maximum indentation of a tag on a line of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class _Tag:
 
 
 def screened(text: str, role: TurnRole) -> list[HiddenSpan]:
-    """What of one turn is never learned from."""
+    """Return the spans of one turn that are never learned from."""
     fences = _fenced(text)
     blocks, code = _tagged(text, fences)
     hidden = merged([*fences, *blocks])
@@ -145,9 +145,9 @@ def screened(text: str, role: TurnRole) -> list[HiddenSpan]:
 
 
 def shields(text: str) -> list[tuple[int, int]]:
-    """Where in a whole transcript no line opens a turn: code blocks, and blocks whose tags stand on lines of their own.
+    """Return the spans in which no line opens a turn: code blocks, and blocks with tags on their own lines.
 
-    A tag that opens twice before it closes was not closed: the blocks of one client do not hold each other.
+    A tag that opens twice before it closes is unclosed: the blocks of one client do not nest.
     """
     fences = [
         HiddenSpan(RemovedKind.RECALLED, tag.start, closing.end)
@@ -164,7 +164,7 @@ def shields(text: str) -> list[tuple[int, int]]:
 
 
 def _own_tags(text: str) -> list[FenceTag]:
-    """The fence's tags, without those that a text writes about in backticks."""
+    """Return the tags of our fence, except those quoted in backticks."""
     return [
         tag
         for tag in fence_tags(text)
@@ -173,10 +173,10 @@ def _own_tags(text: str) -> list[FenceTag]:
 
 
 def _fenced(text: str) -> list[HiddenSpan]:
-    """From a tag that opens to the one that closes it, else to the end; up to one that closes what nothing opened.
+    """Return spans from an opening tag to its closing tag, else to the end; or up to an unmatched closing tag.
 
-    What the fence holds has no tag of it, so of several that open the first is the block's, and of several that close
-    before another one opens the last.
+    Fenced content contains none of these tags. Of several opening tags the first one is therefore the block's, and of
+    several closing tags before another opening one, the last.
     """
     tags = _own_tags(text)
     spans: list[HiddenSpan] = []
@@ -197,7 +197,7 @@ def _fenced(text: str) -> list[HiddenSpan]:
 def _tagged(
     text: str, fences: Sequence[HiddenSpan], *, within_turn: bool = True
 ) -> tuple[list[HiddenSpan], list[tuple[int, int]]]:
-    """The blocks of clients' tags and the code blocks: what opens first counts."""
+    """Return the blocks of client tags and the code blocks; the outer one wins."""
     tags = [tag for tag in _client_tags(text) if not holds(fences, tag.start)]
     by_name: dict[str, list[_Tag]] = defaultdict(list)
     for tag in tags:
@@ -254,9 +254,9 @@ def _is_of_memory(text: str, tag: re.Match[str]) -> bool:
 
 
 def _block_end(text: str, named: Sequence[_Tag], at: int, last: int) -> int | None:
-    """Where the block ends that a tag opens: at the tag that closes it, at the last one if there are too few.
+    """Return the end of a block: at its closing tag, or at the last closing tag if there are too few.
 
-    :param last: The last of these tags that closes, so that none is looked for where there is none.
+    :param last: Index of the last closing tag, which saves a search if there is none.
     """
     if last < at:
         never = named[at].name in (*_CLOSED_ONLY, _CONTEXT) or not named[at].opens_line

@@ -1,8 +1,8 @@
-"""A transcript as values: turns, the pieces of them that may be learned from, what was taken out, and the times in it.
+"""Values of a transcript: turns, their pieces that may be learned from, removed parts, and timestamps.
 
 All offsets are characters of the given text. Invariants: pieces and removed parts ascend and do not overlap; a piece's
-text stands at its offsets as it is, or in JSON as an escaped string; hygiene shifts no offset. A time without a zone is
-UTC. Where day and month are ambiguous, no time is read: a wrong date is worse than none.
+text is found at its offsets verbatim, or in JSON as an escaped string; hygiene shifts no offset. A time without a zone
+is UTC. If day and month are ambiguous, no time is returned: a wrong date is worse than none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from souvenir.core.types import OriginClass
 
 
 class TurnRole(StrEnum):
-    """Who says a turn. `unknown` is a text in which nobody is said to speak."""
+    """The role of a speaker. `unknown` is a text without speakers."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -37,30 +37,31 @@ ORIGIN_OF_ROLE = {
     TurnRole.SYSTEM: OriginClass.INFERRED,
     TurnRole.UNKNOWN: OriginClass.DOCUMENT,
 }
-"""Whose word a turn is. A system turn is nobody's: clients put instructions, summaries and memories there, so it is
-trusted least of what may still be learned from. A text without roles is a document that somebody handed in."""
+"""Origin class by role. Clients put instructions, summaries and memories into system turns, so these are trusted least
+of all learnable text. A text without roles is a document.
+"""
 
 
 class RemovedKind(StrEnum):
     """Why a part is never learned from."""
 
     RECALLED = "recalled"
-    """It came out of a memory."""
+    """Text recalled from a memory."""
     INJECTED = "injected"
-    """A client put it there: reminders, output of hooks and commands, what an editor has open."""
+    """Text injected by a client: reminders, output of hooks and commands, the editor's open files."""
     TOOL = "tool"
     """A call of a tool, or a result that only programs read."""
     NOISE = "noise"
     """Encoded data, colour codes, stack traces, diffs and logs."""
     REASONING = "reasoning"
-    """A model's thinking, which was not said."""
+    """A model's thinking, which is not part of the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Characters `start` to `end` of a transcript, and what they say.
+    """Characters `start` to `end` of a transcript, and their decoded text.
 
-    :param steps: Of an escaped string: after which characters of `text` which offset comes, where it is not the next.
+    :param steps: For an escaped string, pairs of an index in `text` and its offset, wherever the offset jumps.
     """
 
     start: int
@@ -69,7 +70,7 @@ class Piece:
     steps: Sequence[tuple[int, int]] = field(default=(), repr=False)
 
     def offset(self, at: int) -> int:
-        """Where the character `at` of `text` stands in the transcript; for the length of `text`, `end`."""
+        """Return the offset in the transcript of the character `at` of `text`; for the length of `text`, `end`."""
         if at >= len(self.text):
             return self.end
         step = bisect_right(self.steps, at, key=_behind)
@@ -77,7 +78,7 @@ class Piece:
         return offset + at - behind
 
     def part(self, first: int, last: int) -> Piece:
-        """The piece of `text[first:last]`."""
+        """Return the piece of `text[first:last]`."""
         inside = self.steps[bisect_right(self.steps, first, key=_behind) : bisect_left(self.steps, last, key=_behind)]
         steps = tuple((behind - first, offset) for behind, offset in inside)
         return Piece(self.offset(first), self.offset(last), self.text[first:last], steps)
@@ -89,7 +90,7 @@ def _behind(step: tuple[int, int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptTurn:
-    """What one speaker says at once. `at` is aware; None if nothing says when."""
+    """One turn of a speaker. `at` is timezone-aware, or None if unknown."""
 
     role: TurnRole
     speaker: str | None
@@ -98,7 +99,7 @@ class TranscriptTurn:
 
     @property
     def text(self) -> str:
-        """What may be learned from; empty if hygiene took all of it."""
+        """The text that may be learned from; empty if hygiene removed all of it."""
         return "".join(piece.text for piece in self.pieces)
 
     @property
@@ -108,7 +109,7 @@ class TranscriptTurn:
 
 @dataclass(frozen=True, slots=True)
 class RemovedPart:
-    """A part that is never learned from. `text` is what it says."""
+    """A part that is never learned from, with its text."""
 
     kind: RemovedKind
     start: int
@@ -118,7 +119,7 @@ class RemovedPart:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """:param text: As it was given; everything else is in its offsets."""
+    """:param text: The given text; all offsets refer to it."""
 
     text: str
     turns: tuple[TranscriptTurn, ...]
@@ -126,7 +127,7 @@ class Transcript:
 
     @property
     def is_empty(self) -> bool:
-        """Whether hygiene left nothing to learn from."""
+        """True if hygiene left nothing to learn from."""
         return not any(turn.pieces for turn in self.turns)
 
 
@@ -138,7 +139,7 @@ class HiddenSpan:
 
 
 def merged(spans: Iterable[HiddenSpan]) -> list[HiddenSpan]:
-    """The spans in order, without overlap: what two share is of the one that begins first."""
+    """Return the spans in order, without overlap: the span that begins first keeps what two share."""
     found: list[HiddenSpan] = []
     done = 0
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
@@ -150,7 +151,7 @@ def merged(spans: Iterable[HiddenSpan]) -> list[HiddenSpan]:
 
 
 def holds(spans: Sequence[HiddenSpan], at: int) -> bool:
-    """Whether a character lies in one of the spans, which ascend and do not overlap."""
+    """Return True if a character lies in one of the spans, which ascend and do not overlap."""
     behind = bisect_right(spans, at, key=lambda span: span.start) - 1
     return behind >= 0 and at < spans[behind].end
 
@@ -165,10 +166,10 @@ ROLES = {
     **dict.fromkeys(("tool", "function", "tool result", "tool_result", "observation"), TurnRole.TOOL),
     "model": TurnRole.ASSISTANT,
 }
-"""By casefolded word, as a field of a message has it."""
+"""Roles by casefolded value of a message's field."""
 
 SPOKEN_ROLES = {word: role for word, role in ROLES.items() if word not in ("me", "model")}
-"""Those that begin a turn in a text: "Model: T5" is a line of a list more often than somebody who speaks."""
+"""Roles that open a turn in plain text: "Model: T5" is more often a list item than a speaker."""
 
 
 # --- times -----------------------------------------------------------------------------------------------------------
@@ -184,21 +185,21 @@ _CLOCK = (
     r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,6})?)?(?: ?[ap]\.?m\.?)?(?:Z| ?[+-][0-9]{2}:?[0-9]{2}| UTC| GMT)?"
 )
 DATED_STAMP = rf"(?:{_DATE}(?:(?:T|, ?| at | )(?:{_CLOCK}))?|(?:{_CLOCK})(?: on |, ?| ){_DATE})(?![\w:])"
-"""A regex of a date, with or without a time of day; for `re.IGNORECASE`."""
+"""Regex of a date, with or without a time of day; for `re.IGNORECASE`."""
 
 STAMP = rf"(?:{DATED_STAMP}|{_CLOCK}(?![\w:]))"
-"""A regex of a date, a time of day, or both."""
+"""Regex of a date, a time of day, or both."""
 
 _DATED = re.compile(_DATE, re.IGNORECASE)
 _EITHER = re.compile(r"(?<![0-9])([0-9]{1,2})[-/.]([0-9]{1,2})[-/.][0-9]{2,4}(?![0-9])")
 _LATEST_EPOCH_S = 32_503_680_000
-"""The year 3000; larger numbers count milliseconds."""
+"""The year 3000; larger numbers are milliseconds."""
 
 
-def moment_of(stamp: str, day: date | None) -> datetime | None:
-    """The time that a stamp means; None if it is none, or cannot be known.
+def parse_stamp(stamp: str, day: date | None) -> datetime | None:
+    """Parse a timestamp; None if it is not one, or is ambiguous.
 
-    :param day: Which day a time of day is of.
+    :param day: The day of a stamp that is only a time of day.
     """
     written = _DATED.search(stamp)
     if written is None and day is None:
@@ -219,10 +220,10 @@ def moment_of(stamp: str, day: date | None) -> datetime | None:
         return None
 
 
-def moment_of_value(value: object) -> datetime | None:
-    """The time that a field of a message means: text, or seconds or milliseconds since 1970."""
+def parse_time_value(value: object) -> datetime | None:
+    """Parse the time field of a message: text, or seconds or milliseconds since 1970."""
     if isinstance(value, str):
-        return moment_of(value, None)
+        return parse_stamp(value, None)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -1,4 +1,4 @@
-"""A transcript as a model reads it: windows of turns, each turn under a number that the model can name.
+"""Windows of a transcript for a model: consecutive turns, each with a number that the model can refer to.
 
     <transcript>
     [12] 2024-03-15 Alice (user): I moved to Lisbon.
@@ -6,9 +6,9 @@
     [13] 2024-03-15 (assistant): Noted.
     </transcript>
 
-Invariants: every line of a window that begins with a bracket is ours, whatever was said, since all other lines of a
-turn are indented; nothing that was said closes the frame. A number is the index of the turn in the transcript, in each
-window the same. No window is longer than asked, frame and all; what hygiene took out is in none. Pure functions.
+Invariants: every line that begins with a bracket is ours, because all other lines of a turn are indented; no text of a
+turn closes the frame. A number is the index of the turn in the transcript, the same in each window. No window is longer
+than requested, including its frame; text that hygiene removed is in none. Pure functions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FRAME_CHARS = len(fenced("", name=FRAME))
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a window shows of a turn; all of it unless the turn is too long for one.
+    """The part of a turn that a window shows: all of it, unless the turn is too long for one window.
 
     :param number: Index of the turn in the transcript.
     """
@@ -47,7 +47,7 @@ class Part:
 class Window:
     """Parts in the order of the transcript.
 
-    :param overlap: How many of the first parts stood in the window before.
+    :param overlap: Number of leading parts that the previous window shows too.
     """
 
     parts: tuple[Part, ...]
@@ -55,7 +55,7 @@ class Window:
 
     @property
     def numbers(self) -> frozenset[int]:
-        """The turns that a model can name."""
+        """The turns that a model can refer to."""
         return frozenset(part.number for part in self.parts)
 
     @property
@@ -64,21 +64,21 @@ class Window:
 
 
 def windows(transcript: Transcript, *, max_chars: int, overlap_turns: int) -> list[Window]:
-    """Windows that show every turn of which something is left.
+    """Return windows that show every turn with text left.
 
-    Each begins with the last turns of the one before, as many as are asked for and fit in a quarter of it.
+    Each begins with the last turns of the previous one: at most `overlap_turns`, and at most a quarter of its size.
 
-    :param max_chars: Of a window's text; at least `MIN_WINDOW_CHARS`.
+    :param max_chars: Limit for a window's text; at least `MIN_WINDOW_CHARS`.
     """
-    room = max(max_chars, MIN_WINDOW_CHARS) - _FRAME_CHARS
+    budget = max(max_chars, MIN_WINDOW_CHARS) - _FRAME_CHARS
     made: list[Window] = []
     parts: list[Part] = []
     overlap, length = 0, 0
-    for part in (part for number, turn in enumerate(transcript.turns) for part in _parts(number, turn, room)):
+    for part in (part for number, turn in enumerate(transcript.turns) for part in _parts(number, turn, budget)):
         size = len(str(part))
-        if parts and length + size > room:
+        if parts and length + size > budget:
             made.append(Window(tuple(parts), overlap))
-            parts = _tail(parts, overlap_turns, min(room // 4, room - size))
+            parts = _tail(parts, overlap_turns, min(budget // 4, budget - size))
             overlap, length = len(parts), sum(len(str(one)) for one in parts)
         parts.append(part)
         length += size
@@ -87,30 +87,30 @@ def windows(transcript: Transcript, *, max_chars: int, overlap_turns: int) -> li
     return made
 
 
-def _tail(parts: Sequence[Part], count: int, room: int) -> list[Part]:
+def _tail(parts: Sequence[Part], count: int, budget: int) -> list[Part]:
     tail: list[Part] = []
     for part in reversed(parts[-count:] if count else []):
-        room -= len(str(part))
-        if room < 0:
+        budget -= len(str(part))
+        if budget < 0:
             break
         tail.insert(0, part)
     return tail
 
 
-def _parts(number: int, turn: TranscriptTurn, room: int) -> Iterator[Part]:
-    """The turn; if it is too long its parts, cut at the ends of sentences, and a sentence that is too long anywhere."""
+def _parts(number: int, turn: TranscriptTurn, budget: int) -> Iterator[Part]:
+    """Yield the turn. A turn that is too long is cut after sentences, and a sentence that is too long anywhere."""
     head = _head(number, turn)
     said = _shown(turn.text.strip())
-    room -= len(head) + 2
+    budget -= len(head) + 2
     begin = 0
     ends = [end for _, end in sentences(said)]
     for at, end in enumerate(ends):
-        while end - begin > room:
-            cut = begin + room
+        while end - begin > budget:
+            cut = begin + budget
             yield Part(number, head, said[begin:cut].strip())
             begin = cut
         following = ends[at + 1] if at + 1 < len(ends) else None
-        if end > begin and (following is None or following - begin > room):
+        if end > begin and (following is None or following - begin > budget):
             if shown := said[begin:end].strip():
                 yield Part(number, head, shown)
             begin = end
@@ -123,13 +123,13 @@ def _head(number: int, turn: TranscriptTurn) -> str:
 
 
 def _name(speaker: str) -> str:
-    """On one line, and without what would end a head."""
+    """Return the name on one line, without characters that would end a head."""
     name = " ".join(defuse(speaker, name=FRAME).translate(_NO_SIGNS).split())[:_MAX_NAME_CHARS].strip()
     return f" {name}" if name else ""
 
 
 def _shown(text: str) -> str:
-    """Every line but the first is indented, and every kind of line break is a newline."""
+    """Indent every line but the first, and turn every kind of line break into a newline."""
     return f"\n{INDENT}".join(defuse(text, name=FRAME).splitlines())
 
 
