@@ -1,4 +1,4 @@
-"""What callers and language models claim about concepts: patches, statements and proposals, before they are stored."""
+"""Claims about concepts by callers and language models, before they are stored: patches, statements, proposals."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class ConceptPatch:
-    """A change of what callers state about a concept; `None` keeps a field, an empty text removes it.
+    """A change of a caller's claims about a concept; `None` keeps a field, an empty text removes it.
 
     :param aliases: The complete list of stated aliases.
-    :param confidence: How certain the caller is of all of it, in [0, 1].
+    :param confidence: The caller's confidence in all of it, in [0, 1].
     """
 
     name: str | None = None
@@ -37,7 +37,7 @@ class ConceptPatch:
 
     @property
     def texts(self) -> dict[ClaimKind, str]:
-        """The fields of which a concept has one value each."""
+        """The fields with a single value per concept."""
         given = {ClaimKind.NAME: self.name, ClaimKind.DESCRIPTION: self.description, ClaimKind.KIND: self.kind}
         return {kind: text for kind, text in given.items() if text is not None}
 
@@ -85,16 +85,16 @@ class RelationStatement:
     strength: float = 1.0
 
     def screened(self, policy: AppliedPolicy) -> RelationStatement:
-        """:raises InvalidRequest: If the type is none."""
+        """:raises InvalidRequest: If the type has no letters, or too many."""
         return replace(self, relationship_type=relation_type(policy.text(self.relationship_type)))
 
 
 @dataclass(frozen=True, slots=True)
 class StatementResult:
-    """:param stated: How many claims were stored; `unchanged` counts those that existed already.
+    """:param stated: Number of stored claims; `unchanged` counts those that existed already.
 
-    :param unknown: The keys that match no concept, as they were given.
-    :param unread: How many messages and memories wait to be indexed.
+    :param unknown: The given keys that match no concept.
+    :param unread: Number of messages and memories that wait to be indexed.
     """
 
     stated: int
@@ -120,7 +120,7 @@ class ProposedClaim:
 
 @dataclass(frozen=True, slots=True)
 class TypedRelation:
-    """:param claim: Who states it and, for a model, which message it rests on.
+    """:param claim: The claim with its author and, for a model, the message that supports it.
 
     :param concept: The root concept of the claim's start; `other` that of its end.
     """
@@ -131,13 +131,13 @@ class TypedRelation:
 
 
 def type_name(text: str) -> str | None:
-    """The type of a relation or a concept in snake_case; None if the text cannot be one."""
+    """Return the type of a relation or a concept in snake_case; None if the text cannot be one."""
     name = _BETWEEN_WORDS.sub("_", text.casefold()).strip("_")
     return name if 1 <= len(name) <= MAX_TYPE_CHARS and not name[0].isdigit() else None
 
 
 def relation_type(text: str) -> str:
-    """In snake_case.
+    """Return the type in snake_case.
 
     :raises InvalidRequest: If it has no letters, or too many.
     """

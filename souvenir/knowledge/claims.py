@@ -1,8 +1,9 @@
 """The claims about an agent's concepts: names, descriptions, kinds, aliases and typed relations.
 
 `Claims` is the only service that writes the table `claims`. Callers and language models make claims about concepts that
-an indexed text mentions. For a key that matches no concept the caller learns how many texts still wait to be indexed,
-and can repeat the statement later. A relation holds between root concepts, in whichever spelling its ends are given.
+an indexed text mentions. If a key matches no concept, the result contains the number of texts that still wait to be
+indexed, and the caller can repeat the statement later. A relation connects root concepts, whichever spelling its ends
+are given in.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from souvenir.store.messages import agents
 from souvenir.store.transaction import Transaction
 
 _MANY = (ClaimKind.ALIAS, ClaimKind.RELATION)
-"""Kinds of which a concept has several valid claims; of the others the newest is valid."""
+"""Kinds with several valid claims per concept; of the other kinds only the newest claim is valid."""
 
 
 class Claims:
-    """The scope's namespace is the agent. Safe to use from any thread."""
+    """Thread-safe. The scope's namespace is the agent."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
@@ -51,7 +52,7 @@ class Claims:
         return self._engine.tracing
 
     def relations(self, scope: Scope, concept_id: int) -> Sequence[TypedRelation]:
-        """The relations from or to a concept: those of callers before those of models, newest first.
+        """Return the relations from or to a concept: those of callers before those of models, newest first.
 
         :raises ConceptNotFound: If there is no such concept.
         """
@@ -63,7 +64,7 @@ class Claims:
 
     @traced(MemoryOperation.UPDATE)
     def update(self, scope: Scope, concept_id: int, patch: ConceptPatch) -> Concept:
-        """Replace what callers state about a concept. A concept that is stated as its alias is merged into it soon.
+        """Replace a caller's claims about a concept. A concept stated as its alias is merged into it asynchronously.
 
         :raises NothingToDo: If the patch changes nothing.
         :raises ConceptNotFound: If there is no such concept.
@@ -89,10 +90,10 @@ class Claims:
     def state(
         self, scope: Scope, of_concepts: Sequence[ConceptStatement], relations: Sequence[RelationStatement]
     ) -> StatementResult:
-        """Store those claims that no caller made yet, in one transaction.
+        """Insert the claims that no caller has made yet, in one transaction.
 
         :raises AgentNotFound: If the namespace is no agent.
-        :raises InvalidRequest: If a relation type is none.
+        :raises InvalidRequest: If a relation type has no letters, or too many.
         """
         policy = self._engine.screening.applied(scope)
         of_concepts = [one.screened(policy) for one in of_concepts]
@@ -114,7 +115,7 @@ class Claims:
     def relate(self, scope: Scope, concept_id: int, to: int, relation: str) -> TypedRelation:
         """State a relation of a concept to another one; idempotent.
 
-        :raises InvalidRequest: If the type is none, or both ends are one concept.
+        :raises InvalidRequest: If the type is invalid, or both ends are one concept.
         :raises ConceptNotFound: If there is no such concept.
         """
         named = relation_type(self._engine.screening.text(scope, relation))
@@ -135,7 +136,7 @@ class Claims:
 
     @traced(MemoryOperation.DELETE)
     def unrelate(self, scope: Scope, concept_id: int, to: int, relation: str) -> Sequence[TypedRelation]:
-        """Remove a relation, whether callers or models stated it; returns the removed claims.
+        """Delete a relation, whether callers or models stated it; returns the deleted claims.
 
         :raises NotFound: If there is no such relation. :raises ConceptNotFound: If there is no such concept.
         """
@@ -159,7 +160,7 @@ class Claims:
     def apply(
         tx: Transaction, job_id: str, proposed: Sequence[ProposedClaim]
     ) -> tuple[Counter[str], list[ProposedClaim]]:
-        """Store the claims of a job: how many of each kind, and those whose concepts no longer exist."""
+        """Insert the claims of a job; returns their number by kind, and the claims whose concepts no longer exist."""
         keys = {key for one in proposed for key in (one.concept, one.other) if key is not None}
         ids = mentions.known_keys(tx.connection, tx.namespace_id, keys)
         drafts, gone = list[ClaimDraft](), list[ProposedClaim]()
@@ -182,7 +183,7 @@ class Claims:
 
     @staticmethod
     def undo(tx: Transaction, job_id: str) -> int:
-        """Remove the claims of a job; returns how many there were."""
+        """Delete the claims of a job; returns their number."""
         found = {one.id for one in rows.of_job(tx.connection, tx.namespace_id, job_id)}
         _write(tx, (), replaced=found)
         return len(found)
@@ -199,7 +200,7 @@ def _write(tx: Transaction, drafts: Iterable[ClaimDraft], *, replaced: Collectio
 
 
 def _replaced_claims(tx: Transaction, root_id: int, patch: ConceptPatch) -> set[int]:
-    """The ids of the callers' claims that a patch replaces, under every spelling of the concept."""
+    """Return the ids of the callers' claims that a patch replaces, under every spelling of the concept."""
     members = concepts.members(tx.connection, root_id)
     replaced = {*patch.texts, *([ClaimKind.ALIAS] if patch.aliases is not None else [])}
     before = [*rows.of_concepts(tx.connection, members), *rows.aliases_of(tx.connection, members)]
@@ -213,7 +214,7 @@ def _require_free_name(tx: Transaction, root_id: int, name: str) -> None:
 
 
 def _new_aliases(tx: Transaction, root_id: int, aliases: Iterable[str]) -> list[ClaimDraft]:
-    """An alias that names another concept makes that one a spelling of this one."""
+    """Return drafts of aliases. An alias that names another concept makes that concept a spelling of this one."""
     found = []
     for alias in dict.fromkeys(alias.strip() for alias in aliases):
         keys = keys_of_name(alias)
@@ -230,7 +231,7 @@ def _new_aliases(tx: Transaction, root_id: int, aliases: Iterable[str]) -> list[
 
 
 def _ids_of(tx: Transaction, names: Iterable[str]) -> Mapping[str, int]:
-    """The concepts that exist, by a key or a name."""
+    """Return the ids of existing concepts by the given key or name."""
     names = list(dict.fromkeys(names))
     known = mentions.known_keys(tx.connection, tx.namespace_id, names)
     found = {name: known.get(name) or find_by_name(tx.connection, tx.namespace_id, name) for name in names}
@@ -238,7 +239,7 @@ def _ids_of(tx: Transaction, names: Iterable[str]) -> Mapping[str, int]:
 
 
 def _unclaimed(tx: Transaction, drafts: Sequence[ClaimDraft]) -> list[ClaimDraft]:
-    """Those that no valid claim of a caller says already."""
+    """Return the drafts that no valid claim of a caller equals."""
     claimed = rows.of_concepts(tx.connection, {one.concept_id for one in drafts})
     valid = dict[tuple[ClaimKind, int, int], Claim]()
     for one in claimed:

@@ -1,9 +1,10 @@
 """Cluster sessions by topic: average-link clustering of the concepts that they mention, weighted by rarity.
 
-A pure function of the counts: equal counts give equal clusters, whatever ids the concepts have. Weights are whole
-numbers, so that no sum depends on its order; sessions are taken in the order in which they come. Sessions beyond the
-first `BATCH_SESSIONS` come in batches, and what is one cluster by then stays one, so that time grows with the sessions
-and not with their square. (Average link: Sokal and Michener 1958; nearest-neighbour chains: Murtagh 1983.)
+A pure function of the counts: equal counts give equal clusters, whatever ids the concepts have. Weights are integers,
+so that no sum depends on its order; sessions are processed in the given order. Sessions after the first
+`BATCH_SESSIONS` are processed in batches, and clusters of earlier batches are never split, so that time grows linearly
+with the sessions instead of quadratically. (Average link: Sokal and Michener 1958; nearest-neighbour chains: Murtagh
+1983.)
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 SAME_TOPIC = 0.09
-"""Mean cosine of their sessions from which two clusters are one; measured by `make bench-topics`."""
+"""Mean cosine of their sessions from which two clusters are merged; measured by `make bench-topics`."""
 
 TERMS_OF_SESSION = 64
-"""The heaviest concepts of a session are what it is about; equally heavy ones stay together."""
+"""Only the concepts with the highest weights of a session count; ties are kept."""
 
 TERMS_OF_TOPIC = 12
 
 OTHER_TOPICS = 2
-"""Beside the one that a session belongs to, those that it is as near to as sessions of one topic are."""
+"""Maximum number of further topics of a session; each is as similar to it as sessions of one topic are to each other.
+"""
 
 SAID_ONCE = 0.3
 """Factor of the weight of a concept that only one session mentions: it links the session to no other."""
@@ -43,7 +45,7 @@ OPEN_TOPICS = 1_000
 """Number of the largest clusters that later batches may join."""
 
 _STEPS = 16
-"""Weights are whole sixteenths before they are scaled to one length ..."""
+"""Weights are rounded to sixteenths before they are scaled to one length ..."""
 
 _UNIT = 1_024
 """... which is this."""
@@ -69,9 +71,9 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Topics are counted from 0, in the order of their first sessions.
+    """Topics are numbered from 0, in the order of their first sessions.
 
-    :param terms: Of each topic, the concepts that may be among its best, and how much they weigh; heaviest first.
+    :param terms: For each topic, the concepts that may be among its best with their weights, heaviest first.
     """
 
     memberships: Sequence[Membership]
@@ -79,7 +81,7 @@ class Clusters:
 
 
 def clusters_of(sessions: Sequence[Counted]) -> Clusters:
-    """A session that says nothing of its own is in none."""
+    """Cluster the sessions; a session without distinctive concepts is in no topic."""
     said = _said(sessions)
     topic_of = _topic_of(said)
     topics = said.summed(topic_of, int(topic_of.max(initial=-1)) + 1)
@@ -87,9 +89,9 @@ def clusters_of(sessions: Sequence[Counted]) -> Clusters:
 
 
 class _Rows:
-    """Sparse rows of whole numbers: a session, or a sum of sessions.
+    """Sparse rows of integers: a session, or a sum of sessions.
 
-    :param starts: Where the entries of a row begin, shape (rows + 1,). :param row: Of each entry; ascending.
+    :param starts: Index of the first entry of each row, shape (rows + 1,). :param row: Row of each entry; ascending.
     """
 
     def __init__(self, row: Ints, column: Ints, value: Floats, rows: int, columns: int) -> None:
@@ -99,12 +101,12 @@ class _Rows:
         self._column_starts = np.searchsorted(column[self._by_column], np.arange(columns + 1))
 
     def entries(self, row: int) -> tuple[Ints, Floats]:
-        """The columns and the values of a row."""
+        """Return the columns and the values of a row."""
         chosen = slice(self.starts[row], self.starts[row + 1])
         return self.column[chosen], self.value[chosen]
 
     def dots(self, columns: Ints, values: Floats) -> Floats:
-        """The products with every row."""
+        """Return the dot product with every row."""
         begins = self._column_starts[columns]
         counts = self._column_starts[columns + 1] - begins
         ends = np.cumsum(counts)
@@ -113,7 +115,10 @@ class _Rows:
         return np.bincount(self.row[met], weights=products, minlength=self.rows).astype(np.float64)
 
     def summed(self, into: Ints, rows: int) -> _Rows:
-        """:param into: The row of the sum that each row goes into; -1 leaves it out."""
+        """Sum rows into fewer rows.
+
+        :param into: The target row of each row; -1 omits it.
+        """
         kept = into[self.row] >= 0
         places = into[self.row[kept]] * self.columns + self.column[kept]
         placed, place = np.unique(places, return_inverse=True)
@@ -127,12 +132,12 @@ class _Rows:
 
 
 def _concept_ids(sessions: Sequence[Counted]) -> Ints:
-    """The weight of each column."""
+    """Return the concept id of each column."""
     return np.unique(np.concatenate([np.empty(0, np.int64), *(one.concept_ids for one in sessions)]))
 
 
 def _said(sessions: Sequence[Counted]) -> _Rows:
-    """Unit vectors of the sessions; one that mentions nothing has no entries."""
+    """Return the unit vectors of the sessions; a session without mentions has no entries."""
     concept_ids = _concept_ids(sessions)
     row = np.repeat(np.arange(len(sessions), dtype=np.int64), [len(one.concept_ids) for one in sessions])
     ids = np.concatenate([np.empty(0, np.int64), *(one.concept_ids for one in sessions)])
@@ -146,7 +151,7 @@ def _said(sessions: Sequence[Counted]) -> _Rows:
 
 
 def _weights(messages: Ints, sessions_of: Ints, column: Ints, sessions: int) -> Floats:
-    """Whole numbers: the logarithm of how often, times the logarithm of how rare."""
+    """Return integer weights: the logarithm of the frequency times the logarithm of the rarity."""
     rarity = np.log2(1 + sessions / np.maximum(sessions_of, 1))
     rarity[sessions_of == 1] *= SAID_ONCE
     rarity[sessions_of > max(USUAL_SESSIONS, int(USUAL_SHARE * sessions))] = 0.0
@@ -155,7 +160,7 @@ def _weights(messages: Ints, sessions_of: Ints, column: Ints, sessions: int) -> 
 
 
 def _heaviest(row: Ints, weight: Floats, sessions: int) -> NDArray[np.bool_]:
-    """A mask of the entries that are among the heaviest of their session."""
+    """Return a mask of the entries that are among the heaviest of their session."""
     kept = weight > 0
     starts = np.searchsorted(row, np.arange(sessions + 1))
     for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
@@ -166,7 +171,7 @@ def _heaviest(row: Ints, weight: Floats, sessions: int) -> NDArray[np.bool_]:
 
 
 def _topic_of(said: _Rows) -> Ints:
-    """The topic of each session; -1 for one that is in none."""
+    """Return the topic of each session, or -1."""
     speaking = np.flatnonzero(np.diff(said.starts) > 0)
     topic_of = np.full(said.rows, -1)
     open_, sizes, alike, made = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0)), 0
@@ -183,7 +188,7 @@ def _topic_of(said: _Rows) -> Ints:
         alike = _grown(said.summed(item_of, len(topics)), alike, sizes)
         into = average_link(alike, sizes, SAME_TOPIC)
         topic_of = np.where(item_of >= 0, topics[into[item_of]], topic_of)
-        # The largest stay open, of equally large ones the newest.
+        # The largest topics stay open, ties broken by the newest.
         left = np.unique(into)
         left = np.sort(left[np.lexsort((-topics[left], -sizes[left]))[:OPEN_TOPICS]])
         open_, sizes, alike = topics[left], sizes[left], alike[np.ix_(left, left)]
@@ -193,7 +198,7 @@ def _topic_of(said: _Rows) -> Ints:
 
 
 def _grown(items: _Rows, alike: Floats, sizes: Floats) -> Floats:
-    """The mean cosines of all items, of which those of the first are known."""
+    """Return the mean cosines of all items; those of the first items are known."""
     known = len(alike)
     grown = np.zeros((items.rows, items.rows))
     grown[:known, :known] = alike
@@ -204,9 +209,9 @@ def _grown(items: _Rows, alike: Floats, sizes: Floats) -> Floats:
 
 
 def average_link(alike: Floats, sizes: Floats, least: float) -> Ints:
-    """Join what is alike on average until nothing is so by `least`; the first of what each item is one with.
+    """Merge items by average link while the similarity is at least `least`; returns the representative of each item.
 
-    :param alike: Of each to each, symmetric; it and `sizes` hold afterwards, for those first ones, what is then so.
+    :param alike: Symmetric similarities. Both it and `sizes` are updated in place for the representatives.
     """
     np.fill_diagonal(alike, -1.0)
     into, open_ = np.arange(len(alike)), np.ones(len(alike), bool)
@@ -218,7 +223,7 @@ def average_link(alike: Floats, sizes: Floats, least: float) -> Ints:
         if len(chain) > 1 and alike[last, chain[-2]] >= alike[last, nearest]:
             nearest = chain[-2]
         if alike[last, nearest] < least:
-            # Nor will it ever be: joining others makes none of them more alike to it than the best was.
+            # It stays below: merging others never makes one of them more similar to it than the best one was.
             open_[chain.pop()] = False
         elif len(chain) > 1 and nearest == chain[-2]:
             chain = chain[:-2]
@@ -239,7 +244,7 @@ def _join(alike: Floats, sizes: Floats, one: int, other: int) -> None:
 
 
 def _memberships(said: _Rows, topic_of: Ints, topics: _Rows) -> list[Membership]:
-    """The topic of each session, and the next ones that it is near to; relevance to two digits, so that it lasts."""
+    """Return the topic of each session, and similar further ones; relevance is rounded, so that it is stable."""
     sizes, norms = np.bincount(topic_of[topic_of >= 0], minlength=topics.rows), topics.norms()
     found: list[Membership] = []
     for session in np.flatnonzero(topic_of >= 0).tolist():
@@ -252,7 +257,7 @@ def _memberships(said: _Rows, topic_of: Ints, topics: _Rows) -> list[Membership]
 
 
 def _terms(topics: _Rows, concept_ids: Ints) -> list[list[tuple[int, int]]]:
-    """All that weigh as much as the last of the best."""
+    """Return for each topic all terms that weigh at least as much as the last of the best ones."""
     found: list[list[tuple[int, int]]] = []
     for topic in range(topics.rows):
         columns, weights = topics.entries(topic)

@@ -1,6 +1,6 @@
-"""Find the concepts that a name or a question refers to, in all of their spellings and stated names.
+"""Find the concepts that a name or a question refers to, under all spellings and stated names.
 
-Functions over a connection inside a transaction; none of them writes.
+Read-only functions over a connection inside a transaction.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAMES = (ClaimKind.NAME, ClaimKind.ALIAS)
 
 
 def require_concept(connection: apsw.Connection, namespace_id: int, name_or_id: str | int) -> Concept:
-    """The root concept of an id, or of a name in any spelling.
+    """Return the root concept of an id, or of a name in any spelling.
 
     :raises ConceptNotFound: If there is none.
     """
@@ -49,13 +49,13 @@ def require_concepts(engine: MemoryEngine, scope: Scope, *concept_ids: int) -> N
 
 
 def keys_of_name(name: str) -> list[str]:
-    """The keys that a concept of this name may have, likeliest first."""
+    """Return the possible keys of a concept with this name, most likely first."""
     read = mentioned(name)
     return [key_of(name), *(one.key for one in read if len(read) == 1)]
 
 
 def find_by_name(connection: apsw.Connection, namespace_id: int, name: str) -> int | None:
-    """The id of the root concept of a name in any spelling; stated names precede those that are read in texts."""
+    """Return the id of the root concept of a name in any spelling; stated names precede those found in texts."""
     wanted = key_of(name)
     if not wanted:
         return None
@@ -69,7 +69,7 @@ def find_by_name(connection: apsw.Connection, namespace_id: int, name: str) -> i
 
 
 def all_names(connection: apsw.Connection, namespace_id: int, root_id: int) -> tuple[list[int], list[str]]:
-    """The ids of all spellings of a concept, stated ones included, and its stated keys that no concept has."""
+    """Return the ids of all spellings of a concept, stated ones included, and its stated keys that no concept has."""
     members = rows.members(connection, root_id)
     stated_spellings = claims.aliases_of(connection, members)
     members = list(dict.fromkeys([*members, *(one.concept_id for one in stated_spellings)]))
@@ -91,7 +91,7 @@ class NamedConcepts:
 
 
 def named_in(connection: apsw.Connection, namespace_id: int, text: str) -> NamedConcepts:
-    """The concepts of an agent that a question names."""
+    """Return the concepts of an agent that a question names."""
     keys = keys_in_question(text)
     wanted, stated = set(keys), dict[str, int]()
     for name, concept_id in rows.stated_names(connection, namespace_id):

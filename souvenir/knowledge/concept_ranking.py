@@ -1,7 +1,7 @@
-"""How telling concepts are, and how strongly they are related, by counts of what mentions them.
+"""Rank concepts by significance, and weigh their relations, by counts of the texts that mention them.
 
 `rarity` and `strength` are pure functions of counts. The others take a connection inside a transaction, write nothing
-and read a bounded number of rows, except for one pass over the neighbours of the concept that is asked for.
+and read a bounded number of rows, except for one pass over the neighbours of the requested concept.
 """
 
 from __future__ import annotations
@@ -19,26 +19,29 @@ from souvenir.store.graph import concepts as rows
 from souvenir.store.graph.mentions import month_of
 
 HALF_LIFE_MONTHS = 12.0
-"""After a year without a word of both, a relation counts for half."""
+"""After a year in which no text mentions both concepts, a relation has half its strength."""
 
 SHRINKAGE = 2.0
-"""How many times two concepts must meet for half of their association to be believed (see `strength`)."""
+"""Number of co-occurrences at which an association has half its weight (see `strength`)."""
 
 CANDIDATES = 256
-"""Concepts, at most, whose association with one is weighed: those that are mentioned with it most often."""
+"""Maximum number of concepts whose association with one is computed: those that co-occur with it most often."""
 
 MESSAGES_LOOKED_AT = 1_000
-"""Only the latest messages of a period are read to find its candidates."""
+"""Only the latest messages of a period are searched for candidates."""
 
 MAY_BE_COMMON = 64
-"""Concepts that more than 1 in e of all texts mention: each mentions 16 at most, so there are 43 of these at most.
-Below that, what is mentioned more is also the more telling (x log(1/x) rises up to 1/e)."""
+"""Upper bound for concepts that more than 1/e of all texts mention: a text has at most 16 mentions, so there are at
+most
+43. Below that share, more mentions always mean a higher rank (x log(1/x) rises up to 1/e).
+"""
 
 MAX_OFFSET = 2**40
-"""More than there can be concepts."""
+"""More than the possible number of concepts."""
 
 SHORT_HISTORY = 16
-"""Added to the number of texts (smoothing), so that in a short history a concept of every text does not weigh zero."""
+"""Added to the number of texts (smoothing), so that in a short history a concept of every text has a positive weight.
+"""
 
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC)
@@ -53,13 +56,13 @@ class Neighbour(NamedTuple):
 
 
 def rarity(owners: int, total: int) -> float:
-    """How rare a concept is in an agent's history, in [0, 1]: inverse document frequency, normalised.
+    """Return the rarity of a concept in an agent's history, in [0, 1]: normalised inverse document frequency.
 
-    ``log(total / owners) / log(total)`` (Spärck Jones 1972): 1 for what is mentioned once, 0
-    for what is always mentioned.
+    ``log(total / owners) / log(total)`` (Spärck Jones 1972): 1 for a concept of one text, 0 for a concept of every
+    text.
 
-    :param owners: How many messages and memories mention it.
-    :param total: How many were read.
+    :param owners: Number of messages and memories that mention it.
+    :param total: Number of analysed texts.
     """
     owners = max(owners, 1)
     if total <= owners:
@@ -68,16 +71,16 @@ def rarity(owners: int, total: int) -> float:
 
 
 def strength(together_by_month: Mapping[int, int], a: int, b: int, total: int, now_month: int) -> float:
-    """How strongly two concepts belong together, in [0, 1]; 0 if they meet no more often than by chance.
+    """Return the strength of the relation of two concepts, in [0, 1]; 0 if they co-occur no more often than by chance.
 
-    Normalised pointwise mutual information, ``log(p(a, b) / (p(a) p(b))) / -log p(a, b)`` (Bouma 2009, eq. 6; below 0
-    is 0), times ``n / (n + SHRINKAGE)`` because PMI makes much of what met once (a discount as that of Pantel
-    and Lin 2002), times the mean decay ``2 ** (-age / HALF_LIFE_MONTHS)`` of their meetings.
+    Normalised pointwise mutual information, ``log(p(a, b) / (p(a) p(b))) / -log p(a, b)`` (Bouma 2009, eq. 6; negative
+    values are 0), times ``n / (n + SHRINKAGE)`` because PMI overrates single co-occurrences (a discount like that of
+    Pantel and Lin 2002), times the mean decay ``2 ** (-age / HALF_LIFE_MONTHS)`` of the co-occurrences.
 
-    :param together_by_month: In how many messages and memories of a month both are mentioned.
-    :param a: How many mention the one; likewise `b`.
-    :param total: How many were read.
-    :param now_month: The month to count the age from; what is later has no age.
+    :param together_by_month: Number of messages and memories of a month that mention both.
+    :param a: Number that mention the first; likewise `b` for the second.
+    :param total: Number of analysed texts.
+    :param now_month: The month from which age is counted; later months have age 0.
     """
     together = sum(together_by_month.values())
     if together <= 0 or total <= 0:
@@ -100,10 +103,10 @@ def top(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> list[rows.Concept]:
-    """The concepts that tell most of an agent: mentioned often, and not in everything.
+    """Return the most significant concepts of an agent: mentioned often, but not in every text.
 
-    :param since: Counted are the messages and memories from then on; likewise `until`. Then only what the latest
-        messages of that time or many of all times mention is looked at.
+    :param since: Count only messages and memories from this time on; likewise `until`. Then the candidates are the
+        concepts of the period's latest messages and the most mentioned ones of all time.
     """
     enough = min(offset, MAX_OFFSET) + limit + MAY_BE_COMMON
     counted = rows.most_used(connection, namespace_id, limit=enough)
@@ -145,10 +148,10 @@ def neighbours(
     now: datetime,
     candidates: int = CANDIDATES,
 ) -> list[Neighbour]:
-    """The concepts most strongly related to a concept by co-occurrence beyond chance, strongest first.
+    """Return the concepts most strongly related to a concept by co-occurrence beyond chance, strongest first.
 
-    :param now: What was long before that counts for less.
-    :param candidates: How many concepts are looked at, those that are mentioned with it most often.
+    :param now: Older co-occurrences count less.
+    :param candidates: How many concepts are considered: those that co-occur with it most often.
     """
     months = rows.together(connection, rows.members(connection, root_id), limit=candidates)
     root_of = rows.roots(connection, months)

@@ -1,12 +1,12 @@
 """Decide which concepts are spellings of one thing, by their keys and the cosine of their vectors.
 
-Vectors alone do not tell it: in small models a part lies as near to its whole, and a sister to a brother, as one
-spelling to another. So the letters must allow it and the vectors must agree; what only means the same ("sofa", "couch")
-stays two concepts. Pure; linear in the length of the keys. docs/benchmarks.md has what the constants were chosen by.
+Vectors alone cannot: in small models a part is as similar to its whole, and a sister to a brother, as one spelling to
+another. So the letters must allow it and the vectors must agree; synonyms ("sofa", "couch") stay two concepts. Pure;
+linear in the length of the keys. docs/benchmarks.md describes how the constants were chosen.
 
-A function of the concepts that there are and of their vectors, whatever the order in which they came. Two concepts that
-are each other's nearest by a margin are one thing, and the longer key of the two is a spelling of the shorter; what a
-caller or a model says of one of them goes before that. `concepts.same_as` leads to the end of such a chain at once.
+The result depends only on the existing concepts and their vectors, not on the order of arrival. Two concepts that are
+mutual nearest neighbours by a margin are one thing, and the longer key is a spelling of the shorter; claims of a caller
+or a model take precedence. `concepts.same_as` stores the end of such a chain.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from souvenir.store.graph import concept_similarity, mentions
 from souvenir.store.graph.concept_similarity import Near
 
 CANDIDATE_SIMILARITY = 0.75
-"""Cosine from which keys whose letters allow it are one thing: `metre` and `meter` have .83, `http` and `https` .71."""
+"""Minimum cosine of matching keys: `metre` and `meter` have .83, `http` and `https` .71."""
 
 MATCH_MARGIN = 0.005
 """Minimum lead of the nearest candidate over the next one; a smaller lead would be a guess."""
@@ -36,16 +36,16 @@ _SIGNS = re.compile(r"[\W_]+")
 _DIGITS = re.compile(r"\d+")
 _CODE = re.compile(r"[_./@]")
 _SOFT = frozenset("aeiouysz")
-"""Letters that spellings of one word differ in."""
+"""Letters in which spellings of one word may differ."""
 
 
 def may_match(one: str, other: str) -> bool:
-    """Whether the letters of two keys allow them to be spellings of one thing; symmetric.
+    """Return True if the letters of two keys allow them to be spellings of one thing; symmetric.
 
-    They do where only blanks, joints and signs differ (`web site`, `#website`); and, unless it is code, which every
-    letter tells apart, where words differ in an ending in -s, in one vowel, s or z, in a letter that is doubled, or in
-    two that changed places, and where one key is the initials of the other (`nyc`). What has other numbers is something
-    else.
+    They may differ in whitespace, hyphens and signs only (`web site`, `#website`). Unless a key is code, in which every
+    letter is significant, words may also differ in an ending in -s, in one vowel, s or z, in a doubled letter, or in
+    two
+    transposed letters, and one key may be the initials of the other (`nyc`). Keys with different numbers never match.
     """
     if _DIGITS.findall(one) != _DIGITS.findall(other):
         return False
@@ -61,9 +61,9 @@ def may_match(one: str, other: str) -> bool:
 
 
 def is_match(similarity: float, runner_up: float | None) -> bool:
-    """Whether the nearest of the concepts that may match is the same thing.
+    """Return True if the nearest of the concepts that may match is the same thing.
 
-    :param runner_up: The cosine of the second nearest of them; None: there is none near.
+    :param runner_up: The cosine of the second nearest of them; None if there is no other.
     """
     clear = runner_up is None or similarity - runner_up >= MATCH_MARGIN
     return similarity >= CANDIDATE_SIMILARITY and clear
@@ -81,7 +81,7 @@ def _differ_softly(ours: list[str], theirs: list[str]) -> bool:
 
 
 def _differ_by_a_soft_letter(ours: str, theirs: str) -> bool:
-    """One vowel, s or z more or other, one letter doubled, or two that changed places; never the first."""
+    """Return True for one different or additional vowel, s or z, a doubled letter or a swap; never the first letter."""
     if len(ours) > len(theirs):
         ours, theirs = theirs, ours
     start = 0
@@ -104,11 +104,11 @@ def _are_initials(short: str, words: list[str]) -> bool:
 
 
 NEAREST = 32
-"""Concepts that are looked at for each: most that are near by meaning are something else by their letters."""
+"""Number of neighbours considered per concept: most concepts with a similar meaning differ in their letters."""
 
 
-def near_to(engine: MemoryEngine, namespace_id: int, ids: Iterable[int]) -> Mapping[int, list[Near]]:
-    """The nearest concepts of each of these in the index, without regard to their keys."""
+def nearest_concepts(engine: MemoryEngine, namespace_id: int, ids: Iterable[int]) -> Mapping[int, list[Near]]:
+    """Return the nearest concepts of each of these in the index, whatever their keys are."""
     key, wanted = IndexKey(namespace_id, PassageKind.CONCEPT), list(ids)
     found = engine.models.using(lambda serving: serving.registry.get(key).near(wanted, NEAREST))
     return {
@@ -117,8 +117,8 @@ def near_to(engine: MemoryEngine, namespace_id: int, ids: Iterable[int]) -> Mapp
     }
 
 
-def settle(connection: apsw.Connection, found: Mapping[int, list[Near]]) -> None:
-    """Store what is near to these concepts, and what follows from it for them and others."""
+def store_matches(connection: apsw.Connection, found: Mapping[int, list[Near]]) -> None:
+    """Store the nearest concepts of these, and update the roots of these and of affected concepts."""
     keys = concept_similarity.keys(
         connection, {*found, *(one.concept_id for others in found.values() for one in others)}
     )
@@ -135,7 +135,7 @@ def settle(connection: apsw.Connection, found: Mapping[int, list[Near]]) -> None
 
 
 def _assign(connection: apsw.Connection, concept_id: int) -> bool:
-    """Recompute the root of a concept; whether it changed."""
+    """Recompute the root of a concept; returns True if it changed."""
     before, after = (
         concept_similarity.same_as(connection, [concept_id]).get(concept_id),
         root_of(connection, concept_id),
@@ -146,7 +146,7 @@ def _assign(connection: apsw.Connection, concept_id: int) -> bool:
 
 
 def root_of(connection: apsw.Connection, concept_id: int) -> int | None:
-    """The root of the chain of spellings that a concept belongs to; None if it is the root itself."""
+    """Return the root of the chain of spellings that a concept belongs to; None if it is the root."""
     path = [concept_id]
     while (following := _other_name(connection, path[-1])) is not None:
         if following in path:
@@ -160,7 +160,7 @@ def root_of(connection: apsw.Connection, concept_id: int) -> int | None:
 
 
 def _other_name(connection: apsw.Connection, concept_id: int) -> int | None:
-    """The concept that this one is a spelling of, by what is said of it or else by what is near."""
+    """Return the concept that this one is a spelling of, by a claim or else by similarity."""
     said = concept_similarity.stated(connection, [concept_id]).get(concept_id)
     if said is not None:
         return said
@@ -173,7 +173,7 @@ def _other_name(connection: apsw.Connection, concept_id: int) -> int | None:
 
 
 def _pair(connection: apsw.Connection, concept_id: int) -> int | None:
-    """The one concept that is near enough, and nearer than any other by a margin."""
+    """Return the one concept that is similar enough, and more similar than any other by a margin."""
     others = concept_similarity.near(connection, [concept_id]).get(concept_id, [])
     if not others:
         return None

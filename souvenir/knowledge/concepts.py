@@ -25,21 +25,21 @@ from souvenir.store.messages.messages import Message
 from souvenir.store.transaction import Transaction
 
 LATEST = 10
-"""Messages and memories that are returned with a concept."""
+"""Number of messages and memories that are returned with a concept."""
 
 LOOKED_AT = 32
-"""Texts, both of the oldest and of the latest, that are searched for a definition."""
+"""Number of texts, both oldest and latest, that are searched for a definition."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConceptDetails:
-    """A concept with where it is mentioned.
+    """A concept and the texts that mention it.
 
     :param rarity: Its rarity in the texts of the agent, in [0, 1].
-    :param description: The stated one, else the plainest defining sentence.
-    :param described_by: `caller`, `model`, or `texts` for such a sentence.
-    :param confidence: Of what is stated of it, in [0, 1]; 1 of what is only read.
-    :param messages: The latest that mention it, newest first; likewise `memories`.
+    :param description: The stated description, else the plainest defining sentence.
+    :param described_by: `caller`, `model`, or `texts` for a defining sentence.
+    :param confidence: Confidence of the claims about it, in [0, 1]; 1 if there is none.
+    :param messages: The latest messages that mention it, newest first; likewise `memories`.
     """
 
     concept: Concept
@@ -53,16 +53,16 @@ class ConceptDetails:
 
 @dataclass(frozen=True, slots=True)
 class ConceptCounts:
-    """How many concepts there are, and how many messages and memories wait to be read."""
+    """The number of concepts, and of messages and memories that wait to be indexed."""
 
     concepts: int
     waiting: int
 
 
 class Concepts:
-    """Safe to call from any thread. What is still to be read has no concepts yet.
+    """Thread-safe. Texts that wait to be indexed have no concepts yet.
 
-    :raises AgentNotFound: Every verb, if the namespace is no agent.
+    :raises AgentNotFound: By every method, if the namespace is no agent.
     """
 
     def __init__(self, engine: MemoryEngine) -> None:
@@ -80,15 +80,16 @@ class Concepts:
             return ConceptCounts(rows.count(connection, namespace_id), mention_queue.count(connection, namespace_id))
 
     def page(self, scope: Scope, *, offset: int = 0, limit: int = 100) -> tuple[Sequence[Concept], int]:
-        """Those that tell most of the agent first, and how many there are."""
+        """Return the most significant concepts first, and their total number."""
         with self._engine.namespace(scope) as (connection, _):
             namespace_id = agents.require_agent(connection, scope).namespace_id
             found = top(connection, namespace_id, limit=limit, offset=offset)
             return found, rows.count(connection, namespace_id)
 
     def details(self, scope: Scope, name_or_id: str | int) -> ConceptDetails:
-        """:param name_or_id: Its id, that of a spelling of it, or a name, however it is written.
+        """Return a concept with its description and latest mentions.
 
+        :param name_or_id: Its id, the id of one of its spellings, or a name in any spelling.
         :raises ConceptNotFound: If there is none.
         """
         with self._engine.namespace(scope) as (connection, namespace):
@@ -118,7 +119,7 @@ class Concepts:
     def related(
         self, scope: Scope, name_or_id: str | int, *, depth: int = 2, limit: int = 50
     ) -> tuple[Concept, Sequence[ReachedConcept]]:
-        """A concept, and what belongs to it over at most `depth` steps, strongest first.
+        """Return a concept, and the concepts related to it within `depth` steps, strongest first.
 
         :raises ConceptNotFound: If there is none.
         """
@@ -132,7 +133,7 @@ class Concepts:
 
     @traced(MemoryOperation.DELETE)
     def hide(self, scope: Scope, concept_id: int) -> Concept:
-        """Forget a concept under all of its spellings and stated names; they are not read as concepts any more.
+        """Delete a concept under all of its spellings and stated names; they are never indexed again.
 
         :raises ConceptNotFound: If there is none.
         """
@@ -151,7 +152,7 @@ class Concepts:
 
 
 def _by_kind(found: Iterable[Mention]) -> dict[RecordKind, list[int]]:
-    """Their ids."""
+    """Return the ids of the mentioning texts by kind."""
     mentioning = list(found)
     return {kind: [one.owner_id for one in mentioning if one.kind is kind] for kind in RecordKind}
 
@@ -159,7 +160,7 @@ def _by_kind(found: Iterable[Mention]) -> dict[RecordKind, list[int]]:
 def _mentioning(
     connection: apsw.Connection, namespace: namespaces.Namespace | None, namespace_id: int, members: Sequence[int]
 ) -> list[Mentioning]:
-    """The first and the latest texts that mention a concept."""
+    """Return the first and the latest texts that mention a concept."""
     first = rows.mentions_of(connection, members, limit=LOOKED_AT, oldest_first=True)
     found = {(one.kind, one.owner_id): one for one in (*first, *rows.mentions_of(connection, members, limit=LOOKED_AT))}
     ids = _by_kind(found.values())

@@ -1,7 +1,7 @@
 """Check that the graph equals one that is rebuilt from the stored texts: every text is analysed again and compared.
 
-What is counted of mentions is compared with them by `souvenir.store.check`. What waits to be read, matched or sorted is
-left out.
+`souvenir.store.check` compares the counts with the mentions. Texts that wait to be indexed, concepts that wait to be
+matched and sessions that wait for topics are skipped.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from souvenir.store.graph import concept_similarity, mentions, topics
 from souvenir.store.graph.mention_queue import Unread, every_read
 
 ROUNDING = 1e-4
-"""Cosines this near to the bound may be on either side of it, by whichever arithmetic."""
+"""Cosines within this distance of the bound may be on either side of it, depending on the arithmetic."""
 
 
 def disagreements(connection: apsw.Connection) -> Sequence[str]:
-    """One sentence each, over all agents that are not being removed."""
+    """Return one sentence for each disagreement, over all agents that are not being deleted."""
     rows: Any = connection.execute(
         "SELECT namespace_id FROM agents WHERE namespace_id NOT IN "
         "(SELECT owner_id FROM removals WHERE kind = 'namespace')"
@@ -43,7 +43,7 @@ def disagreements(connection: apsw.Connection) -> Sequence[str]:
 
 def _mentions(connection: apsw.Connection, namespace_id: int) -> Iterator[str]:
     for one in every_read(connection, namespace_id):
-        said = _told(connection, namespace_id, one)
+        said = _visible_mentions(connection, namespace_id, one)
         rows: Any = connection.execute(
             "SELECT c.key, m.form, m.concept_kind FROM mentions m JOIN concepts c ON c.id = m.concept_id "
             "WHERE m.kind = ? AND m.owner_id = ?",
@@ -53,7 +53,7 @@ def _mentions(connection: apsw.Connection, namespace_id: int) -> Iterator[str]:
             yield f"{one.kind} {one.owner_id} mentions something else than what is stored of it"
 
 
-def _told(connection: apsw.Connection, namespace_id: int, one: Unread) -> list[Mentioned]:
+def _visible_mentions(connection: apsw.Connection, namespace_id: int, one: Unread) -> list[Mentioned]:
     found = mentions_in(one.text, one.role)
     hidden = mentions.hidden_keys(connection, namespace_id, [mention.key for mention in found])
     return [mention for mention in found if mention.key not in hidden]
@@ -85,7 +85,7 @@ def _matches(connection: apsw.Connection, namespace_id: int) -> Iterator[str]:
 def _near_problems(
     connection: apsw.Connection, concept_id: int, cosines: Mapping[int, float], stored: Collection[int]
 ) -> Iterator[str]:
-    """:param cosines: Of all that may be near."""
+    """:param cosines: Of all concepts that may be similar enough."""
     keys = concept_similarity.keys(connection, [concept_id, *cosines])
     possible = {one: cosine for one, cosine in cosines.items() if may_match(keys[concept_id], keys[one])}
     certain = {one for one, cosine in possible.items() if cosine >= CANDIDATE_SIMILARITY + ROUNDING}
@@ -94,7 +94,7 @@ def _near_problems(
 
 
 def _topics(connection: apsw.Connection, namespace_id: int) -> Iterator[str]:
-    """The memberships and terms of topics, without their names."""
+    """Compare the memberships and terms of topics, not their names."""
     found = sorted_by(connection, counted(connection, topics.session_ids(connection, namespace_id)))
     for topic_id, topic in topics.stored(connection, namespace_id).items():
         if topic in found:

@@ -1,7 +1,7 @@
 """Find the definition of a concept in texts: the sentence that defines it most plainly.
 
-A rule of ours, and a function of the texts alone: what is said to be ("Miso is a cat"), to be called ("a cat called
-Miso"), to be whose ("my sister Ann") goes before what is said in passing. Questions say nothing.
+A heuristic of ours, and a function of the texts alone: definitions ("Miso is a cat"), naming ("a cat called Miso") and
+possession ("my sister Ann") rank before incidental mentions. Questions define nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PATTERNS = (
 
 
 class Mentioning(NamedTuple):
-    """A text that mentions a concept in this form. :param role: Who says it, if it is a message."""
+    """A text that mentions a concept in this form. :param role: The role of its author, if it is a message."""
 
     form: str
     text: str
@@ -42,7 +42,7 @@ class Mentioning(NamedTuple):
 
 
 def plainest(texts: Iterable[Mentioning]) -> str | None:
-    """The plainest defining sentence of these texts; of equally plain ones the oldest."""
+    """Return the plainest defining sentence of these texts, the oldest of several."""
     found: list[tuple[int, datetime, str]] = []
     for one in texts:
         text = said(one.text, one.role)
@@ -62,5 +62,5 @@ def _plainness(sentence: str, form: str) -> int:
     asked = -3 if sentence.endswith("?") else 0
     short = -1 if len(sentence.split()) <= len(form.split()) else 0
     quoted = re.escape(form)
-    found = (weight for weight, way in _PATTERNS if re.search(way.format(form=quoted), sentence, re.IGNORECASE))
+    found = (weight for weight, pattern in _PATTERNS if re.search(pattern.format(form=quoted), sentence, re.IGNORECASE))
     return max(found, default=0) + asked + short

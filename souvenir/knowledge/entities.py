@@ -1,9 +1,9 @@
 """The elements of the knowledge graph, and the representation of an entity as a memory.
 
-The memory's key is the entity's name, its metadata holds the type, its facts are the observations, word for word, and
-its text is a profile of them to be read by people and models. Where a caller replaced the profile by another text, the
-lines of that text are what is observed until the graph writes the entity again: facts that a model or the ends of
-sentences made of it are no observations.
+The memory's key is the entity's name, its metadata holds the type, its facts are the observations, verbatim, and its
+text is a readable profile of them. If a caller replaced the profile by another text, the lines of that text are the
+observations until the graph writes the entity again: facts that a model or sentence splitting derived from the text
+are not observations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CUT = "…"
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """:param memory_id: Of the memory that it is; None of one that is to be made."""
+    """:param memory_id: The entity's memory; None before it is created."""
 
     name: str
     entity_type: str
@@ -47,8 +47,8 @@ class Observations:
 class Graph:
     """A part of the graph.
 
-    :param next_offset: Where the rest begins; None: this is all.
-    :param relations_cut: Whether its entities have more relations than these.
+    :param next_offset: The offset of the next part; None after the last one.
+    :param relations_cut: True if its entities have more relations than these.
     """
 
     entities: Sequence[Entity] = ()
@@ -61,7 +61,7 @@ class Graph:
 class Stored:
     """The number of elements that a write created.
 
-    :param updated: Entities that were there and got observations.
+    :param updated: Existing entities that got new observations.
     """
 
     entities: int
@@ -71,19 +71,19 @@ class Stored:
 
 
 def source_of(scope: Scope) -> str:
-    """Where the graph of a scope lies."""
+    """Return the source that holds the graph of a scope."""
     if not scope.sources or is_visible(SOURCE, scope.sources):
         return SOURCE
     return scope.sources[0].rstrip(SEPARATOR) + SEPARATOR + SOURCE
 
 
 def shown_name(name: str) -> str:
-    """Names are often written as identifiers, in which no word is found."""
+    """Return the name as words: names are often written as identifiers, in which search finds no word."""
     return " ".join(name.replace("_", " ").split()) or name
 
 
 def is_entity(memory: Memory) -> bool:
-    """Whether the memory is an entity; otherwise it only exists as the end of a relation."""
+    """Return True if the memory is an entity; otherwise it only exists as the end of a relation."""
     return memory.metadata.get(MENTIONED_ONLY) is not True
 
 
@@ -97,9 +97,9 @@ def entity_of(memory: Memory) -> Entity:
 
 
 def draft_of(entity: Entity, source: str, notes: JsonObject) -> MemoryDraft:
-    """A memory for an entity that has none.
+    """Return a memory for a new entity.
 
-    :param notes: Of what was found in its observations.
+    :param notes: Notes on personal data in its observations.
     """
     return MemoryDraft(
         profile(entity),
@@ -112,14 +112,14 @@ def draft_of(entity: Entity, source: str, notes: JsonObject) -> MemoryDraft:
 
 
 def mention_of(name: str, source: str) -> MemoryDraft:
-    """A memory for a name that only relations know."""
+    """Return a memory for a name that only relations use."""
     return MemoryDraft(shown_name(name), source, {MENTIONED_ONLY: True}, name, origin_class=OriginClass.ASSISTANT)
 
 
 def patch_of(entity: Entity, memory: Memory, notes: JsonObject) -> MemoryPatch:
-    """The changes that turn a memory into that of the entity. Notes on personal data found earlier are kept.
+    """Return the changes that turn a memory into that of the entity. Earlier notes on personal data are kept.
 
-    :param notes: Of what was found in its new observations.
+    :param notes: Notes on personal data in its new observations.
     """
     text, before = profile(entity), notes_of(memory.metadata)
     noted = {key: sorted({*before.get(key, ()), *notes.get(key, ())}) for key in {*before, *notes}}
@@ -128,14 +128,14 @@ def patch_of(entity: Entity, memory: Memory, notes: JsonObject) -> MemoryPatch:
 
 
 def profile(entity: Entity) -> str:
-    """The name with the type, and a line for each observation."""
+    """Return the name with the type, and a line for each observation."""
     lines = [_head(entity.name, entity.entity_type), *(" ".join(one.split()) for one in entity.observations)]
     text = "\n".join(lines)
     return text if len(text) <= MAX_PROFILE_CHARS else f"{text[:MAX_PROFILE_CHARS].rstrip()}\n{CUT}"
 
 
 def joined(first: Iterable[str], then: Iterable[str]) -> tuple[str, ...]:
-    """Each once, in their order."""
+    """Return the values without duplicates, in order."""
     return tuple(dict.fromkeys([*first, *then]))
 
 

@@ -1,7 +1,7 @@
-"""How the graph is written: what a verb makes of the entities that it names follows from what they are.
+"""Writes of the knowledge graph, planned from the current state of the entities that they name.
 
-Writers of one namespace take turns, and a write looks again whether all is as it was read. If a route changed a memory
-meanwhile, nothing is written and the operation is retried. Texts are screened here like everything that is stored.
+Writers of one namespace are serialised, and a write checks that nothing has changed since it was planned. If a route
+changed a memory in the meantime, nothing is written and the operation is retried. Texts are screened as everywhere.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class _Changed(Exception):
 
 @dataclass(slots=True)
 class Sketch:
-    """The entities that a write is about, while it is made up.
+    """The plan of a write: the entities that it changes.
 
-    :param known: The living memories of their names, as they are stored.
-    :param clean: Screens an entity: as it may be stored, and notes of what was found in it.
-    :param wanted: What is to be written, with these notes.
+    :param known: The current memories of their names, as stored.
+    :param clean: Screens an entity; returns it with notes on personal data.
+    :param wanted: The entities to write, with these notes.
     :param mentioned: Names that need a memory and have none.
     """
 
@@ -78,13 +78,13 @@ class Sketch:
         return entity_of(memory) if memory is not None and is_entity(memory) else None
 
     def create(self, entity: Entity) -> Entity:
-        """Make an entity that is not there."""
+        """Add an entity that does not exist."""
         made, notes = self.clean(entity)
         self.wanted[made.name] = (made, notes)
         return made
 
     def add(self, said: Observations) -> Observations:
-        """The new part of it.
+        """Add observations; returns the new ones.
 
         :raises EntityNotFound: If there is no such entity.
         """
@@ -98,7 +98,7 @@ class Sketch:
         return Observations(said.entity_name, new)
 
     def take(self, said: Observations) -> None:
-        """Take observations away, as they were sent or as they were stored for that."""
+        """Delete observations, given as they were sent or as they are stored."""
         entity = self.entity(said.entity_name)
         if entity is None:
             return
@@ -133,7 +133,7 @@ class _Prepared:
 
 
 class GraphWriter:
-    """Safe to call from any thread."""
+    """Thread-safe."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
@@ -142,9 +142,9 @@ class GraphWriter:
     def change(
         self, scope: Scope, names: Iterable[str], plan: Callable[[Sketch], T], relations: Sequence[EntityRelation] = ()
     ) -> tuple[T, Sequence[EntityRelation]]:
-        """Read the entities of these names, make up what they shall be, and write it with the relations.
+        """Read the entities of these names, plan their changes, and write them with the relations.
 
-        :return: What was planned, and the relations that are new.
+        :return: The result of `plan`, and the new relations.
         :raises SourceForbidden: If the scope may not write to its graph.
         """
         source, named = writable_source(scope), list(dict.fromkeys([*names, *ends(relations)]))
@@ -205,7 +205,7 @@ class GraphWriter:
         )
 
     def _clean(self, scope: Scope, source: str, entity: Entity) -> tuple[Entity, JsonObject]:
-        """:raises InvalidRequest: If its name cannot be one."""
+        """:raises InvalidRequest: If its name is blank, or is redacted by the policy."""
         if not entity.name.strip():
             raise InvalidRequest("An entity needs a name; give one that is not blank")
         if self._engine.screening.text(scope, entity.name) != entity.name:
@@ -229,12 +229,12 @@ def writable_source(scope: Scope) -> str:
 
 
 def ends(relations: Iterable[EntityRelation]) -> list[str]:
-    """The names at both ends, each once."""
+    """Return the names at both ends, without duplicates."""
     return list(dict.fromkeys(name for one in relations for name in (one.from_entity, one.to_entity)))
 
 
 def note_relations(tx: Transaction, action: str, count: int) -> None:
-    """Record it in the audit, since relations have no history."""
+    """Record it in the audit log, since relations have no history."""
     if count:
         detail = f"{count} relation{'' if count == 1 else 's'}"
         audit.record(tx.connection, [AuditEvent(tx.now, action, tx.scope.actor, tx.namespace.name, detail=detail)])
@@ -243,14 +243,14 @@ def note_relations(tx: Transaction, action: str, count: int) -> None:
 def _known(
     connection: apsw.Connection, namespace: namespaces.Namespace, source: str, names: Iterable[str]
 ) -> dict[str, Memory]:
-    """The living memories of these names, as they are stored."""
+    """Return the current memories of these names, as stored."""
     ids = rows.living(connection, EntityGraph(namespace.id, source), names)
     memories = reads.as_stored(connection, namespace, ids.values())
     return {name: memories[id_] for name, id_ in ids.items()}
 
 
 def _relate(tx: Transaction, source: str, relations: Sequence[EntityRelation]) -> list[EntityRelation]:
-    """Those that are new, once they are stored. Every end has a memory."""
+    """Insert the new relations and return them. Every end has a memory."""
     if not relations:
         return []
     place = EntityGraph(tx.namespace_id, source)

@@ -1,7 +1,7 @@
-"""The graph of an agent as nodes and relations for an export: one state of it, in one read transaction.
+"""The graph of an agent as nodes and relations for an export: a consistent snapshot in one read transaction.
 
-What is held meanwhile is a number for each concept, and what a single node has. Relevance, strength and the like are
-computed as they are for every other reader (`souvenir.knowledge.weights`).
+Memory use is bounded by one number per concept and the properties of a single node. Relevance, strength and rarity are
+computed as for every other reader (`souvenir.knowledge.concept_ranking`).
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class RelationType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeId:
-    """Names a node within one graph, and does not change as long as it is there."""
+    """Identifies a node within one graph; stable while the node exists."""
 
     label: Label
     row: int
 
     def __str__(self) -> str:
-        """An XML name, as GraphML requires."""
+        """Return an XML name, as GraphML requires."""
         return f"{self.label.lower()}-{self.row}"
 
 
@@ -78,7 +78,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A relation of one node to another."""
+    """A relation from one node to another."""
 
     type: RelationType
     from_id: NodeId
@@ -87,7 +87,7 @@ class Edge:
 
 
 class GraphFormat(Protocol):
-    """How a graph is written: bytes that follow each other."""
+    """A file format: bytes that are written in this order."""
 
     def begin(self, agent: str) -> bytes: ...
 
@@ -113,9 +113,9 @@ PAGE = 200
 def graph_pieces(
     engine: MemoryEngine, scope: Scope, written_as: GraphFormat, *, embeddings: bool = False
 ) -> Generator[bytes]:
-    """Users, sessions, messages, concepts, topics and memories, then the relations between them.
+    """Yield users, sessions, messages, concepts, topics and memories, then the relations between them.
 
-    :param embeddings: Let messages have their vectors too.
+    :param embeddings: Include the vectors of messages.
     :raises AgentNotFound: If the namespace is no agent.
     """
     with engine.namespace(scope) as (connection, namespace):
@@ -131,7 +131,7 @@ def graph_pieces(
 
 @dataclass(frozen=True, slots=True)
 class _Rarities:
-    """How many messages and memories mention each concept, of how many that mention anything."""
+    """The number of messages and memories that mention each concept, and that mention anything."""
 
     owners: Mapping[int, int]
     total: int
@@ -196,7 +196,7 @@ class _Graph:
             offset += PAGE
 
     def _memories(self) -> Iterator[Memory]:
-        """Those that are not archived."""
+        """Yield the memories that are not archived."""
         after_id = 0
         while page := transfers.selected(self._connection, self._namespace, Filters(), after_id=after_id, limit=PAGE):
             yield from (memory for memory in page if not memory.archived)
@@ -205,7 +205,7 @@ class _Graph:
     # --- relations ---------------------------------------------------------------------------------------------
 
     def _talk(self) -> Iterator[Edge]:
-        """Who sent and received what, and which session contains it; numbers count from 1 in each."""
+        """Yield the edges of messages to users and sessions; sequence numbers count from 1 in each session."""
         for session_row, of_session in groupby(
             export_rows.said(self._connection, self._namespace.id), key=lambda one: one.session_row
         ):
@@ -255,7 +255,7 @@ class _Graph:
             yield Edge(RelationType.REFERENCES, *ends, {"reference_type": one.kind})
 
     def _triggers(self) -> Iterator[Edge]:
-        """Links of a memory to those messages of its source sessions that mention its concepts, with their share."""
+        """Link a memory to the messages of its source sessions that mention its concepts, weighted by their share."""
         for memory_id, session_rows in export_rows.learned_in_sessions(self._connection, self._namespace.id):
             about = export_rows.concepts_of_memory(self._connection, memory_id)
             whole = sum(map(self._rarities.of, about))

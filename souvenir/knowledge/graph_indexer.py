@@ -1,8 +1,8 @@
 """Index new texts into the concept graph: a background thread finds the concepts that they mention.
 
-The queue is a table, so nothing is lost when the process is killed; the mentions of a batch are stored in the same
-transaction that removes it from the queue. Texts are analysed and new concepts embedded outside of every lock. A text
-that changes meanwhile is queued again.
+The queue is a table, so nothing is lost in a crash; the mentions of a batch are stored in the same transaction that
+removes it from the queue. Texts are analysed and new concepts embedded outside of every lock. A text that changes in
+the meantime is queued again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import structlog
 from souvenir.core.errors import Overloaded, SouvenirError
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.types import Scope
-from souvenir.knowledge.concept_similarity import near_to, settle
+from souvenir.knowledge.concept_similarity import nearest_concepts, store_matches
 from souvenir.knowledge.recognition.extraction import RULES_VERSION, mentions_in
 from souvenir.knowledge.topic_assignment import TopicAssignment
 from souvenir.memories.engine import MemoryEngine
@@ -29,7 +29,7 @@ from souvenir.store.transaction import Transaction
 from souvenir.store.vectors import note
 
 LOOK_S = 0.5
-"""Interval between two looks at the queue."""
+"""Polling interval of the queue."""
 
 REST_S = 5.0
 """Back-off after a failure, such as a model that cannot be loaded."""
@@ -45,7 +45,7 @@ CLOSE_TIMEOUT_S = 10.0
 ACTOR = "souvenir"
 
 _RULES, _MODEL = "graph_rules", "graph_model"
-"""The version of the rules that read the texts, and the model of the vectors that were compared."""
+"""Keys: the version of the recognition rules, and the model of the compared vectors."""
 
 log = structlog.get_logger(__name__)
 
@@ -143,17 +143,17 @@ class GraphIndexer:
                 _require_same(tx, namespace_id)
                 mentions.write(tx.passages, readings, prepared, tx.now)
 
-            # A concept may be deleted meanwhile, with its last mention; then it is new again.
+            # A concept whose last mention is deleted in the meantime is new again.
             with suppress(NotPrepared):
                 return self._engine.write(scope, work)
         raise Overloaded("Concepts are being changed concurrently; indexing is retried")
 
     def _match(self, namespace_id: int, scope: Scope, ids: Sequence[int]) -> None:
-        found = near_to(self._engine, namespace_id, ids)
+        found = nearest_concepts(self._engine, namespace_id, ids)
 
         def work(tx: Transaction) -> None:
             _require_same(tx, namespace_id)
-            settle(tx.connection, {**{id_: [] for id_ in ids}, **found})
+            store_matches(tx.connection, {**{id_: [] for id_ in ids}, **found})
 
         self._engine.write(scope, work)
 
@@ -169,7 +169,7 @@ def _require_same(tx: Transaction, namespace_id: int) -> None:
 
 
 def _start_over(connection: apsw.Connection, *, first: bool) -> None:
-    """:param first: Nothing was read before; what there is waits already."""
+    """:param first: True on the first run; all texts are queued already."""
     if not first:
         for namespace_id in agents.namespace_ids(connection):
             mention_queue.put_all(connection, namespace_id)

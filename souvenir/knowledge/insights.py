@@ -1,7 +1,7 @@
 """Statistics of an agent's memory: its usage, its related concepts, and their changes.
 
-Everything is counted when it is asked for, in UTC, and follows from what is stored alone. The network is that of the
-concepts that tell most, so that it costs the same however much is known.
+Everything is computed on request, in UTC, and depends only on the stored data. The network consists of the most
+significant concepts, so that its cost does not grow with the graph.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from souvenir.store.messages import agents
 from souvenir.store.messages.agents import AgentCounts
 
 NODES = 64
-"""Concepts of the network: those that tell most of the time that is asked for."""
+"""Concepts of the network: the most significant ones of the period."""
 
 STRONGEST = 10
-"""Pairs, and most connected concepts, that are named."""
+"""Number of pairs, and of most connected concepts, that are listed."""
 
 RECENT = timedelta(days=30)
-"""Before the latest message: what was not mentioned before that is new."""
+"""Period before the latest message; a concept first mentioned in it is new."""
 
 NAMED = 3
-"""Things of a kind that a sentence names."""
+"""Number of items that a sentence lists."""
 
 EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
@@ -45,7 +45,7 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 
 
 class LengthSpread(NamedTuple):
-    """The middle of some figures, and what nine tenths of them do not exceed."""
+    """The median and the 90th percentile of some values."""
 
     median: float
     p90: float
@@ -53,9 +53,9 @@ class LengthSpread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UsageInsights:
-    """Messages by role: of a day by its date, of a week by its Monday, of a month by its first day.
+    """Messages by role: per day by its date, per week by its Monday, per month by its first day.
 
-    :param hours: Messages by hour of the day, in UTC, 24 of them. :param weekdays: From Monday on.
+    :param hours: Messages by hour of the day, in UTC, 24 values. :param weekdays: Messages by weekday, from Monday.
     """
 
     days: Mapping[datetime, Counter[MessageRole]]
@@ -67,7 +67,7 @@ class UsageInsights:
 
 @dataclass(frozen=True, slots=True)
 class SessionInsights:
-    """Of the sessions that began in the period; None if there is none."""
+    """Statistics of the sessions that began in the period; None if there is none."""
 
     count: int
     messages: LengthSpread | None
@@ -75,7 +75,7 @@ class SessionInsights:
 
 
 class RelatedPair(NamedTuple):
-    """Two concepts, how strongly they belong together, and in how many messages and memories they meet."""
+    """Two concepts, the strength of their relation, and the number of messages and memories that mention both."""
 
     one: Concept
     other: Concept
@@ -85,9 +85,9 @@ class RelatedPair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """:param edges: Pairs that meet at all. :param density: Their share of all pairs.
+    """:param edges: Pairs that co-occur at all. :param density: Their share of all pairs.
 
-    :param most_connected: Concepts with how many others they meet.
+    :param most_connected: Concepts with the number of concepts that they co-occur with.
     """
 
     nodes: int
@@ -106,16 +106,16 @@ class AgentInsights:
 
 
 class Insights:
-    """Safe to call from any thread.
+    """Thread-safe.
 
-    :raises AgentNotFound: Every verb, if the namespace is no agent.
+    :raises AgentNotFound: By every method, if the namespace is no agent.
     """
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
 
     def of_agent(self, scope: Scope, since: datetime | None = None, until: datetime | None = None) -> AgentInsights:
-        """The statistics of a period; the sentences cover all of the history."""
+        """Return the statistics of a period; the sentences cover all of the history."""
         begin, end = since or EARLIEST, until or LATEST
         with self._engine.namespace(scope) as (connection, _):
             id_ = agents.require_agent(connection, scope).namespace_id
@@ -127,7 +127,7 @@ class Insights:
             )
 
     def sentences(self, scope: Scope) -> Sequence[str]:
-        """The notable facts of the whole history."""
+        """Return notable facts about the whole history."""
         with self._engine.namespace(scope) as (connection, _):
             return memory_insights(connection, agents.require_agent(connection, scope).namespace_id)
 
@@ -165,7 +165,7 @@ def _network(connection: apsw.Connection, namespace_id: int, since: datetime | N
         if a != b:
             pairs.setdefault((a, b), Counter()).update(months)
     total = concepts.owners_read(connection, namespace_id)
-    # Counted from the latest month in which any two met, so that time that passes changes nothing.
+    # Ages are relative to the latest co-occurrence, so that the result does not change as time passes.
     now = max((month for months in pairs.values() for month in months), default=0)
     weighed = [
         RelatedPair(shown[a], shown[b], strength(months, shown[a].owners, shown[b].owners, total, now), months.total())
@@ -191,7 +191,7 @@ def _by_strength(pair: RelatedPair) -> tuple[float, int, str, str]:
 
 
 def memory_insights(connection: apsw.Connection, namespace_id: int) -> list[str]:
-    """Notable facts in plain sentences; deterministic for the same memory."""
+    """Return notable facts in plain sentences; deterministic for the same memory."""
     counts = agents.counts(connection, namespace_id)
     if counts.first_message_at is None or counts.last_message_at is None:
         return []
@@ -201,7 +201,7 @@ def memory_insights(connection: apsw.Connection, namespace_id: int) -> list[str]
     said += [f"Most said about: {_listed(best)}."] if best else []
     lately = top(connection, namespace_id, limit=NODES, since=recent, until=counts.last_message_at)
     new = [one for one in lately if one.first_at is not None and one.first_at >= recent]
-    # All is new of what began a short time ago.
+    # In a short history everything would be new.
     if new and counts.first_message_at < recent:
         said.append(f"New since {recent:%Y-%m-%d}: {_listed(new[:NAMED])}.")
     known, total = topics.page(connection, namespace_id, offset=0, limit=NAMED)
@@ -220,7 +220,7 @@ def _said(counts: AgentCounts, first: datetime, last: datetime) -> str:
 
 
 def _lately(connection: apsw.Connection, namespace_id: int, since: datetime, until: datetime) -> list[str]:
-    """When it is spoken with and for how long, of the last days only."""
+    """Return sentences about the times and lengths of recent sessions."""
     hours = usage_of(usage.hours(connection, namespace_id, since, until))
     lengths = _sessions(usage.lengths(connection, namespace_id, since, until))
     day, hour = int(np.argmax(hours.weekdays)), int(np.argmax(hours.hours))

@@ -1,7 +1,7 @@
-"""A graph of entities with observations and relations, as the reference MCP memory server has one, over the memories.
+"""A graph of entities with observations and relations over the memories, like that of the reference MCP memory server.
 
-Every verb is one transaction. Names, types and observations are compared as they are, letter by letter. A key that is
-limited to some sources has a graph of its own, under the first of them.
+Every method is one transaction. Names, types and observations are compared verbatim. A key that is limited to some
+sources has a graph of its own, under the first of them.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from souvenir.store.memories import reads
 from souvenir.store.transaction import Transaction
 
 MAX_ENTITIES = 1_000
-"""In one answer."""
+"""Limit for one answer."""
 
 MAX_RELATIONS = 10_000
-"""In one answer."""
+"""Limit for one answer."""
 
 NEAR_SHARE = 0.5
 """Results below this share of the best score are dropped."""
@@ -44,7 +44,7 @@ FOUND_BY_MEANING = 5
 
 
 class KnowledgeGraph:
-    """Safe to call from any thread."""
+    """Thread-safe."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
@@ -58,7 +58,7 @@ class KnowledgeGraph:
 
     @traced(MemoryOperation.CREATE, records=len)
     def create_entities(self, scope: Scope, entities: Sequence[Entity]) -> Sequence[Entity]:
-        """Store those whose names are new, each observation once; returns these, as they are stored."""
+        """Insert the entities with new names, without duplicate observations; returns them as stored."""
 
         def plan(sketch: Sketch) -> list[Entity]:
             return [sketch.create(one) for one in entities if sketch.entity(one.name) is None]
@@ -67,12 +67,12 @@ class KnowledgeGraph:
 
     @traced(MemoryOperation.CREATE, records=len)
     def create_relations(self, scope: Scope, relations: Sequence[EntityRelation]) -> Sequence[EntityRelation]:
-        """Store those that are new. An end may be a name that no entity has: it can be made later, or never."""
+        """Insert the new relations. An end may be a name without an entity, which may be created later, or never."""
         return self._writer.change(scope, (), lambda _: None, relations)[1]
 
     @traced(MemoryOperation.CREATE, records=lambda stored: stored.entities + stored.observations + stored.relations)
     def store(self, scope: Scope, entities: Sequence[Entity], relations: Sequence[EntityRelation]) -> Stored:
-        """Store what is not there yet of a graph: an entity that is there gets the observations that it lacks."""
+        """Upsert a graph: existing entities get their missing observations."""
 
         def plan(sketch: Sketch) -> tuple[int, int, int]:
             created, updated, added = set(), set(), 0
@@ -90,7 +90,7 @@ class KnowledgeGraph:
 
     @traced(MemoryOperation.UPDATE, records=len)
     def add_observations(self, scope: Scope, observations: Sequence[Observations]) -> Sequence[Observations]:
-        """Add to entities what is not observed of them yet; returns what was added, as it is stored, for each.
+        """Add new observations to entities; returns the added ones as stored, for each entity.
 
         :raises EntityNotFound: If there is no such entity; nothing is changed.
         """
@@ -102,7 +102,7 @@ class KnowledgeGraph:
 
     @traced(MemoryOperation.UPDATE)
     def delete_observations(self, scope: Scope, observations: Sequence[Observations]) -> None:
-        """Take away what is observed of entities; missing ones are ignored."""
+        """Delete observations of entities; missing ones are ignored."""
 
         def plan(sketch: Sketch) -> None:
             for one in observations:
@@ -112,7 +112,7 @@ class KnowledgeGraph:
 
     @traced(MemoryOperation.DELETE)
     def delete_entities(self, scope: Scope, names: Sequence[str]) -> None:
-        """Forget entities for good, with their relations; missing ones are ignored.
+        """Delete entities permanently, with their relations; missing ones are ignored.
 
         :raises MemoryPinned: If one is pinned; nothing is changed.
         """
@@ -129,7 +129,7 @@ class KnowledgeGraph:
 
     @traced(MemoryOperation.DELETE)
     def delete_relations(self, scope: Scope, relations: Sequence[EntityRelation]) -> None:
-        """Forget relations; missing ones are ignored."""
+        """Delete relations; missing ones are ignored."""
         source = writable_source(scope)
 
         def work(tx: Transaction) -> None:
@@ -154,15 +154,15 @@ class KnowledgeGraph:
     # --- reading -----------------------------------------------------------------------------------------------
 
     def read(self, scope: Scope, *, offset: int = 0, limit: int = MAX_ENTITIES) -> Graph:
-        """The whole graph in parts: names in the order of their making, with the relations that begin at them."""
+        """Return a page of the whole graph: names in order of creation, with their outgoing relations."""
         return self._part(scope, rows.named_ids, offset=offset, limit=limit, whole=True)
 
     def search(self, scope: Scope, query: str, *, offset: int = 0, limit: int = MAX_ENTITIES) -> Graph:
-        """The entities that contain a text in any case, with all of their relations.
+        """Return the entities that contain a text, ignoring case, with all of their relations.
 
-        If none does, those that are near to it by meaning, if anything is.
+        If there is none, the semantically similar entities are returned, if any.
 
-        :raises SearchUnavailable: If that has to be searched and cannot be.
+        :raises SearchUnavailable: If that search is needed and not available.
         """
 
         def saying(connection: apsw.Connection, place: EntityGraph) -> list[int]:
@@ -175,7 +175,7 @@ class KnowledgeGraph:
         return self._part(scope, lambda *_: near, offset=0, limit=limit) if near else found
 
     def open(self, scope: Scope, names: Sequence[str], *, offset: int = 0, limit: int = MAX_ENTITIES) -> Graph:
-        """The entities of these names, with all of their relations; missing ones are ignored."""
+        """Return the entities of these names, with all of their relations; missing ones are ignored."""
 
         def named(connection: apsw.Connection, place: EntityGraph) -> list[int]:
             return sorted(rows.living(connection, place, names).values())
@@ -201,7 +201,7 @@ class KnowledgeGraph:
         limit: int,
         whole: bool = False,
     ) -> Graph:
-        """:param whole: Whether this is a part of the whole graph, which holds each relation once."""
+        """:param whole: True for a page of the whole graph, which contains each relation once."""
         source = source_of(scope)
         with self._engine.namespace(scope) as (connection, namespace):
             if namespace is None or not is_visible(source, scope.sources):

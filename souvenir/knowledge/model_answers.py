@@ -1,9 +1,9 @@
 """Ask a language model for claims about the concepts of a conversation, and check its answer.
 
-The model is shown messages of one session, as hygiene and the privacy rules leave them, and the names of what they
-mention. A claim is accepted if its quote occurs in one of these messages, if its concepts are mentioned in the session,
-and if the message supports it as far as that can be verified. Invariant: each item of an answer is either a claim or
-counted as dropped under a reason.
+The model gets messages of one session, after hygiene and redaction, and the names of the concepts that they mention. A
+claim is accepted if its quote occurs in one of these messages, if its concepts are mentioned in the session, and if the
+message supports it as far as that can be verified. Invariant: each item of an answer is either a claim or counted as
+dropped under a reason.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _lower(value: Any) -> Any:
 
 
 class ClaimItem(BaseModel):
-    """A confidence beyond its bounds counts as the bound."""
+    """A confidence out of range is clamped."""
 
     kind: Annotated[Literal["relation", "description", "alias", "kind"], BeforeValidator(_lower)]
     concept: Text
@@ -80,10 +80,10 @@ class ClaimItems(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ClaimMaterial:
-    """:param messages: What a model has not read yet. :param context: What was said just before.
+    """:param messages: Messages that no model has read yet. :param context: The messages just before them.
 
-    :param names: Key and form of what the session mentions, the most mentioned first.
-    :param mentioned: What each message mentions, by its key.
+    :param names: Key and form of the session's concepts, the most mentioned first.
+    :param mentioned: The keys that each message mentions, by message id.
     """
 
     messages: Sequence[Undescribed]
@@ -94,7 +94,7 @@ class ClaimMaterial:
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """:param dropped: How many claims of a kind were dropped, and why. :param call: What the question took."""
+    """:param dropped: Number of dropped claims by kind and reason. :param call: The usage of the call."""
 
     found: tuple[ProposedClaim, ...]
     dropped: Mapping[tuple[str, str], int]
@@ -102,20 +102,20 @@ class ClaimAnswer:
 
 
 def first_of(messages: Sequence[Undescribed]) -> list[Undescribed]:
-    """The first messages, as many as fit into one prompt, and at least one."""
-    chosen, room = list[Undescribed](), WINDOW_CHARS
+    """Return as many of the first messages as fit into one prompt, at least one."""
+    chosen, budget = list[Undescribed](), WINDOW_CHARS
     for message in messages:
-        room -= min(len(message.content), MAX_MESSAGE_CHARS) + HEAD_CHARS
-        if chosen and room < 0:
+        budget -= min(len(message.content), MAX_MESSAGE_CHARS) + HEAD_CHARS
+        if chosen and budget < 0:
             break
         chosen.append(message)
     return chosen
 
 
 def question(material: ClaimMaterial, policy: AppliedPolicy) -> tuple[Prompt, Sequence[TranscriptTurn]] | None:
-    """The prompt, and the turns of the messages; None if they mention nothing.
+    """Return the prompt, and the turns of the messages; None if they mention nothing.
 
-    :param policy: That nothing is refused by.
+    :param policy: A policy that refuses nothing.
     """
     if not any(material.mentioned.get(message.id) for message in material.messages):
         return None
@@ -136,8 +136,8 @@ def asked(
 ) -> ClaimAnswer | None:
     """Ask about some messages and check the answer; None if there is nothing to ask.
 
-    :param strict: By which a claim may be refused. :param lenient: By which nothing is.
-    :raises LLMError: If there is no answer that can be used.
+    :param strict: The policy that may refuse a claim. :param lenient: The policy for the prompt, which refuses nothing.
+    :raises LLMError: If there is no usable answer.
     """
     made = question(material, lenient)
     if made is None:
@@ -185,7 +185,7 @@ class _ClaimReader:
             self._forms.setdefault(key, []).append(form)
 
     def believed(self, item: ClaimItem) -> ProposedClaim | str:
-        """The claim, or why it is dropped."""
+        """Return the claim, or the reason why it is dropped."""
         concept = self._key(item.concept)
         if concept is None:
             return "unknown_concept"
@@ -238,12 +238,12 @@ class _ClaimReader:
             return "same_concept"
         if len(name) > MAX_KEY_CHARS:
             return "too_long"
-        if not self._says(turn, concept) or not self._stands(turn, name):
+        if not self._says(turn, concept) or not self._contains(turn, name):
             return "not_said_there"
         return (ClaimKind.ALIAS, concept, None, name) if known is None else (ClaimKind.ALIAS, known, concept, name)
 
     def _key(self, name: str) -> str | None:
-        """The concept of the session that a name refers to."""
+        """Return the concept of the session that a name refers to."""
         key = key_of(name)
         if key in self._keys:
             return self._keys[key]
@@ -251,16 +251,16 @@ class _ClaimReader:
         return within.pop() if len(within) == 1 else None
 
     def _says(self, turn: int, key: str) -> bool:
-        """Whether the message of a turn mentions a concept."""
+        """Return True if the message of a turn mentions a concept."""
         if key in self._material.mentioned.get(self._material.messages[turn].id, ()):
             return True
-        return any(self._stands(turn, form) for form in self._forms.get(key, ()))
+        return any(self._contains(turn, form) for form in self._forms.get(key, ()))
 
-    def _stands(self, turn: int, name: str) -> bool:
+    def _contains(self, turn: int, name: str) -> bool:
         return find_quote([self._turns[turn]], name) is not None
 
 
 def counted(dropped: Mapping[tuple[str, str], int]) -> Iterator[JsonObject]:
-    """The dropped items as the result of a job lists them."""
+    """Yield the dropped items as the result of a job lists them."""
     for (kind, reason), count in sorted(dropped.items()):
         yield {"kind": kind or None, "reason": reason, "count": count}

@@ -1,10 +1,10 @@
 """Jobs in which a language model makes claims about concepts: relations, descriptions, aliases and kinds.
 
-A job that somebody asks for reads sessions that have ended or are quiet, as far as no model has read them, and asks
-once for each part. What it found so far is its state, so a kill loses at most the answer that was under way; all of its
-claims are stored in one transaction, each with the message that it rests on, and `undo` takes them back. A message that
-was changed meanwhile is left for another job. Invariants: what a model says is a claim or is counted as dropped; no
-text of it stays in the job.
+A job is submitted by a caller. It reads the messages that no model has read yet, of sessions that have ended or are
+idle, with one call per part. Answers so far are its state, so a crash loses at most the answer in progress; all claims
+are stored in one transaction, each with the message that supports it, and `undo` deletes them. Messages that changed in
+the meantime are left to another job. Invariants: each item of an answer is a claim or is counted as dropped; the job
+keeps no text of it.
 """
 
 from __future__ import annotations
@@ -55,20 +55,21 @@ GONE = "gone"
 """The reason for dropping a claim whose message or concept changed or was deleted."""
 
 _NOT_THIS_ONE = (LLMOutputUnusable, LLMPromptTooLong, LLMRefused)
-"""Failures that are about one question; the next one may well be answered."""
+"""Failures of a single question; the next one may succeed."""
 
 MAX_MESSAGES = 10_000
 """Maximum number of messages that one job reads."""
 
 START = (0, -1)
-"""Before the first message of the first session."""
+"""Cursor before the first message of the first session."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ClaimJobState:
-    """:param after: The session's row and the position of the last message that was looked at.
+    """:param after: The row of the session, and the position of the last message that was considered.
 
-    :param read: Id and digest of each message that the model has read. :param failed: How many it has not.
+    :param read: Id and digest of each message that the model has read. :param failed: Number of messages that it has
+        not.
     :param stopped: Why no further question was asked.
     """
 
@@ -84,7 +85,7 @@ class _ClaimJobState:
         return replace(self, after=(session, messages[-1].position))
 
     def with_answer(self, messages: Sequence[Undescribed], answer: ClaimAnswer | None) -> _ClaimJobState:
-        """:param answer: None: there was nothing to ask."""
+        """:param answer: None if there was nothing to ask."""
         now = replace(self, read=(*self.read, *((one.id, _digest(one.content)) for one in messages)))
         if answer is None:
             return now
@@ -110,7 +111,7 @@ _STATE = StoredJson(_ClaimJobState)
 
 @dataclass(frozen=True, slots=True)
 class UndoneClaims:
-    """:param claims: How many were removed. :param messages: How many wait to be read again."""
+    """:param claims: Number of deleted claims. :param messages: Number of messages that can be read again."""
 
     job_id: str
     claims: int
@@ -119,7 +120,7 @@ class UndoneClaims:
 
 @dataclass(frozen=True, slots=True)
 class NamedClaim:
-    """A claim of a job with the names of what it is about."""
+    """A claim of a job with the names of its concepts."""
 
     claim: Claim
     concept: str
@@ -127,7 +128,7 @@ class NamedClaim:
 
 
 class ModelClaims:
-    """Handles the jobs of its kind, and has their lane; they wait until `start`."""
+    """Runs the jobs of its kind in a queue of its own; jobs wait until `start`."""
 
     kind = DESCRIBE
 
@@ -147,17 +148,17 @@ class ModelClaims:
         self.jobs.close()
 
     def require_model(self) -> LLMProvider:
-        """:raises ExtractionNotConfigured: If there is none."""
+        """:raises ExtractionNotConfigured: If there is no model."""
         if self._provider is None:
             raise ExtractionNotConfigured
         return self._provider
 
     def submit(self, scope: Scope, *, session: str | None, limit: int) -> Job:
-        """Queue a job that reads sessions that have ended or are quiet, or the one of that name as it is.
+        """Queue a job that reads ended or idle sessions, or the named session in any state.
 
-        :param limit: Questions at most.
+        :param limit: Maximum number of questions.
         :raises ExtractionNotConfigured: If there is no model. :raises AgentNotFound: If the namespace is no agent.
-        :raises SessionNotFound: If there is no such session. :raises Overloaded: If too many jobs wait.
+        :raises SessionNotFound: If there is no such session. :raises Overloaded: If the queue is full.
         """
         self.require_model()
         with self._engine.namespace(scope) as (connection, _):
@@ -169,8 +170,9 @@ class ModelClaims:
     # --- the job -----------------------------------------------------------------------------------------------
 
     def run(self, job: RunningJob) -> JsonObject:
-        """:return: How many claims of which kind were stored, and how many were dropped for which reason.
+        """Run the job.
 
+        :return: The number of stored claims by kind, and of dropped ones by reason.
         :raises LLMError: If the model answered nothing.
         """
         if job.state.get("result"):
@@ -188,9 +190,9 @@ class ModelClaims:
         return self._store(job, state)
 
     def _next(self, job: RunningJob, state: _ClaimJobState) -> tuple[int, ClaimMaterial] | None:
-        """The next part of a session that waits.
+        """Return the next part of a session to read.
 
-        :raises Overloaded: If it is still to be found what messages mention; it will be in a while.
+        :raises Overloaded: If the latest messages are not indexed yet; a retry succeeds later.
         """
         with self._engine.namespace(job.scope) as (connection, namespace):
             if namespace is None:
@@ -219,7 +221,7 @@ class ModelClaims:
     def _ask(
         self, job: RunningJob, provider: LLMProvider, before: _ClaimJobState, session: int, material: ClaimMaterial
     ) -> _ClaimJobState:
-        """:raises LLMError: If the model cannot be asked, and may be later, or has said nothing before."""
+        """:raises LLMError: If the model is temporarily unavailable, or has not answered any question."""
         screening = self._engine.screening
         strict, lenient = screening.applied(job.scope), screening.applied(job.scope, refuse=False)
         behind = before.behind(session, material.messages)
@@ -230,11 +232,11 @@ class ModelClaims:
         except LLMError as error:
             if (isinstance(error, PASSING) and not job.last_try) or not before.calls:
                 raise
-            # What was answered until now was paid for.
+            # Answers so far have been paid for.
             return replace(before, stopped=error.message)
 
     def _store(self, job: RunningJob, state: _ClaimJobState) -> JsonObject:
-        """Store all claims, and that the messages were read, with the end of the job."""
+        """Store all claims and mark the messages as read, in the transaction that ends the job."""
 
         def work(tx: Transaction) -> JsonObject:
             now = claims.as_they_are(tx.connection, tx.namespace_id, [id_ for id_, _ in state.read])
@@ -266,10 +268,10 @@ class ModelClaims:
     # --- what came of it ---------------------------------------------------------------------------------------
 
     def get(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> tuple[Job, list[NamedClaim]]:
-        """A job, and what it claimed as far as it still stands.
+        """Return a job, and its claims that still exist.
 
-        :param all_actors: Whether jobs of others in the namespace may be seen.
-        :raises JobNotFound: If there is none of that id that the scope may see.
+        :param all_actors: Include jobs of other actors in the namespace.
+        :raises JobNotFound: If the scope may see no job with this id.
         """
         job = self._job(scope, job_id, all_actors)
         with self._engine.namespace(scope) as (connection, namespace):
@@ -281,9 +283,9 @@ class ModelClaims:
         ]
 
     def undo(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> UndoneClaims:
-        """Remove all that a job claimed; the messages that it read can be read again.
+        """Delete the claims of a job; its messages can be read again.
 
-        :raises JobNotFound: If there is none of that id that the scope may see.
+        :raises JobNotFound: If the scope may see no job with this id.
         :raises Conflict: If it is not finished, or nothing of it is left.
         """
         job = self._job(scope, job_id, all_actors)
@@ -317,7 +319,7 @@ def _call(call: Mapping[str, Any]) -> JsonObject:
 
 
 def _figures(calls: Sequence[JsonObject]) -> JsonObject:
-    """The usage of all questions; the cost is known only if it is known for each of them."""
+    """Sum the usage of all questions; the cost is known only if it is known for each of them."""
     costs = [call["cost_usd"] for call in calls]
     known = None not in costs
     return {

@@ -1,4 +1,4 @@
-"""How what is mentioned with a concept changes: by month, and between two times."""
+"""Changes of a concept's co-occurring concepts: by month, and between two periods."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from souvenir.store.graph.mentions import month_of
 from souvenir.store.messages import agents
 
 NEIGHBOURS = 10
-"""Neighbours that are listed for each month and for each kind of change."""
+"""Number of neighbours that are listed for each month and for each kind of change."""
 
 CHANGED_BY = 1.5
-"""How many times as large a share a neighbour must have to count as stronger, or the inverse as weaker."""
+"""Minimum ratio of the shares for a neighbour to count as stronger, or its inverse as weaker."""
 
 SEEN_AGAIN = 2
-"""How often something must be mentioned with a concept to be gained or lost."""
+"""Minimum number of co-occurrences of a gained or lost neighbour."""
 
 
 class Month(NamedTuple):
-    """:param month: Since the year 0. :param owners: How many messages and memories mention the concept.
+    """:param month: Months since the year 0. :param owners: Number of messages and memories that mention the concept.
 
-    :param neighbours: What is mentioned with it most, and in how many of them.
+    :param neighbours: The most frequent co-occurring concepts, and their numbers.
     """
 
     month: int
@@ -39,7 +39,7 @@ class Month(NamedTuple):
 
 
 class Shift(NamedTuple):
-    """How often a neighbour co-occurs with a concept before the split and after it."""
+    """The number of co-occurrences of a neighbour with a concept before the split and after it."""
 
     neighbour: Concept
     before: int
@@ -48,7 +48,7 @@ class Shift(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NeighbourChanges:
-    """Between what was said before a month and from then on, by shares of what mentions the concept.
+    """Changes between two periods, before a month and from it on, by shares of the texts that mention the concept.
 
     :param month: None if the concept is mentioned in fewer than two months.
     """
@@ -68,7 +68,7 @@ class History:
 
 
 class Neighbourhoods:
-    """Safe to call from any thread."""
+    """Thread-safe."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
@@ -76,9 +76,9 @@ class Neighbourhoods:
     def history(
         self, scope: Scope, concept_id: int, since: datetime, until: datetime, split: datetime | None = None
     ) -> History:
-        """Months in which it is mentioned, oldest first; whole ones, those of `since` and `until` included.
+        """Return the months in which it is mentioned, oldest first, as whole months including the bounds.
 
-        :param split: In the month from which on is compared with before; None: the middle one.
+        :param split: A time in the first month of the later period; None for the middle month.
         :raises ConceptNotFound: If there is no such concept.
         """
         with self._engine.namespace(scope) as (connection, _):
@@ -98,7 +98,7 @@ class Neighbourhoods:
 
 
 class _Change(NamedTuple):
-    """A change, with the neighbour by its id."""
+    """A change, with the neighbour's id."""
 
     neighbour: int
     before: int
@@ -108,7 +108,7 @@ class _Change(NamedTuple):
 class _Found:
     """The evaluated counts, by ids.
 
-    :param around: By month, what is mentioned with the concept how often. :param owners: Likewise the concept itself.
+    :param around: Co-occurrences by month and concept. :param owners: Mentions of the concept itself by month.
     """
 
     def __init__(self, around: Mapping[int, Counter[int]], owners: Mapping[int, int], split: int | None) -> None:
@@ -133,7 +133,7 @@ class _Found:
 
 
 def _around(root: int, spelt: Mapping[int, Counter[int]], root_of: Mapping[int, int]) -> dict[int, Counter[int]]:
-    """Counts of root concepts."""
+    """Map the counts to root concepts."""
     found: dict[int, Counter[int]] = {}
     for month, counted in spelt.items():
         found[month] = Counter()
@@ -150,7 +150,7 @@ def _most(counted: Counter[int]) -> list[tuple[int, int]]:
 def _changes(
     around: Mapping[int, Counter[int]], owners: Mapping[int, int], split: int | None
 ) -> dict[str, list[_Change]]:
-    """The changes of each kind, largest first."""
+    """Return the changes of each kind, largest first."""
     changes: dict[str, list[_Change]] = {"gained": [], "lost": [], "stronger": [], "weaker": []}
     if split is None:
         return changes
@@ -177,7 +177,7 @@ def _kind(one: _Change, of_before: int, of_after: int) -> str | None:
         return "gained"
     if not one.after:
         return "lost"
-    # Shares of what mentions the concept, without a division.
+    # Compare shares of the texts that mention the concept, without a division.
     before, after = one.before * of_after, one.after * of_before
     if after >= CHANGED_BY * before:
         return "stronger"

@@ -1,7 +1,7 @@
 """Related concepts over several steps: a best-first search for the strongest paths.
 
 The strength of a step is that of the co-occurrence or of the stated relation, whichever is larger; that of a path is
-the product of its steps. The number of concepts whose neighbours are read is bounded, and so are the steps from each.
+the product of its steps. The number of expanded concepts is bounded, and so are the steps from each.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ CO_OCCURS = "co_occurs"
 
 MAX_DEPTH = 5
 FAN_OUT = 24
-"""Steps from one concept, the strongest; more from the one that is asked for, if more are wanted."""
+"""Number of strongest steps from one concept; more from the start, if more are requested."""
 
 MAX_FOLLOWED = 12
 """Maximum number of concepts, in addition to the first, whose own steps are followed."""
 
 MAX_OWNERS_FOLLOWED = 1_000
-"""Concepts with more mentions are not followed: they are related to everything."""
+"""Concepts with more mentions are not expanded: they are related to everything."""
 
 CANDIDATES = 48
-"""Concepts that are looked at for the steps from one."""
+"""Number of concepts considered for the steps from one concept."""
 
 
 class PathStep(NamedTuple):
     """A step from one concept to another.
 
-    :param together: How many messages and memories mention both. :param outgoing: Whether the relation leads from the
-        one to the other; a relation that is not stated leads both ways.
+    :param together: Number of messages and memories that mention both. :param outgoing: True if the relation leads from
+        the first to the second; a relation by co-occurrence is symmetric.
     """
 
     to_id: int
@@ -55,7 +55,8 @@ class PathStep(NamedTuple):
 class ReachedConcept:
     """A concept at the end of its strongest path.
 
-    :param strength: Of the path. :param path: The names of the concepts between. The other fields are of the last step.
+    :param strength: Strength of the path. :param path: Names of the concepts in between. Other fields are of the last
+        step.
     """
 
     concept: Concept
@@ -80,7 +81,7 @@ class _Path(NamedTuple):
 def related(
     connection: apsw.Connection, namespace_id: int, root_id: int, *, depth: int, limit: int, now: datetime
 ) -> list[ReachedConcept]:
-    """The concepts to which the strongest paths of so many steps lead, strongest first."""
+    """Return the concepts at the ends of the strongest paths of at most `depth` steps, strongest first."""
 
     @cache
     def steps(from_id: int) -> Sequence[PathStep]:
@@ -93,7 +94,7 @@ def related(
 
     found: dict[int, _Path] = {}
     heap: list[_Path] = []
-    # At how many steps a concept's own steps were followed; with fewer, they lead further.
+    # The depth at which a concept was expanded; from a smaller depth its steps lead further.
     followed = {root_id: 0}
     for step in steps(root_id):
         heappush(heap, _Path(-step.strength, 1, step.to_id, (), step))
@@ -133,7 +134,7 @@ def _shown(connection: apsw.Connection, namespace_id: int, paths: Sequence[_Path
 def _steps(
     connection: apsw.Connection, namespace_id: int, from_id: int, *, limit: int, candidates: int, now: datetime
 ) -> Sequence[PathStep]:
-    """The strongest steps from a concept: what is stated, and what is mentioned with it."""
+    """Return the strongest steps from a concept: stated relations and co-occurrences."""
     counted = {
         one.concept_id: PathStep(one.concept_id, one.strength, one.together, CO_OCCURS)
         for one in neighbours(connection, namespace_id, from_id, limit=limit, now=now, candidates=candidates)

@@ -1,8 +1,8 @@
 """Assign sessions to topics in the background: changed sessions are read, and all are clustered by their concepts.
 
-What is stored follows from the mentions alone (`souvenir.knowledge.clustering`); a topic keeps its id, and
-the name that a caller gave it, while most of its sessions stay together. Counts of each session are kept in memory, so
-that a pass reads only those that changed; what changes during the pass waits for the next one.
+The result depends on the mentions alone (`souvenir.knowledge.clustering`); a topic keeps its id, and the name that a
+caller gave it, while most of its sessions stay together. Counts of each session are cached, so that a pass reads only
+changed sessions; changes during the pass wait for the next one.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ REST_S = 30.0
 """Minimum interval between two passes over an agent ..."""
 
 REST_SHARE = 20.0
-"""... and so many times as long as the pass took, so that it never takes more than a twentieth of a core."""
+"""... and this multiple of the pass's duration, so that passes take at most a twentieth of a core."""
 
 AGENTS_KEPT = 16
-"""Whose counts stay in memory: of 100,000 messages some 5 MB."""
+"""Number of agents whose counts are cached; 100,000 messages take about 5 MB."""
 
 _Counts = dict[int, Counted]
 
@@ -39,7 +39,7 @@ _NOTHING = Sorted({}, {})
 
 
 class TopicAssignment:
-    """Sorts in the thread of its caller; one at a time."""
+    """Runs in the thread of its caller; not reentrant."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
@@ -47,9 +47,9 @@ class TopicAssignment:
         self._due_s: dict[int, float] = {}
 
     def assign(self, *, only_due: bool = False) -> None:
-        """Every agent in which something is to be sorted.
+        """Assign topics for every agent with changed sessions.
 
-        :param only_due: Leave out those that were sorted a short time ago.
+        :param only_due: Skip agents that were processed recently.
         """
         with self._engine.namespace(Scope()) as (connection, _):
             names = rows.namespaces(connection)
@@ -68,7 +68,7 @@ class TopicAssignment:
         self._engine.write_rows(lambda connection: _store(connection, namespace_id, list(taken.values()), found))
 
     def _counts(self, connection: apsw.Connection, namespace_id: int, changed: Mapping[int, int]) -> _Counts:
-        """The counts of every session by its id; only changed ones are read, unless the agent is not cached."""
+        """Return the counts of every session by id; only changed ones are read, unless the agent is not cached."""
         key = (schema.meta(connection, LINEAGE), namespace_id)
         known, there = self._kept.get(key, {}), rows.session_ids(connection, namespace_id)
         again = [id_ for id_ in there if id_ in changed or id_ not in known]
@@ -82,7 +82,7 @@ class TopicAssignment:
 
 
 def counted(connection: apsw.Connection, session_ids: Sequence[int]) -> _Counts:
-    """The number of messages that mention each concept, by session."""
+    """Return the number of messages that mention each concept, by session."""
     none = Counted(np.empty(0, np.int64), np.empty(0, np.int64))
     found = dict.fromkeys(session_ids, none)
     for session, concepts in rows.mentioned_in(connection, session_ids):
@@ -92,7 +92,7 @@ def counted(connection: apsw.Connection, session_ids: Sequence[int]) -> _Counts:
 
 
 def sorted_by(connection: apsw.Connection, counts: Mapping[int, Counted]) -> list[Sorted]:
-    """The topics of these sessions, by their ids; a function of what they mention."""
+    """Return the topics of these sessions, a function of their mentions."""
     speaking = [id_ for id_, of_session in counts.items() if len(of_session.concept_ids)]
     clusters = clusters_of([counts[id_] for id_ in speaking])
     sessions: list[dict[int, About]] = [{} for _ in clusters.terms]
@@ -121,7 +121,7 @@ def _store(connection: apsw.Connection, namespace_id: int, places: Sequence[int]
 
 
 def kept_ids(before: Mapping[int, Sorted], named: set[int], found: Sequence[Sorted]) -> dict[int, int]:
-    """The stored topic that each new one continues, by its index in `found`: the one with most shared sessions.
+    """Return the stored topic that each new one continues, by its index in `found`: the one with most shared sessions.
 
     Topics with a stated name choose first.
     """

@@ -25,13 +25,13 @@ from souvenir.store.transaction import Transaction
 TERMS_IN_NAME = 3
 
 SESSIONS = 100
-"""Sessions that are returned with a topic."""
+"""Number of sessions that are returned with a topic."""
 
 MESSAGES = 10
-"""Messages that are returned with a topic: those that discuss it most."""
+"""Number of messages that are returned with a topic: those that discuss it most."""
 
 MESSAGES_LOOKED_AT = 500
-"""Latest messages of each term that are considered."""
+"""Number of latest messages of each term that are considered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class NamedTopic:
 
 @dataclass(frozen=True, slots=True)
 class TopicDetails:
-    """:param sessions: Those that belong to it, then similar ones.
+    """:param sessions: Its primary sessions, then similar ones.
 
-    :param messages: Those of its sessions that discuss it most, and how much they do, 0 to 1.
+    :param messages: The messages of its sessions that discuss it most, with their relevance, 0 to 1.
     """
 
     named: NamedTopic
@@ -65,9 +65,9 @@ class TopicDetails:
 
 
 class Topics:
-    """Safe to call from any thread. Messages of the last half minute may not be assigned yet.
+    """Thread-safe. Messages of the last half minute may not be assigned yet.
 
-    :raises AgentNotFound: Every verb, if the namespace is no agent.
+    :raises AgentNotFound: By every method, if the namespace is no agent.
     """
 
     def __init__(self, engine: MemoryEngine) -> None:
@@ -78,14 +78,14 @@ class Topics:
         return self._engine.tracing
 
     def page(self, scope: Scope, *, offset: int = 0, limit: int = 100) -> tuple[Sequence[NamedTopic], int]:
-        """Those with the most sessions first, and how many there are."""
+        """Return the topics with the most sessions first, and their total number."""
         with self._engine.namespace(scope) as (connection, _):
             namespace_id = agents.require_agent(connection, scope).namespace_id
             found, total = rows.page(connection, namespace_id, offset=offset, limit=limit)
             return named_topics(connection, namespace_id, found), total
 
     def details(self, scope: Scope, topic_id: int) -> TopicDetails:
-        """:raises TopicNotFound: If there is none."""
+        """:raises TopicNotFound: If there is no such topic."""
         with self._engine.namespace(scope) as (connection, _):
             namespace_id = agents.require_agent(connection, scope).namespace_id
             topic = _require_topic(connection, namespace_id, topic_id)
@@ -102,7 +102,7 @@ class Topics:
     def describe(self, scope: Scope, topic_id: int, changes: Mapping[str, str | None]) -> NamedTopic:
         """Set the `name` or the `summary` of a topic; None removes it.
 
-        :raises TopicNotFound: If there is none.
+        :raises TopicNotFound: If there is no such topic.
         """
         safe = {key: None if text is None else self._screened(scope, text) for key, text in changes.items()}
 
@@ -124,7 +124,7 @@ class Topics:
 
 
 def _require_topic(connection: apsw.Connection, namespace_id: int, topic_id: int) -> Topic:
-    """:raises TopicNotFound: If there is none."""
+    """:raises TopicNotFound: If there is no such topic."""
     found = rows.find(connection, namespace_id, topic_id)
     if found is None:
         raise TopicNotFound(topic_id)

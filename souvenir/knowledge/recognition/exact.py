@@ -1,7 +1,7 @@
 """Tokenise a text, and recognise items with a fixed form in any language: dates, quantities, hashtags, code.
 
-One pattern cuts a text into spans of these, into words, and into marks. Every repeat in it is bounded and no two
-alternatives share a long beginning, so that it is linear in the length of the text, whatever the text.
+One pattern splits a text into these items, words, and marks. Every repeat in it is bounded and no two alternatives
+share a long prefix, so that matching is linear in the length of any text.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Sort(Enum):
 
 
 class Token(NamedTuple):
-    """A span of a text; there are many, so it is a tuple.
+    """A span of a text; a tuple, because there are many.
 
-    :param word: In lower case, without a possessive ending; contractions stay what they are.
-    :param mention: What it is one of, for `Sort.MENTION` only.
+    :param word: In lower case, without a possessive ending; contractions are kept.
+    :param mention: The recognised item, for `Sort.MENTION` only.
     """
 
     text: str
@@ -120,7 +120,7 @@ _TITLED_MONTH = "(?:" + "|".join(name.title() for name in MONTH_NAMES) + ")"
 _SMALL_WORDS = "(?:of|the|and|a|an|in|to|for|on|with|at|by|is|from|or)"
 
 _ALTERNATIVES: tuple[tuple[str, str], ...] = (
-    # What most of a text is comes first, for speed: blanks, and words in small letters that begin no date.
+    # The most frequent tokens come first, for speed: whitespace, and lower-case words that begin no date.
     ("blank", r"\s(?=\w)"),
     ("plain", rf"(?!(?:{_BEFORE_TIME}|{_NAMED_MONTH})[ .])[a-z]{{1,40}}(?=[ ,;!?\n]|$)"),
     ("url", r"https?://(?P<host>[A-Za-z0-9.-]{1,253})[^\s<>\"')\]]{0,2000}"),
@@ -191,7 +191,7 @@ _TOKENS = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _ALT
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Cut a normalised text into tokens; white space is left out."""
+    """Split a normalised text into tokens, without whitespace."""
     for match in _TOKENS.finditer(text):
         name = match.lastgroup or "other"
         if name == "blank":
@@ -242,12 +242,12 @@ def _domain(match: re.Match[str]) -> _Found:
 
 
 def _file(match: re.Match[str]) -> _Found:
-    """A path is called by its last part, so that `src/app.py` and `app.py` are one."""
+    """Use the last part of a path as key, so that `src/app.py` and `app.py` are one concept."""
     return _mention(match["base"], match[0], ConceptKind.CODE)
 
 
 def _title(match: re.Match[str]) -> _Found:
-    """A title in quotes, every word of which has a capital."""
+    """Return a title in quotes in which every word is capitalised."""
     return _mention(key_of(match["title"]), match["title"], ConceptKind.NAME)
 
 
@@ -256,7 +256,7 @@ def _initials(match: re.Match[str]) -> _Found:
 
 
 def _hashtag(match: re.Match[str]) -> _Found:
-    """None for a colour."""
+    """Return None for a colour."""
     tag = match["tag"]
     if len(tag) in (3, 6) and re.fullmatch("[0-9a-fA-F]+", tag):
         return None
@@ -268,7 +268,7 @@ def _handle(match: re.Match[str]) -> _Found:
 
 
 def _date(form: str, year: str | None, month: int | None = None, day: str | None = None) -> _Found:
-    """`2023-05-08`, `2023-05`, `2023`, or without a year `may 8` and `may`; None if there is no such day."""
+    """Return `2023-05-08`, `2023-05`, `2023`, or without a year `may 8` and `may`; None for an invalid day."""
     if month is not None and not 1 <= month <= 12:
         return None
     if day is not None and month is not None:
@@ -303,7 +303,7 @@ def _named(year: str, month: str, day: str | None) -> Callable[[re.Match[str]], 
 
 
 def _numeric(match: re.Match[str]) -> _Found:
-    """5/8/2023 is a day in May to some and in August to others: only where one reading exists is it made a date."""
+    """Return a date only if it is unambiguous: 5/8/2023 may be a day in May or in August."""
     first, second = int(match["a7"]), int(match["b7"])
     day_first = True if "." in match[0] else is_day_first(first, second)
     if day_first is not None:
@@ -338,7 +338,7 @@ def _money(match: re.Match[str]) -> _Found:
 
 
 def _quantity(match: re.Match[str]) -> _Found:
-    """`15 km` for `15km` and `15 kilometres`; currencies as they are written before a sum."""
+    """Return `15 km` for `15km` and `15 kilometres`; currency signs precede the sum."""
     count, unit = _count(match["count"]), _UNITS[match["unit"].casefold()]
     if unit in _MONEY_BEFORE:
         key = unit + count

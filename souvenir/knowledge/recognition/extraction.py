@@ -1,9 +1,9 @@
 """Extract the concepts that a text mentions, by rules.
 
-English is read for phrases; names need a script with capitals; dates, quantities, hashtags and code are found in any
-language. Of a block of code only its identifiers count. The result is a function of the text alone.
+Phrases are found in English; names need a script with capitals; dates, quantities, hashtags and code are found in any
+language. In code blocks only identifiers count. The result is a function of the text alone.
 
-Questions name concepts less carefully than messages ("lisbon camera?"), so `keys_in_question` gives every sequence of
+Questions name concepts less carefully than messages ("lisbon camera?"), so `keys_in_question` returns every sequence of
 up to three words that could be a key; the caller looks up which of them exist.
 """
 
@@ -36,7 +36,7 @@ from souvenir.learning.transcripts.turns import TurnRole
 __all__ = ["MAX_CHARS_READ", "MAX_MENTIONS", "RULES_VERSION", "Mentioned", "mentioned"]
 
 RULES_VERSION = 1
-"""Raised whenever the same text gives something else."""
+"""Incremented whenever the result for some text changes."""
 
 MAX_MENTIONS = 16
 """Maximum number of mentions of a text: the most frequent ones, names before phrases before numbers."""
@@ -62,9 +62,9 @@ _WEIGHTS = {
 
 
 def mentioned(text: str) -> tuple[Mentioned, ...]:
-    """The mentions of a text, each key once, in order of appearance; at most `MAX_MENTIONS`.
+    """Return the mentions of a text, each key once, in order of appearance; at most `MAX_MENTIONS`.
 
-    Of spellings of one key the first is given. Only the first `MAX_CHARS_READ` characters are read.
+    The form is that of the first mention of a key. Only the first `MAX_CHARS_READ` characters are analysed.
     """
     text = normalised(text[:MAX_CHARS_READ])[:MAX_CHARS_READ]
     found = sorted(_all_mentions(text), key=lambda place_and_mention: place_and_mention[0])
@@ -89,7 +89,7 @@ def _all_mentions(text: str) -> Iterator[tuple[int, Mentioned]]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Prose and blocks of code in turns; a block that is not closed goes on to the end."""
+    """Yield prose and code blocks alternately; an unclosed block extends to the end."""
     start, is_code = 0, False
     for fence in _FENCE.finditer(text):
         yield start, text[start : fence.start()], is_code
@@ -98,7 +98,7 @@ def _pieces(text: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
-    """Names and phrases, which need sentences."""
+    """Yield names and phrases, which need sentences."""
     sentences = list(_sentences(cut))
     headings = [is_heading([word for word in sentence.words if word], sentence.marked) for sentence in sentences]
     seen = {
@@ -120,9 +120,9 @@ def _worded(cut: Sequence[Token]) -> Iterator[tuple[int, Mentioned]]:
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """Words with None for marks and for what is found already.
+    """Words, with None for marks and recognised items.
 
-    :param marked: Whether it follows a mark of headings or lists, or precedes a colon.
+    :param marked: True if it follows a heading or list marker, or precedes a colon.
     """
 
     words: Sequence[Token | None]
@@ -130,7 +130,7 @@ class _Sentence:
 
 
 def _sentences(cut: Sequence[Token]) -> Iterator[_Sentence]:
-    """Quotes start a new one too; what a mark opens goes on to the end of the line."""
+    """Yield sentences; a quote starts a new one too, and a marker applies up to the end of the line."""
     words: list[Token | None] = []
     marked, number = False, False
     for token in cut:
@@ -152,7 +152,7 @@ def _sentences(cut: Sequence[Token]) -> Iterator[_Sentence]:
 
 
 def _is_english(cut: Sequence[Token]) -> bool:
-    """Whether English function words are at least as frequent as foreign ones; true for a text without any."""
+    """Return True if English function words are at least as frequent as foreign ones, or if there are none."""
     words = [token.word for token in cut if token.sort is Sort.WORD]
     return sum(word in FOREIGN for word in words) <= sum(word in _ENGLISH for word in words)
 
@@ -167,7 +167,7 @@ _WORD = re.compile(r"[^\s,;:!?\"()\[\]{}<>]+")
 
 
 def keys_in_question(text: str) -> tuple[str, ...]:
-    """Each once: the keys of what the text mentions, then those of its words, longer ones first."""
+    """Return the keys of the text's mentions, then of its word sequences, longer ones first, without duplicates."""
     text = text[:MAX_CHARS_READ]
     words = _WORD.findall(text)[:MAX_TRIED_WORDS]
     keys = [mention.key for mention in mentioned(text)]
@@ -183,7 +183,7 @@ log = structlog.get_logger(__name__)
 
 
 def mentions_in(text: str, role: MessageRole | None) -> tuple[Mentioned, ...]:
-    """The mentions of a message or, without a role, of a memory; system messages have none."""
+    """Return the mentions of a message or, without a role, of a memory; system messages have none."""
     if role is MessageRole.SYSTEM:
         return ()
     try:

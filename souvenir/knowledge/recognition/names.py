@@ -1,7 +1,7 @@
-"""Names by their capitals: where a capital stands without need, a name begins.
+"""Recognise names by capitals that grammar does not require.
 
-The capital at the start of a sentence is no evidence, nor are those of a heading, of a text in capitals, or of a
-word that always has one (`I`, `Monday`).
+The capital at the start of a sentence is no evidence, nor are those of a heading, of a text in capitals, or of a word
+that is always capitalised (`I`, `Monday`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_WORDS = 5
 _SMALL = (WordClass.DETERMINER, WordClass.PREPOSITION, WordClass.TO, WordClass.FUNCTION)
 _INSIDE = frozenset("of the de la le van von der den del da di du bin al &".split())
 _HEADING_WORDS = 3
-"""From so many words on, capitals on all of them are a heading's."""
+"""From this many words on, capitals on all of them indicate a heading."""
 
 _NO_NAME = (
     *(WordClass.FUNCTION, WordClass.BE, WordClass.SUBJECT, WordClass.MODAL, WordClass.TO),
@@ -35,7 +35,7 @@ _NO_NAME = (
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name from word `first` up to, and without, word `end` of a sentence; `start` is its place in the text."""
+    """A name from word `first` to, excluding, word `end` of a sentence; `start` is its offset in the text."""
 
     first: int
     end: int
@@ -44,14 +44,14 @@ class Name:
 
 
 def has_capital(token: Token) -> bool:
-    """At its start, or within: iPhone."""
+    """Return True for a capital at the start or inside: iPhone."""
     return token.text != token.word and (token.text[0].isupper() or _is_unlike_a_start(token.text))
 
 
 def is_heading(words: Sequence[Token], marked: bool) -> bool:
-    """Whether capitals say nothing here, since all words have one, or all but the small ones.
+    """Return True if capitals are no evidence, because all words, or all but the small ones, are capitalised.
 
-    :param marked: Whether something beside the capitals says that it is a heading; else it takes a few words.
+    :param marked: True if markup indicates a heading; otherwise several words are needed.
     """
     telling = 0
     for word in words:
@@ -65,10 +65,10 @@ def is_heading(words: Sequence[Token], marked: bool) -> bool:
 
 
 def names(words: Sequence[Token | None], seen: Collection[str]) -> list[Name]:
-    """The names in a sentence.
+    """Return the names in a sentence.
 
-    :param words: None stands where a name cannot go on.
-    :param seen: Words, in lower case, that have a capital within a sentence of the same text.
+    :param words: None where a name cannot continue.
+    :param seen: Lower-case words that are capitalised within a sentence of the same text.
     """
     found: list[Name] = []
     place = 0
@@ -84,7 +84,7 @@ def names(words: Sequence[Token | None], seen: Collection[str]) -> list[Name]:
 
 
 def _end_of_name(words: Sequence[Token | None], place: int, seen: Collection[str]) -> int:
-    """Where the name that begins here ends; `place` if none does."""
+    """Return the end of the name that begins here; `place` if there is none."""
     if not _may_begin(words, place, seen):
         return place
     end = place + 1
@@ -98,7 +98,7 @@ def _end_of_name(words: Sequence[Token | None], place: int, seen: Collection[str
             end += step
         else:
             break
-    if end - place == 1 and not _stands_alone(words, place):
+    if end - place == 1 and not _may_be_single(words, place):
         return place
     return end
 
@@ -122,7 +122,7 @@ def _may_begin(words: Sequence[Token | None], place: int, seen: Collection[str])
 
 
 def _is_unlike_a_start(text: str) -> bool:
-    """Capitals beyond the first: LGBTQ, YouTube."""
+    """Return True for capitals after the first letter: LGBTQ, YouTube."""
     stem = text.removesuffix("'s")
     return len(stem) > 1 and any(letter.isupper() for letter in stem[1:]) and "-" not in stem
 
@@ -133,7 +133,7 @@ def _may_continue(token: Token) -> bool:
 
 
 def _inside(words: Sequence[Token | None], place: int) -> int:
-    """How many words from the small ones here to the capital after them, with it; 0 if there is none."""
+    """Return the number of words up to the next capitalised one, including it; 0 if there is none."""
     for step in (1, 2):
         token = words[place + step] if place + step < len(words) else None
         if token is None:
@@ -145,7 +145,7 @@ def _inside(words: Sequence[Token | None], place: int) -> int:
     return 0
 
 
-def _stands_alone(words: Sequence[Token | None], place: int) -> bool:
+def _may_be_single(words: Sequence[Token | None], place: int) -> bool:
     token = words[place]
     if token is None:
         return False

@@ -1,8 +1,8 @@
-"""Noun phrases of an English sentence, by the words around them.
+"""Recognise noun phrases of an English sentence, by the words around them.
 
-A phrase is a noun with the nouns and the adjectives of sort before it ("support group", "mental health"); adjectives
-that say how a thing is stay outside ("new car" is "car"). A word that may be a verb counts as a noun only where a noun
-must stand. The rules read from left to right and look one word ahead.
+A phrase is a noun with the preceding nouns and classifying adjectives ("support group", "mental health"); descriptive
+adjectives are omitted ("new car" is "car"). A word that may be a verb counts as a noun only where a noun is required.
+The rules run from left to right with one word of lookahead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from souvenir.knowledge.recognition.spelling import key_of, singular
 from souvenir.knowledge.recognition.vocabulary import EMPTY, GENERIC, WordClass, class_of
 
 MAX_WORDS = 3
-"""Of a phrase; of more nouns in a row the last ones, which carry the meaning."""
+"""Maximum length of a phrase; of more nouns in a row the last ones are kept, which carry the meaning."""
 
 _NOUN_FOLLOWS = (WordClass.DETERMINER, WordClass.PREPOSITION, WordClass.ADJECTIVE, WordClass.RELATIONAL)
 _ALONE = (
@@ -37,14 +37,14 @@ _PLURALS = frozenset(("people", "children", "men", "women", "folks"))
 
 
 def _takes_object(ahead: Token | None) -> bool:
-    """Whether what follows makes a verb of a word that may be one."""
+    """Return True if the next word makes this ambiguous word a verb."""
     return ahead is not None and (
         ahead.word in _VERB_PARTICLES or class_of(ahead.word) in (*_OBJECT_STARTS, WordClass.ADJECTIVE)
     )
 
 
 class _PhraseReader:
-    """Reads one sentence; `phrases` are the runs of tokens that make a phrase."""
+    """Analyses one sentence; `phrases` are the runs of tokens that form a phrase."""
 
     def __init__(self, words: Sequence[Token | None], *, alone: bool) -> None:
         self.words = words
@@ -86,9 +86,9 @@ class _PhraseReader:
             case WordClass.NOUN:
                 return not self._is_verb_here(ahead)
             case WordClass.NOUN_OR_VERB:
-                return self._alone or self._stands_for_a_noun(ahead)
+                return self._alone or self._is_noun_here(ahead)
             case WordClass.NOUNS_OR_VERBS:
-                return self._alone or self._stand_for_nouns(ahead)
+                return self._alone or self._are_nouns_here(ahead)
             case WordClass.GERUND:
                 return self._alone or self._gerund_is_a_noun(ahead)
             case WordClass.ACTIVITY:
@@ -100,12 +100,12 @@ class _PhraseReader:
         self._before = of
 
     def _is_verb_here(self, ahead: Token | None) -> bool:
-        """An unknown word behind "I" or "will", or behind "to" with an object, is a verb that no list holds."""
+        """Return True for an unlisted verb: an unknown word after "I" or "will", or after "to" with an object."""
         if self._before in (WordClass.SUBJECT, WordClass.MODAL):
             return True
         return self._before is WordClass.TO and ahead is not None and class_of(ahead.word) in _OBJECT_STARTS
 
-    def _stands_for_a_noun(self, ahead: Token | None) -> bool:
+    def _is_noun_here(self, ahead: Token | None) -> bool:
         if _takes_object(ahead):
             return False
         if self._run:
@@ -113,7 +113,7 @@ class _PhraseReader:
             return of is WordClass.RELATIONAL or (singular(last.word) == last.word and last.word not in _PLURALS)
         return self._before in _NOUN_FOLLOWS or (ahead is not None and ahead.word in _BE and self._before is None)
 
-    def _stand_for_nouns(self, ahead: Token | None) -> bool:
+    def _are_nouns_here(self, ahead: Token | None) -> bool:
         if self._run:
             return (
                 ahead is None or ahead.word in _AFTER_NOUNS or class_of(ahead.word) in (WordClass.BE, WordClass.MODAL)
@@ -140,10 +140,10 @@ class _PhraseReader:
 
 
 def phrases(words: Sequence[Token | None], *, alone: bool) -> Iterator[tuple[int, Mentioned]]:
-    """Where each phrase starts, and what it is.
+    """Yield the offset and the mention of each phrase.
 
-    :param words: A sentence; None stands where a phrase cannot go on (a mark, a name, a number).
-    :param alone: Whether the text is nothing but this sentence.
+    :param words: A sentence; None where a phrase cannot continue (a mark, a name, a number).
+    :param alone: True if the text consists of this sentence only.
     """
     for run in _PhraseReader(words, alone=alone).read():
         found = _mention(run)

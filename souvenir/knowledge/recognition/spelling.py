@@ -12,7 +12,7 @@ from souvenir.index.analyser import fold, normalised
 from souvenir.knowledge.recognition.vocabulary import IRREGULAR_PLURALS, NO_PLURALS
 
 MAX_KEY_CHARS = 80
-"""A longer one is cut; nothing that people call by a name is longer."""
+"""Longer keys are cut; no name in common use is longer."""
 
 _CACHED_WORDS = 16_384
 
@@ -27,10 +27,10 @@ _AROUND = " .,;:!?'\"()[]{}*_`~|\\/<>=+&-"
 
 @lru_cache(_CACHED_WORDS)
 def key_of(name: str) -> str:
-    """The key of a name or a phrase in any spelling; empty if nothing is left.
+    """Return the key of a name or a phrase in any spelling; empty if nothing is left.
 
-    The key of a key is itself. A name keeps its plural ("the Beatles"), since a name is not counted; so ask with
-    `singular` for a phrase.
+    Idempotent. A name keeps its plural ("the Beatles"), because names have no singular; for a phrase apply `singular`
+    first.
     """
     text = normalised(name[: 4 * MAX_KEY_CHARS]).casefold().strip(_AROUND)
     text = _POSSESSIVE.sub("", text)

@@ -1,6 +1,6 @@
-"""English words by what they do in a sentence, as far as the rules need to know; english.txt holds them.
+"""Classes of English words, as far as the rules need them; english.txt contains the lists.
 
-A word that is in no list is taken for a noun, so the lists hold what is common and is none.
+A word in no list counts as a noun, so the lists contain common words of other classes.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ _SECTIONS: Mapping[str, frozenset[str]] = {
 }
 
 DETERMINERS = _SECTIONS["determiners"]
-"""What a noun follows: articles, possessives, quantifiers, and numbers in words."""
+"""Words that precede a noun: articles, possessives, quantifiers, and numbers in words."""
 
 PREPOSITIONS = _SECTIONS["prepositions"]
 
 SUBJECTS = _SECTIONS["subjects"]
-"""Pronouns that a verb follows."""
+"""Pronouns that precede a verb."""
 
 MODALS = _SECTIONS["modals"]
-"""What a verb in its base form follows."""
+"""Words that precede a verb in its base form."""
 
 AUXILIARIES = _SECTIONS["auxiliaries"]
 
 FUNCTION_WORDS = _SECTIONS["function words"]
-"""Pronouns, conjunctions, adverbs without an ending, greetings and fillers: no part of any concept."""
+"""Pronouns, conjunctions, adverbs without an ending, greetings and fillers: never part of a concept."""
 
 VERBS = _SECTIONS["verbs"]
-"""In their base form, and no nouns."""
+"""Verbs in their base form that are never nouns."""
 
 NOUNS_OR_VERBS = _SECTIONS["nouns or verbs"]
-"""In their base form; nouns only where a noun must stand."""
+"""In their base form; nouns only where a noun is required."""
 
 VERB_FORMS = _SECTIONS["verb forms"]
-"""Irregular forms that are no nouns, and forms in -s that are hardly ever any."""
+"""Irregular forms that are never nouns, and forms in -s that rarely are."""
 
 ADJECTIVES = _SECTIONS["adjectives"]
-"""They say how a thing is, not what it is: they do not become part of a phrase, and a noun follows them."""
+"""Descriptive adjectives: not part of a phrase, and followed by a noun."""
 
 EMPTY = _SECTIONS["empty nouns"]
-"""They say nothing: no phrase ends with one."""
+"""Nouns without meaning of their own: no phrase ends with one."""
 
 GENERIC = EMPTY | _SECTIONS["generic nouns"]
-"""Nouns, and what is taken for one, that say nothing by themselves; in a longer phrase they may stay."""
+"""Nouns, and words that count as nouns, that mean little alone; in a longer phrase they may stay."""
 
 NOUNS_IN_ING = _SECTIONS["nouns in ing"]
-"""Nouns of their own; all others in -ing are nouns only where no verb can stand."""
+"""Nouns in -ing; other words in -ing are nouns only where no verb is possible."""
 
 NOUNS_IN_ED = _SECTIONS["nouns in ed"]
 NOUNS_IN_LY = _SECTIONS["nouns in ly"]
@@ -61,44 +61,44 @@ NOUNS_LIKE_ADJECTIVES = _SECTIONS["nouns like adjectives"]
 """Nouns in -al, -ic, -ive, -able, -ful, -less, -ous and -ish."""
 
 SENTENCE_OPENERS = _SECTIONS["sentence openers"]
-"""They open a sentence in capitals and are no names."""
+"""Words that open a sentence with a capital and are not names."""
 
 PLACE_OPENERS = _SECTIONS["place openers"]
-"""They open a name even at the start of a sentence, if another capital follows."""
+"""Words that open a name even at the start of a sentence, if another capital follows."""
 
 IRREGULAR_PLURALS: Mapping[str, str] = {
     plural: one for plural, _, one in (pair.partition(":") for pair in _SECTIONS["irregular plurals"])
 }
 NO_PLURALS = _SECTIONS["no plurals"]
-"""Words in -s that are no plurals, or are said in the plural only."""
+"""Words in -s that are not plurals, or exist in the plural only."""
 
 FOREIGN = _SECTIONS["foreign small words"]
-"""Small words of other languages in Latin letters that are no English words."""
+"""Small words of other languages in Latin letters that are not English words."""
 
 
 _CACHED_WORDS = 16_384
 
 
 class WordClass(Enum):
-    """Classes as far as the rules for phrases tell them apart."""
+    """Word classes that the rules for phrases distinguish."""
 
     DETERMINER = "determiner"
     PREPOSITION = "preposition"
     TO = "to"
     SUBJECT = "subject"
-    """A pronoun that a verb follows."""
+    """A pronoun that precedes a verb."""
     BE = "be"
     """A form of "to be": a word in -ing after it is a verb."""
     MODAL = "modal"
-    """What a verb in its base form follows: will, can't, don't."""
+    """A word that precedes a verb in its base form: will, can't, don't."""
     FUNCTION = "function"
     VERB = "verb"
     ADJECTIVE = "adjective"
     RELATIONAL = "relational"
-    """An adjective that says of what sort a thing is, part of the phrase if a noun follows: mental, electric."""
+    """A classifying adjective, part of the phrase if a noun follows: mental, electric."""
     GERUND = "gerund"
     ACTIVITY = "activity"
-    """A word in -ing that is a noun of its own too: camping, painting."""
+    """A word in -ing that is also a noun: camping, painting."""
     NOUN_OR_VERB = "noun or verb"
     NOUNS_OR_VERBS = "nouns or verb with s"
     NOUN = "noun"
@@ -109,7 +109,7 @@ _COMPOUND_ENDINGS = (
     *("based", "driven", "oriented", "focused", "related", "specific", "friendly", "free", "like", "some", "old"),
     *("made", "proof", "worthy", "new", "long", "wide", "high", "time", "level", "quality"),
 )
-"""What makes an adjective behind a hyphen."""
+"""Second parts of hyphenated adjectives."""
 _BE = frozenset(
     "am is are was were be been being i'm you're he's she's it's we're they're that's "
     "isn't aren't wasn't weren't".split()
@@ -121,7 +121,7 @@ _VOWELS = frozenset("aeiou")
 
 
 def _inflected(verb: str) -> list[str]:
-    """A verb's regular forms in -s, -ed and -ing; those that it does not have do no harm."""
+    """Return a verb's regular forms in -s, -ed and -ing; forms that do not exist are harmless."""
     if verb.endswith("e"):
         return [verb + "s", verb + "d", verb[:-1] + "ing"]
     if verb.endswith("y") and verb[-2:-1] not in _VOWELS:
@@ -138,7 +138,7 @@ _THIRD_OR_PLURAL = frozenset(_inflected(verb)[0] for verb in NOUNS_OR_VERBS)
 
 @lru_cache(_CACHED_WORDS)
 def class_of(word: str) -> WordClass:  # noqa: C901 - a list of cases, in the order in which they hold
-    """The class of a word in lower case; a noun if nothing says otherwise."""
+    """Return the class of a word in lower case; a noun by default."""
     if word == "to":
         return WordClass.TO
     if word in MODALS:
@@ -169,7 +169,7 @@ def class_of(word: str) -> WordClass:  # noqa: C901 - a list of cases, in the or
 
 
 def _is_comparative(word: str) -> bool:
-    """`faster`, `easiest`."""
+    """Return True for forms like `faster` and `easiest`."""
     for ending in ("est", "er"):
         stem = word.removesuffix(ending)
         if stem != word and len(stem) > 2:
@@ -201,5 +201,5 @@ def _class_by_ending(word: str) -> WordClass:
 
 
 def is_known(word: str) -> bool:
-    """Whether a list holds the word, so that a capital at the start of a sentence makes no name of it."""
+    """Return True if a list contains the word, so that a capital at the start of a sentence does not make it a name."""
     return class_of(word) is not WordClass.NOUN or word in GENERIC or word in _VERB_FORMS
