@@ -28,10 +28,10 @@ from souvenir.core.types import Embedder
 from souvenir.mcp.endpoint import McpEndpoint
 from souvenir.memories.reembedding import MakeEmbedder
 from souvenir.server.errors import REQUEST_ID_HEADER
-from souvenir.server.idempotency import REPLAYED_HEADER
 from souvenir.server.logs import configure_logging
 from souvenir.server.middleware import Dispatcher, RequestMiddleware, is_loopback
 from souvenir.server.openapi import complete
+from souvenir.server.request_guards import REPLAYED_HEADER
 from souvenir.server.routing import discovered_routes
 from souvenir.server.service import Service
 

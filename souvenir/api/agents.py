@@ -14,9 +14,8 @@ from souvenir.api.parameters import AgentAdmin, AgentName, AgentReader, AgentWri
 from souvenir.conversations.agents import AgentStats
 from souvenir.core.types import AccessLevels, Role
 from souvenir.server.access_policy import NOTHING, REMEMBERED, SAID
-from souvenir.server.idempotency import MakeOnce
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, RunningService, Writer, agent_scope, caller_of
+from souvenir.server.request_guards import MakeOnce, Reader, RunningService, Writer, agent_scope, caller_of
 from souvenir.server.routing import Routes
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.messages.agents import Agent

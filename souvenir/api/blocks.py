@@ -22,9 +22,8 @@ from souvenir.api.parameters import (
 from souvenir.conversations.blocks import DEFAULT_MAX_CHARS, MOST_MAX_CHARS, BlockChange
 from souvenir.core.errors import InvalidRequest
 from souvenir.server.access_policy import REMEMBERED
-from souvenir.server.idempotency import MakeOnce
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import DOTS, RunningService, Writer, agent_scope
+from souvenir.server.request_guards import DOTS, MakeOnce, RunningService, Writer, agent_scope
 from souvenir.server.routing import Routes
 from souvenir.store.messages.blocks import Block, BlockDraft, BlockVersion
 

@@ -19,9 +19,8 @@ from souvenir.learning.extraction import Extraction
 from souvenir.learning.results import MODE
 from souvenir.models.llm.provider import LLMProvider
 from souvenir.server.access_policy import NOTHING
-from souvenir.server.idempotency import MakeOnce
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, RunningService, Writer, agent_scope
+from souvenir.server.request_guards import MakeOnce, Reader, RunningService, Writer, agent_scope
 from souvenir.server.routing import Routes
 from souvenir.store.admin.jobs import EXTRACT, Job, JobStatus
 from souvenir.store.admin.keys import KEY_ACTOR

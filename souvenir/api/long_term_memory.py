@@ -18,9 +18,8 @@ from souvenir.conversations.long_term import (
     LongTermMatches,
 )
 from souvenir.server.access_policy import REMEMBERED, SEARCHING
-from souvenir.server.idempotency import MakeOnce
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, RunningService, Writer, agent_scope, result_limit
+from souvenir.server.request_guards import MakeOnce, Reader, RunningService, Writer, agent_scope, result_limit
 from souvenir.server.routing import Routes
 
 routes = Routes("tiers")

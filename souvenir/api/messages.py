@@ -31,9 +31,8 @@ from souvenir.api.parameters import (
 )
 from souvenir.core.types import MessageRole
 from souvenir.server.access_policy import SAID
-from souvenir.server.idempotency import MakeOnce
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import RunningService, Writer, agent_scope
+from souvenir.server.request_guards import MakeOnce, RunningService, Writer, agent_scope
 from souvenir.server.routing import Routes
 from souvenir.store.messages.messages import Message, MessageDraft, MessageFilter
 from souvenir.store.selection import Chooses

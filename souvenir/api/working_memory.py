@@ -17,9 +17,8 @@ from souvenir.conversations.message_buffer import TOKEN_LIMIT, BufferedMessage
 from souvenir.conversations.tiers import TierContext
 from souvenir.core.types import MessageRole
 from souvenir.server.access_policy import SAID
-from souvenir.server.idempotency import MakeOnce
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import RunningService
+from souvenir.server.request_guards import MakeOnce, RunningService
 from souvenir.server.routing import Routes
 
 routes = Routes("tiers")

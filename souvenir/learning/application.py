@@ -24,33 +24,31 @@ from souvenir.core.settings import Settings
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject, LinkType, Memory, MemoryDraft, Scope, least_trusted
 from souvenir.jobs.handler import JobCancelled, RunningJob
-from souvenir.learning.candidates import prepared
 from souvenir.learning.guards import (
     PlannedStep,
     Reason,
     Terms,
     World,
+    committed_by,
     is_forgotten,
     job_scope,
     new_text,
     plan,
+    skipped_as_committed,
     source_of,
     stale,
+    with_commit_mark,
 )
-from souvenir.learning.outcomes import committed_by, skipped_as_committed, with_commit_mark
+from souvenir.learning.novelty import MAX_RELATED, RELATED, prepared
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.similarity import NOVELTY_SIMILARITY
 from souvenir.privacy.screening import AppliedPolicy
 from souvenir.store.learning import extractions
-from souvenir.store.learning import extractions as provenance
 from souvenir.store.learning.extractions import ExtractionRecord
 from souvenir.store.memories import reads
 from souvenir.store.memories.reads import CONFLICTS_WITH
 from souvenir.store.namespaces import Namespace
 from souvenir.store.transaction import Transaction
-
-MAX_RELATED = 3
-"""Maximum number of links from a new memory to related memories."""
 
 RETRACTED = "retracted"
 """History action of a memory that a job deleted."""
@@ -58,10 +56,8 @@ RETRACTED = "retracted"
 FALLBACK_ADD = "fallback_add"
 """Action and mode of a fact that was added without a model's decision."""
 
-RELATED, UNDO, APPROVED = "related", "undo", "approved"
-"""Keys. Of an outcome: related memories as [id, cosine], nearest first, and the data that undo needs. Of options: the
-approved decisions.
-"""
+UNDO, APPROVED = "undo", "approved"
+"""Keys. Of an outcome: the data that undo needs. Of options: the approved decisions."""
 
 
 class Changed(Exception):
@@ -231,7 +227,7 @@ class Attempt:
     def _stored(self, tx: Transaction, step: PlannedStep, new: Memory, outcome: dict[str, Any]) -> FactRow:
         """Record the provenance of a new memory, and link it to related memories that are not archived."""
         self.made[step.row.ordinal] = new.id
-        provenance.note(tx.connection, new.id, self.extraction.learned_with)
+        extractions.note(tx.connection, new.id, self.extraction.learned_with)
         linked = {new.id, outcome.get("conflicts_with"), None if step.target is None else step.target.id}
         wanted = [one for one, _ in step.row.outcome.get(RELATED, ()) if one not in linked]
         found = reads.as_stored(tx.connection, tx.namespace, wanted)

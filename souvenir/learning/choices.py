@@ -14,9 +14,8 @@ import apsw
 from souvenir.core.errors import Conflict, InvalidRequest, MemoryNotFound
 from souvenir.core.ledger import Category, DecidedBy, Decision, FactRow, FactStage, LedgerFact, Phase, Seen, Verdict
 from souvenir.core.types import OriginClass, Scope
-from souvenir.learning.application import RELATED
-from souvenir.learning.guards import CHANGING
-from souvenir.learning.outcomes import committed_by, marked_committed
+from souvenir.learning.guards import CHANGING, committed_by, marked_committed
+from souvenir.learning.novelty import RELATED
 from souvenir.store import namespaces
 from souvenir.store.learning import extractions
 

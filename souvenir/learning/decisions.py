@@ -14,8 +14,8 @@ from souvenir.core.errors import LLMOutputUnusable
 from souvenir.core.ledger import DecidedBy, Decision, FactRow, FactStage, LedgerFact, Verdict
 from souvenir.core.text import fenced
 from souvenir.core.types import JsonObject, Scope
-from souvenir.learning.candidates import Shown, candidates
-from souvenir.learning.outcomes import skipped
+from souvenir.learning.guards import skipped
+from souvenir.learning.novelty import Shown, candidates, decided_without_model
 from souvenir.learning.proposals import shortened
 from souvenir.learning.questions import AUDN, DECIDE, Decisions, Guidance, MadeDecision, ask, label, prompt, spent
 from souvenir.memories.engine import MemoryEngine
@@ -84,13 +84,6 @@ def decide_again(
         for row in decided
     ]
     return DecisionStep(tuple(counted), step.calls)
-
-
-def decided_without_model(row: FactRow, reason: str) -> FactRow:
-    """Return the row with the decision to add its fact if it is novel."""
-    asked = 1 if row.decision is None else row.decision.asked + 1
-    decision = Decision(Verdict.ADD, DecidedBy.FALLBACK, reason, asked=asked)
-    return replace(row, stage=FactStage.DECIDED, decision=decision)
 
 
 def _without_model(row: FactRow) -> FactRow:

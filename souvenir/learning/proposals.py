@@ -20,8 +20,8 @@ from souvenir.core.errors import PersonalDataRejected
 from souvenir.core.ledger import Category, FactRow, FactStage, LedgerFact, TextSpan
 from souvenir.core.text import sentences
 from souvenir.core.types import JsonObject, OriginClass, Scope
-from souvenir.learning.candidates import prepared
-from souvenir.learning.outcomes import error, skipped
+from souvenir.learning.guards import error, skipped
+from souvenir.learning.novelty import prepared
 from souvenir.learning.questions import (
     EXTRACT,
     PROPOSE,
@@ -34,7 +34,7 @@ from souvenir.learning.questions import (
     text_in,
 )
 from souvenir.learning.quotes import find_quote, in_removed
-from souvenir.learning.transcripts.noise import code_blocks
+from souvenir.learning.transcripts.hygiene import code_blocks
 from souvenir.learning.transcripts.turns import Piece, Transcript, TranscriptTurn, TurnRole
 from souvenir.learning.transcripts.windows import Window
 from souvenir.memories.engine import MemoryEngine

@@ -15,8 +15,9 @@ from souvenir.core.errors import LLMError
 from souvenir.core.ledger import DECISION_JSON, FACT_JSON, DecidedBy, Decision, FactRow, FactStage, Verdict
 from souvenir.core.timestamps import from_us
 from souvenir.core.types import JsonObject, LinkType, Scope
-from souvenir.learning.application import FALLBACK_ADD, RELATED, UNDO
+from souvenir.learning.application import FALLBACK_ADD, UNDO
 from souvenir.learning.decisions import FAULT
+from souvenir.learning.novelty import RELATED
 from souvenir.learning.questions import AUDN, EXTRACT
 from souvenir.learning.undo import UNDONE_AT
 from souvenir.memories.engine import MemoryEngine

@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from threading import Lock
 from typing import TextIO
 
@@ -65,7 +66,7 @@ def configure_logging(level: LogLevel, log_format: LogFormat) -> None:
     )
     structlog.configure(
         processors=[*_SHARED, show_exception, renderer],
-        logger_factory=StandardErrorLogger,
+        logger_factory=cache(StandardErrorLogger),
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.value]),
     )
     handler = StandardErrorHandler()

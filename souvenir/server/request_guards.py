@@ -7,17 +7,21 @@ An agent's access levels (`souvenir.server.access_policy`) limit every key that 
 namespace, so its levels are looked up once a request, where they are needed. A route below `/api/locrits/` names its
 agent with `locrit_scope` instead of `agent_scope`: there the levels hold for admins too. `result_limit` says how many
 results a search may give; each route declares the levels that it needs.
+
+A route that creates something declares `MakeOnce`: with an Idempotency-Key, a repeated request is done once and gets
+the same answer.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Annotated, Any
 
 from anyio import to_thread
-from fastapi import Depends, Header, Request, Security
+from fastapi import Depends, Header, Request, Response, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.security.utils import get_authorization_scheme_param
 
@@ -27,6 +31,7 @@ from souvenir.core.types import DEFAULT_NAMESPACE, UNLIMITED, AccessLevels, Role
 from souvenir.memories.engine import MemoryEngine
 from souvenir.server.access_policy import Needs, require_levels
 from souvenir.server.service import Service
+from souvenir.store.idempotency import Once
 
 OPEN_PATHS = frozenset(
     {
@@ -257,3 +262,47 @@ GIVEN: Mapping[object, Callable[[Mapping[str, Any]], Any]] = MappingProxyType(
     }
 )
 """Dependencies that a route takes from the state of the request, without FastAPI's solving."""
+
+
+# --- idempotency -----------------------------------------------------------------------------------------------------
+
+
+IDEMPOTENCY_KEY_HEADER = "Idempotency-Key"
+REPLAYED_HEADER = "Idempotency-Replayed"
+MAX_KEY_CHARS = 255
+
+
+async def once_of(
+    request: Request,
+    response: Response,
+    key: Annotated[
+        str | None,
+        Header(
+            alias=IDEMPOTENCY_KEY_HEADER,
+            min_length=1,
+            max_length=MAX_KEY_CHARS,
+            description="A unique key for this request, such as a UUID. A repetition within 24 hours creates nothing "
+            f"and returns what the first request created, with `{REPLAYED_HEADER}: true`.",
+            examples=["7f1f9c1e-3c55-4a1c-9d0e-2b5f0c6f7d11"],
+        ),
+    ] = None,
+) -> Once | None:
+    if key is None:
+        return None
+
+    def replayed() -> None:
+        response.headers[REPLAYED_HEADER] = "true"
+
+    route: str = request.scope["route"].name
+    return Once.of(route, key, [request.url.path, await _body(request)], replayed)
+
+
+async def _body(request: Request) -> Any:
+    try:
+        return await request.json()
+    except json.JSONDecodeError:  # which is refused when the fields are looked at
+        return None
+
+
+MakeOnce = Annotated[Once | None, Depends(once_of)]
+"""Declared by a route that creates something, and passed to the function that does; None without the header."""

@@ -39,7 +39,6 @@ from souvenir.core.errors import BodyTooSlow, Overloaded, PayloadTooLarge, Servi
 from souvenir.core.types import Role
 from souvenir.server.access_policy import EVERYTHING, NOTHING, Needs
 from souvenir.server.errors import error_responses
-from souvenir.server.idempotency import once_of
 from souvenir.server.load_shedding import BodyMemory, BodyProgress, CostClass, Lane, Refusal
 from souvenir.server.request_guards import (
     GIVEN,
@@ -47,6 +46,7 @@ from souvenir.server.request_guards import (
     admit,
     admit_again,
     establish_scope,
+    once_of,
     require_access,
     settle_access,
 )

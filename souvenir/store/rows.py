@@ -71,59 +71,56 @@ def _reader(shape: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
     if not is_tuple and not _is_record(shape):
         convert = _conversion(shape)
         return chain.from_iterable if convert is None else lambda rows: map(convert, chain.from_iterable(rows))
-    layout = _Layout.of(get_args(shape) if is_tuple else get_type_hints(shape).values())
-    if layout.is_plain:
-        return iter if is_tuple else partial(starmap, shape)
-    make = tuple if is_tuple else lambda values: shape(*values)
-    return lambda rows: (make(layout.convert(list(row))) for row in rows)
+    layout = _Layout.of(None, get_args(shape)) if is_tuple else _Layout.of(shape, get_type_hints(shape).values())
+    if layout.conversions or layout.records:
+        return partial(map, layout.value_of)
+    return iter if is_tuple else partial(starmap, shape)
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The mapping of the columns of a row to the fields of a record.
+    """The mapping of the columns of a row to the fields of a record, or of a tuple if `kind` is None.
 
-    :param conversions: By column. :param records: Column ranges that form one field, the last ones first.
+    :param conversions: By column, and whether NULL becomes None.
+    :param records: Column ranges that form one field, the last ones first, and whether NULL in the first column of the
+        range makes the field None.
     """
 
+    kind: Callable[..., Any] | None
     width: int
-    conversions: tuple[tuple[int, _Convert], ...]
-    records: tuple[tuple[int, int, _Convert], ...]
+    conversions: tuple[tuple[int, _Convert, bool], ...]
+    records: tuple[tuple[int, int, _Layout, bool], ...]
 
     @classmethod
-    def of(cls, types: Iterable[Any]) -> _Layout:
+    def of(cls, kind: Callable[..., Any] | None, types: Iterable[Any]) -> _Layout:
         width = 0
-        conversions: list[tuple[int, _Convert]] = []
-        records: list[tuple[int, int, _Convert]] = []
+        conversions: list[tuple[int, _Convert, bool]] = []
+        records: list[tuple[int, int, _Layout, bool]] = []
         for one in types:
-            kind = _without_none(one)
-            if _is_record(kind):
-                inner = cls.of(get_type_hints(kind).values())
-                records.insert(0, (width, width + inner.width, inner.maker(kind, can_be_none=kind is not one)))
+            field = _without_none(one)
+            is_optional = field is not one
+            if _is_record(field):
+                inner = cls.of(field, get_type_hints(field).values())
+                records.insert(0, (width, width + inner.width, inner, is_optional))
                 width += inner.width
                 continue
-            convert = _conversion(kind)
+            convert = _conversion(field)
             if convert is not None:
-                conversions.append((width, convert if kind is one else partial(_unless_none, convert)))
+                conversions.append((width, convert, is_optional))
             width += 1
-        return cls(width, tuple(conversions), tuple(records))
+        return cls(kind, width, tuple(conversions), tuple(records))
 
-    @property
-    def is_plain(self) -> bool:
-        return not self.conversions and not self.records
-
-    def convert(self, values: list[Any]) -> list[Any]:
-        """Convert columns to fields, in place; there may be fewer columns than fields."""
-        for at, convert in self.conversions:
-            if at < len(values):
+    def value_of(self, row: Iterable[Any]) -> Any:
+        """Return the record; there may be fewer columns than fields."""
+        values = list(row)
+        for at, convert, is_optional in self.conversions:
+            if at < len(values) and not (is_optional and values[at] is None):
                 values[at] = convert(values[at])
-        for begin, end, make in self.records:
+        for begin, end, inner, is_optional in self.records:
             if begin < len(values):
-                values[begin:end] = [make(values[begin:end])]
-        return values
-
-    def maker(self, kind: Callable[..., Any], *, can_be_none: bool) -> _Convert:
-        """Return the constructor of a field that is a record; NULL in its first column means None."""
-        return lambda values: None if can_be_none and values[0] is None else kind(*self.convert(values))
+                columns = values[begin:end]
+                values[begin:end] = [None if is_optional and columns[0] is None else inner.value_of(columns)]
+        return tuple(values) if self.kind is None else self.kind(*values)
 
 
 def _is_record(kind: Any) -> bool:
@@ -150,7 +147,3 @@ def _conversion(kind: Any) -> _Convert | None:
     if get_origin(kind) is tuple:
         return lambda value: tuple(json.loads(value))
     return None
-
-
-def _unless_none(convert: _Convert, value: Any) -> Any:
-    return None if value is None else convert(value)

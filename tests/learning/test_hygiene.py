@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from souvenir.conversations.context_text import stable_prefix, volatile_tail
 from souvenir.core.text import fenced
-from souvenir.learning.transcripts.transcript import read_transcript, screened
+from souvenir.learning.transcripts.hygiene import screened
+from souvenir.learning.transcripts.transcript import read_transcript
 from souvenir.learning.transcripts.turns import RemovedKind, TurnRole
 from tests.conversations.test_context_text import block, memory, turn
 from tests.core.test_fence import HOSTILE

@@ -17,9 +17,8 @@ from souvenir.compat.locrit.models import (
 )
 from souvenir.compat.locrit.parameters import LocritWriter
 from souvenir.conversations.transcript_sync import add_new
-from souvenir.server.idempotency import MakeOnce
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import RunningService
+from souvenir.server.request_guards import MakeOnce, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.selection import Chooses
 

@@ -30,7 +30,7 @@ from souvenir.knowledge.recognition.vocabulary import (
     PREPOSITIONS,
     SUBJECTS,
 )
-from souvenir.learning.transcripts.transcript import screened
+from souvenir.learning.transcripts.hygiene import screened
 from souvenir.learning.transcripts.turns import TurnRole
 
 __all__ = ["MAX_CHARS_READ", "MAX_MENTIONS", "RULES_VERSION", "Mentioned", "mentioned"]

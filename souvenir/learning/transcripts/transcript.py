@@ -1,36 +1,98 @@
-"""Parse a transcript in any form, and hide recalled text, client tags and text for programs.
+"""Parse a transcript into turns, and keep of each turn what hygiene leaves.
 
-Hidden parts are never learned from. They are spans, so that the rest keeps its offsets. Invariants: the spans of
-`screened` ascend and do not overlap; recalled text in our own fence is found anywhere, even in a code block, while
-other tags count only outside of code, so a sentence about `<system-reminder>` stays. An unclosed tag hides at most the
-given text, which is one turn. Pure functions, linear in the text.
+JSON is parsed in `json_form`. In plain text, some lines open a turn and may say when it was said:
+
+    User: ...    **Assistant**: ...    [2024-03-15 10:00] Alice: ...    ### User    Session 3 (8 May 2023)
+
+A line opens a turn if it names a role, or a person whose name opens turns repeatedly, and has the style of most such
+lines. So "Note: ..." opens no turn, nor does a quoted `**User**: ...` if turns begin with `User: `. Lines in code
+blocks and in blocks that a client injected open no turn either. Plain text cannot be more reliable: a message that
+contains a line with a role is taken for that role, which only a transcript in JSON prevents.
+
+A text without such lines is one turn of unknown role. Work is linear in the text.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
 
-from souvenir.core.text import FenceTag, fence_tags
+from souvenir.learning.transcripts.hygiene import screened, shields
 from souvenir.learning.transcripts.json_form import read_json
-from souvenir.learning.transcripts.noise import code_blocks, code_spans, noise, recalled_sections
-from souvenir.learning.transcripts.plain_form import read_plain
 from souvenir.learning.transcripts.turns import (
-    HiddenSpan,
+    DATED_STAMP,
+    SPOKEN_ROLES,
+    STAMP,
     Piece,
-    RemovedKind,
     RemovedPart,
     Transcript,
     TranscriptTurn,
     TurnRole,
-    holds,
-    merged,
+    parse_stamp,
 )
+
+_MAX_OPENER_CHARS = 200
+"""How much of a line is parsed for speaker and time."""
+
+_NAME = r"[^\W\d_][\w]{0,30}+(?:[ .'’\-]{1,2}\w{1,30}+){0,4}+\.?"
+_OPENER = re.compile(
+    r"[ \t]{0,3}(?P<heading>\#{1,6}[ \t]+)?(?P<bold>\*\*|__)?"
+    rf"(?:(?P<open>[\[(])?(?P<stamp>{STAMP})(?(open)[\])])(?:[ \t]*[-–—|:])?[ \t]+)?"
+    rf"(?P<bold_name>\*\*|__)?(?P<name>{_NAME})(?:[ \t]*[\[(](?P<note>[^\[\]()]{{1,80}})[\])])?"
+    r"(?:\*\*|__)?(?P<colon>[ \t]{0,3}[:：])?(?:\*\*|__)?(?P<after>[ \t]*)(?P<full>$)?",
+    re.IGNORECASE,
+)
+_SESSION = re.compile(
+    r"[ \t]{0,3}(?:#{1,6}[ \t]+|[-=*]{2,}[ \t]*)?"
+    r"(?:(?:date|time|session|conversation|chat|day|dialogue)\b[ \t]*(?:date|time|no\.?)?[ \t]*[0-9]{0,4}[ \t]*"
+    r"[:,–—-]?[ \t]*){0,2}"
+    rf"[\[(]?(?P<stamp>{DATED_STAMP})[\])]?[ \t]*[-=*:]{{0,20}}[ \t]*$",
+    re.IGNORECASE,
+)
+_LABELS = frozenset(
+    "note notes warning caution tip hint important info todo fixme example examples error errors exception question "
+    "answer q a summary date time title subject from to cc bcc re fwd http https file files path usage output input "
+    "result results response request step steps task tasks goal goals context description name names email phone "
+    "address status version type price pros cons update edit ps p.s key value host port url link source reason cause "
+    "fix problem solution issue day week month year location topic agenda total default required optional".split()
+)
+"""Words before a colon that are not names, however often they occur."""
+
+_MIN_TIMES = 2
+"""How often a name must open a turn to count as a speaker."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    mark: str
+    stamped: bool
+    lower: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Opener:
+    """A line that may open a turn: it begins at `start`, its text at `said`."""
+
+    start: int
+    said: int
+    name: str
+    role: TurnRole | None
+    speaker: str | None
+    stamp: str | None
+    style: _Style
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A line with the time of the following turns."""
+
+    start: int
+    end: int
+    stamp: str
 
 
 def read_transcript(text: str, *, document_at: datetime | None) -> Transcript:
@@ -82,195 +144,143 @@ def _stripped(pieces: list[Piece]) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-# --- hygiene ---------------------------------------------------------------------------------------------------------
+# --- plain text ------------------------------------------------------------------------------------------------------
 
 
-_TAG = re.compile(r"<(?P<slash>/?)[ \t]{0,3}(?P<name>[A-Za-z][\w:.-]{0,60}+)(?P<more>[^<>]{0,300}+)>")
-_KINDS = (
-    (
-        RemovedKind.INJECTED,
-        re.compile(
-            r"system[-_]reminder|system[-_]warning|.*[-_]hook|hook[-_].*|local-command-.*|command-(?:name|message|args|contents)"
-            r"|bash-(?:input|stdout|stderr)|ide_.*|environment_details|task-notification|user-memory-input|persisted-output"
-        ),
-    ),
-    (
-        RemovedKind.RECALLED,
-        re.compile(
-            r"memory|memories|recalled.*|memor(?:y|ies)[-_].*|.*[-_]memor(?:y|ies)|.*mem[-_]context"
-            r"|(?:past|relevant|previous)[-_]conversations?"
-        ),
-    ),
-    (
-        RemovedKind.TOOL,
-        re.compile(
-            r"(?:[a-z]{1,20}:)?(?:function_(?:calls?|results?)|tool_(?:calls?|uses?|results?|responses?|outputs?|use_error))"
-        ),
-    ),
-    (RemovedKind.REASONING, re.compile(r"(?:[a-z]{1,20}:)?think(?:ing)?")),
-)
-"""Tags of agents, editors and memory packages, by lower-case name."""
+def read_plain(text: str, shielded: Sequence[tuple[int, int]], document_at: datetime | None) -> list[TranscriptTurn]:
+    """Return the turns with their full text; a single turn if no line opens one.
 
-_CLOSED_ONLY = frozenset({"memory", "memories"})
-"""Too common in markup to hide a turn if nothing closes them."""
-
-_OF_MEMORY = re.compile(r"\b(?:memory|memories|remembered|recalled)\b", re.IGNORECASE)
-_CONTEXT = "context"
-_CONTEXT_HEAD_CHARS = 300
-"""How much of a `<context>` is searched for words about memory."""
-
-
-_MAX_INDENT = 8
-"""Maximum indentation of a tag on a line of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Tag:
-    name: str
-    kind: RemovedKind
-    start: int
-    end: int
-    closing: bool
-    opens_line: bool
-
-
-def screened(text: str, role: TurnRole) -> list[HiddenSpan]:
-    """Return the spans of one turn that are never learned from."""
-    fences = _fenced(text)
-    blocks, code = _tagged(text, fences)
-    hidden = merged([*fences, *blocks])
-    seen = merged([*hidden, *(HiddenSpan(RemovedKind.NOISE, *span) for span in code)])
-    recalled = [span for span in recalled_sections(text) if not holds(seen, span.start)]
-    return merged([*hidden, *recalled, *noise(text, is_tool=role == TurnRole.TOOL)])
-
-
-def shields(text: str) -> list[tuple[int, int]]:
-    """Return the spans in which no line opens a turn: code blocks, and blocks with tags on their own lines.
-
-    A tag that opens twice before it closes is unclosed: the blocks of one client do not nest.
+    :param shielded: Spans, ascending, in which no line opens a turn.
     """
-    fences = [
-        HiddenSpan(RemovedKind.RECALLED, tag.start, closing.end)
-        for tag, closing in pairwise(_own_tags(text))
-        if not tag.closing and closing.closing
-    ]
-    found: list[tuple[int, int]] = []
-    blocks, code = _tagged(text, merged(fences), within_turn=False)
-    found += [(span.start, span.end) for span in (*fences, *blocks)] + list(code)
-    return [(span.start, span.end) for span in merged(HiddenSpan(RemovedKind.NOISE, *span) for span in found)]
+    lines = list(_lines(text, shielded))
+    candidates = [opener for start, line in lines if (opener := _opener(start, line)) is not None]
+    first = next((start for start, line in lines if line.strip() and not _SESSION.match(line)), 0)
+    openers = _chosen(candidates, first)
+    sessions = _sessions(text, lines, {opener.start for opener in openers})
+    return list(_turns(text, openers, sessions, document_at))
 
 
-# --- our own fence -------------------------------------------------------------------------------------------------
+def _lines(text: str, shielded: Sequence[tuple[int, int]]) -> Iterator[tuple[int, str]]:
+    """Yield the start of each line, and as much of it as an opener may occupy."""
+    starts = [start for start, _ in shielded]
+    at = 0
+    for line in text.splitlines(keepends=True):
+        shield = bisect_right(starts, at) - 1
+        if shield < 0 or at >= shielded[shield][1]:
+            yield at, line.rstrip("\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")[:_MAX_OPENER_CHARS]
+        at += len(line)
 
 
-def _own_tags(text: str) -> list[FenceTag]:
-    """Return the tags of our fence, except those quoted in backticks."""
-    return [
-        tag
-        for tag in fence_tags(text)
-        if not (text[tag.start - 1 : tag.start] == "`" and text[tag.end : tag.end + 1] == "`")
-    ]
-
-
-def _fenced(text: str) -> list[HiddenSpan]:
-    """Return spans from an opening tag to its closing tag, else to the end; or up to an unmatched closing tag.
-
-    Fenced content contains none of these tags. Of several opening tags the first one is therefore the block's, and of
-    several closing tags before another opening one, the last.
-    """
-    tags = _own_tags(text)
-    spans: list[HiddenSpan] = []
-    start: int | None = 0 if tags and tags[0].closing else None
-    for tag, following in zip(tags, [*tags[1:], None][: len(tags)], strict=True):
-        start = tag.start if start is None else start
-        if tag.closing and (following is None or not following.closing):
-            spans.append(HiddenSpan(RemovedKind.RECALLED, start, tag.end))
-            start = None
-    if start is not None:
-        spans.append(HiddenSpan(RemovedKind.RECALLED, start, len(text)))
-    return spans
-
-
-# --- tags of clients -----------------------------------------------------------------------------------------------
-
-
-def _tagged(
-    text: str, fences: Sequence[HiddenSpan], *, within_turn: bool = True
-) -> tuple[list[HiddenSpan], list[tuple[int, int]]]:
-    """Return the blocks of client tags and the code blocks; the outer one wins."""
-    tags = [tag for tag in _client_tags(text) if not holds(fences, tag.start)]
-    by_name: dict[str, list[_Tag]] = defaultdict(list)
-    for tag in tags:
-        by_name[tag.name].append(tag)
-    starts = {name: [tag.start for tag in named] for name, named in by_name.items()}
-    last = {tag.name: number for named in by_name.values() for number, tag in enumerate(named) if tag.closing}
-    opening: list[_Tag | tuple[int, int]] = [tag for tag in tags if not tag.closing]
-    opening += [block for block in code_blocks(text) if not holds(fences, block[0])]
-    spans: list[HiddenSpan] = []
-    code: list[tuple[int, int]] = []
-    done = 0
-    for one in sorted(opening, key=_start):
-        if _start(one) < done:
-            continue
-        if isinstance(one, tuple):
-            code.append(one)
-            done = one[1]
-            continue
-        named = by_name[one.name]
-        at = bisect_left(starts[one.name], one.start)
-        end = _block_end(text, named, at, last.get(one.name, -1)) if within_turn else _own_lines_end(named, at)
-        if end is not None:
-            spans.append(HiddenSpan(one.kind, one.start, end))
-            done = end
-    return spans, code
-
-
-def _start(one: _Tag | tuple[int, int]) -> int:
-    return one[0] if isinstance(one, tuple) else one.start
-
-
-def _client_tags(text: str) -> Iterator[_Tag]:
-    spans = code_spans(text)
-    starts = [start for start, _ in spans]
-    for found in _TAG.finditer(text):
-        name = found["name"].lower()
-        kind = next((kind for kind, names in _KINDS if names.fullmatch(name)), None)
-        if kind is None and name == _CONTEXT and (found["slash"] or _is_of_memory(text, found)):
-            kind = RemovedKind.RECALLED
-        span = bisect_right(starts, found.start()) - 1
-        in_code = span >= 0 and found.start() < spans[span][1]
-        if kind is not None and not in_code and not found["more"].endswith("/"):
-            yield _Tag(name, kind, found.start(), found.end(), bool(found["slash"]), _opens_line(text, found.start()))
-
-
-def _opens_line(text: str, at: int) -> bool:
-    before = text[max(0, at - _MAX_INDENT) : at]
-    return not before.rpartition("\n")[2].strip() and ("\n" in before or at <= _MAX_INDENT)
-
-
-def _is_of_memory(text: str, tag: re.Match[str]) -> bool:
-    head = text[tag.end() : tag.end() + _CONTEXT_HEAD_CHARS].split("</", 1)[0]
-    return _OF_MEMORY.search(tag["more"]) is not None or _OF_MEMORY.search(head) is not None
-
-
-def _block_end(text: str, named: Sequence[_Tag], at: int, last: int) -> int | None:
-    """Return the end of a block: at its closing tag, or at the last closing tag if there are too few.
-
-    :param last: Index of the last closing tag, which saves a search if there is none.
-    """
-    if last < at:
-        never = named[at].name in (*_CLOSED_ONLY, _CONTEXT) or not named[at].opens_line
-        return None if never else len(text)
-    depth = 0
-    for number in range(at, len(named)):
-        depth += -1 if named[number].closing else 1
-        if depth == 0:
-            return named[number].end
-    return named[last].end
-
-
-def _own_lines_end(named: Sequence[_Tag], at: int) -> int | None:
-    following = named[at + 1] if at + 1 < len(named) else None
-    if following is None or not following.closing or not named[at].opens_line or not following.opens_line:
+def _opener(start: int, line: str) -> _Opener | None:
+    found = _OPENER.match(line)
+    if found is None:
         return None
-    return following.end
+    is_whole = found["full"] is not None and len(line) < _MAX_OPENER_CHARS
+    name = " ".join(found["name"].split())
+    role = SPOKEN_ROLES.get(name.casefold())
+    if found["colon"] is None:
+        if not (is_whole and role and (found["heading"] or found["bold"])):
+            return None
+    elif not (found["after"] or is_whole or found["colon"].endswith("：")):
+        return None
+    note, speaker, stamp = found["note"], None if role else name, found["stamp"]
+    if note is not None:
+        if (noted := SPOKEN_ROLES.get(note.strip().casefold())) is not None:
+            role, speaker = noted, name
+        elif stamp is None and re.fullmatch(STAMP, note.strip(), re.IGNORECASE):
+            stamp = note.strip()
+        elif role is not None:
+            speaker = " ".join(note.split())
+    mark = "heading" if found["heading"] else "bold" if found["bold"] or found["bold_name"] else "plain"
+    style = _Style(mark, stamp is not None, lower=role is not None and name.islower())
+    return _Opener(start, start + found.end(), name, role, speaker, stamp, style)
+
+
+# --- which of them open a turn -----------------------------------------------------------------------------------
+
+
+def _chosen(candidates: Sequence[_Opener], first: int) -> list[_Opener]:
+    """Return the openers in the most frequent style; roles take precedence over names.
+
+    :param first: Offset of the first line that is neither blank nor a session heading.
+    """
+    roles = [opener for opener in candidates if opener.role]
+    if roles:
+        style = Counter(opener.style for opener in roles).most_common(1)[0][0]
+        roles = [opener for opener in roles if opener.style == style]
+        has_user = any(opener.role == TurnRole.USER for opener in roles)
+        names = [] if has_user and not style.stamped else _names(candidates, style)
+        known = {opener.name for opener in names if opener.start == first} | _recurring(names)
+        chosen = {opener.start: opener for opener in roles}
+        chosen |= {opener.start: opener for opener in names if style.stamped or opener.name in known}
+        return [chosen[start] for start in sorted(chosen)]
+    styles = Counter(opener.style for opener in candidates if _can_be_a_name(opener))
+    for style, count in styles.most_common():
+        names = _names(candidates, style)
+        if style.stamped and count >= _MIN_TIMES:
+            return names
+        speakers = _recurring(names)
+        spoken = [opener for opener in names if opener.name in speakers]
+        if len(speakers) > 1 and spoken[0].start == first:
+            return spoken
+    return []
+
+
+def _names(candidates: Sequence[_Opener], style: _Style) -> list[_Opener]:
+    return [
+        opener
+        for opener in candidates
+        if _can_be_a_name(opener) and (opener.style.mark, opener.style.stamped) == (style.mark, style.stamped)
+    ]
+
+
+def _can_be_a_name(opener: _Opener) -> bool:
+    return opener.role is None and opener.name.casefold() not in _LABELS and not opener.name[0].islower()
+
+
+def _recurring(names: Sequence[_Opener]) -> set[str]:
+    return {name for name, times in Counter(opener.name for opener in names).items() if times >= _MIN_TIMES}
+
+
+# --- when, and what --------------------------------------------------------------------------------------------------
+
+
+def _sessions(text: str, lines: Sequence[tuple[int, str]], opens: set[int]) -> list[_Session]:
+    """Return session headings: before a line that opens a turn, or before all other text."""
+    found: list[_Session] = []
+    waiting: list[_Session] = []
+    said = False
+    for start, line in lines:
+        if start in opens:
+            found += waiting
+            waiting, said = [], True
+        elif heading := _SESSION.match(line):
+            waiting.append(_Session(start, start + len(line), heading["stamp"]))
+        elif line.strip():
+            if not said:
+                found += waiting
+            waiting, said = [], True
+    return found if said else []
+
+
+def _turns(
+    text: str, openers: Sequence[_Opener], sessions: Sequence[_Session], document_at: datetime | None
+) -> Iterator[TranscriptTurn]:
+    day = document_at.date() if document_at else None
+    at = document_at
+    marks: list[_Opener | _Session] = sorted([*openers, *sessions], key=lambda mark: mark.start)
+    ends = [*(mark.start for mark in marks[1:]), len(text)]
+    if text[: marks[0].start if marks else len(text)].strip():
+        end = marks[0].start if marks else len(text)
+        yield TranscriptTurn(TurnRole.UNKNOWN, None, at, (Piece(0, end, text[:end]),))
+    for mark, end in zip(marks, ends, strict=False):
+        if isinstance(mark, _Session):
+            at = parse_stamp(mark.stamp, None) or at
+            day = at.date() if at else None
+            if text[mark.end : end].strip():
+                yield TranscriptTurn(TurnRole.UNKNOWN, None, at, (Piece(mark.end, end, text[mark.end : end]),))
+            continue
+        when = (parse_stamp(mark.stamp, day) if mark.stamp else None) or at
+        day = when.date() if when else day
+        piece = Piece(mark.said, end, text[mark.said : end])
+        yield TranscriptTurn(mark.role or TurnRole.USER, mark.speaker, when, (piece,))
