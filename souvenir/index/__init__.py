@@ -1,1 +1,1 @@
-"""Derived, rebuildable indexes that live in memory: words, vectors, and their snapshots."""
+"""Derived, rebuildable in-memory indexes: words, vectors, and their snapshots."""

@@ -1,7 +1,7 @@
-"""Text to index terms: one function for what is stored and for what is asked.
+"""Text to index terms: one function for stored texts and for queries.
 
-A text is cut into tokens at white space and punctuation; a token that is made of parts (``fly.io``, ``getUserName``,
-``2023-05-08``) gives a term for the whole and terms for the parts. What becomes of each kind:
+A text is split into tokens at white space and punctuation; a compound token (``fly.io``, ``getUserName``,
+``2023-05-08``) gives a term for the whole and terms for its parts. The terms of each kind:
 
 | token | terms |
 |---|---|
@@ -12,13 +12,13 @@ A text is cut into tokens at white space and punctuation; a token that is made o
 | ``2023-05-08``, ``10:30`` | as written, then the parts (of dotted numbers and times: the leading ones) |
 | ``v2.1``, ``10.5GB``, ``python3`` | as written, then the number and the letters |
 | ``1,000``, ``1990s``, ``U.S.A.``, ``C++``, ``C#`` | ``1000``; ``1990``; ``usa``; ``c++`` and ``c``; ``c#`` and ``c`` |
-| scripts written without spaces | bigrams of characters; a character that stands alone is a term |
+| scripts written without spaces | bigrams of characters; an isolated character is a term |
 
-A joined whole lets ``wi-fi`` meet ``wifi`` and ``user_name`` meet ``userName``. A text of nothing but stop words keeps
-them, stored or asked, so that it can be found at all.
+A joined whole makes ``wi-fi`` match ``wifi`` and ``user_name`` match ``userName``. A text or query that consists of
+stop words keeps them, so that it can be found at all.
 
-Every step, Unicode normalisation included, is linear in the length of any text. Frequencies and indexes are not known
-here.
+Every step, including Unicode normalisation, is linear in the length of the text. This module knows neither frequencies
+nor indexes.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from typing import NamedTuple
 import Stemmer
 
 ANALYSER_VERSION = 1
-"""Stored with every index: terms of two versions never meet."""
+"""Stored with every index: terms of two versions are never mixed."""
 
 MAX_TERM_LENGTH = 64
-"""Characters of a term; a longer one keeps its first 64, and is not taken apart at capitals."""
+"""Characters of a term; a longer one is cut to its first 64 and not split at capitals."""
 
 LONG_PART = 4
-"""Characters from which on every part of a hyphenated compound is taken for a word in its own right."""
+"""Minimum length of every part of a hyphenated compound whose parts count as independent words."""
 
 CACHED_TOKENS = 65_536
-"""Distinct tokens whose terms are remembered: some 16 MB. Emptied when full, since the common ones are back at once."""
+"""Distinct tokens whose terms are cached: some 16 MB. Cleared when full, since common tokens return at once."""
 
 STOP_WORDS = frozenset(
     "a an and are as at be but by did do does for from had has have he her his how i if in is it its me my of on or "
@@ -53,12 +53,12 @@ STOP_WORDS = frozenset(
 
 
 class WordKind(Enum):
-    """What becomes of a word: a plain one may be repaired, a stop word is dropped, an exact one is taken as it is.
+    """Handling of a word: a plain one may be repaired, a stop word is dropped, an exact one is used as it is.
 
     An open compound joins longer words by hyphens (``boundary-layer``). Texts also write these as two words, and the
-    rare joined term would outweigh all of the others; so texts hold it, and a query looks up its parts alone (measured:
-    recall@10 +0.6 points on Cranfield, +0.2 on LoCoMo turns). ``follow-up`` and ``wi-fi`` are none: these are also
-    written closed.
+    rare joined term would outweigh all others; so texts store it, and a query uses only the parts (measured: recall@10
+    +0.6 points on Cranfield, +0.2 on LoCoMo turns). ``follow-up`` and ``wi-fi`` are not open compounds: they are also
+    written as one word.
     """
 
     PLAIN = "plain"
@@ -68,14 +68,14 @@ class WordKind(Enum):
 
 
 class QueryWord(NamedTuple):
-    """A word as it was written (casefolded), the term it is looked up by, and what may be done with it."""
+    """A word as written (casefolded), the term to look up, and its handling."""
 
     word: str
     term: str
     kind: WordKind
 
 
-# One token: word characters, joined by single marks that stand between two of them. "{w}" is a word character.
+# One token: word characters, joined by single marks between two of them. "{w}" is a word character.
 # A comma joins only thousands and a colon only digits; "++" and "#" may end a token (C++, C#).
 _TOKEN = r"{w}+(?:(?:[-.'@&+/\\]|_+|(?<=\d),(?=\d\d\d(?!\d))|(?<=\d):(?=\d)){w}+)*(?:\+\+|#(?!{w}))?"
 _PLAIN_TOKENS = re.compile(_TOKEN.replace("{w}", r"[^\W_]"))
@@ -103,7 +103,7 @@ _UNSPACED = re.compile(
 
 
 class Analyser:
-    """Turns texts into terms. Safe to call from many threads; equal texts give equal terms.
+    """Turns texts into terms. Thread-safe and deterministic.
 
     :param language: A Snowball language; the stop list is used for English only.
     :raises ValueError: If Snowball has no such language.
@@ -120,7 +120,7 @@ class Analyser:
         self._cache: dict[str, tuple[str, ...]] = {}
 
     def terms(self, text: str) -> list[str]:
-        """The terms of a text to be stored, in order, with repeats."""
+        """Return the terms of a text to be stored, in order, with repeats."""
         tokens = _tokens(text)
         known = self._cache.get
         found: list[str] = []
@@ -132,9 +132,9 @@ class Analyser:
         return [word.term for token in tokens for word in self._words(token)]
 
     def query_words(self, text: str) -> list[QueryWord]:
-        """The terms of a question in order, with repeats and with the words they came from, for typo repair.
+        """Return the terms of a query in order, with repeats and with their source words, for typo repair.
 
-        They are those of a text, but for the wholes of open compounds (see `WordKind`).
+        They equal those of a text, except that open compounds are dropped (see `WordKind`).
         """
         tokens = _tokens(text)
         words_of = {token: list(self._words(token)) for token in dict.fromkeys(tokens)}
@@ -161,7 +161,7 @@ class Analyser:
         yield from self._spaced_words(token[start:])
 
     def _spaced_words(self, token: str) -> Iterator[QueryWord]:
-        """Words of a token, or of what is left of one, in a script that puts spaces between words."""
+        """Return the words of a token, or of the rest of one, in a script with spaces between words."""
         if token.isalpha():
             yield from self._piece(token)
             return
@@ -175,7 +175,7 @@ class Analyser:
             yield from self._parts(_THOUSANDS.sub("", token))
 
     def _parts(self, token: str, loosest: int = 0) -> Iterator[QueryWord]:
-        """The whole of a token and its parts, taken apart at its loosest joint first."""
+        """Return a whole token and its parts, split at its loosest joint first."""
         if not token.isalnum():
             for joint in range(loosest, len(_JOINTS)):
                 parts = [part for part in _JOINTS[joint].split(token) if part]
@@ -191,7 +191,7 @@ class Analyser:
         yield from self._piece(token)
 
     def _joined(self, token: str, parts: list[str]) -> QueryWord:
-        """The whole of a name in parts; of numbers only (a date, a telephone number) it keeps its joints."""
+        """Return the joined form of a compound; of numbers only (a date, a telephone number) the joints are kept."""
         if all(part.isdigit() for part in parts):
             return self._exact(token)
         whole = self._exact("".join(parts))
@@ -203,7 +203,7 @@ class Analyser:
         return len(part) >= LONG_PART and part.isalpha() and part.casefold() not in self._stop_words
 
     def _piece(self, piece: str) -> Iterator[QueryWord]:
-        """A piece without joints: a word, a number, letters and digits, or a camelCase name."""
+        """Return the words of a piece without joints: a word, a number, letters and digits, or a camelCase name."""
         if piece.endswith(("++", "#")):
             yield self._exact(piece)
             piece = piece.rstrip("+#")
@@ -273,7 +273,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _without_ending(token: str) -> str:
-    """Possessive and contracted endings off: ``Jane's`` -> Jane, ``I'd've`` -> I, ``can't`` -> can."""
+    """Strip possessive and contracted endings: ``Jane's`` -> Jane, ``I'd've`` -> I, ``can't`` -> can."""
     for _ in range(2):
         base, mark, ending = token.rpartition("'")
         if mark and ending.lower() in _SHORTENED:
@@ -293,8 +293,8 @@ def _marked_tokens() -> re.Pattern[str]:
     return re.compile(_TOKEN.replace("{w}", rf"(?:[^\W_]{mark_class()}*)"))
 
 
-# Written differently, meant alike, which NFKC leaves as they are; some are invisible. The last two are marks that count
-# as letters until NFKC makes these marks of them.
+# Variants with the same meaning that NFKC does not unify; some are invisible. The last two are marks that count as
+# letters until NFKC makes marks of them.
 _SPELLINGS = (("\u2019", "'"), ("\u2018", "'"), ("\u02bc", "'"), ("\u00b4", "'"), ("\u2010", "-"), ("\u2011", "-"),
               ("\u2212", "-"), ("\u00ad", ""), ("\u200c", ""), ("\u200d", ""), ("\u2060", ""), ("\ufeff", ""),
               ("\uff9e", "\u3099"), ("\uff9f", "\u309a"))  # fmt: skip
@@ -304,22 +304,22 @@ _UNDECOMPOSED = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ħ": "h", "\u0640": ""}
 )
 
-# Accents over Latin and Greek letters and Cyrillic ie, Hebrew points, Arabic vowels. Not what makes a letter another
-# one: Cyrillic short i, the voiced kana, the vowel signs of Indic scripts.
+# Accents over Latin and Greek letters and Cyrillic ie, Hebrew points, Arabic vowels. Excluded are marks that make
+# another letter: Cyrillic short i, the voiced kana, the vowel signs of Indic scripts.
 _DIACRITIC = re.compile(
     "(?<=[a-z\u0370-\u03ff\u0435])[\u0300-\u036f]+|[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
     "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed]+"
 )
 
-# Normalising takes quadratic time in a run of marks; 30 is what Unicode Annex 15 calls stream-safe. Marks, and signs
-# that are no terms anyway, are the characters beyond ASCII that are not \w.
+# Normalisation takes quadratic time in a run of marks; 30 is the stream-safe limit of Unicode Annex 15. Marks, and
+# signs that are no terms anyway, are the characters beyond ASCII that are not \w.
 _MARK_FLOOD = re.compile(r"([^\w\x00-\x7f]{30})[^\w\x00-\x7f]+")
 
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 
 
 def normalised(text: str) -> str:
-    """NFKC, with one sign for what is meant alike, digits in ASCII, and floods of combining marks cut short."""
+    """Return the text in NFKC, with unified punctuation, ASCII digits, and long runs of combining marks cut short."""
     for written, meant in _SPELLINGS:
         text = text.replace(written, meant)
     text = unicodedata.normalize("NFKC", _MARK_FLOOD.sub(r"\1", text))
@@ -327,7 +327,7 @@ def normalised(text: str) -> str:
 
 
 def fold(word: str) -> str:
-    """A casefolded word without diacritics; as it is if nothing else is in it."""
+    """Return a casefolded word without diacritics; unchanged if it consists of nothing else."""
     if word.isascii():
         return word
     decomposed = unicodedata.normalize("NFD", word).translate(_UNDECOMPOSED)
@@ -335,15 +335,15 @@ def fold(word: str) -> str:
 
 
 def has_marks(text: str) -> bool:
-    """Whether combining marks are left in a normalised text."""
+    """Return whether a normalised text contains combining marks."""
     return _marks().search(text) is not None
 
 
 @cache
 def mark_class() -> str:
-    """Give the combining marks of the basic plane as a regex class; Python's word class leaves them out.
+    """Return the combining marks of the basic plane as a regex class; Python's word class excludes them.
 
-    It ends before the variation selectors, which say how the character before them is drawn.
+    It ends before the variation selectors, which select how the character before them is drawn.
     """
     points = map(chr, range(0x300, 0xFE00))
     return f"[{''.join(point for point in points if unicodedata.category(point) in ('Mn', 'Mc'))}]"

@@ -1,11 +1,11 @@
-"""What filters and scores read of every passage, as arrays by row, so that neither asks the database.
+"""The filter and score attributes of every passage, as arrays by row, so that neither needs the database.
 
-Rows are dense; removing one moves the last into its place, as in the other arrays of a namespace. The neighbours of a
-passage in its session are links between rows (`souvenir.index.passage_words`).
+Rows are dense; removing one moves the last row to its place, as in the other arrays of a namespace. The neighbours of
+a passage in its session are links between rows (`souvenir.index.passage_words`).
 
-`Speakers` maps the names of speakers to codes and to the terms by which a question names them. `turn_flags` classifies
-the form of a message when it is stored: whether it asks, and whether it has a time, a number or a name. It knows
-English words; in other languages only question marks and digits count. It is linear in the length of the text.
+`Speakers` maps the names of speakers to codes and to the terms by which a query names them. `turn_flags` classifies the
+form of a message when it is stored: whether it is a question, and whether it contains a time, a number or a name. It
+knows English words; in other languages only question marks and digits count. It is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from souvenir.index.passage_words import Place, SessionLinks
 
 _MIN_CAPACITY = 64
 _PATHS_KEPT = 64
-"""Lists of paths for which it is kept which source names lie in them."""
+"""Maximum number of path lists whose visible source names are cached."""
 _NO_NAMES = np.zeros(0, dtype=np.bool_)
 _COLUMNS = (
     *("_ids", "_owners", "_profiles", "_sources", "_occurred", "_archived", "_dated"),
@@ -36,7 +36,7 @@ _ROLE_CODES: Mapping[MessageRole | None, int] = {None: 0, **{role: code for code
 
 
 def row_of(passage: Passage) -> PassageRow:
-    """What the arrays hold of a passage."""
+    """Return the attributes of a passage that the arrays hold."""
     row = PassageRow(
         id=passage.id,
         owner_id=passage.owner_id,
@@ -71,9 +71,9 @@ def source_matches(source: str, wanted: SourceFilter) -> bool:
 
 
 class PassageAttributes:
-    """Arrays of shape (n,), a row a passage: see `PassageRow`; sources, roles and speakers stand as codes.
+    """Arrays of shape (n,), one row per passage: see `PassageRow`; sources, roles and speakers are stored as codes.
 
-    :param analyse: A speaker's name's terms.
+    :param analyse: Returns the terms of a speaker's name.
     """
 
     def __init__(self, analyse: Callable[[str], Sequence[str]]) -> None:
@@ -128,16 +128,16 @@ class PassageAttributes:
 
     @property
     def spoken_by(self) -> NDArray[np.int32]:
-        """Codes of `speakers`; 0 is nobody."""
+        """Codes of `speakers`; 0 means no speaker."""
         return self._speakers[: self._size]
 
     @property
     def fact_ids(self) -> NDArray[np.int64]:
-        """Of rows that are of a fact; 0 is the owner's own text."""
+        """Fact ids of the rows; 0 for the owner's own text."""
         return self._facts[: self._size]
 
     def texts(self) -> NDArray[np.bool_] | None:
-        """Which rows are of their owner's own text, shape (n,); None if all are."""
+        """Return a mask of the rows of owners' own texts, shape (n,); None if all are."""
         return self.fact_ids == 0 if self._fact_count else None
 
     def holds(self, profile: Profile) -> bool:
@@ -145,7 +145,7 @@ class PassageAttributes:
 
     @property
     def only_profile(self) -> Profile | None:
-        """The profile of all rows, if there is just one: what is worked out for every row is then quicker."""
+        """The profile of all rows, if there is only one, which makes computations over all rows faster."""
         held = [profile for profile in Profile if self.holds(profile)]
         return held[0] if len(held) == 1 else None
 
@@ -155,13 +155,13 @@ class PassageAttributes:
         return self._links.any
 
     def neighbours(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rows before and after each one in its session, (n + 1,); -1, which is the last entry, stands for none."""
+        """Return the rows before and after each one in its session, (n + 1,); -1, the last entry, means none."""
         return self._links.arrays(self._size)
 
     def columns(self, lengths: NDArray[np.uint32], named: int | None) -> PassageColumns:
-        """What scores read.
+        """Return the inputs of the field scores.
 
-        :param lengths: Terms of every row, (n,). :param named: Code of the one speaker whom the question names.
+        :param lengths: Terms of every row, (n,). :param named: Code of the only speaker that the query names.
         """
         end = self._size
         return PassageColumns(
@@ -181,7 +181,7 @@ class PassageAttributes:
 
     @property
     def nbytes(self) -> int:
-        """About what is held: the arrays, the links, and the dictionary of rows at some 100 bytes an entry."""
+        """Approximate memory: the arrays, the links, and the dictionary of rows at some 100 bytes an entry."""
         return sum(column.nbytes for column in self._columns()) + self._links.nbytes + 100 * self._size
 
     def row_of(self, passage_id: int) -> int | None:
@@ -191,7 +191,7 @@ class PassageAttributes:
         return self._source_names[int(self._sources[row])]
 
     def agrees(self, row: int, passage: Passage) -> bool:
-        """Whether the row says what the passage says."""
+        """Return whether the row equals the attributes of the passage."""
         stated = row_of(passage)
         held = stated._replace(source=self.source_of(row), speaker=self.speakers.name_of(int(self._speakers[row])))
         return held == stated and all(
@@ -199,7 +199,7 @@ class PassageAttributes:
         )
 
     def problems(self) -> Iterator[str]:
-        """How what is kept of all rows differs from what the rows say."""
+        """Yield differences between the aggregates and the rows."""
         linked = SessionLinks(self._row_of.get)
         linked.reserve(self._size)
         for row in range(self._size):
@@ -246,7 +246,7 @@ class PassageAttributes:
             self._link(row)
 
     def remove(self, row: int) -> None:
-        """Take a row out; the last row moves into its place."""
+        """Remove a row; the last row moves to its place."""
         last = self._size - 1
         self._counted(row, -1)
         self._unlink(row)
@@ -269,7 +269,7 @@ class PassageAttributes:
         self._link(row)
 
     def _counted(self, row: int, change: int) -> None:
-        """Keep what is known of all rows in step: one row more or less."""
+        """Update the aggregates for an added (1) or removed (-1) row."""
         profile = int(self._profiles[row])
         self._archived_count += change * int(self._archived[row])
         self._profile_counts[profile] += change
@@ -279,9 +279,9 @@ class PassageAttributes:
             self.speakers.count(int(self._speakers[row]), change)
 
     def _session_of(self, row: int) -> tuple[Hashable, Place] | None:
-        """What was said together, and where in it: a message's session; a source's memories of one given time.
+        """Return the group of a row and its place in it: a message's session, or a source's memories of one given time.
 
-        Facts stand beside the text that they are of, not among its neighbours.
+        Facts are not neighbours of the text that they belong to.
         """
         session_id, passage_id = int(self._sessions[row]), int(self._ids[row])
         if session_id:
@@ -302,7 +302,7 @@ class PassageAttributes:
             self._links.remove(row, *found)
 
     def _coded(self, row: PassageRow) -> tuple[int, ...]:
-        """The row as `_columns` holds it."""
+        """Return the row in the order and encoding of `_columns`."""
         before, after = row[:3], (row.user_id, self.speakers.code(row.speaker), row.flags, row.fact_id)
         return (*before, self._code(row.source), *row[4:9], _ROLE_CODES[row.role], *after)
 
@@ -314,7 +314,7 @@ class PassageAttributes:
         return code
 
     def change_owner(self, change: OwnerChanged) -> bool:
-        """Whether the owner went to another source."""
+        """Update the rows of an owner; return whether its source changed."""
         rows = np.flatnonzero(self.owners == change.owner_id).tolist()
         moved = any(self.source_of(row) != change.source for row in rows)
         for row in rows:
@@ -322,13 +322,13 @@ class PassageAttributes:
         return moved
 
     def visible(self, paths: tuple[str, ...] | None) -> NDArray[np.bool_] | None:
-        """Which rows somebody sees who may see these paths, shape (n,); None if all."""
+        """Return a mask of the rows visible under these paths, shape (n,); None if all are."""
         return None if paths is None else self._visible_names(paths)[self._sources[: self._size]]
 
     def allowed(self, filters: Filters, owner_ids: NDArray[np.int64] | None) -> NDArray[np.bool_] | None:
-        """Which rows satisfy the filters, shape (n,); None if all do.
+        """Return a mask of the rows that satisfy the filters, shape (n,); None if all do.
 
-        :param owner_ids: Owners that other filters left, if there were such filters.
+        :param owner_ids: Owners selected by other filters, if there were such filters.
         """
         masks: list[NDArray[np.bool_]] = []
         if not filters.include_archived and self._archived_count:
@@ -364,7 +364,7 @@ class PassageAttributes:
         return masks
 
     def _visible_names(self, paths: tuple[str, ...]) -> NDArray[np.bool_]:
-        """Which source names lie in the paths; kept, since names are only ever added."""
+        """Return a mask of the source names in the paths; cached, since names are only ever added."""
         known = self._seen_by.get(paths, _NO_NAMES)
         if len(known) < len(self._source_names):
             more = [is_visible(name, paths) for name in self._source_names[len(known) :]]
@@ -374,7 +374,7 @@ class PassageAttributes:
         return known
 
     def _with_source(self, wanted: Callable[[str], bool]) -> NDArray[np.bool_]:
-        """Which rows have a source that is wanted, shape (n,)."""
+        """Return a mask of the rows whose source is wanted, shape (n,)."""
         chosen = np.array([wanted(name) for name in self._source_names], dtype=np.bool_)
         return chosen[self._sources[: self._size]]
 
@@ -391,9 +391,9 @@ class PassageAttributes:
 
 
 class Speakers:
-    """A code for every name, from 1 on; 0 is nobody. Only names that some passage still has can be named.
+    """Codes of names, from 1; 0 means no speaker. A query can only name speakers of stored passages.
 
-    :param analyse: A name's terms.
+    :param analyse: Returns the terms of a name.
     """
 
     def __init__(self, analyse: Callable[[str], Sequence[str]]) -> None:
@@ -415,7 +415,7 @@ class Speakers:
         return self._names[code]
 
     def count(self, code: int, change: int) -> None:
-        """One passage more or less that this speaker said."""
+        """Change the number of passages of a speaker."""
         if not code:
             return
         before, after = self._counts[code], self._counts[code] + change
@@ -428,11 +428,11 @@ class Speakers:
                     del self._named_by[term]
 
     def is_name(self, term: str) -> bool:
-        """Whether it is a term of some speaker's name."""
+        """Return whether the term occurs in a speaker's name."""
         return term in self._named_by
 
     def only_one_named(self, terms: Iterable[str]) -> int | None:
-        """The speaker whom the terms of a question name, if they name just one."""
+        """Return the speaker that the terms of a query name, if they name exactly one."""
         named = {code for term in terms if term in self._named_by for code in self._named_by[term]}
         return named.pop() if len(named) == 1 else None
 
@@ -441,7 +441,7 @@ TURN_FLAGS_VERSION = 1
 """Stored with every index."""
 
 _NOTE_AT_END = re.compile(r"\s*\[[^\[\]]*\]\s*\Z")
-"""A note in brackets (what a picture shows, say) is not what was said."""
+"""A trailing note in brackets (for example a description of a picture) was not spoken."""
 
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
@@ -457,7 +457,7 @@ _PATTERNS: Mapping[TurnFlag, re.Pattern[str]] = {
 
 
 def turn_flags(text: str) -> TurnFlag:
-    """Of what was said, without who says it. A capitalised word counts where it does not begin a sentence."""
+    """Classify a message's content, without its speaker. A capitalised word counts only within a sentence."""
     said = _NOTE_AT_END.sub("", text) if text.rstrip().endswith("]") else text
     found = TurnFlag.QUESTION if said.rstrip().endswith(("?", "？")) else TurnFlag(0)
     for flag, pattern in _PATTERNS.items():

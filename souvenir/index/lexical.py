@@ -1,18 +1,18 @@
-"""BM25 over an inverted index that grows and shrinks a row at a time, without ever being rebuilt.
+"""BM25 over an inverted index that is updated incrementally, one row at a time, and never rebuilt.
 
 Rows are dense, 0 to n - 1, and shared with the vector index and the attribute columns: `add` appends row n, and
-`remove` moves the last row into the hole. Terms come from the analyser; nothing here looks at text.
+`remove` moves the last row into the hole. Terms come from the analyser; this module sees no text.
 
 A posting is one 64-bit integer, ``row << 16 | tf``. Invariants: the postings of a term ascend by row, so a posting is
-found by bisection and the last row is always at the end; every row lists the ids of its distinct terms, and only these
-terms have a posting of it; a term is known exactly as long as a row holds it, and its id may then be another's.
+found by bisection and the last row is always at the end; every row lists the ids of its distinct terms, and exactly
+these terms have a posting of it; a term exists exactly as long as a row holds it, and its id may then be reused.
 
-Reads change nothing and keep no view of a growing array beyond an expression, so any number of them may run at once; a
-write needs the index for itself. Which of the two may run is the caller's lock to say.
+Reads change nothing and keep no view of a growing array beyond an expression, so any number may run at once; a write
+needs exclusive access. The caller's lock ensures this.
 
 A snapshot stores the index as plain arrays. Term t of V is `term_bytes[term_offsets[t] : term_offsets[t + 1]]`, in
 UTF-8. Its postings, of P in all, are entries `posting_offsets[t]` to `posting_offsets[t + 1]` of `posting_rows` and
-`posting_tfs`, ascending by row. The terms of the n rows are not stored again: the postings say the same.
+`posting_tfs`, ascending by row. The terms of the n rows are not stored separately: they follow from the postings.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from souvenir.index.analyser import QueryWord, WordKind
 from souvenir.index.trigrams import TrigramIndex
 
 LEAST_SIMILARITY = 0.45
-"""Jaccard similarity of trigrams from which a known term stands in for an unknown one (measured on dropped letters)."""
+"""Minimum Jaccard similarity of trigrams for replacing an unknown term (measured on dropped letters)."""
 
 SHORTEST_SWAP = 5
-"""Characters of a stem from which swapped letters are looked for: `mani` (many) is not a slip for `main`."""
+"""Minimum length of a stem for repairing swapped letters: `mani` (many) is not a typo of `main`."""
 
 LEAST_IDF = 0.1
-"""The weight of a term that half of the passages or more hold. ``ln(1 + ...)``, which needs no least value, gives it up
-to seven times as much, and in a small index that outweighs what the question is about (recall@5 of Chinese messages,
-some 12 in an index: .740 with it, .766 without; Cranfield, recall@10: .490, .493; .03 to .2 differ little)."""
+"""The weight of a term in half of the passages or more. ``ln(1 + ...)``, which needs no minimum, gives it up to seven
+times as much, and in a small index that outweighs the subject of the query (recall@5 of Chinese messages, some 12 in an
+index: .740 with it, .766 without; Cranfield, recall@10: .490, .493; .03 to .2 differ little)."""
 
 MAX_TF = 0xFFFF
-"""A higher term frequency counts as this one; BM25 is flat long before."""
+"""A higher term frequency is capped to this one; BM25 is flat long before."""
 
 _TF_BITS = 16
 
@@ -70,12 +70,12 @@ class TermWeights:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The rows that statistics are taken over: all of them, or those that somebody sees, as if there were no others.
+    """The rows that statistics are computed over: all, or those visible to a caller, as if there were no others.
 
-    :param rows: Which, shape (n,); None: all.
+    :param rows: A mask, shape (n,); None: all.
     :param average_length: Their mean number of terms (avdl); 0 without rows.
-    :param df_elsewhere: Of a corpus that another index holds a part of: how many rows there hold a term. `count` and
-        `average_length` are then of both.
+    :param df_elsewhere: For a corpus split over two indexes: the number of rows in the other one that hold a term.
+        `count` and `average_length` then cover both.
     """
 
     rows: NDArray[np.bool_] | None
@@ -85,7 +85,7 @@ class Corpus:
 
 
 class RepairedQuery(NamedTuple):
-    """The distinct terms to search for, and what was put in for which word: word as written -> known term."""
+    """The distinct terms to search for, and the repaired words: word as written -> known term."""
 
     terms: tuple[str, ...]
     repairs: Mapping[str, str]
@@ -129,31 +129,31 @@ class LexicalIndex:
 
     @property
     def lengths(self) -> NDArray[np.uint32]:
-        """Terms of every row, shape (n,); a copy."""
+        """Number of terms of every row, shape (n,); a copy."""
         return np.array(self._lengths, np.uint32)
 
     @property
     def nbytes(self) -> int:
-        """Memory held, in bytes, within some 20 %: the parts are counted, Python's share of each is its usual size."""
+        """Memory in bytes, within some 20 %: the parts are counted, and Python's overhead of each is its usual size."""
         a_posting, a_row, a_term = 8.5 + 4, 33 + 8 + 5, 250
         counted = a_posting * self._posting_count + a_row * len(self) + a_term * len(self._terms)
         return int(counted) + self._trigrams.nbytes
 
     def document_frequency(self, term: str, corpus: Corpus | None = None) -> int:
-        """Number of rows, of all or of the corpus, that hold the term."""
+        """Return the number of rows, of all or of the corpus, that hold the term."""
         term_id = self._term_ids.get(term)
         elsewhere = 0 if corpus is None or corpus.df_elsewhere is None else corpus.df_elsewhere(term)
         return elsewhere + (0 if term_id is None else self._df(term_id, corpus))
 
     def corpus(self, rows: NDArray[np.bool_] | None = None) -> Corpus:
-        """The statistics of some rows, or of all; true until the index changes."""
+        """Return the statistics of some rows, or of all; valid until the index changes."""
         if rows is None:
             return Corpus(None, len(self), self.average_length)
         lengths = np.frombuffer(self._lengths, np.uint32)[rows]
         return Corpus(rows, len(lengths), float(lengths.mean(dtype=np.float64)) if len(lengths) else 0.0)
 
     def terms_of(self, row: int) -> dict[str, int]:
-        """Term -> tf of a row, for comparison with what the text should give.
+        """Return term -> tf of a row, for consistency checks.
 
         :raises IndexError: If there is no such row.
         """
@@ -163,7 +163,7 @@ class LexicalIndex:
     def add(self, terms: Sequence[str], profile: Profile) -> None:
         """Append a row.
 
-        :param terms: The analyser's terms of its text, with repeats; there may be none.
+        :param terms: The analyser's terms of its text, with repeats; may be empty.
         :raises KeyError: If the profile has no constants; nothing is changed then.
         """
         self._constants[profile]
@@ -203,12 +203,12 @@ class LexicalIndex:
             self._row_terms[row], self._lengths[row], self._profiles[row] = last_columns
 
     def weigh(self, terms: Sequence[str], corpus: Corpus | None = None) -> Iterator[TermWeights]:
-        """The distinct known terms of a query with their BM25 evidence (Robertson and Zaragoza 2009, eq. 3.15).
+        """Yield the distinct known terms of a query with their BM25 weights (Robertson and Zaragoza 2009, eq. 3.15).
 
         ``w_t(j) = tf (k1 + 1) / (tf + k1 (1 - b + b dl / avdl))`` with k1 and b of row j's profile, and
-        ``idf_t = ln((N - df + 0.5) / (df + 0.5))``, or LEAST_IDF if that is more. N, df and avdl are the corpus's, but
-        rows outside of it are weighed too. Terms of no row of the corpus are left out.
-        The arrays are the caller's own; the index must not change between the first term and the last.
+        ``idf_t = ln((N - df + 0.5) / (df + 0.5))``, at least LEAST_IDF. N, df and avdl are the corpus's, but rows
+        outside of it are weighed too. Terms in no row of the corpus are skipped.
+        The caller owns the arrays; the index must not change during the iteration.
         """
         corpus = corpus or self.corpus()
         scale = 1.0 / corpus.average_length if corpus.average_length else 0.0
@@ -221,8 +221,8 @@ class LexicalIndex:
     def score(self, terms: Sequence[str], corpus: Corpus | None = None) -> NDArray[np.float32]:
         """L(j) = sum_t idf_t w_t(j) / sum_t idf_t over the distinct known terms, for every row: shape (n,), float32.
 
-        The evidence is absolute: it is below the largest k1 + 1, and 0 where no term of the query stands. It means
-        something for rows of the corpus.
+        The score is absolute: it is below the largest k1 + 1, and 0 for rows without a term of the query. It is
+        meaningful only for rows of the corpus.
         """
         scores = np.zeros(len(self), np.float32)
         total_idf = 0.0
@@ -234,9 +234,9 @@ class LexicalIndex:
         return scores
 
     def explain(self, terms: Sequence[str], rows: Sequence[int], corpus: Corpus | None = None) -> list[list[TermMatch]]:
-        """What `score` is made of, a list a row: all distinct known terms, those that the row lacks with weight 0.
+        """Return the components of `score`, one list per row: all distinct known terms, missing ones with weight 0.
 
-        So ``sum(m.idf * m.weight) / sum(m.idf)`` over a row's list is its score.
+        ``sum(m.idf * m.weight) / sum(m.idf)`` over a row's list is its score.
 
         :raises IndexError: If there is no such row.
         """
@@ -247,14 +247,14 @@ class LexicalIndex:
         return [[self._match(term, row, corpus) for term in known] for row in rows]
 
     def repair(self, words: Sequence[QueryWord], corpus: Corpus | None = None) -> RepairedQuery:
-        """Replace each plain word whose term no row holds by the known term that is spelled most like it.
+        """Replace each plain word whose term is unknown by the known term with the most similar spelling.
 
         With a corpus, only the terms of its rows are known.
 
-        Stems are compared with stems: first with two neighbouring letters swapped back, a slip that leaves few trigrams
-        alone (measured: swaps cost 1.6 points of recall@10 instead of 5.4), then by trigrams
-        (see `souvenir.index.trigrams`). Equals are decided by the higher document frequency, then by the alphabet. A
-        word without such a neighbour stays, and so do stop words, numbers and names that were taken apart.
+        Stems are compared with stems: first with two neighbouring letters swapped back, since swaps leave few trigrams
+        unchanged (measured: swaps cost 1.6 points of recall@10 instead of 5.4), then by trigrams (see
+        `souvenir.index.trigrams`). Ties are broken by the higher document frequency, then alphabetically. Words without
+        a similar term are kept, as are stop words, numbers and compound names.
         """
         terms: dict[str, None] = {}
         repairs: dict[str, str] = {}
@@ -267,7 +267,7 @@ class LexicalIndex:
         return RepairedQuery(tuple(terms), repairs)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything but the constants, as plain arrays: see `souvenir.index.lexical`."""
+        """Return everything except the constants as plain arrays: see `souvenir.index.lexical`."""
         encoded = [term.encode("utf-8", "surrogatepass") for term in self._term_ids]
         postings = [self._postings[term_id] for term_id in self._term_ids.values()]
         packed = np.frombuffer(b"".join(postings), np.int64)
@@ -285,9 +285,9 @@ class LexicalIndex:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], constants: Mapping[Profile, Bm25Constants]
     ) -> LexicalIndex:
-        """The index that `to_arrays` was called on, fit for further changes.
+        """Restore an index from `to_arrays`; it can be changed further.
 
-        :raises ValueError: If the arrays cannot have come from an index, or a profile has no constants.
+        :raises ValueError: If the arrays are inconsistent, or a profile has no constants.
         """
         check_arrays(arrays, constants, max_tf=MAX_TF)
         index = cls(constants)
@@ -321,7 +321,7 @@ class LexicalIndex:
         return array("I", self._row_terms[row])
 
     def _position(self, term_id: int, row: int) -> int:
-        """Where the term's posting of the row is, or belongs."""
+        """Return the position of the row in the term's postings, or its insertion point."""
         return bisect_left(self._postings[term_id], row << _TF_BITS)
 
     def _tf(self, term_id: int, row: int) -> int:
@@ -336,7 +336,7 @@ class LexicalIndex:
         return int(np.count_nonzero(corpus.rows[rows]))
 
     def _weights(self, term_id: int | None, scale: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Rows of a term and its w_t there, none of one that is known elsewhere only; `scale` is 1 / avdl."""
+        """Return the rows of a term and its w_t there; empty if only the other index knows it. `scale` is 1 / avdl."""
         if term_id is None:
             return np.zeros(0, np.int64), np.zeros(0, np.float32)
         rows = np.frombuffer(self._postings[term_id], np.int64) >> _TF_BITS
@@ -377,7 +377,7 @@ class LexicalIndex:
         self._posting_count = len(packed)
 
     def _load_rows(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Rows list their terms, which the snapshot leaves out: postings, sorted by row, say the same."""
+        """Rebuild the term lists of rows, which the snapshot omits, from the postings sorted by row."""
         lengths, posting_rows = arrays["row_lengths"], arrays["posting_rows"]
         self._lengths.frombytes(lengths.tobytes())
         self._profiles.frombytes(arrays["row_profiles"].tobytes())
@@ -390,12 +390,12 @@ class LexicalIndex:
 
 
 def idf(df: int, corpus: Corpus) -> float:
-    """``ln((N - df + 0.5) / (df + 0.5))``, or LEAST_IDF if that is more."""
+    """``ln((N - df + 0.5) / (df + 0.5))``, at least LEAST_IDF."""
     return max(math.log((corpus.count - df + 0.5) / (df + 0.5)), LEAST_IDF)
 
 
 def _unswapped(term: str) -> Iterator[str]:
-    """The term with any two neighbouring letters swapped; nothing for short ones, where stems meet by accident."""
+    """Yield the term with each two neighbouring letters swapped; nothing for short terms, which match by accident."""
     if len(term) >= SHORTEST_SWAP:
         for at in range(len(term) - 1):
             yield term[:at] + term[at + 1] + term[at] + term[at + 2 :]
@@ -413,22 +413,22 @@ DTYPES = {
 
 
 def offsets(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each of some consecutive pieces starts, and where the last one ends: shape (len(sizes) + 1,)."""
+    """Return the starts of consecutive pieces, and the end of the last one: shape (len(sizes) + 1,)."""
     return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
 
 
 def posting_terms(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-    """The term id of every posting, shape (P,)."""
+    """Return the term id of every posting, shape (P,)."""
     dfs = np.diff(arrays["posting_offsets"])
     return np.repeat(np.arange(len(dfs), dtype=np.int64), dfs)
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], profiles: Iterable[Profile], *, max_tf: int) -> None:
-    """Refuse arrays that break an invariant of the index, before anything is built from them.
+    """Check the invariants of the arrays before anything is built from them.
 
-    :param profiles: Those that rows may have.
-    :param max_tf: What a higher term frequency was stored as.
-    :raises ValueError: Names the first thing that is wrong.
+    :param profiles: The profiles that rows may have.
+    :param max_tf: The cap with which higher term frequencies were stored.
+    :raises ValueError: Names the first violation.
     """
     for name, dtype in DTYPES.items():
         if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != 1:
@@ -449,7 +449,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], profiles: Iterable[Profile]
 
 
 def _are_offsets(offsets: NDArray[Any], total: int, *, least: int) -> bool:
-    """Whether offsets cut `total` things into consecutive pieces of at least `least` each."""
+    """Return whether offsets split `total` items into consecutive pieces of at least `least` each."""
     starts_and_ends = len(offsets) > 0 and int(offsets[0]) == 0 and int(offsets[-1]) == total
     return starts_and_ends and bool((np.diff(offsets) >= least).all())
 

@@ -1,7 +1,7 @@
-"""The indexes of a namespace's passages of one kind as one thing: vectors, words and attributes with common rows.
+"""The index of a namespace's passages of one kind: vectors, words and attributes with common rows.
 
-One lock is held only while arrays are touched: queries come analysed and embedded, passages come prepared. Updates are
-idempotent, since a namespace that is being loaded may be told of a write that its load has already seen.
+The lock is held only while arrays are accessed: queries are analysed and embedded before, and passages prepared.
+Updates are idempotent, since a namespace that is being loaded may receive a write that its load has already included.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ CHANGES_PER_LOCK = 256
 """Changes made while searches wait: some tens of milliseconds at most."""
 
 NEAREST_PASSAGES = 32
-"""Passages looked at for each passage of a new text when the nearest stored text is wanted."""
+"""Candidate passages for each passage of a new text in the search for the most similar stored text."""
 
 
 PARTS_KEPT = 64
-"""Lists of paths for which the sum of what lies in them is kept."""
+"""Maximum number of path lists whose vector sums are cached."""
 
 
 @dataclass(slots=True)
 class _Part:
-    """The sum (dim,) of the vectors that somebody sees, and how many they are."""
+    """The sum (dim,) and the number of the vectors visible under a list of paths."""
 
     total: NDArray[np.float64]
     count: int
@@ -58,14 +58,13 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A query in the form that the arms take; an arm whose part is None does not run.
+    """A query as prepared for the arms; an arm whose input is None does not run.
 
     :param vector: Unit vector (dim,).
-    :param unframed: The vector (dim,) of the question without its framing, for chats; None: it has none.
+    :param unframed: The vector (dim,) of the query without its framing, for chats; None if it has no framing.
     :param centred: Whether the vector arm compares directions from the namespace's mean.
-    :param fields: The terms of the score beside the two arms', of every passage; None: there are none.
+    :param fields: Computes the field scores of every passage, which are added to those of the arms; None: no fields.
     """
-
     vector: FloatVector | None
     words: Sequence[QueryWord] | None
     filters: Filters
@@ -80,13 +79,13 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What stood at a moment that is over. It is searched as if one index held all of it, and nothing else.
+    """The state of a namespace at a past time, which is searched as if one index held exactly that state.
 
-    Facts are not searched: those of now need not be those of then. Passages of memories that belong together lend each
-    other words within either part only.
+    Facts are not searched, since current ones may differ from those of then. The spread between related passages stays
+    within each of the two parts.
 
-    :param owner_ids: Owners whose passages say what they said then.
-    :param former: The other ones' passages as they were, in an index that nobody else has.
+    :param owner_ids: Owners whose passages have not changed since.
+    :param former: An index, private to this search, of the other owners' passages as of then.
     """
 
     owner_ids: NDArray[np.int64]
@@ -95,18 +94,18 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The union of what both arms found, scored exactly; arrays of shape (n,) except where said.
+    """The union of the results of both arms, scored exactly; arrays of shape (n,) unless noted.
 
-    :param fact_ids: Of those that are of a fact; 0 is the owner's own text.
-    :param fields: The terms of the score beside the two arms'.
-    :param speakers: Codes of who said each; 0 is nobody.
-    :param named: The code of the one speaker whom the question names; None: it names none, or several.
-    :param known: The share of the question's terms, weighted by rarity, that some passage holds; None: it has none
-        but names.
-    :param rarest: The idf of a term that no passage holds: the more passages, the more it weighs.
+    :param fact_ids: Fact ids; 0 for the owner's own text.
+    :param fields: The field scores, which are added to those of the arms.
+    :param speakers: Codes of the speakers; 0 means none.
+    :param named: The code of the only speaker that the query names; None if it names none, or several.
+    :param known: The share of the query's terms, weighted by rarity, that occur in some passage; None if there are only
+        names.
+    :param rarest: The idf of a term in no passage, which grows with their number.
     :param terms: The query's terms in each candidate, if the probe asked to explain; else empty.
-    :param complete: No allowed passage was left out by the cut.
-    :param excluded: Passages that the filters kept from the arms, of those that the scope may see.
+    :param complete: Whether every allowed passage is a candidate.
+    :param excluded: The number of visible passages that the filters excluded.
     """
 
     rows: NDArray[np.int64]
@@ -129,7 +128,7 @@ class Candidates:
     excluded: int
 
     def joined(self, other: Candidates, rows_before: int) -> Candidates:
-        """With the candidates of another index, whose rows are numbered on from `rows_before`."""
+        """Append the candidates of another index, whose rows are numbered from `rows_before`."""
 
         def both(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
             return np.concatenate([one, two])
@@ -160,10 +159,10 @@ class Candidates:
 
 
 class NamespaceIndex:
-    """Search and update of one namespace. `change_seq` is the last write that it knows.
+    """Search and update of one namespace. `change_seq` is the last write that it contains.
 
-    Who sees a part of it gets the answers that the part alone would give: the statistics are the part's too, since a
-    rare word's weight or a mean would tell of the rest.
+    A caller with limited visibility gets the same answers as if the visible part were all: statistics are computed over
+    that part too, since a rare word's weight or a mean would disclose the rest.
     """
 
     def __init__(
@@ -195,7 +194,7 @@ class NamespaceIndex:
         return self.vectors.nbytes + self.words.nbytes + self.attributes.nbytes
 
     def apply(self, changes: Iterable[IndexChange], change_seq: int) -> None:
-        """Bring the index to the state of a write; a large one lets searches in between its parts."""
+        """Apply the changes of a write; searches run between the batches of a large one."""
         remaining = iter(changes)
         while part := list(islice(remaining, CHANGES_PER_LOCK)):
             with self.lock.write():
@@ -212,7 +211,7 @@ class NamespaceIndex:
                     self.words.add(chunks, passage.profile)
                     self.attributes.append(row_of(passage))
                     self._count_in_parts(passage.source, vector, 1)
-                else:  # an earlier write of its owner may have been told again
+                else:  # an earlier write of its owner may be applied again
                     self._parts.clear()
                     occurred_us = to_us(passage.occurred_at)
                     self.attributes.change(row, passage.source, occurred_us, passage.archived, passage.dated)
@@ -228,13 +227,13 @@ class NamespaceIndex:
                     self._parts.clear()
 
     def holds(self, profile: Profile) -> bool:
-        """Whether there is a passage of this profile."""
+        """Return whether there is a passage of this profile."""
         return self.attributes.holds(profile)
 
     def search(self, probe: Probe) -> Candidates:
-        """The passages that either arm ranks among its first `candidate_count`, under the filters, scored exactly.
+        """Return the passages among the first `candidate_count` of either arm, under the filters, scored exactly.
 
-        The words' arm ranks by everything but the cosine.
+        The words' arm ranks by everything except the cosine.
         """
         with self.lock.read():
             visible = self.attributes.visible(probe.filters.visible)
@@ -270,7 +269,7 @@ class NamespaceIndex:
         fields = {} if probe.fields is None else probe.fields(columns)
         centre = part.mean if probe.centred else np.zeros_like(part.mean)
         count = probe.candidate_count
-        # Alone the words find what holds one of them; beside the other arm everything is a candidate.
+        # Alone, the words' arm returns only passages with a match; with the other arm, everything is a candidate.
         matched = evidence.scores > 0 if probe.vector is None else None
         found = [_top(evidence.scores, fields, [one for one in (allowed, matched) if one is not None], count)]
         found += [self.vectors.search(one - centre, count, allowed) for one in self._dense_queries(probe)]
@@ -300,7 +299,7 @@ class NamespaceIndex:
         )
 
     def _corpus(self, visible: NDArray[np.bool_] | None) -> Corpus:
-        """What somebody sees. The average length is that of texts alone: beside facts every text would be long."""
+        """Return the visible corpus. Its average length excludes facts: next to them every text would be long."""
         corpus, texts = self.words.corpus(visible), self.attributes.texts()
         if texts is None:
             return corpus
@@ -308,7 +307,7 @@ class NamespaceIndex:
         return replace(corpus, average_length=float(lengths.mean()) if len(lengths) else 0.0)
 
     def _with_siblings(self, rows: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-        """Where owners have facts, with all passages of these rows' owners, since they count together."""
+        """Add all passages of these rows' owners if owners have facts, since they are scored together."""
         if self.attributes.texts() is None:
             return rows
         owners = self.attributes.owners
@@ -316,7 +315,7 @@ class NamespaceIndex:
         return np.flatnonzero(found if allowed is None else found & allowed)
 
     def _asked(self, probe: Probe, corpus: Corpus) -> _Asked:
-        """The terms to look for, and the one speaker whom they name."""
+        """Return the terms to search for, and the only speaker that they name."""
         repaired = self.words.chunks.repair(probe.words or (), corpus)
         speakers = self.attributes.speakers
         names = frozenset(term for term in repaired.terms if speakers.is_name(term))
@@ -325,18 +324,18 @@ class NamespaceIndex:
         return _Asked(WordQuery(repaired.terms, names), repaired.repairs, talk, named)
 
     def _neighbourhood(self) -> Neighbourhood | None:
-        """None where nothing spreads."""
+        """Return the inputs of the spread; None if nothing spreads."""
         held = [profile for profile in Profile if self.attributes.holds(profile)]
         if not self.attributes.linked or not any(map(self.words.spreads, held)):
             return None
         before, after = self.attributes.neighbours()
         asks = (self.attributes.flags & TurnFlag.QUESTION).astype(np.bool_)
-        # One entry more, for the neighbour that is not there.
+        # One additional entry, for a missing neighbour.
         profiles = np.append(self.attributes.profiles, np.uint8(0))
         return Neighbourhood(before, after, profiles, self.attributes.only_profile, asks)
 
     def _dense_queries(self, probe: Probe) -> list[FloatVector]:
-        """What the vector arm looks for: the question, without its framing where all passages are of a chat."""
+        """Return the query vectors: the query, and for chats the query without its framing."""
         if probe.vector is None:
             return []
         if probe.unframed is None or not probe.centred:
@@ -345,7 +344,7 @@ class NamespaceIndex:
         return [probe.unframed] if only_chat else [probe.vector, probe.unframed]
 
     def _mean(self, paths: tuple[str, ...] | None, visible: NDArray[np.bool_] | None) -> FloatVector:
-        """The mean vector of what somebody sees."""
+        """Return the mean vector of the visible passages."""
         if paths is None or visible is None:
             return self.vectors.mean
         part = self._parts.get(paths)
@@ -364,7 +363,7 @@ class NamespaceIndex:
     def _cosines(
         self, rows: NDArray[np.int64], probe: Probe, centre: FloatVector
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Centred and plain cosine of the query with the rows; zeros without a query vector."""
+        """Return the centred and plain cosine of the query with the rows; zeros without a query vector."""
         if probe.vector is None:
             return np.zeros(len(rows)), np.zeros(len(rows))
         vectors = self.vectors.rows(rows)
@@ -375,10 +374,11 @@ class NamespaceIndex:
         return dense, similarity
 
     def nearest(self, vectors: FloatVector, *, filters: Filters) -> tuple[int, float] | None:
-        """The owner most similar to a text of these passages (m, dim), and how similar it is.
+        """Return the owner most similar to a text of these passages (m, dim), and its similarity.
 
-        Similarity is the mean over the text's passages of their best cosine with one of the owner's: 1.0 means that
-        everything the text says stands there. Facts are not looked at: that one stands there says nothing of the rest.
+        Similarity is the mean, over the text's passages, of their best cosine with one of the owner's: 1.0 means that
+        the owner contains the whole text. Facts are excluded, since one of them says nothing about the rest of the
+        text.
         """
         with self.lock.read():
             allowed, texts = self.attributes.allowed(filters, None), self.attributes.texts()
@@ -398,7 +398,7 @@ class NamespaceIndex:
             return int(owners[winner]), float(similarity[winner])
 
     def near(self, owner_ids: Sequence[int], count: int) -> dict[int, list[tuple[int, float]]]:
-        """Of each of these owners, the others whose passages are nearest to its one passage, with the cosines."""
+        """Return, for owners with one passage, the other owners with the most similar passages, and the cosines."""
         with self.lock.read():
             found: dict[int, list[tuple[int, float]]] = {}
             for row in np.flatnonzero(np.isin(self.attributes.owners, owner_ids)).tolist():
@@ -411,7 +411,7 @@ class NamespaceIndex:
             return found
 
     def problems(self, truth: Iterable[tuple[Passage, FloatVector]], analyse: Callable[[Passage], Chunks]) -> list[str]:
-        """Every way in which this index is not what the passages of the database say."""
+        """Return every difference between this index and the passages in the database."""
         found: list[str] = []
         seen = 0
         with self.lock.read():
@@ -443,7 +443,7 @@ class NamespaceIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """:param talk: Turns of talks, (n,). :param named: Code of the one speaker whom the question names."""
+    """:param talk: Mask of the turns of talks, (n,). :param named: Code of the only speaker that the query names."""
 
     words: WordQuery
     repairs: Mapping[str, str]
@@ -453,7 +453,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Searched:
-    """The rows that a search sees, (n,), None being all, and what is known of them together."""
+    """The rows visible to a search, (n,), or None for all, with their statistics."""
 
     rows: NDArray[np.bool_] | None
     corpus: Corpus
@@ -464,7 +464,7 @@ class _Searched:
 def _top(
     lexical: NDArray[np.float32], fields: FieldScores, masks: Sequence[NDArray[np.bool_]], count: int
 ) -> NDArray[np.int64]:
-    """Rows of the `count` greatest sums that are not zero, in no order, where all masks (n,) hold."""
+    """Return the rows of the `count` greatest nonzero sums, unordered, where all masks (n,) hold."""
     scores = reduce(np.add, fields.values(), lexical)
     rows = np.flatnonzero(reduce(np.logical_and, masks, scores != 0))
     if len(rows) > count:
@@ -475,8 +475,8 @@ def _top(
 def _centred_cosines(
     vectors: FloatVector, query: FloatVector, centre: FloatVector
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Centred and plain cosine of a query (dim,) with unit vectors (n, dim)."""
-    # `vecdot` stays on this thread: for so few rows, waking a second one costs more than it brings.
+    """Return the centred and plain cosine of a query (dim,) with unit vectors (n, dim)."""
+    # `vecdot` stays on this thread: for so few rows, waking a second one costs more than it saves.
     similarity, along_centre = (np.vecdot(vectors, other).astype(np.float64) for other in (query, centre))
     # The rows have length 1, so both parts of the centred cosine follow from these two products.
     centre_square = float(centre @ centre)
@@ -486,7 +486,7 @@ def _centred_cosines(
 
 
 def _union(parts: Sequence[NDArray[np.int64]], count: int) -> NDArray[np.int64]:
-    """The rows, of `count`, that stand in any of the parts, in ascending order."""
+    """Return the rows, of `count`, that occur in any of the parts, in ascending order."""
     found = np.zeros(count, dtype=np.bool_)
     for part in parts:
         found[part] = True

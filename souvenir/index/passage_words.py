@@ -1,11 +1,11 @@
-"""The words of passages: BM25 over chunks, spread over neighbouring turns, as one score a passage.
+"""The words of passages: BM25 over chunks, spread over neighbouring turns, as one score per passage.
 
-A row here is a passage, numbered like the rows of a namespace's other arrays; `LexicalIndex` below holds a row a chunk.
-Most passages are one chunk. Statistics (N, df, avdl) are over chunks. Reads change nothing; a write needs the index for
-itself.
+A row here is a passage, numbered like the rows of a namespace's other arrays; `LexicalIndex` below has a row per chunk.
+Most passages are one chunk. Statistics (N, df, avdl) are over chunks. Reads change nothing; a write needs exclusive
+access.
 
 `SessionLinks` holds the order of the passages of each session as a linked list over rows. Rows are dense; removing one
-moves the last into its place, as in the other arrays of a namespace. Apart from a bisection in the order of one
+moves the last row to its place, as in the other arrays of a namespace. Apart from a bisection in the order of one
 session, adding and removing take constant time. Removing a passage makes its neighbours adjacent.
 """
 
@@ -31,9 +31,9 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class SpreadRule:
-    """What a passage of a profile takes from its neighbours: shares by distance, from 1 on; none: no spread.
+    """The share of a profile's passages in the words of their neighbours, by distance from 1; empty: no spread.
 
-    :param after_question: Stands in the place of the first share of `back` after a turn that asks, if it is greater.
+    :param after_question: Replaces the first share of `back` after a turn that is a question, if it is greater.
     """
 
     back: tuple[float, ...] = ()
@@ -43,7 +43,7 @@ class SpreadRule:
 
 @dataclass(frozen=True, slots=True)
 class WordRules:
-    """How the words of a profile's passages are weighed."""
+    """Weighting of the words of a profile's passages."""
 
     bm25: Bm25Constants
     spread: SpreadRule = SpreadRule()
@@ -51,11 +51,12 @@ class WordRules:
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """What the spread reads of n passages.
+    """The inputs of the spread over n passages.
 
     :param before: The row before each in its session, and -1 at the end, (n + 1,); likewise `after`.
-    :param profiles: And anything at the end, (n + 1,). :param only_profile: That of all, if they have one.
-    :param asks: Which turns end with a question mark, (n,).
+    :param profiles: With an arbitrary last entry, (n + 1,). :param only_profile: The profile of all, if there is only
+        one.
+    :param asks: Mask of the turns that end with a question mark, (n,).
     """
 
     before: NDArray[np.int64]
@@ -67,9 +68,9 @@ class Neighbourhood:
 
 @dataclass(frozen=True, slots=True)
 class WordQuery:
-    """The distinct terms of a question.
+    """The distinct terms of a query.
 
-    :param names: Those that are names of speakers, which say nothing of what a turn of a talk is about.
+    :param names: Those that are names of speakers, which do not characterise the subject of a turn of a talk.
     """
 
     terms: Sequence[str]
@@ -78,7 +79,7 @@ class WordQuery:
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A term over chunks, and what the spread adds to it in each passage (n,); None: nothing."""
+    """A term over chunks, and its gain by the spread in each passage (n,); None: no gain."""
 
     weights: TermWeights
     is_name: bool
@@ -110,16 +111,16 @@ class PassageWords:
 
     @property
     def nbytes(self) -> int:
-        """Memory held, in bytes, within some 20 %: beside the chunks' a tuple of each passage's."""
+        """Memory in bytes, within some 20 %: the chunks, and a tuple per passage."""
         return self.chunks.nbytes + self._owner.nbytes + 60 * len(self)
 
     @property
     def lengths(self) -> NDArray[np.uint32]:
-        """Terms of every passage, (n,)."""
+        """Number of terms of every passage, (n,)."""
         return np.array(self._lengths, np.uint32)
 
     def spreads(self, profile: Profile) -> bool:
-        """Whether passages of a profile take anything from their neighbours."""
+        """Return whether passages of a profile gain anything from their neighbours."""
         return bool(self._back[:, profile].any() or self._forward[:, profile].any())
 
     def add(self, chunks: Chunks, profile: Profile) -> None:
@@ -150,7 +151,7 @@ class PassageWords:
             self._owner[list(last)] = row
 
     def _remove_chunk(self, chunk: int) -> None:
-        """The last chunk takes its number."""
+        """Remove a chunk; the last one takes its number."""
         last = len(self.chunks) - 1
         self.chunks.remove(chunk)
         if chunk == last:
@@ -160,15 +161,15 @@ class PassageWords:
         self._chunks_of[owner] = tuple(chunk if one == last else one for one in self._chunks_of[owner])
 
     def chunks_of(self, row: int) -> list[dict[str, int]]:
-        """Term -> tf of each chunk of a passage, in no order, for comparison with what the text should give."""
+        """Return term -> tf of each chunk of a passage, unordered, for consistency checks."""
         return [self.chunks.terms_of(chunk) for chunk in self._chunks_of[row]]
 
     def corpus(self, visible: NDArray[np.bool_] | None = None) -> Corpus:
-        """The statistics of the chunks of some passages, or of all; true until the index changes."""
+        """Return the statistics of the chunks of some passages, or of all; valid until the index changes."""
         return self.chunks.corpus(None if visible is None else visible[self._owners()])
 
     def corpora_with(self, other: PassageWords, rows: NDArray[np.bool_]) -> tuple[Corpus, Corpus]:
-        """The statistics of some passages here and all there, as if one index held them: for here, and for there."""
+        """Return a corpus here and one there, with common statistics of some passages here and all of the other index."""
         here, there = self.corpus(rows), other.corpus()
         count = here.count + there.count
         length = here.count * here.average_length + there.count * there.average_length
@@ -183,10 +184,10 @@ class PassageWords:
     def score(self, query: WordQuery, corpus: Corpus, near: Neighbourhood | None, talk: NDArray[np.bool_]) -> Evidence:
         """L(j) of every passage: the best of its chunks (docs/retrieval.md has the formula).
 
-        ``L(j) = sum_t idf_t m_t(j) / sum_t idf_t`` over the known terms, m_t being BM25's w_t of the chunk or what
-        reaches the passage from its neighbours, if that is more. Absolute: no rescaling by query.
+        ``L(j) = sum_t idf_t m_t(j) / sum_t idf_t`` over the known terms, where m_t is BM25's w_t of the chunk or the
+        weight that reaches the passage from its neighbours, whichever is greater. Absolute: not rescaled per query.
 
-        :param near: None: nothing spreads. :param talk: The turns of talks, (n,), for which names do not count.
+        :param near: None: nothing spreads. :param talk: Mask of the turns of talks, (n,), for which names do not count.
         """
         terms = [
             _Term(weights, weights.term in query.names, None if near is None else self._gained(weights, corpus, near))
@@ -208,15 +209,15 @@ class PassageWords:
         return Evidence(self, scores, of_chunks, terms, corpus, talk, self._known_share(query, terms, corpus))
 
     def _known_share(self, query: WordQuery, terms: Sequence[_Term], corpus: Corpus) -> float | None:
-        """How much of what the question asks for is spoken of at all; an unknown term counts as the rarest."""
+        """Return the idf-weighted share of the query's terms that are known; an unknown term counts as the rarest."""
         known = [term.weights.idf for term in terms if not term.is_name]
         unknown_count = len(set(query.terms) - query.names) - len(known)
         total = sum(known) + unknown_count * idf(0, corpus)
         return sum(known) / total if total else None
 
     def _gained(self, term: TermWeights, corpus: Corpus, near: Neighbourhood) -> Floats:
-        """How much more a term weighs in each passage by what its neighbours say of it, (n,)."""
-        own = np.zeros(len(self) + 1, dtype=np.float32)  # the last one stands for no neighbour
+        """Return the additional weight of a term in each passage from its neighbours, (n,)."""
+        own = np.zeros(len(self) + 1, dtype=np.float32)  # the last entry is for a missing neighbour
         rows = self._owner[term.rows].astype(np.int64)
         if self._is_chunked:
             np.maximum.at(own, rows, term.weights)
@@ -224,7 +225,7 @@ class PassageWords:
             own[rows] = term.weights
         if corpus.rows is not None:
             rows = rows[corpus.rows[term.rows]]
-        weights = own[rows]  # a passage of several chunks stands here as often, each time with its greatest weight
+        weights = own[rows]  # a passage occurs once for each of its chunks, each time with its greatest weight
         best = np.zeros_like(own)
         for links, shares, asks in ((near.after, self._back, near.asks[rows]), (near.before, self._forward, None)):
             reached = rows
@@ -239,7 +240,7 @@ class PassageWords:
         return np.maximum(best, 0.0, out=best)[:-1]
 
     def _best(self, of_chunks: Floats) -> Floats:
-        """The greatest of each passage's chunks."""
+        """Return the greatest score of each passage's chunks."""
         best = np.zeros(len(self), dtype=np.float32)
         if self._is_chunked:
             scored = np.flatnonzero(of_chunks)
@@ -259,12 +260,12 @@ class PassageWords:
     # --- snapshot ----------------------------------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything but the rules, as plain arrays."""
+        """Return everything except the rules as plain arrays."""
         return {**self.chunks.to_arrays(), "chunk_passages": self._owners().astype(np.uint32)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], rules: Mapping[Profile, WordRules]) -> PassageWords:
-        """:raises ValueError: If the arrays cannot have come from an index, or a profile has no rules."""
+        """:raises ValueError: If the arrays are inconsistent, or a profile has no rules."""
         owners = arrays.get("chunk_passages")
         if owners is None or owners.dtype != np.uint32 or owners.ndim != 1:
             raise ValueError("lexical snapshot: chunk_passages is not a one-dimensional array of uint32")
@@ -285,7 +286,7 @@ class PassageWords:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """L(j) of every passage, (n,), and what it is made of; true until the index changes."""
+    """L(j) of every passage, (n,), and its components; valid until the index changes."""
 
     words: PassageWords
     scores: Floats
@@ -296,7 +297,7 @@ class Evidence:
     known_share: float | None
 
     def explain(self, row: int) -> tuple[TermMatch, ...]:
-        """The known terms that count for a passage; ``sum(m.idf * m.weight) / sum(m.idf)`` over them is its score."""
+        """Return the known terms of a passage; ``sum(m.idf * m.weight) / sum(m.idf)`` over them is its score."""
         chunks = self.words._chunks_of[row]
         best = max(chunks, key=lambda chunk: float(self.of_chunks[chunk]))
         counted = [term for term in self.terms if not (term.is_name and self.talk[row])]
@@ -308,14 +309,14 @@ class Evidence:
 
 
 NOBODY = -1
-"""Stands for the row of a neighbour that is not there."""
+"""The row number of a missing neighbour."""
 
 Place = tuple[int, int]
-"""Where in its session a passage is: what orders it there, and its id, which no other has."""
+"""The place of a passage in its session: its sort key, and its id as a tie-breaker."""
 
 
 class SessionLinks:
-    """`row_of` says which row a passage id has now."""
+    """:param row_of: Returns the current row of a passage id."""
 
     def __init__(self, row_of: Callable[[int], int | None]) -> None:
         self._row_of = row_of
@@ -324,7 +325,7 @@ class SessionLinks:
         self._order: dict[Hashable, list[Place]] = {}
 
     def arrays(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rows before and after each of `count` rows, and `NOBODY` at the end, which is where `NOBODY` points."""
+        """Return the rows before and after each of `count` rows; the last entry, which -1 selects, is `NO_ROW`."""
         return self._before[: count + 1], self._after[: count + 1]
 
     @property
@@ -333,7 +334,7 @@ class SessionLinks:
 
     @property
     def nbytes(self) -> int:
-        """About what is held: the arrays, and some 130 bytes a passage of a session."""
+        """Approximate memory: the arrays, and some 130 bytes per passage of a session."""
         return self._before.nbytes + self._after.nbytes + 130 * sum(map(len, self._order.values()))
 
     def insert(self, row: int, session: Hashable, place: Place) -> None:
@@ -345,7 +346,7 @@ class SessionLinks:
         insort(order, place)
 
     def remove(self, row: int, session: Hashable, place: Place) -> None:
-        """Take a row out of its session."""
+        """Remove a row from its session."""
         self._join(int(self._before[row]), int(self._after[row]))
         self._before[row] = self._after[row] = NOBODY
         order = self._order[session]
@@ -354,7 +355,7 @@ class SessionLinks:
             del self._order[session]
 
     def move(self, row: int, to: int) -> None:
-        """Let a row have another number; what had it before is in no session."""
+        """Renumber a row; the row that had the number before is in no session."""
         before, after = int(self._before[row]), int(self._after[row])
         self._before[row] = self._after[row] = NOBODY
         self._join(before, to)
@@ -373,7 +374,7 @@ class SessionLinks:
             self._before[second] = first
 
     def reserve(self, rows: int) -> None:
-        """Make room for so many rows; before any of them is linked, and before `arrays` of so many."""
+        """Grow the arrays to at least this number of rows; called before one is linked, and before `arrays`."""
         if rows < len(self._before):
             return
         size = max(rows + 1, 2 * len(self._before))

@@ -1,8 +1,8 @@
-"""The namespaces' indexes in memory, one a kind of passages: loaded on first use, dropped when memory is short.
+"""The namespaces' in-memory indexes, one per kind of passages: loaded lazily, dropped when memory is short.
 
-Loading goes on beside writes: what is committed meanwhile is kept for the namespace and applied when its load is done.
-Everything that changes indexes or snapshots runs on the writer thread, one after another, so an index never changes
-under a snapshot that is being written; searches go on.
+Loading is concurrent with writes: commits during a load are kept for the namespace and applied at its end. All changes
+of indexes and snapshots run on the writer thread, one after another, so an index never changes while its snapshot is
+written; searches continue.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ from souvenir.index.passage_words import WordRules
 from souvenir.index.snapshot import SnapshotFiles
 
 REBUILD_SHARE = 0.25
-"""A write that removes more than this share of a namespace's rows makes its index be loaded anew: that is quicker."""
+"""A write that removes more than this share of a namespace's rows drops its index, since reloading is faster."""
 
 SNAPSHOT_MIN_CHANGES = 1_000
 SNAPSHOT_CHANGED_SHARE = 0.05
-"""While it runs, an index is written once this share of its rows changed: the disk is not written for nothing."""
+"""A running service writes the snapshot of an index once this share of its rows has changed, to limit disk writes."""
 
 log = structlog.get_logger(__name__)
 
 
 class IndexKey(NamedTuple):
-    """What an index is of. Kinds are apart: a search of one pays for no other, and is not ranked by others' words."""
+    """The key of an index. Kinds are separate: a search of one does not pay for, or depend on the words of, another."""
 
     namespace_id: int
     kind: PassageKind
 
 
 class PassageView(Protocol):
-    """One state of a namespace's passages of one kind in the database."""
+    """One snapshot of a namespace's passages of one kind in the database."""
 
     @property
     def change_seq(self) -> int: ...
 
     def attributes(self) -> Sequence[PassageRow]:
-        """Of every passage."""
+        """Return a row for every passage."""
 
     def passages(self, ids: Iterable[int] | None) -> Iterable[tuple[Passage, FloatVector]]:
-        """Those among `ids`, or all, in id order, with their vectors."""
+        """Return those among `ids`, or all, in id order, with their vectors."""
 
 
 class Analyse(Protocol):
-    """How texts become terms."""
+    """The analyser as the indexes use it."""
 
     def terms(self, text: str) -> Sequence[str]:
-        """Of a text by itself: a name."""
+        """Return the terms of a separate text, such as a name."""
 
     def chunks(self, passage: Passage) -> Chunks:
-        """Of what is searched of a passage, chunk by chunk."""
+        """Return the terms of the searched text of a passage, chunk by chunk."""
 
 
 OpenView = Callable[[IndexKey], AbstractContextManager[PassageView]]
@@ -70,7 +70,7 @@ OpenView = Callable[[IndexKey], AbstractContextManager[PassageView]]
 class _Entry:
     """`index` is None while it loads; `pending` holds the writes committed meanwhile.
 
-    `changed_rows` is how many rows changed since the snapshot.
+    `changed_rows` is the number of rows changed since the snapshot.
     """
 
     loaded: threading.Event = field(default_factory=threading.Event)
@@ -105,7 +105,7 @@ class IndexRegistry:
         self._lock = threading.Lock()
 
     def get(self, key: IndexKey) -> NamespaceIndex:
-        """An index, loaded by the first caller while the others wait.
+        """Return an index, loaded by the first caller while the others wait.
 
         :raises Unavailable: If the caller that loaded it failed.
         """
@@ -128,7 +128,7 @@ class IndexRegistry:
             return {key: entry.index for key, entry in self._entries.items() if entry.index is not None}
 
     def apart(self, passages: Iterable[PassageAdded]) -> NamespaceIndex:
-        """An index of passages that are in no database, for one search."""
+        """Return an index, for one search, of passages that are not in the database."""
         index = NamespaceIndex(self._dim, self._rules, self._analyse.terms)
         index.apply(passages, 0)
         return index
@@ -139,7 +139,7 @@ class IndexRegistry:
         return len(indexes) > 1 and sum(index.nbytes for index in indexes.values()) > self._max_bytes
 
     def apply(self, namespace_id: int, changes: Sequence[IndexChange], change_seq: int) -> None:
-        """Bring a namespace's loaded indexes to the state of a write; one that cannot follow is loaded anew."""
+        """Apply a write to a namespace's loaded indexes; one that fails is dropped and reloaded on the next use."""
         for kind in PassageKind:
             of_kind = [change for change in changes if kind_of(change) is kind]
             self._apply(IndexKey(namespace_id, kind), of_kind, change_seq)
@@ -159,26 +159,26 @@ class IndexRegistry:
         entry.changed_rows += len(changes)
         try:
             entry.index.apply(changes, change_seq)
-        except Exception:  # the write stands; its index is made again from the database
+        except Exception:  # the write is durable; the index is rebuilt from the database
             log.exception("index_update_failed", **_named(key), action="rebuilding on next use")
             self._drop(key, entry)
 
     def clear(self) -> None:
-        """Forget everything, after the database was replaced."""
+        """Drop all indexes, after the database was replaced."""
         with self._lock:
             self._entries.clear()
 
     def forget(self, namespace_id: int) -> None:
-        """Drop the indexes of a namespace that is gone, those that are being loaded too, and remove their snapshots."""
+        """Drop the indexes of a deleted namespace, including those being loaded, and remove their snapshots."""
         for key in (IndexKey(namespace_id, kind) for kind in PassageKind):
             with self._lock:
                 self._entries.pop(key, None)
             self._snapshots.remove(_snapshot_name(key))
 
     def sweep_snapshots(self, known: Container[int], changed: Container[int]) -> None:
-        """Remove the snapshots that are of no namespace which there is, or of one that must be written anew.
+        """Remove the snapshots of unknown namespaces, and those that must be written again.
 
-        :param known: The namespaces that there are. :param changed: Those of which old snapshots may not stay.
+        :param known: The existing namespaces. :param changed: Those whose old snapshots must not be kept.
         """
         for name in self._snapshots.names():
             namespace_id = _namespace_in(name)
@@ -192,7 +192,7 @@ class IndexRegistry:
             entry.changed_rows = max(entry.changed_rows, 0 if entry.index is None else len(entry.index))
 
     def write_snapshots(self, *, all_changed: bool) -> None:
-        """Write the indexes that changed since their snapshot; all of them, or those that changed much."""
+        """Write the indexes that changed since their snapshot: all of them, or those with many changes."""
         with self._lock:
             entries = [(key, entry, entry.index) for key, entry in self._entries.items() if entry.index is not None]
         for key, entry, index in entries:
@@ -201,7 +201,7 @@ class IndexRegistry:
                 self._write(key, entry, index)
 
     def shrink(self) -> None:
-        """Drop the least recently used indexes until the rest fit the budget; the last used stays."""
+        """Drop the least recently used indexes until the rest fit the budget; the most recently used one is kept."""
         while self.over_budget:
             with self._lock:
                 key, entry = next((key, e) for key, e in self._entries.items() if e.index is not None)
@@ -253,7 +253,7 @@ class IndexRegistry:
             entry.loaded.set()
 
     def _build(self, key: IndexKey, entry: _Entry) -> NamespaceIndex:
-        """The snapshot and what changed since, or everything from the stored passages and vectors."""
+        """Build an index from its snapshot and later changes, or from all stored passages and vectors."""
         with self._open_view(key) as view:
             change_seq = view.change_seq
             snapshot = self._snapshots.read(_snapshot_name(key), newest_seq=change_seq)
@@ -288,7 +288,7 @@ def kind_of(change: IndexChange) -> PassageKind:
 
 
 def _snapshot_name(key: IndexKey) -> str:
-    """Memories' files are called as they were when there was nothing else."""
+    """Return the name of the files; those of memories keep the name from before there were other kinds."""
     return f"{key.namespace_id}" if key.kind is PassageKind.MEMORY else f"{key.namespace_id}-{key.kind}"
 
 

@@ -1,8 +1,8 @@
-"""An index on disk, so that a start does not analyse every text again. Only a copy: the database is the truth.
+"""An index on disk, so that a start does not have to analyse every text. Only a copy: the database is authoritative.
 
-Three files an index: `<name>.faiss` (vectors), `<name>.npz` (words, passage ids and flags), `<name>.json` (what they
-are of, and their checksums), renamed into place in that order. A snapshot that is not of this database, model and
-analyser, or whose bytes are not those that were written, is not used; nothing in it is ever code.
+Three files per index: `<name>.faiss` (vectors), `<name>.npz` (words, passage ids and flags), `<name>.json` (origin and
+checksums), renamed to their names in that order. A snapshot of another database, model or analyser, or with a wrong
+checksum, is not used. Its content is never executed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from souvenir.index.passage_words import PassageWords, WordRules
 from souvenir.index.vector import VectorIndex
 
 LAYOUT = f"2.{TURN_FLAGS_VERSION}"
-"""Of the arrays, and of what stands in them beside terms."""
+"""Version of the arrays and of their contents other than terms."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What an index was made of; a snapshot is used only where all of it is the same."""
+    """The inputs of an index; a snapshot is used only if all of them are equal."""
 
     lineage: str
     model_id: str
@@ -43,7 +43,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A sound snapshot: rows of all three parts agree. `change_seq` is the last write that it holds."""
+    """A valid snapshot: all three parts have the same rows. `change_seq` is the last write that it contains."""
 
     change_seq: int
     passage_ids: NDArray[np.int64]
@@ -87,9 +87,9 @@ class SnapshotFiles:
         sync(self._directory)
 
     def read(self, name: str, *, newest_seq: int) -> Snapshot | None:
-        """The snapshot of that name, or None with a log line that says why there is none to use.
+        """Return the snapshot of that name, or None, with a log line that gives the reason.
 
-        :param newest_seq: The namespace's last write in the database; a snapshot of a later one is of another history.
+        :param newest_seq: The namespace's last write in the database; a later snapshot is of another history.
         """
         faiss_path, words_path, manifest_path = self._paths(name)
         if not manifest_path.exists():
@@ -111,11 +111,11 @@ class SnapshotFiles:
         return None
 
     def names(self) -> set[str]:
-        """Of everything that lies there, whole or half written."""
+        """Return the names of all complete and partial snapshots."""
         return {path.name.split(".")[0] for path in self._directory.glob("*.*")}
 
     def remove(self, name: str) -> None:
-        """Remove the snapshot of that name, with what a crash left half written of it."""
+        """Remove the snapshot of that name, including partial files left by a crash."""
         paths = self._paths(name)
         if any(one.exists() for path in paths for one in (path, _partial(path))):
             for path in paths:
@@ -124,7 +124,7 @@ class SnapshotFiles:
             sync(self._directory)
 
     def remove_unusable(self, name: str) -> None:
-        """Remove what no start can read any more: what is half written, or of a database that was replaced."""
+        """Remove partial files, and snapshots of a database that was replaced."""
         try:
             manifest = json.loads(self._paths(name)[2].read_text(encoding="utf-8"))
             ours = manifest["lineage"] == self._origin.lineage

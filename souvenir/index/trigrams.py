@@ -1,4 +1,4 @@
-"""Which known terms are spelled like a given one: an incremental index of character trigrams.
+"""Known terms with a spelling similar to a given one: an incremental index of character trigrams.
 
 Similarity is the Jaccard index of two sets of trigrams, |A and B| / |A or B|, of terms padded with two blanks on either
 side, so that the first and last letters weigh as much as the middle ones: "garden" and "gaden" share 5 of 10.
@@ -20,17 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 MIN_LENGTH = 4
-"""Characters. A shorter term has more neighbours than a typo explains."""
+"""Characters. A shorter term has more neighbours than typos explain."""
 
 MAX_LENGTH = 64
-"""Characters. A longer term is no word."""
+"""Characters. A longer term is not a word."""
 
 _PAD = "  "
 _SPANS = tuple(slice(start, start + 3) for start in range(MAX_LENGTH + 2))
 
 
 class TrigramIndex:
-    """Trigram -> ids of the terms that hold it. Holds terms of letters only, of 4 to 64 characters."""
+    """Trigram -> ids of the terms that contain it. Holds terms of letters only, of 4 to 64 characters."""
 
     def __init__(self) -> None:
         self._ids: defaultdict[str, array[int]] = defaultdict(partial(array, "I"))
@@ -39,7 +39,7 @@ class TrigramIndex:
 
     @classmethod
     def of(cls, terms: Sequence[str]) -> TrigramIndex:
-        """What adding the terms one by one, with ids from 0, makes; about twice as fast."""
+        """Equivalent to adding the terms one by one, with ids from 0; about twice as fast."""
         index = cls()
         held = np.array([term_id for term_id, term in enumerate(terms) if _is_held(term)], np.int64)
         if not len(held):
@@ -58,7 +58,7 @@ class TrigramIndex:
         return index
 
     def add(self, term_id: int, term: str) -> None:
-        """Know a new term. Its id is the next one, counted from 0, or one whose term was removed."""
+        """Add a new term. Its id is the next one, counted from 0, or that of a removed term."""
         trigrams = _trigrams(term)
         if term_id == len(self._sizes):
             self._sizes.append(len(trigrams))
@@ -71,7 +71,7 @@ class TrigramIndex:
         self._id_count += len(trigrams)
 
     def remove(self, term_id: int, term: str) -> None:
-        """Forget a term that was added under this id."""
+        """Remove a term that was added under this id."""
         trigrams = _trigrams(term)
         for trigram in trigrams:
             ids = self._ids[trigram]
@@ -82,11 +82,11 @@ class TrigramIndex:
         self._id_count -= len(trigrams)
 
     def similar(self, term: str, least: float) -> list[tuple[int, float]]:
-        """(id, similarity) of the terms that are at least so similar, in order of id; `least` is above 0."""
+        """Return (id, similarity) of the terms with at least this similarity, in id order; `least` is above 0."""
         trigrams = _trigrams(term)
         found = b"".join(self._ids[trigram] for trigram in trigrams if trigram in self._ids)
         shared = np.bincount(np.frombuffer(found, np.uint32), minlength=len(self._sizes))
-        # |A or B| is at least |A|, so fewer shared trigrams than this cannot do.
+        # |A or B| is at least |A|, so fewer shared trigrams than this are not enough.
         ids = np.flatnonzero(shared >= max(1.0, least * len(trigrams)))
         sizes = np.frombuffer(self._sizes, np.uint8)[ids].astype(np.int64)
         similarities: NDArray[np.float64] = shared[ids] / (len(trigrams) + sizes - shared[ids])
@@ -95,7 +95,7 @@ class TrigramIndex:
 
     @property
     def nbytes(self) -> int:
-        """Memory held, in bytes, within some 20 %: 4 a posting with room to grow, some 270 a trigram."""
+        """Memory in bytes, within some 20 %: 4 a posting with spare capacity, some 270 a trigram."""
         return 5 * self._id_count + 270 * len(self._ids) + len(self._sizes)
 
 
@@ -104,7 +104,7 @@ def _is_held(term: str) -> bool:
 
 
 def _trigrams(term: str) -> set[str]:
-    """The distinct trigrams of a padded term; none if it is not one that the index holds."""
+    """Return the distinct trigrams of a padded term; empty if the index does not hold such terms."""
     if not _is_held(term):
         return set()
     padded = _PAD + term + _PAD
@@ -112,10 +112,10 @@ def _trigrams(term: str) -> set[str]:
 
 
 def _inverted(padded: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct trigrams of some padded terms, and ``trigram << 32 | term`` for each pair, ascending.
+    """Return the distinct trigrams of some padded terms, and ``trigram << 32 | term`` for each pair, ascending.
 
-    Both are counted from 0. The terms are laid end to end, so that four blanks part them: the windows of three
-    characters that are all blank are the only ones that belong to no term.
+    Both are counted from 0. The terms are concatenated, so that four blanks separate them: the windows of three blanks
+    are the only ones that belong to no term.
     """
     text = "".join(padded)
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(np.int64)

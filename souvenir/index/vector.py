@@ -1,10 +1,10 @@
 """Vectors in memory: FAISS `IndexFlatIP`, with deletion by moving the last row into the hole.
 
-Beside it stands an 8-bit code of every vector. A scan is bound by memory, so a large index is searched by the codes,
-which are a quarter of the size; what is found is scored from the vectors.
+An 8-bit code of every vector is kept in addition. A scan is bound by memory bandwidth, so a large index is searched by
+the codes, which are a quarter of the size; results are scored from the vectors.
 
-Rows are dense and numbered like those of the other arrays of a namespace. Not safe for a writer beside readers: the
-namespace's lock sees to that. Vectors must be finite and of length 1.
+Rows are dense and numbered like those of the other arrays of a namespace. A write is not safe during reads: the
+namespace's lock excludes that. Vectors must be finite and of length 1.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from souvenir.core.types import FloatVector
 
 MEAN_PRIOR_ROWS = 32
-"""Rows at the origin that the mean is taken with, so that centring fades out in a namespace of a few texts."""
+"""Prior rows at the origin in the mean, so that centring fades out in a namespace of a few texts."""
 
 SUM_BLOCK_ROWS = 8_192
-"""Rows copied at once for a sum of some of them: some megabytes."""
+"""Rows copied at once for a partial sum: some megabytes."""
 
 GATHER_SHARE = 0.1
-"""Below this share of allowed rows it is cheaper to copy them out than to let FAISS skip the rest."""
+"""Below this share of allowed rows, copying them is cheaper than letting FAISS skip the others."""
 
 CODES_FROM_ROWS = 4_096
-"""From this many rows on a search reads the codes, which is more than twice as fast. Among 29,000 real vectors the 200
+"""From this many rows, a search uses the codes, which is more than twice as fast. Among 29,000 real vectors the 200
 nearest were all among the 256 found so; below this number an exact scan takes less than a millisecond."""
 
 
@@ -50,11 +50,11 @@ class VectorIndex:
 
     @property
     def mean(self) -> FloatVector:
-        """The mean vector (dim,), drawn towards the origin by `MEAN_PRIOR_ROWS`."""
+        """The mean vector (dim,), shrunk towards the origin by `MEAN_PRIOR_ROWS`."""
         return drawn_mean(self._sum, len(self))
 
     def sum_of(self, rows: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """The sum (dim,) of the rows chosen by a mask (n,)."""
+        """Return the sum (dim,) of the rows selected by a mask (n,)."""
         if rows.all():
             return np.array(self._sum)
         chosen = np.flatnonzero(rows)
@@ -71,7 +71,7 @@ class VectorIndex:
         self._sum += vectors.sum(axis=0, dtype=np.float64)
 
     def remove(self, row: int) -> None:
-        """Take a row out; the last row moves into its place."""
+        """Remove a row; the last row moves to its place."""
         last = len(self) - 1
         if not 0 <= row <= last:
             raise IndexError(f"row {row} of {last + 1}")
@@ -83,18 +83,19 @@ class VectorIndex:
             index.ntotal = last
 
     def agrees(self, row: int, vector: FloatVector) -> bool:
-        """Whether the row holds this vector (dim,), and its code."""
+        """Return whether the row holds this vector (dim,) and its code."""
         code = self._codes.sa_encode(vector[None, :])[0]
         return np.array_equal(self._stored()[row], vector) and np.array_equal(self._stored_codes()[row], code)
 
     def rows(self, rows: NDArray[np.integer]) -> FloatVector:
-        """Copies of the given rows, (len(rows), dim)."""
+        """Return copies of the given rows, (len(rows), dim)."""
         return self._stored().take(rows, axis=0)
 
     def search(self, query: FloatVector, count: int, allowed: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-        """The rows with the greatest inner product with `query` (dim,), best first, at most `count`.
+        """Return the rows with the greatest inner product with `query` (dim,), best first, at most `count`.
 
-        From `CODES_FROM_ROWS` on the products are off by some thousandths: whoever needs the order works them out.
+        From `CODES_FROM_ROWS` on the products are off by some thousandths: callers that need the exact order recompute
+        them.
 
         :param allowed: Shape (n,); rows that may be returned. None allows all.
         """
@@ -111,20 +112,20 @@ class VectorIndex:
     def _search(self, query: FloatVector, count: int, parameters: faiss.SearchParameters | None) -> NDArray[np.int64]:
         if not count:
             return np.empty(0, dtype=np.int64)
-        faiss.omp_set_num_threads(1)  # one query gains nothing from a second thread, and waking it costs
+        faiss.omp_set_num_threads(1)  # one query gains nothing from a second thread, and waking one costs time
         index = self._index if len(self) < CODES_FROM_ROWS else self._codes
         _, rows = index.search(np.ascontiguousarray(query[None, :], dtype=np.float32), count, params=parameters)
         return np.asarray(rows[0], dtype=np.int64)
 
     def _stored(self) -> FloatVector:
-        """A view (n, dim) of FAISS's own memory; valid until rows are added."""
+        """Return a view (n, dim) of FAISS's own memory; valid until rows are added."""
         if not len(self):
             return np.empty((0, self._dim), dtype=np.float32)
         flat: FloatVector = faiss.rev_swig_ptr(self._index.get_xb(), len(self) * self._dim)
         return flat.reshape(len(self), self._dim)
 
     def _stored_codes(self) -> NDArray[np.uint8]:
-        """The same of the codes."""
+        """Return a view of the codes, as `_stored`."""
         if not len(self):
             return np.empty((0, self._codes.code_size), dtype=np.uint8)
         flat: NDArray[np.uint8] = faiss.rev_swig_ptr(self._codes.codes.data(), len(self) * self._codes.code_size)
@@ -143,12 +144,12 @@ class VectorIndex:
 
 
 def drawn_mean(total: NDArray[np.float64], count: int) -> FloatVector:
-    """The mean vector (dim,) of so many rows with this sum, drawn towards the origin by `MEAN_PRIOR_ROWS`."""
+    """Return the mean (dim,) of `count` rows with this sum, shrunk towards the origin by `MEAN_PRIOR_ROWS`."""
     return np.asarray(total / (count + MEAN_PRIOR_ROWS), dtype=np.float32)
 
 
 def _code_index(dim: int) -> faiss.IndexScalarQuantizer:
-    """Numbers from -1 to 1 in 256 even steps; the parts of unit vectors lie within, whatever the model."""
+    """Return an empty index of codes: 256 even steps from -1 to 1, the range of unit vectors of any model."""
     index = faiss.IndexScalarQuantizer(dim, faiss.ScalarQuantizer.QT_8bit_uniform, faiss.METRIC_INNER_PRODUCT)
     index.train(np.array([[-1.0] * dim, [1.0] * dim], dtype=np.float32))
     return index
