@@ -231,7 +231,7 @@ class ApiKeys:
             self.generation += 1
 
     def _require_other_admin(self, connection: apsw.Connection, key_id: str, advice: str) -> None:
-        if not self._has_env_key and not rows.other_admin_lives(connection, key_id):
+        if not self._has_env_key and not rows.other_admin_exists(connection, key_id):
             raise Conflict(f"{advice}, or set API_KEY: otherwise nobody could manage keys any more")
 
 
@@ -250,7 +250,7 @@ def _with_use(key: ApiKey, usage: Usage | None) -> ApiKey:
 
 
 def _living(connection: apsw.Connection, key_id: str) -> ApiKey:
-    key = rows.living_key(connection, key_id)
+    key = rows.active_key(connection, key_id)
     if key is None:
         raise KeyNotFound(key_id)
     return key

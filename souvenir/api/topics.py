@@ -14,7 +14,7 @@ from souvenir.server.access_policy import REMEMBERED
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import RunningService
 from souvenir.server.routing import Routes
-from souvenir.store.graph.topics import OfSession
+from souvenir.store.graph.topics import AssignedSession
 from souvenir.store.messages.messages import Message
 
 routes = Routes("agents")
@@ -104,7 +104,7 @@ class TopicSession(BaseModel):
     last_message_at: str | None
 
     @classmethod
-    def of(cls, session: OfSession) -> Self:
+    def of(cls, session: AssignedSession) -> Self:
         return cls(
             session_id=session.name,
             title=session.title,

@@ -171,7 +171,7 @@ class LexicalIndex:
         for term, tf in Counter(terms).items():
             term_id = self._term_ids.get(term)
             if term_id is None:
-                term_id = self._know(term)
+                term_id = self._add_term(term)
             self._postings[term_id].append(row << _TF_BITS | min(tf, MAX_TF))
             row_term_ids.append(term_id)
         self._row_terms.append(row_term_ids.tobytes())
@@ -190,7 +190,7 @@ class LexicalIndex:
         for term_id in removed:
             del self._postings[term_id][self._position(term_id, row)]
             if not self._postings[term_id]:
-                self._forget(term_id)
+                self._drop_term(term_id)
         self._posting_count -= len(removed)
         self._total_length -= self._lengths[row]
         last = len(self) - 1
@@ -299,7 +299,7 @@ class LexicalIndex:
         if not 0 <= row < len(self):
             raise IndexError(f"row {row} is not one of {len(self)}")
 
-    def _know(self, term: str) -> int:
+    def _add_term(self, term: str) -> int:
         if self._free_ids:
             term_id = self._free_ids.pop()
             self._terms[term_id] = term
@@ -311,7 +311,7 @@ class LexicalIndex:
         self._trigrams.add(term_id, term)
         return term_id
 
-    def _forget(self, term_id: int) -> None:
+    def _drop_term(self, term_id: int) -> None:
         term, self._terms[term_id] = self._terms[term_id], ""
         del self._term_ids[term]
         self._trigrams.remove(term_id, term)

@@ -35,7 +35,7 @@ from souvenir.index.analyser import QueryWord
 from souvenir.index.attributes import PassageAttributes, row_of
 from souvenir.index.lexical import Corpus, idf
 from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
-from souvenir.index.vector import VectorIndex, drawn_mean
+from souvenir.index.vector import VectorIndex, shrunk_mean
 
 CHANGES_PER_LOCK = 256
 """Changes made while searches wait: some tens of milliseconds at most."""
@@ -65,6 +65,7 @@ class Probe:
     :param centred: Whether the vector arm compares directions from the namespace's mean.
     :param fields: Computes the field scores of every passage, which are added to those of the arms; None: no fields.
     """
+
     vector: FloatVector | None
     words: Sequence[QueryWord] | None
     filters: Filters
@@ -74,11 +75,11 @@ class Probe:
     explain: bool = False
     unframed: FloatVector | None = None
     fields: Callable[[PassageColumns], FieldScores] | None = None
-    moment: Moment | None = None
+    past: PastState | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class PastState:
     """The state of a namespace at a past time, which is searched as if one index held exactly that state.
 
     Facts are not searched, since current ones may differ from those of then. The spread between related passages stays
@@ -237,35 +238,37 @@ class NamespaceIndex:
         """
         with self.lock.read():
             visible = self.attributes.visible(probe.filters.visible)
-            if probe.moment is not None:
-                return self._found_at(probe.moment, probe, visible)
+            if probe.past is not None:
+                return self._search_past(probe.past, probe, visible)
             corpus = self._corpus(visible)
-            part = _Searched(visible, corpus, self._mean(probe.filters.visible, visible), self._asked(probe, corpus))
-            return self._found(probe, part)
+            part = _SearchScope(
+                visible, corpus, self._mean(probe.filters.visible, visible), self._resolved(probe, corpus)
+            )
+            return self._search(probe, part)
 
-    def _found_at(self, moment: Moment, probe: Probe, visible: NDArray[np.bool_] | None) -> Candidates:
-        former = moment.former
-        stood = np.isin(self.attributes.owners, moment.owner_ids)
+    def _search_past(self, past: PastState, probe: Probe, visible: NDArray[np.bool_] | None) -> Candidates:
+        former = past.former
+        stood = np.isin(self.attributes.owners, past.owner_ids)
         for mask in (self.attributes.texts(), visible):
             stood = stood if mask is None else stood & mask
         corpus, of_former = self.words.corpora_with(former.words, stood)
         total = self.vectors.sum_of(stood) + former.vectors.sum_of(np.ones(len(former), dtype=np.bool_))
-        mean = drawn_mean(total, int(np.count_nonzero(stood)) + len(former))
-        asked = self._asked(probe, corpus)
-        here = self._found(probe, _Searched(stood, corpus, mean, asked))
+        mean = shrunk_mean(total, int(np.count_nonzero(stood)) + len(former))
+        resolved = self._resolved(probe, corpus)
+        here = self._search(probe, _SearchScope(stood, corpus, mean, resolved))
         if not len(former):
             return here
         talk = former.attributes.profiles == Profile.TALK
-        there = former._found(probe, _Searched(None, of_former, mean, replace(asked, talk=talk)))
+        there = former._search(probe, _SearchScope(None, of_former, mean, replace(resolved, talk=talk)))
         return here.joined(there, len(self))
 
-    def _found(self, probe: Probe, part: _Searched) -> Candidates:
-        visible, corpus, asked = part.rows, part.corpus, part.asked
+    def _search(self, probe: Probe, part: _SearchScope) -> Candidates:
+        visible, corpus, resolved = part.rows, part.corpus, part.resolved
         allowed = self.attributes.allowed(probe.filters, probe.owner_ids)
-        if probe.moment is not None and visible is not None:
+        if probe.past is not None and visible is not None:
             allowed = visible if allowed is None else allowed & visible
-        evidence = self.words.score(asked.words, corpus, self._neighbourhood(), asked.talk)
-        columns = self.attributes.columns(self.words.lengths, asked.named)
+        evidence = self.words.score(resolved.words, corpus, self._neighbourhood(), resolved.talk)
+        columns = self.attributes.columns(self.words.lengths, resolved.named)
         fields = {} if probe.fields is None else probe.fields(columns)
         centre = part.mean if probe.centred else np.zeros_like(part.mean)
         count = probe.candidate_count
@@ -289,11 +292,11 @@ class NamespaceIndex:
             fact_ids=self.attributes.fact_ids[rows],
             fields={name: values[rows] for name, values in fields.items()},
             speakers=self.attributes.spoken_by[rows],
-            named=asked.named,
+            named=resolved.named,
             known=evidence.known_share,
             rarest=idf(0, corpus),
             terms=tuple(map(evidence.explain, rows.tolist())) if probe.explain else (),
-            repairs=asked.repairs,
+            repairs=resolved.repairs,
             complete=all(len(part) < count for part in found) or len(rows) == reachable,
             excluded=seen - reachable,
         )
@@ -314,14 +317,14 @@ class NamespaceIndex:
         found = np.isin(owners, owners[rows])
         return np.flatnonzero(found if allowed is None else found & allowed)
 
-    def _asked(self, probe: Probe, corpus: Corpus) -> _Asked:
+    def _resolved(self, probe: Probe, corpus: Corpus) -> _ResolvedQuery:
         """Return the terms to search for, and the only speaker that they name."""
         repaired = self.words.chunks.repair(probe.words or (), corpus)
         speakers = self.attributes.speakers
         names = frozenset(term for term in repaired.terms if speakers.is_name(term))
         talk = self.attributes.profiles == Profile.TALK
         named = speakers.only_one_named(names)
-        return _Asked(WordQuery(repaired.terms, names), repaired.repairs, talk, named)
+        return _ResolvedQuery(WordQuery(repaired.terms, names), repaired.repairs, talk, named)
 
     def _neighbourhood(self) -> Neighbourhood | None:
         """Return the inputs of the spread; None if nothing spreads."""
@@ -352,7 +355,7 @@ class NamespaceIndex:
             if len(self._parts) >= PARTS_KEPT:
                 self._parts.clear()
             part = self._parts[paths] = _Part(self.vectors.sum_of(visible), int(np.count_nonzero(visible)))
-        return drawn_mean(part.total, part.count)
+        return shrunk_mean(part.total, part.count)
 
     def _count_in_parts(self, source: str, vector: FloatVector, sign: int) -> None:
         for paths, part in self._parts.items():
@@ -442,7 +445,7 @@ class NamespaceIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ResolvedQuery:
     """:param talk: Mask of the turns of talks, (n,). :param named: Code of the only speaker that the query names."""
 
     words: WordQuery
@@ -452,13 +455,13 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Searched:
+class _SearchScope:
     """The rows visible to a search, (n,), or None for all, with their statistics."""
 
     rows: NDArray[np.bool_] | None
     corpus: Corpus
     mean: FloatVector
-    asked: _Asked
+    resolved: _ResolvedQuery
 
 
 def _top(

@@ -169,7 +169,7 @@ class PassageWords:
         return self.chunks.corpus(None if visible is None else visible[self._owners()])
 
     def corpora_with(self, other: PassageWords, rows: NDArray[np.bool_]) -> tuple[Corpus, Corpus]:
-        """Return a corpus here and one there, with common statistics of some passages here and all of the other index."""
+        """Return corpora of some passages here and all of another index, with common statistics."""
         here, there = self.corpus(rows), other.corpus()
         count = here.count + there.count
         length = here.count * here.average_length + there.count * there.average_length
@@ -308,7 +308,7 @@ class Evidence:
         )
 
 
-NOBODY = -1
+NO_ROW = -1
 """The row number of a missing neighbour."""
 
 Place = tuple[int, int]
@@ -320,8 +320,8 @@ class SessionLinks:
 
     def __init__(self, row_of: Callable[[int], int | None]) -> None:
         self._row_of = row_of
-        self._before = np.full(_MIN_CAPACITY, NOBODY, dtype=np.int64)
-        self._after = np.full(_MIN_CAPACITY, NOBODY, dtype=np.int64)
+        self._before = np.full(_MIN_CAPACITY, NO_ROW, dtype=np.int64)
+        self._after = np.full(_MIN_CAPACITY, NO_ROW, dtype=np.int64)
         self._order: dict[Hashable, list[Place]] = {}
 
     def arrays(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -348,7 +348,7 @@ class SessionLinks:
     def remove(self, row: int, session: Hashable, place: Place) -> None:
         """Remove a row from its session."""
         self._join(int(self._before[row]), int(self._after[row]))
-        self._before[row] = self._after[row] = NOBODY
+        self._before[row] = self._after[row] = NO_ROW
         order = self._order[session]
         del order[bisect_left(order, place)]
         if not order:
@@ -357,20 +357,20 @@ class SessionLinks:
     def move(self, row: int, to: int) -> None:
         """Renumber a row; the row that had the number before is in no session."""
         before, after = int(self._before[row]), int(self._after[row])
-        self._before[row] = self._after[row] = NOBODY
+        self._before[row] = self._after[row] = NO_ROW
         self._join(before, to)
         self._join(to, after)
 
     def _row(self, order: list[Place], at: int) -> int:
         if not 0 <= at < len(order):
-            return NOBODY
+            return NO_ROW
         row = self._row_of(order[at][1])
-        return NOBODY if row is None else row
+        return NO_ROW if row is None else row
 
     def _join(self, first: int, second: int) -> None:
-        if first != NOBODY:
+        if first != NO_ROW:
             self._after[first] = second
-        if second != NOBODY:
+        if second != NO_ROW:
             self._before[second] = first
 
     def reserve(self, rows: int) -> None:
@@ -379,7 +379,7 @@ class SessionLinks:
             return
         size = max(rows + 1, 2 * len(self._before))
         for name in ("_before", "_after"):
-            grown = np.full(size, NOBODY, dtype=np.int64)
+            grown = np.full(size, NO_ROW, dtype=np.int64)
             old = getattr(self, name)
             grown[: len(old)] = old
             setattr(self, name, grown)

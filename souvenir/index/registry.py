@@ -127,7 +127,7 @@ class IndexRegistry:
         with self._lock:
             return {key: entry.index for key, entry in self._entries.items() if entry.index is not None}
 
-    def apart(self, passages: Iterable[PassageAdded]) -> NamespaceIndex:
+    def detached(self, passages: Iterable[PassageAdded]) -> NamespaceIndex:
         """Return an index, for one search, of passages that are not in the database."""
         index = NamespaceIndex(self._dim, self._rules, self._analyse.terms)
         index.apply(passages, 0)

@@ -51,7 +51,7 @@ class VectorIndex:
     @property
     def mean(self) -> FloatVector:
         """The mean vector (dim,), shrunk towards the origin by `MEAN_PRIOR_ROWS`."""
-        return drawn_mean(self._sum, len(self))
+        return shrunk_mean(self._sum, len(self))
 
     def sum_of(self, rows: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the sum (dim,) of the rows selected by a mask (n,)."""
@@ -143,7 +143,7 @@ class VectorIndex:
         return cls(dim, index)
 
 
-def drawn_mean(total: NDArray[np.float64], count: int) -> FloatVector:
+def shrunk_mean(total: NDArray[np.float64], count: int) -> FloatVector:
     """Return the mean (dim,) of `count` rows with this sum, shrunk towards the origin by `MEAN_PRIOR_ROWS`."""
     return np.asarray(total / (count + MEAN_PRIOR_ROWS), dtype=np.float32)
 

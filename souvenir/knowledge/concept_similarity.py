@@ -131,7 +131,7 @@ def store_matches(connection: apsw.Connection, found: Mapping[int, list[Near]]) 
     around = {other.concept_id for others in concept_similarity.near(connection, touched).values() for other in others}
     concept_similarity.matched(connection, found)
     changed = [one for one in sorted(touched | around) if _assign(connection, one)]
-    mentions.unmatch(connection, concept_similarity.spellings(connection, changed))
+    mentions.queue_matching(connection, concept_similarity.spellings(connection, changed))
 
 
 def _assign(connection: apsw.Connection, concept_id: int) -> bool:

@@ -225,7 +225,7 @@ class _Graph:
 
     def _related(self) -> Iterator[Edge]:
         for concept in self._rarities.owners:
-            for other, met in groupby(export_rows.meetings(self._connection, concept), key=lambda one: one.other):
+            for other, met in groupby(export_rows.co_occurrences(self._connection, concept), key=lambda one: one.other):
                 if other > concept:
                     yield from self._co_occurs(concept, other, {one.month: one.owners for one in met})
         for one in export_rows.claimed_relations(self._connection, self._namespace.id):

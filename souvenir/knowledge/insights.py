@@ -160,7 +160,7 @@ def _network(connection: apsw.Connection, namespace_id: int, since: datetime | N
     root_of = concepts.spellings(connection, shown)
     first, last = month_of(since or EARLIEST), month_of(until or LATEST)
     pairs: dict[tuple[int, int], Counter[int]] = {}
-    for (one, other), months in usage.met(connection, root_of, first, last).items():
+    for (one, other), months in usage.co_occurrence_counts(connection, root_of, first, last).items():
         a, b = sorted((root_of[one], root_of[other]))
         if a != b:
             pairs.setdefault((a, b), Counter()).update(months)

@@ -199,7 +199,7 @@ class ModelClaims:
                 return None
             session = self._following(connection, namespace.id, job.parameters["session"], state.after)
             if session is None:
-                unread = claims.waiting_to_be_read(connection, namespace.id)
+                unread = claims.has_queued_messages(connection, namespace.id)
                 if unread and not state.read and not job.last_try:
                     raise Overloaded("The latest messages are still being indexed; retry in a minute")
                 return None
@@ -239,7 +239,7 @@ class ModelClaims:
         """Store all claims and mark the messages as read, in the transaction that ends the job."""
 
         def work(tx: Transaction) -> JsonObject:
-            now = claims.as_they_are(tx.connection, tx.namespace_id, [id_ for id_, _ in state.read])
+            now = claims.still_undescribed(tx.connection, tx.namespace_id, [id_ for id_, _ in state.read])
             digests = dict(state.read)
             unchanged = {one.id for one in now if digests[one.id] == _digest(one.content)}
             stored, without_concept = Claims.apply(
@@ -249,7 +249,7 @@ class ModelClaims:
             gone = Counter((one.kind.value, GONE) for one in (*without_concept, *without_message))
             claims.mark(tx.connection, tx.namespace_id, unchanged, job.id)
             following = self._following(tx.connection, tx.namespace_id, job.parameters["session"], START)
-            unread = claims.waiting_to_be_read(tx.connection, tx.namespace_id)
+            unread = claims.has_queued_messages(tx.connection, tx.namespace_id)
             result = {
                 "job_id": job.id,
                 "messages": len(unchanged),

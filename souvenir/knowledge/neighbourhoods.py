@@ -89,7 +89,7 @@ class Neighbourhoods:
             spelt = activity.around(connection, members, first, last)
             root_of = concepts.roots(connection, {id_ for of_month in spelt.values() for id_ in of_month})
             around = _around(concept.id, spelt, root_of)
-            owners = Counter(month_of(from_us(at)) for at in activity.moments_of(connection, members))
+            owners = Counter(month_of(from_us(at)) for at in activity.mention_times(connection, members))
             months = {month: owners[month] for month in sorted(owners) if first <= month <= last}
             middle = sorted(months)[len(months) // 2] if len(months) > 1 else None
             found = _Found(around, months, middle if split is None else month_of(split))

@@ -21,7 +21,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.store import namespaces, schema
 from souvenir.store.graph import concept_similarity
 from souvenir.store.graph import topics as rows
-from souvenir.store.graph.topics import About, Sorted
+from souvenir.store.graph.topics import SessionRelevance, TopicContents
 from souvenir.store.restore import LINEAGE
 
 REST_S = 30.0
@@ -35,7 +35,7 @@ AGENTS_KEPT = 16
 
 _Counts = dict[int, Counted]
 
-_NOTHING = Sorted({}, {})
+_NOTHING = TopicContents({}, {})
 
 
 class TopicAssignment:
@@ -91,23 +91,25 @@ def counted(connection: apsw.Connection, session_ids: Sequence[int]) -> _Counts:
     return found
 
 
-def sorted_by(connection: apsw.Connection, counts: Mapping[int, Counted]) -> list[Sorted]:
+def sorted_by(connection: apsw.Connection, counts: Mapping[int, Counted]) -> list[TopicContents]:
     """Return the topics of these sessions, a function of their mentions."""
     speaking = [id_ for id_, of_session in counts.items() if len(of_session.concept_ids)]
     clusters = clusters_of([counts[id_] for id_ in speaking])
-    sessions: list[dict[int, About]] = [{} for _ in clusters.terms]
+    sessions: list[dict[int, SessionRelevance]] = [{} for _ in clusters.terms]
     for one in clusters.memberships:
-        sessions[one.topic][speaking[one.session]] = About(one.relevance, one.is_primary)
+        sessions[one.topic][speaking[one.session]] = SessionRelevance(one.relevance, one.is_primary)
     keys = concept_similarity.keys(connection, {concept for terms in clusters.terms for concept, _ in terms})
     found = []
     for of_topic, terms in zip(sessions, clusters.terms, strict=True):
         # Keys break ties, since ids depend on the order of discovery and would differ after a rebuild.
         best = sorted(terms, key=lambda term: (-term[1], keys[term[0]]))[:TERMS_OF_TOPIC]
-        found.append(Sorted(of_topic, {concept: round(weight / best[0][1], 2) for concept, weight in best}))
+        found.append(TopicContents(of_topic, {concept: round(weight / best[0][1], 2) for concept, weight in best}))
     return found
 
 
-def _store(connection: apsw.Connection, namespace_id: int, places: Sequence[int], found: Sequence[Sorted]) -> None:
+def _store(
+    connection: apsw.Connection, namespace_id: int, places: Sequence[int], found: Sequence[TopicContents]
+) -> None:
     if namespace_id not in namespaces.ids(connection):
         return
     rows.take(connection, places)
@@ -120,7 +122,7 @@ def _store(connection: apsw.Connection, namespace_id: int, places: Sequence[int]
     rows.remove_empty(connection, namespace_id)
 
 
-def kept_ids(before: Mapping[int, Sorted], named: set[int], found: Sequence[Sorted]) -> dict[int, int]:
+def kept_ids(before: Mapping[int, TopicContents], named: set[int], found: Sequence[TopicContents]) -> dict[int, int]:
     """Return the stored topic that each new one continues, by its index in `found`: the one with most shared sessions.
 
     Topics with a stated name choose first.

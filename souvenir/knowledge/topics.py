@@ -17,7 +17,7 @@ from souvenir.core.types import Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import concepts
 from souvenir.store.graph import topics as rows
-from souvenir.store.graph.topics import OfSession, Topic
+from souvenir.store.graph.topics import AssignedSession, Topic
 from souvenir.store.messages import agents, messages
 from souvenir.store.messages.messages import Message
 from souvenir.store.transaction import Transaction
@@ -60,7 +60,7 @@ class TopicDetails:
     """
 
     named: NamedTopic
-    sessions: Sequence[OfSession]
+    sessions: Sequence[AssignedSession]
     messages: Sequence[tuple[Message, float]]
 
 

@@ -39,7 +39,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.models.llm.provider import LLMProvider, provider_of
 from souvenir.store.admin.jobs import EXTRACT, Job
 from souvenir.store.learning import extractions
-from souvenir.store.learning.extractions import LEARNED_WITH, with_whom
+from souvenir.store.learning.extractions import LEARNED_WITH, provenance_of
 from souvenir.store.learning.extractions import ExtractionRecord as Row
 from souvenir.store.learning.profiles import profile_for
 from souvenir.store.transaction import require_writable
@@ -160,7 +160,7 @@ class Extraction:
         transcript = redacted(request.messages, self._engine.screening.applied(scope, refuse=False))
 
         def row(connection: apsw.Connection, job_id: str) -> Row:
-            learned_with = with_whom(connection, scope.namespace, request.user, request.session)
+            learned_with = provenance_of(connection, scope.namespace, request.user, request.session)
             return Row(
                 job_id,
                 scope.namespace,

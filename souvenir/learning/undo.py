@@ -66,7 +66,7 @@ def _undo(tx: Transaction, extraction: ExtractionRecord) -> Undone:
     tx.delete(added, action=UNDONE, forget=False)
     for memory_id, was in before.items():
         valid_to = None if was["valid_to"] is None else from_us(was["valid_to"])
-        tx.put_back(memory_id, updated_at=from_us(was["updated_at"]), valid_to=valid_to)
+        tx.unarchive(memory_id, updated_at=from_us(was["updated_at"]), valid_to=valid_to)
     done = [row for row in rows if row.stage is FactStage.APPLIED and row.fact is not None]
     extractions.save_facts(connection, job_id, [replace(row, stage=FactStage.UNDONE) for row in done])
     extractions.set_phase(connection, job_id, Phase.UNDONE)

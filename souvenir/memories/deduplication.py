@@ -185,8 +185,8 @@ class Deduplication:
             def work(tx: Transaction, first: int = first, before: _State = state) -> _State:
                 batch = pairs[first : first + DELETED_AT_ONCE]
                 standing = rows.unchanged(tx.connection, tx.namespace_id, [(kept, found) for kept, found, _ in batch])
-                heirs = {found.id: kept.id for kept, found, _ in batch}
-                tx.bequeath({memory_id: heirs[memory_id] for memory_id in standing})
+                kept_ids = {found.id: kept.id for kept, found, _ in batch}
+                tx.inherit_tags({memory_id: kept_ids[memory_id] for memory_id in standing})
                 tx.delete(standing)
                 after = before.with_pairs(batch, len(standing))
                 progress.save(tx.connection, done=after.compared, total=total, state=_STATE.dump(after))

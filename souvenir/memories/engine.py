@@ -230,7 +230,7 @@ class MemoryEngine(IndexedStore):
         [passages] = self.prepare([text])
 
         def work(tx: Transaction) -> SupersedeOutcome:
-            old = tx.living_memory(memory_id, hint="unpin it before superseding it")
+            old = tx.replaceable_memory(memory_id, hint="unpin it before superseding it")
             carried = {**without_notes(old.metadata), **(metadata or {})}
             draft = MemoryDraft(text, source or old.source, carried, old.key, document_at, origin_class=origin_class)
             return SupersedeOutcome(old, tx.supersede(old, draft, passages).id)
@@ -252,7 +252,7 @@ class MemoryEngine(IndexedStore):
         [passages] = self.prepare([text])
 
         def work(tx: Transaction) -> MergeOutcome:
-            olds = [tx.living_memory(memory_id, hint="unpin it before merging it") for memory_id in chosen]
+            olds = [tx.replaceable_memory(memory_id, hint="unpin it before merging it") for memory_id in chosen]
             merged = tx.merge(olds, MemoryDraft(text, source, notes or {}), passages)
             return MergeOutcome(merged.id, tuple(chosen))
 

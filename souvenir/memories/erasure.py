@@ -108,7 +108,7 @@ class Erasure:
 
         with self._engine.namespace(Scope()) as (connection, _):
             here = ask(connection)
-        there = {target for _, found in self._engine.copies.ask(ask) for target in found or ()} - set(here)
+        there = {target for _, found in self._engine.copies.query(ask) for target in found or ()} - set(here)
         if selection.chooses is Chooses.SOURCE:
             # What lay in the source once and has been moved since is not meant.
             with self._engine.namespace(Scope()) as (connection, _):
@@ -166,6 +166,6 @@ class Erasure:
 
 def _bury(connection: apsw.Connection, targets: Sequence[Target], work: str, namespace: str) -> RemovalStep:
     extractions.forget_transcripts(connection, namespace)
-    tombstones.bury(connection, targets, utc_now())
+    tombstones.create(connection, targets, utc_now())
     tombstones.mark_uncleared(connection, work, pending_removals.namespaces_of(connection, targets))
     return pending_removals.begin(connection, targets, work)

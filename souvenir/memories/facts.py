@@ -136,7 +136,7 @@ class Facts:
 
     def _enqueue(self, scope: Scope, memory_id: int) -> None:
         def work(tx: Transaction) -> None:
-            rows.wait(tx.connection, tx.namespace_id, memory_id, tx.now)
+            rows.enqueue(tx.connection, tx.namespace_id, memory_id, tx.now)
 
         self._store.write(scope, work)
         self.queue.wake()

@@ -20,7 +20,7 @@ from souvenir.core.types import HistoryEntry, Listing, Memory, Page, PassageKind
 from souvenir.memories.indexed_store import IndexedStore
 from souvenir.store import namespaces
 from souvenir.store.memories import history, links, reads
-from souvenir.store.memories.history import Stood
+from souvenir.store.memories.history import PastMemory
 from souvenir.store.transaction import owner_of
 
 MAX_FORMER_TEXTS = 200
@@ -39,7 +39,7 @@ class _Then:
     :param former: Those with a different text, as they were; `left_out` says whether there are more.
     """
 
-    stood: Sequence[Stood]
+    stood: Sequence[PastMemory]
     may_be_found: Sequence[int]
     former: Sequence[Memory]
     left_out: bool
@@ -69,7 +69,7 @@ def _then(store: IndexedStore, scope: Scope, query: SearchQuery, at: datetime) -
         if namespace is None:
             return _Then((), (), (), False)
         reads.require_filter(namespace, wanted)
-        stood = history.stood_at(connection, namespace, at, wanted)
+        stood = history.stored_at(connection, namespace, at, wanted)
         may = [one.id for one in stood if one.fits and (archived or not one.archived)]
         if query.filters.tags:
             tagged = Listing(tags=query.filters.tags, all_tags=query.filters.all_tags)

@@ -185,7 +185,7 @@ def _begin_clearing(connection: apsw.Connection, selection: Selection, work: str
     agent = agents.find(connection, selection.namespace)
     step = _begin(connection, selection, work)
     if agent is not None:
-        agents.make_again(connection, agent, utc_now())
+        agents.recreate(connection, agent, utc_now())
     return step
 
 

@@ -37,7 +37,7 @@ from souvenir.core.types import (
     SearchQuery,
     SearchResult,
 )
-from souvenir.index.namespace import Candidates, Moment, NamespaceIndex, Probe
+from souvenir.index.namespace import Candidates, NamespaceIndex, PastState, Probe
 from souvenir.index.registry import IndexKey
 from souvenir.retrieval.preparation import PassageAnalyser
 from souvenir.retrieval.profiles import LEGIBLE_SHARE
@@ -160,11 +160,11 @@ class Searcher:
         )
         query = replace(query, filters=_visible_to(scope, query.filters))
         former = [] if standing is None else list(_former_passages(serving, standing))
-        moment = None if standing is None else _moment(serving, standing, former)
+        past = None if standing is None else _past_state(serving, standing, former)
         now = query.now or utc_now()
         if self._reranking is None or not query.hybrid or query.words_only:
-            return recall.find(query, owner_ids, now, moment, tagged)
-        found = recall.find(self._reranking.enlarged(query), owner_ids, now, moment, tagged)
+            return recall.find(query, owner_ids, now, past, tagged)
+        found = recall.find(self._reranking.enlarged(query), owner_ids, now, past, tagged)
         texts = {added.passage.id: added.passage.text for added in former}
         return self._reranking.reordered(found, query, key.namespace_id, texts)
 
@@ -198,8 +198,8 @@ def _former_passages(serving: Serving, standing: Standing) -> Iterator[PassageAd
             yield PassageAdded(passage, vector, one.chunks)
 
 
-def _moment(serving: Serving, standing: Standing, former: Sequence[PassageAdded]) -> Moment:
-    return Moment(np.array(standing.unchanged, dtype=np.int64), serving.registry.apart(former))
+def _past_state(serving: Serving, standing: Standing, former: Sequence[PassageAdded]) -> PastState:
+    return PastState(np.array(standing.unchanged, dtype=np.int64), serving.registry.detached(former))
 
 
 def _visible_to(scope: Scope, filters: Filters = ANY) -> Filters:
@@ -253,13 +253,13 @@ class Recall:
         query: SearchQuery,
         owner_ids: Sequence[int] | None,
         now: datetime,
-        moment: Moment | None = None,
+        past: PastState | None = None,
         tagged: Tagged | None = None,
     ) -> Found:
         """Rank the namespace's owners for a query.
 
         :param owner_ids: The owners that may be found, if filters outside of the index chose them.
-        :param moment: What stood at the moment that is searched; None: the present.
+        :param past: What stood at the moment that is searched; None: the present.
         :param tagged: Which of some owners have a tag that the search names; None: none has.
         :raises SearchUnavailable: If no arm can run.
         :raises Overloaded: If too many searches go before this one.
@@ -269,7 +269,7 @@ class Recall:
         if intent is not None:
             query, time = intent.applied_to(query)
         with self._instruments.stage(Stage.SEARCH_EMBED):
-            probe = replace(self._probe(query, owner_ids, intent), moment=moment)
+            probe = replace(self._probe(query, owner_ids, intent), past=past)
         with self._instruments.stage(Stage.SEARCH_WAIT):
             if not self._slots.acquire(timeout=time_left(SLOT_WAIT_S)):
                 raise Overloaded("Too many searches are waiting; try again in a moment")

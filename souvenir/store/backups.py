@@ -47,7 +47,7 @@ AUTOMATIC = frozenset(
 """Reasons of unnamed backups: the service's own, and the snapshots that clients make before bulk deletes."""
 
 
-OF_WRITERS = frozenset({"pre_delete", "pre_import", "snapshot"})
+WRITER_REASONS = frozenset({"pre_delete", "pre_import", "snapshot"})
 """Reasons of backups that any writer can trigger. They are counted separately, so that a writer cannot evict the
 backups of an operator or of the schedule."""
 
@@ -196,8 +196,8 @@ class Backups:
         """
         with self._evicting:
             backups = self.all()
-            by_writers = [backup for backup in backups if backup.reason in OF_WRITERS]
-            others = [backup for backup in backups if backup.reason not in OF_WRITERS]
+            by_writers = [backup for backup in backups if backup.reason in WRITER_REASONS]
+            others = [backup for backup in backups if backup.reason not in WRITER_REASONS]
             evicted = [name for kind in (by_writers, others) for name in self._beyond(kind, but)]
             for name in evicted:
                 self._drop(name)

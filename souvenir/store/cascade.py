@@ -92,7 +92,7 @@ class Removal:
         rows = select(self.connection, str, f"DELETE FROM sessions WHERE id {_CHOSEN} RETURNING name", (chosen,))
         names = list(rows)
         if names:
-            topics.sessions_gone(self.connection, namespace_id)
+            topics.after_session_deletion(self.connection, namespace_id)
         self._add(sessions=len(names))
         self._forget_requests(namespace_id, names)
 

@@ -33,7 +33,7 @@ class Copies:
     backups: Backups
     database_path: Path
 
-    def ask(self, question: Callable[[apsw.Connection], T]) -> Iterator[tuple[str, T | None]]:
+    def query(self, question: Callable[[apsw.Connection], T]) -> Iterator[tuple[str, T | None]]:
         """Yield each backup's name and the result of a query on it; None for a backup that cannot be read."""
         for name, path in self.backups.databases():
             try:
@@ -51,7 +51,7 @@ class Copies:
         targets = [row.target for row in rows]
         return [
             name
-            for name, held in self.ask(lambda one: bool(pending_removals.present(one, targets)))
+            for name, held in self.query(lambda one: bool(pending_removals.present(one, targets)))
             if held is not False
         ]
 

@@ -149,7 +149,7 @@ def present(connection: apsw.Connection, targets: Iterable[Target]) -> list[Targ
     """Return the targets that exist; the database may have an older schema."""
     found: list[Target] = []
     for kind, ids in by_kind(targets).items():
-        if not knows(connection, kind):
+        if not supports(connection, kind):
             continue
         rows = _ids(
             connection,
@@ -212,7 +212,7 @@ def namespaces_of(connection: apsw.Connection, targets: Iterable[Target]) -> set
     return found
 
 
-def knows(connection: apsw.Connection, kind: Removable) -> bool:
+def supports(connection: apsw.Connection, kind: Removable) -> bool:
     """Return whether the database, which may have an older schema, has the kind at all."""
     return has_table(connection, TABLES[kind])
 

@@ -70,7 +70,7 @@ def scrub(connection: apsw.Connection, path: Path, first: int) -> int | None:
     """
     # The cache must not write an old version of a page back.
     connection.execute("PRAGMA shrink_memory")
-    with _opened(path) as file:
+    with _open_file(path) as file:
         pages = _pages(file)
         if pages.total >= MAX_PAGES:
             raise Unavailable(f"The database has more than {MAX_PAGES} pages; VACUUM it to clear what it left")
@@ -83,7 +83,7 @@ def scrub(connection: apsw.Connection, path: Path, first: int) -> int | None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[apsw.VFSFile]:
+def _open_file(path: Path) -> Iterator[apsw.VFSFile]:
     file = apsw.VFSFile("", str(path.resolve()), [apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MAIN_DB, 0])
     try:
         yield file

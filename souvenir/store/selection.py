@@ -13,7 +13,7 @@ import apsw
 from souvenir.core.types import SourceFilter, SourceMatch
 from souvenir.store.learning import extractions
 from souvenir.store.namespaces import source_condition
-from souvenir.store.pending_removals import PARTIES, TABLES, Removable, Target, knows
+from souvenir.store.pending_removals import PARTIES, TABLES, Removable, Target, supports
 from souvenir.store.rows import first, select
 
 
@@ -61,7 +61,7 @@ def resolve(connection: apsw.Connection, selection: Selection) -> list[Target]:
     """Return the rows that a selection names; empty if there are none or the schema does not have the kind."""
     kind = KINDS[selection.chooses]
     namespace_id = first(connection, int, "SELECT id FROM namespaces WHERE name = ?", (selection.namespace,))
-    if namespace_id is None or not knows(connection, kind):
+    if namespace_id is None or not supports(connection, kind):
         return []
     if selection.chooses is Chooses.AGENT:
         return [Target(kind, namespace_id)]

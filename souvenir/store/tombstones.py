@@ -36,7 +36,7 @@ class Tombstone(NamedTuple):
         return Target(Removable(self.kind), self.owner_id)
 
 
-def bury(connection: apsw.Connection, targets: Iterable[Target], now: datetime) -> None:
+def create(connection: apsw.Connection, targets: Iterable[Target], now: datetime) -> None:
     """Write tombstones, so that a restored backup does not bring these back."""
     add(connection, [Tombstone(target.kind.value, target.id, to_us(now)) for target in targets])
 

@@ -134,7 +134,7 @@ class Transaction:
             raise MemoryPinned(memory_id, hint)
         return memory
 
-    def living_memory(self, memory_id: int, *, hint: str) -> Memory:
+    def replaceable_memory(self, memory_id: int, *, hint: str) -> Memory:
         """Return a memory that may be replaced.
 
         :raises MemoryPinned: If it is pinned.
@@ -189,7 +189,7 @@ class Transaction:
         new = NewFacts(draft.facts, draft.facts_by, draft.split_later, origin.split)
         memory = replace(memory, facts=self._put_facts(memory, (), new, passages))
         if draft.split_later or (not draft.facts and any(old.facts for old in replaces)):
-            facts.wait(self.connection, self.namespace_id, memory.id, self.now)
+            facts.enqueue(self.connection, self.namespace_id, memory.id, self.now)
         if origin.history is None:
             self._record(action, memory.id, before=None, after=memory)
         else:
@@ -288,7 +288,7 @@ class Transaction:
             (from_id, to_id, link_type, to_us(self.now)),
         )
 
-    def put_back(self, memory_id: int, *, updated_at: datetime, valid_to: datetime | None) -> Memory:
+    def unarchive(self, memory_id: int, *, updated_at: datetime, valid_to: datetime | None) -> Memory:
         """Undo an archiving completely.
 
         :param updated_at: The previous time of change. :param valid_to: The previous end of validity.
@@ -302,20 +302,20 @@ class Transaction:
         before = self._stored(memory_id)
         return self._write(before, before, passages, action=facts.SPLIT, updated_at=before.updated_at, new_facts=new)
 
-    def bequeath(self, heirs: Mapping[int, int]) -> None:
+    def inherit_tags(self, kept_ids: Mapping[int, int]) -> None:
         """Copy the tags of duplicates that are to be deleted to the memories that are kept, which count as unchanged.
 
-        :param heirs: The id of the kept memory by the id of its duplicate.
+        :param kept_ids: The id of the kept memory by the id of its duplicate.
         """
-        for gone in reads.as_stored(self.connection, self.namespace, heirs).values():
-            before = self._stored(heirs[gone.id])
+        for gone in reads.as_stored(self.connection, self.namespace, kept_ids).values():
+            before = self._stored(kept_ids[gone.id])
             inherits = inherited(before.tags, gone.tags)
             if inherits != before.tags:
                 after = replace(before, tags=inherits)
                 self._write(before, after, (), action="inherit", updated_at=before.updated_at)
             memories.carry_tag_times(self.connection, [gone.id], before.id)
             if gone.facts and not before.facts:
-                facts.wait(self.connection, self.namespace_id, before.id, self.now)
+                facts.enqueue(self.connection, self.namespace_id, before.id, self.now)
 
     def delete(self, memory_ids: Sequence[int], *, action: str = "delete", forget: bool = True) -> None:
         """Delete memories with their passages, vectors and links, and blank their content in the history.
@@ -380,11 +380,11 @@ class Transaction:
             self.passages.move(owner)
         if new is None:
             if gone:
-                facts.wait(self.connection, self.namespace_id, after.id, self.now)
+                facts.enqueue(self.connection, self.namespace_id, after.id, self.now)
             return tuple(kept)
-        facts.wait_no_more(self.connection, [after.id])
+        facts.dequeue(self.connection, [after.id])
         if new.for_now:
-            facts.wait(self.connection, self.namespace_id, after.id, self.now)
+            facts.enqueue(self.connection, self.namespace_id, after.id, self.now)
         return self._put_facts(after, kept, new, passages)
 
     def _put_facts(

@@ -126,7 +126,7 @@ class Writer:
         try:
             job.future.set_result(job.work(self._connection))
         except BaseException as error:  # noqa: BLE001 - the caller's thread raises it
-            job.future.set_exception(_ours(error))
+            job.future.set_exception(_wrapped(error))
 
     def _commit(self, group: list[_Job]) -> None:
         if not group:
@@ -177,12 +177,12 @@ class Writer:
 
 def _fail(job: _Job, error: BaseException) -> None:
     try:
-        job.future.set_exception(_ours(error))
+        job.future.set_exception(_wrapped(error))
     except InvalidStateError:  # it failed alone before its group did
         return
 
 
-def _ours(error: BaseException) -> BaseException:
+def _wrapped(error: BaseException) -> BaseException:
     if isinstance(error, apsw.Error) and not isinstance(error, SouvenirError):
         wrapped = Unavailable("The database could not take the write; look at the disk and the service's log")
         wrapped.__cause__ = error

@@ -18,7 +18,7 @@ from souvenir.conversations.messages import Conversations
 from souvenir.core.settings import Settings
 from souvenir.core.types import Filters, FloatVector, MessageRole, PassageKind, Scope, SearchQuery, TurnFilter
 from souvenir.index.analyser import Analyser
-from souvenir.index.passage_words import NOBODY
+from souvenir.index.passage_words import NO_ROW
 from souvenir.index.registry import IndexKey
 from souvenir.memories.engine import MemoryEngine
 from souvenir.retrieval.searcher import CANDIDATE_COUNT
@@ -105,7 +105,7 @@ def test_a_message_more_costs_what_it_cost_at_the_beginning(engine: MemoryEngine
     assert len(after) == new_row + 1
     [previous] = np.flatnonzero((after[:-1] != before).any(axis=1)).tolist()
     assert after[previous].tolist() == [before[previous, 0], new_row]
-    assert after[new_row].tolist() == [previous, NOBODY]
+    assert after[new_row].tolist() == [previous, NO_ROW]
 
 
 def links(engine: MemoryEngine, scope: Scope) -> NDArray[np.int64]:

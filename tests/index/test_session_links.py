@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from souvenir.index.passage_words import NOBODY, SessionLinks
+from souvenir.index.passage_words import NO_ROW, SessionLinks
 
 SESSIONS = "abc"
 
@@ -49,7 +49,7 @@ class Rows:
         return before.copy(), after.copy()
 
     def expected(self) -> tuple[list[int], list[int]]:
-        before, after = ([NOBODY] * (len(self.ids) + 1) for _ in range(2))
+        before, after = ([NO_ROW] * (len(self.ids) + 1) for _ in range(2))
         for places in self.sessions.values():
             rows = [self.ids.index(id_) for _, id_ in places]
             for first, second in pairwise(rows):

@@ -71,7 +71,7 @@ def stand_for(engine: MemoryEngine, graph: KnowledgeServices, spelling: str, roo
     """Let one key be another spelling of the other."""
     state(engine, spelling, "alias", spelling.title(), other=root)
     find = "SELECT id FROM concepts WHERE key = ?"
-    engine.write(ANN, lambda tx: mentions.unmatch(tx.connection, [tx.connection.execute(find, (spelling,)).get]))
+    engine.write(ANN, lambda tx: mentions.queue_matching(tx.connection, [tx.connection.execute(find, (spelling,)).get]))
     graph.indexer.catch_up()
 
 

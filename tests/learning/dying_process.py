@@ -139,7 +139,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "applied": lambda: after(Applying, "apply", lambda self, job, rows, **_: approved(self, job)),
     "finishing": lambda: after(jobs, "finish", lambda connection, job_id, *_, **__: was_applied(connection, job_id)),
     "undoing: what is new removed": lambda: after(Transaction, "delete"),
-    "undoing: a memory put back": lambda: after(Transaction, "put_back"),
+    "undoing: a memory put back": lambda: after(Transaction, "unarchive"),
     "undoing: nothing committed": lambda: after(undoing, "_undo"),
     "undone": lambda: after(Ledger, "undo"),
 }

@@ -185,7 +185,7 @@ def test_the_check_names_every_rule_of_facts_and_tags_that_is_broken(database: D
     of_fact = [replace(one, fact="one fact") for one in passages("one fact")]
     first = write(database, lambda tx: tx.insert(draft, [*passages("first"), *of_fact]))
     insert(database, "second")
-    write(database, lambda tx: facts.wait(tx.connection, tx.namespace_id, first.id, tx.now))
+    write(database, lambda tx: facts.enqueue(tx.connection, tx.namespace_id, first.id, tx.now))
     assert problems(database) == []
     write(database, lambda tx: tx.connection.execute(statement).fetchall())
     assert any(SPOILED_FACTS[statement] in problem for problem in problems(database)), problems(database)

@@ -19,7 +19,7 @@ from souvenir.store.rows import first, select
 MAX_FINISHED = 1_000
 """Maximum number of finished jobs to keep, regardless of age."""
 
-OF_THE_STORE = ("erase", "reembed")
+STORE_WIDE = ("erase", "reembed")
 """Kinds of jobs that cover the whole store, whatever namespace their caller named."""
 
 
@@ -274,7 +274,7 @@ def delete_of(connection: apsw.Connection, namespace: str) -> int:
     """Delete all jobs of a namespace; return how many there were."""
     connection.execute(
         "DELETE FROM jobs WHERE namespace = ? AND kind NOT IN (SELECT value FROM json_each(?))",
-        (namespace, to_json(list(OF_THE_STORE))),
+        (namespace, to_json(list(STORE_WIDE))),
     )
     return connection.changes()
 

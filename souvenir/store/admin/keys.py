@@ -64,7 +64,7 @@ def all_keys(connection: apsw.Connection) -> list[ApiKey]:
     return list(select(connection, ApiKey, f"SELECT {_COLUMNS} FROM api_keys ORDER BY created_at, id"))
 
 
-def living_key(connection: apsw.Connection, key_id: str) -> ApiKey | None:
+def active_key(connection: apsw.Connection, key_id: str) -> ApiKey | None:
     """Return the key if it exists and was not revoked."""
     rows = list(
         select(connection, ApiKey, f"SELECT {_COLUMNS} FROM api_keys WHERE id = ? AND revoked_at IS NULL", (key_id,))
@@ -72,7 +72,7 @@ def living_key(connection: apsw.Connection, key_id: str) -> ApiKey | None:
     return rows[0] if rows else None
 
 
-def other_admin_lives(connection: apsw.Connection, key_id: str) -> bool:
+def other_admin_exists(connection: apsw.Connection, key_id: str) -> bool:
     """Return whether another admin key is not revoked."""
     row = connection.execute(
         "SELECT 1 FROM api_keys WHERE role = ? AND revoked_at IS NULL AND id <> ?", (Role.ADMIN.value, key_id)

@@ -59,7 +59,7 @@ def lengths(connection: apsw.Connection, namespace_id: int, since: datetime, unt
     )
 
 
-def met(
+def co_occurrence_counts(
     connection: apsw.Connection, ids: Iterable[int], first: int, last: int
 ) -> dict[tuple[int, int], dict[int, int]]:
     """Return monthly co-occurrence counts of pairs of these concepts; each pair once, the smaller id first.
@@ -96,7 +96,7 @@ def around(connection: apsw.Connection, ids: Iterable[int], first: int, last: in
     return found
 
 
-def moments_of(connection: apsw.Connection, ids: Iterable[int]) -> list[int]:
+def mention_times(connection: apsw.Connection, ids: Iterable[int]) -> list[int]:
     """Return the times at which one of these is mentioned, in microseconds, each message and memory once."""
     return list(
         select(

@@ -79,7 +79,7 @@ def insert(connection: apsw.Connection, namespace_id: int, draft: ClaimDraft, no
         ),
     ).get
     if draft.kind is ClaimKind.ALIAS:
-        mentions.unmatch(connection, [draft.concept_id])
+        mentions.queue_matching(connection, [draft.concept_id])
     [claim] = _claims(connection, "c.id = ?", row)
     return claim
 
@@ -126,7 +126,7 @@ def delete(connection: apsw.Connection, claim_ids: Iterable[int]) -> int:
             (ids_parameter(claim_ids),),
         )
     )
-    mentions.unmatch(connection, {concept_id for concept_id, kind in rows if kind is ClaimKind.ALIAS})
+    mentions.queue_matching(connection, {concept_id for concept_id, kind in rows if kind is ClaimKind.ALIAS})
     return len(rows)
 
 
@@ -209,7 +209,7 @@ def before(connection: apsw.Connection, session_id: int, position: int, *, limit
     return found[::-1]
 
 
-def as_they_are(connection: apsw.Connection, namespace_id: int, message_ids: Iterable[int]) -> list[Undescribed]:
+def still_undescribed(connection: apsw.Connection, namespace_id: int, message_ids: Iterable[int]) -> list[Undescribed]:
     """Return those of these messages that still exist and are undescribed, with their mentions extracted."""
     return _messages(
         connection,
@@ -219,7 +219,7 @@ def as_they_are(connection: apsw.Connection, namespace_id: int, message_ids: Ite
     )
 
 
-def waiting_to_be_read(connection: apsw.Connection, namespace_id: int) -> bool:
+def has_queued_messages(connection: apsw.Connection, namespace_id: int) -> bool:
     """Return whether messages are still queued for the extraction of mentions."""
     query = "SELECT EXISTS (SELECT 1 FROM unread WHERE namespace_id = ? AND kind = 'message')"
     return bool(connection.execute(query, (namespace_id,)).get)

@@ -58,7 +58,7 @@ class ConceptRow:
     sure: float
 
 
-class Meeting(NamedTuple):
+class CoOccurrence(NamedTuple):
     """The number of messages and memories of a month in which two concepts co-occur."""
 
     other: int
@@ -186,12 +186,12 @@ def _mentions(connection: apsw.Connection, owners: str, order: str, namespace_id
             yield one
 
 
-def meetings(connection: apsw.Connection, concept: int) -> list[Meeting]:
+def co_occurrences(connection: apsw.Connection, concept: int) -> list[CoOccurrence]:
     """Return the concepts that co-occur with this one or its spellings."""
     return list(
         select(
             connection,
-            Meeting,
+            CoOccurrence,
             f"SELECT {_ONE}, n.month, sum(n.owners) FROM neighbours n JOIN concepts c ON c.id = n.other_id "
             "WHERE n.concept_id IN (SELECT ?1 UNION ALL SELECT id FROM concepts WHERE same_as = ?1) "
             f"AND {_ONE} <> ?1 GROUP BY 1, 2 ORDER BY 1, 2",

@@ -137,7 +137,7 @@ def write(
         "INSERT INTO mentions (kind, owner_id, concept_id, form, concept_kind, at) VALUES (?, ?, ?, ?, ?, ?)", rows
     )
     _count(connection, namespace_id, counts, mentioning)
-    unsort(connection, (one.owner_id for one in taken if one.kind is RecordKind.MESSAGE))
+    queue_sessions(connection, (one.owner_id for one in taken if one.kind is RecordKind.MESSAGE))
     sweep(passages)
     return len(taken)
 
@@ -200,7 +200,7 @@ def hide(connection: apsw.Connection, namespace_id: int, concept_id: int, key: s
         "(SELECT other_id FROM neighbours WHERE concept_id = ?1)",
         (concept_id,),
     )
-    unsort(connection, by_kind[RecordKind.MESSAGE])
+    queue_sessions(connection, by_kind[RecordKind.MESSAGE])
     return Forgotten(len(owners), 1, tuple(remove_concepts(connection, [concept_id])))
 
 
@@ -211,14 +211,14 @@ def remove_concepts(connection: apsw.Connection, ids: Sequence[int]) -> list[Pas
     """Delete concepts without mentions; concepts similar to one are matched again."""
     near = _ids(connection, "SELECT DISTINCT other_id FROM near_concepts WHERE concept_id", ids)
     same = _ids(connection, "SELECT id FROM concepts WHERE same_as", ids)
-    unmatch(connection, {*near, *same} - {*ids})
+    queue_matching(connection, {*near, *same} - {*ids})
     gone = remove_passages(connection, PassageKind.CONCEPT, ids)
     # The schema cascades to claims.
     _ids(connection, "DELETE FROM concepts WHERE id", ids)
     return [PassageRemoved(passage_id, PassageKind.CONCEPT) for passage_id, _ in gone]
 
 
-def unmatch(connection: apsw.Connection, concept_ids: Iterable[int]) -> None:
+def queue_matching(connection: apsw.Connection, concept_ids: Iterable[int]) -> None:
     """Queue concepts for matching with their other spellings."""
     connection.execute(
         "INSERT OR IGNORE INTO unmatched (concept_id, namespace_id) "
@@ -227,7 +227,7 @@ def unmatch(connection: apsw.Connection, concept_ids: Iterable[int]) -> None:
     )
 
 
-def unsort(connection: apsw.Connection, message_ids: Iterable[int]) -> None:
+def queue_sessions(connection: apsw.Connection, message_ids: Iterable[int]) -> None:
     """Queue the sessions of these messages for topic assignment."""
     connection.execute(
         "INSERT OR REPLACE INTO unsorted (session_id, namespace_id) "
@@ -242,7 +242,7 @@ def _forget(
     """Delete the mentions of these; return how many there were, and the concepts without mentions now."""
     if kind is RecordKind.MESSAGE:
         _forget_claims(connection, owner_ids)
-        unsort(connection, owner_ids)
+        queue_sessions(connection, owner_ids)
     counts = _take_back(connection, namespace_id, kind, owner_ids)
     gone = _ids(connection, "SELECT id FROM concepts WHERE owners = 0 AND id", counts.owners)
     return counts.owners.total(), gone
@@ -286,7 +286,7 @@ def _insert(passages: PassageWriter, key: str, prepared: Sequence[PreparedPassag
     ).get
     concept_id = int(row)
     passages.insert(PassageOwner(PassageKind.CONCEPT, concept_id, "", now, archived=False), prepared)
-    unmatch(passages.connection, [concept_id])
+    queue_matching(passages.connection, [concept_id])
     return concept_id
 
 
@@ -315,7 +315,7 @@ def _count(connection: apsw.Connection, namespace_id: int, counts: _Counts, owne
 def _forget_claims(connection: apsw.Connection, message_ids: Sequence[int]) -> None:
     """Delete the claims a model made from these messages, and that it analysed them; match renamed concepts again."""
     rows = _ids(connection, "SELECT concept_id FROM claims WHERE message_id", message_ids)
-    unmatch(connection, set(rows))
+    queue_matching(connection, set(rows))
     _ids(connection, "DELETE FROM claims WHERE message_id", message_ids)
     _ids(connection, "DELETE FROM described WHERE message_id", message_ids)
 

@@ -25,7 +25,7 @@ SESSIONS_AT_ONCE = 200
 """Sessions whose mentions are read with one statement."""
 
 
-class About(NamedTuple):
+class SessionRelevance(NamedTuple):
     """The relevance of a session to a topic, 0 to 1, and whether the topic is its primary one."""
 
     relevance: float
@@ -33,10 +33,10 @@ class About(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
+class TopicContents:
     """A topic: its primary and related sessions by id, and the weights of characteristic concepts by id."""
 
-    sessions: Mapping[int, About]
+    sessions: Mapping[int, SessionRelevance]
     terms: Mapping[int, float]
 
     @property
@@ -61,18 +61,18 @@ class Topic:
     updated_at: datetime
 
 
-class OfSession(NamedTuple):
+class AssignedSession(NamedTuple):
     """A session of a topic, by its public name."""
 
     name: str
     title: str | None
-    about: About
+    about: SessionRelevance
     messages: int
     started_at: datetime
     last_message_at: datetime | None
 
 
-class Discussing(NamedTuple):
+class DiscussingMessage(NamedTuple):
     """A message, and the share, by weight, of its topic's characteristic concepts that it mentions."""
 
     message_id: int
@@ -129,7 +129,7 @@ def mentioned_in(connection: apsw.Connection, session_ids: Sequence[int]) -> Ite
         yield from rows
 
 
-def sessions_gone(connection: apsw.Connection, namespace_id: int) -> None:
+def after_session_deletion(connection: apsw.Connection, namespace_id: int) -> None:
     """Delete topics without sessions, and queue a session: inverse frequencies changed for all other sessions."""
     remove_empty(connection, namespace_id)
     connection.execute(
@@ -142,11 +142,11 @@ def sessions_gone(connection: apsw.Connection, namespace_id: int) -> None:
 # --- assigned topics -----------------------------------------------------------------------------------------------
 
 
-def stored(connection: apsw.Connection, namespace_id: int) -> dict[int, Sorted]:
-    sessions: defaultdict[int, dict[int, About]] = defaultdict(dict)
+def stored(connection: apsw.Connection, namespace_id: int) -> dict[int, TopicContents]:
+    sessions: defaultdict[int, dict[int, SessionRelevance]] = defaultdict(dict)
     rows = select(
         connection,
-        tuple[int, int, About],
+        tuple[int, int, SessionRelevance],
         f"SELECT topic_id, session_id, relevance, is_primary FROM session_topics WHERE {_OF_NAMESPACE}",
         (namespace_id,),
     )
@@ -162,7 +162,7 @@ def stored(connection: apsw.Connection, namespace_id: int) -> dict[int, Sorted]:
     for topic, concept, weight in weights:
         terms[topic][concept] = weight
     ids = select(connection, int, "SELECT id FROM topics WHERE namespace_id = ?", (namespace_id,))
-    return {topic: Sorted(sessions[topic], terms[topic]) for topic in ids}
+    return {topic: TopicContents(sessions[topic], terms[topic]) for topic in ids}
 
 
 def named_ids(connection: apsw.Connection, namespace_id: int) -> set[int]:
@@ -197,7 +197,9 @@ def remove(connection: apsw.Connection, ids: Iterable[int]) -> None:
     connection.execute(f"DELETE FROM topics WHERE id {_CHOSEN}", (ids_parameter(ids),))
 
 
-def change(connection: apsw.Connection, topic_id: int, before: Sorted, after: Sorted, now: datetime) -> None:
+def change(
+    connection: apsw.Connection, topic_id: int, before: TopicContents, after: TopicContents, now: datetime
+) -> None:
     """Write the differences; sessions and concepts that were deleted meanwhile are skipped."""
     gone = [(topic_id, id_) for id_ in before.sessions.keys() - after.sessions.keys()]
     connection.executemany("DELETE FROM session_topics WHERE topic_id = ? AND session_id = ?", gone)
@@ -263,12 +265,12 @@ def terms(connection: apsw.Connection, topic_ids: Iterable[int]) -> dict[int, li
     return found
 
 
-def sessions(connection: apsw.Connection, topic_id: int, *, limit: int) -> list[OfSession]:
+def sessions(connection: apsw.Connection, topic_id: int, *, limit: int) -> list[AssignedSession]:
     """Return primary sessions, then related ones; most relevant first."""
     return list(
         select(
             connection,
-            OfSession,
+            AssignedSession,
             "SELECT s.name, s.title, o.relevance, o.is_primary, "
             "(SELECT count(*) FROM messages WHERE session_id = s.id), s.started_at, s.last_message_at "
             "FROM session_topics o JOIN sessions s ON s.id = o.session_id "
@@ -290,7 +292,7 @@ def primary_topics(connection: apsw.Connection, session_ids: Iterable[int]) -> d
     )
 
 
-def discussing(connection: apsw.Connection, topic_id: int, *, looked_at: int, limit: int) -> list[Discussing]:
+def discussing(connection: apsw.Connection, topic_id: int, *, looked_at: int, limit: int) -> list[DiscussingMessage]:
     """Return the messages of its sessions that mention most of its characteristic concepts, ties newest first.
 
     :param looked_at: The number of latest messages to consider for each concept.
@@ -310,7 +312,7 @@ def discussing(connection: apsw.Connection, topic_id: int, *, looked_at: int, li
         for message in rows:
             said[message] += weight
     best = sorted(said, key=lambda message: (-round(said[message], 6), -message))[:limit]
-    return [Discussing(message, min(said[message] / total, 1.0)) for message in best]
+    return [DiscussingMessage(message, min(said[message] / total, 1.0)) for message in best]
 
 
 def describe(

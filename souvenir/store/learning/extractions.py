@@ -38,7 +38,7 @@ LearnedWith = Mapping[str, Sequence[str]]
 """Names by party, as in the JSON."""
 
 
-def with_whom(connection: apsw.Connection, namespace: str, user: str | None, session: str | None) -> LearnedWith:
+def provenance_of(connection: apsw.Connection, namespace: str, user: str | None, session: str | None) -> LearnedWith:
     """Return a conversation's user and session; without a named user, the session's user."""
     if user is None and session is not None:
         row = first(connection, int, "SELECT id FROM namespaces WHERE name = ?", (namespace,))
@@ -120,7 +120,7 @@ class ExtractionRecord:
         return found
 
 
-_READ_NO_MORE = "('decided', 'applied', 'undone')"
+_TRANSCRIPT_UNUSED = "('decided', 'applied', 'undone')"
 """Phases in which a job no longer needs its transcript."""
 
 _UNFINISHED = "(SELECT id FROM jobs WHERE status IN ('queued', 'running'))"
@@ -154,7 +154,7 @@ def set_phase(connection: apsw.Connection, job_id: str, phase: Phase) -> None:
     """Also delete the transcript if a memory in the ledger was forgotten while the transcript was still needed."""
     connection.execute("UPDATE extractions SET phase = ? WHERE job_id = ?", (phase.value, job_id))
     connection.execute(
-        f"UPDATE extractions SET transcript = NULL WHERE job_id = ? AND phase IN {_READ_NO_MORE} "
+        f"UPDATE extractions SET transcript = NULL WHERE job_id = ? AND phase IN {_TRANSCRIPT_UNUSED} "
         "AND EXISTS (SELECT 1 FROM extraction_facts f WHERE f.job_id = extractions.job_id AND proposal IS NULL)",
         (job_id,),
     )
@@ -258,7 +258,7 @@ def forget_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> N
     jobs = set(rows)
     connection.execute(
         f"UPDATE extractions SET transcript = NULL WHERE job_id IN (SELECT value FROM json_each(?)) "
-        f"AND (phase IN {_READ_NO_MORE} OR job_id NOT IN {_UNFINISHED})",
+        f"AND (phase IN {_TRANSCRIPT_UNUSED} OR job_id NOT IN {_UNFINISHED})",
         (to_json(sorted(jobs)),),
     )
 

@@ -42,7 +42,7 @@ def delete(connection: apsw.Connection, fact_ids: Iterable[int]) -> None:
 # --- the split queue -------------------------------------------------------------------------------------------------
 
 
-def wait(connection: apsw.Connection, namespace_id: int, memory_id: int, now: datetime) -> None:
+def enqueue(connection: apsw.Connection, namespace_id: int, memory_id: int, now: datetime) -> None:
     """Queue a memory for splitting."""
     connection.execute(
         "INSERT INTO unsplit (memory_id, namespace_id, since) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -50,7 +50,7 @@ def wait(connection: apsw.Connection, namespace_id: int, memory_id: int, now: da
     )
 
 
-def wait_no_more(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
+def dequeue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
     connection.execute(
         "DELETE FROM unsplit WHERE memory_id IN (SELECT value FROM json_each(?))", (ids_parameter(memory_ids),)
     )

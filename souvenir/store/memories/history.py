@@ -43,7 +43,7 @@ WITH changed (memory_id) AS MATERIALIZED (
 )"""
 
 
-class Stood(NamedTuple):
+class PastMemory(NamedTuple):
     """A memory that was stored at a point in time.
 
     :param same: Whether its passages are the same now as then, apart from being archived.
@@ -56,7 +56,7 @@ class Stood(NamedTuple):
     fits: bool
 
 
-def stood_at(connection: apsw.Connection, namespace: Namespace, at: datetime, wanted: JsonObject) -> list[Stood]:
+def stored_at(connection: apsw.Connection, namespace: Namespace, at: datetime, wanted: JsonObject) -> list[PastMemory]:
     """Return every memory that was stored then, in id order.
 
     :param wanted: Metadata keys with the exact JSON values that a memory must have had to fit.
@@ -64,10 +64,10 @@ def stood_at(connection: apsw.Connection, namespace: Namespace, at: datetime, wa
     where, parameters = _where(namespace, at)
     if not wanted:
         query = f"{_STOOD} SELECT id, archived, same, 1 FROM stood WHERE {where} ORDER BY id"
-        return list(select(connection, Stood, query, parameters))
+        return list(select(connection, PastMemory, query, parameters))
     query = f"{_STOOD} SELECT id, archived, same, metadata FROM stood WHERE {where} ORDER BY id"
     rows = select(connection, tuple[int, bool, bool, JsonObject], query, parameters)
-    return [Stood(id_, archived, same, _fits(metadata, wanted)) for id_, archived, same, metadata in rows]
+    return [PastMemory(id_, archived, same, _fits(metadata, wanted)) for id_, archived, same, metadata in rows]
 
 
 def _fits(metadata: JsonObject, wanted: JsonObject) -> bool:

@@ -174,11 +174,11 @@ def put_tags(
     return tuple(of_folded[folded] for folded in sorted(of_folded))
 
 
-def carry_tag_times(connection: apsw.Connection, memory_ids: Iterable[int], heir_id: int) -> None:
+def carry_tag_times(connection: apsw.Connection, memory_ids: Iterable[int], new_id: int) -> None:
     """Backdate the tags of a memory to the times that they have at the memories which it replaces."""
     connection.execute(
         "UPDATE memory_tags SET added_at = min(added_at, coalesce((SELECT min(o.added_at) FROM memory_tags o "
         "WHERE o.folded = memory_tags.folded AND o.memory_id IN (SELECT value FROM json_each(?))), added_at)) "
         "WHERE memory_id = ?",
-        (ids_parameter(memory_ids), heir_id),
+        (ids_parameter(memory_ids), new_id),
     )

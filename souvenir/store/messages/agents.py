@@ -110,7 +110,7 @@ def ensure(connection: apsw.Connection, namespace_id: int, now: datetime, metada
         mention_queue.put_all(connection, namespace_id)
 
 
-def make_again(connection: apsw.Connection, agent: Agent, now: datetime) -> None:
+def recreate(connection: apsw.Connection, agent: Agent, now: datetime) -> None:
     """Recreate a deleted agent with the same settings and no content; its name must be free."""
     row = connection.execute(
         "INSERT INTO namespaces (name, created_at, changed_at) VALUES (?, ?, ?) RETURNING id",

@@ -224,7 +224,7 @@ def test_the_list_of_what_waits_is_of_its_namespace(engine: MemoryEngine):
         row = connection.execute("SELECT namespace_id, since FROM unsplit").fetchone()
     assert row is not None
     assert row[0] == namespace.id
-    engine.write(DEFAULT, lambda tx: facts.wait_no_more(tx.connection, [one]))
+    engine.write(DEFAULT, lambda tx: facts.dequeue(tx.connection, [one]))
     assert json.dumps(waiting(engine)) == "[]"
 
 

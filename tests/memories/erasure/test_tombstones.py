@@ -38,7 +38,7 @@ def erase(engine: MemoryEngine, chooses: Chooses, value: str | int, scope: Scope
     def begin(connection: apsw.Connection) -> pending_removals.RemovalStep:
         targets = resolve(connection, Selection(scope.namespace, chooses, value))
         assert targets
-        tombstones.bury(connection, targets, utc_now())
+        tombstones.create(connection, targets, utc_now())
         return pending_removals.begin(connection, targets, "erasing")
 
     engine.models.remove(begin)
