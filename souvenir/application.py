@@ -29,8 +29,9 @@ from souvenir.mcp.endpoint import McpEndpoint
 from souvenir.memories.reembedding import MakeEmbedder
 from souvenir.server.errors import REQUEST_ID_HEADER
 from souvenir.server.logs import configure_logging
-from souvenir.server.middleware import Dispatcher, RequestMiddleware, is_loopback
+from souvenir.server.middleware import Dispatcher, RequestMiddleware
 from souvenir.server.openapi import complete
+from souvenir.server.origins import ANY_ORIGIN, allowed_origins
 from souvenir.server.request_guards import REPLAYED_HEADER
 from souvenir.server.routing import discovered_routes
 from souvenir.server.service import Service
@@ -57,7 +58,7 @@ class Application(FastAPI):
             configure_logging(settings.log_level, settings.log_format)
             app.state.service = await asyncio.to_thread(open_service)
             _warn_of_unknown_settings(settings)
-            _warn_if_open_to_a_network(settings, app.state.service)
+            _warn_if_open(settings, app.state.service)
             # An answer that is streamed never waits for a thread.
             current_default_thread_limiter().total_tokens = app.state.service.admission.threads
             try:
@@ -116,7 +117,7 @@ def _middleware(settings: Settings) -> list[Middleware]:
     """Outermost first."""
     cors = Middleware(
         CORSMiddleware,
-        allow_origins=settings.cors_origins,
+        allow_origins=allowed_origins(settings),
         allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
         allow_headers=["*"],
         expose_headers=[
@@ -141,13 +142,21 @@ def _warn_of_unknown_settings(settings: Settings) -> None:
         )
 
 
-def _warn_if_open_to_a_network(settings: Settings, service: Service) -> None:
-    if not (is_loopback(settings.host) or settings.api_key or service.keys.any_made):
+def _warn_if_open(settings: Settings, service: Service) -> None:
+    if not service.authenticator.is_open:
+        return
+    if settings.serves_network:
         log.warning(
             "open_to_everyone",
             host=settings.host,
-            reason="everyone who can connect is admin: there is no API_KEY and no key was made",
-            action="set API_KEY, or make an admin key with POST /api/keys, or set HOST to 127.0.0.1",
+            reason="everyone who can connect is admin: ALLOW_OPEN is set, there is no API_KEY and no key was made",
+            action="unset ALLOW_OPEN, and the next start makes an admin key; or set API_KEY",
+        )
+    if ANY_ORIGIN in settings.cors_origins:
+        log.warning(
+            "open_to_every_page",
+            reason="every page in a browser on this machine is admin: CORS_ORIGINS is * and requests need no key",
+            action="name the origins in CORS_ORIGINS, or set API_KEY",
         )
 
 

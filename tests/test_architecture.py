@@ -335,10 +335,10 @@ def test_documents_name_only_make_targets_that_exist():
 
 
 def test_the_example_of_settings_names_only_settings_that_exist():
-    settings = shipped()[ROOT / "souvenir" / "core" / "settings.py"]
     fields = {
         node.target.id.upper()
-        for node in ast.walk(settings)
+        for name in ("settings.py", "network_settings.py")
+        for node in ast.walk(shipped()[ROOT / "souvenir" / "core" / name])
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
     compose = set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "docker-compose.yml").read_text(encoding="utf-8")))

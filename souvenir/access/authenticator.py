@@ -1,7 +1,7 @@
 """Authentication: from the key that a request carries to its caller, and from the caller to what they may see.
 
-The order is: too many wrong keys from the address, the key, the role, the namespace. A refused caller learns nothing of
-what is stored, and nothing was read or made for them.
+The order is: the key, the number of wrong keys from the address, the role, the namespace. A refused caller learns
+nothing about stored data, and nothing is read or created for them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class FailedAttempts:
         return len(self._windows)
 
     def require_few(self, address: str) -> None:
-        """:raises TooManyAttempts: If no key from this address is checked now, not even the right one."""
+        """:raises TooManyAttempts: If the address has sent as many wrong keys as it may."""
         with self._lock:
             begin, count = self._window(address)
         if count >= self._limit:
@@ -100,19 +100,25 @@ class Authenticator:
         self.keys = keys
         self._attempts = attempts
 
+    @property
+    def is_open(self) -> bool:
+        """Whether requests need no key: there is no API_KEY, and no key was ever made."""
+        return not (self._env_key or self.keys.any_made)
+
     def authenticate(self, sent: bytes | None, address: str) -> Caller:
         """The caller, counted as a use of their key.
 
+        A right key is always admitted, whatever else comes from its address: others may share that address.
+
         :param sent: The bytes of the key that the request carries. :param address: Where it comes from, if it has one.
-        :raises TooManyAttempts: If the address sent too many wrong ones of late; its key is not checked then.
+        :raises TooManyAttempts: If the key is wrong and the address sent too many wrong ones of late.
         :raises Unauthorized: If the key is wrong, or missing where one is needed.
         """
-        if sent:
-            self._attempts.require_few(address)
         try:
             caller = self.reauthenticate(sent)
         except Unauthorized:
             if sent:
+                self._attempts.require_few(address)
                 self._attempts.count(address)
             raise
         if caller.key is not None:
@@ -125,7 +131,7 @@ class Authenticator:
         :raises Unauthorized: If it would not be admitted any more.
         """
         if not sent:
-            if self._env_key or self.keys.any_made:
+            if not self.is_open:
                 raise Unauthorized("Invalid or missing API key")
             return Caller(ANONYMOUS, Role.ADMIN)
         if self._env_key and hmac.compare_digest(sent, self._env_key):

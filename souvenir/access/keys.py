@@ -41,6 +41,7 @@ USAGE_INTERVAL_S = 60.0
 
 PRINCIPAL_PATTERN = r"^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$"
 _SLUG = re.compile(PRINCIPAL_PATTERN)
+_SECRET = re.compile(KEY_BEGIN + "[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +127,14 @@ class ApiKeys:
             used = dict(self._used)
         return [_with_use(key, used.get(key.id)) for key in stored]
 
-    def create(self, draft: KeyDraft, *, by: Scope) -> NewKey:
-        """:raises KeyNotUsable: If an admin's prefixes or namespace are given, or neither is for another key.
+    def create(self, draft: KeyDraft, *, by: Scope, secret: str | None = None) -> NewKey:
+        """:param secret: One of `new_secret`; a new one if not given.
 
+        :raises KeyNotUsable: If an admin's prefixes or namespace are given, or neither is for another key.
         :raises Conflict: If no admin would remain to make another key.
         """
         _require_usable(draft.role, draft.prefixes, draft.namespace)
-        secret = _new_secret()
+        secret = secret or new_secret()
         key = ApiKey(
             id=str(uuid.uuid4()),
             name=draft.name,
@@ -181,7 +183,7 @@ class ApiKeys:
 
         :raises KeyNotFound: If there is no such key, or it was revoked.
         """
-        secret = _new_secret()
+        secret = new_secret()
 
         def work(connection: apsw.Connection) -> ApiKey:
             before = _living(connection, key_id)
@@ -239,8 +241,13 @@ def _hash(secret: bytes) -> str:
     return hashlib.sha256(secret).hexdigest()
 
 
-def _new_secret() -> str:
+def new_secret() -> str:
     return KEY_BEGIN + secrets.token_hex(16)
+
+
+def is_secret(text: str) -> bool:
+    """Whether `new_secret` could have made it."""
+    return _SECRET.fullmatch(text) is not None
 
 
 def _with_use(key: ApiKey, usage: Usage | None) -> ApiKey:

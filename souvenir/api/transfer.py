@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from souvenir.api.fields import EndMoment, Moment, OptionalSource, Source, without_trailing_slash
 from souvenir.api.memories import source_filter
 from souvenir.api.transfer_lines import LINE_EXAMPLE, ReadAs, WrittenAs
-from souvenir.core.errors import InvalidRequest, UnknownStrategy
+from souvenir.core.errors import InvalidRequest, UnknownStrategy, UnsupportedMediaType
 from souvenir.core.types import Filters, JsonObject, Role, Scope
 from souvenir.server.access_policy import REMEMBERED
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, WaitS
@@ -184,7 +184,7 @@ def export_memories(
     cost=CostClass.LONG,
     sdk="transfer.import_memories",
     response_model=ImportResponse,
-    errors=[400, 409],
+    errors=[400, 409, 415],
     responses=ACCEPTED,
     openapi_extra=_BODY,
 )
@@ -200,6 +200,9 @@ async def import_memories(
     wait_s: WaitS = DEFAULT_WAIT_S,
 ) -> ImportResponse | JSONResponse:
     """Store the memories of a file with their times, keys and links; lines that cannot be stored are reported."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != NDJSON:
+        # A page of another site can send any type that a form can, without asking first.
+        raise UnsupportedMediaType(NDJSON)
     order = ImportOrder(strategy_named(strategy), remap_of(source_remap), back_up=not no_backup)
     spool = await service.transfer.spools.receive(request.stream())
     return await run_in_threadpool(_import, service, scope, sent_key(request), spool, order, wait_s)

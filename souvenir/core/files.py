@@ -1,4 +1,4 @@
-"""Files: durable ones, and those that ship with the service (`models/`, `config/`)."""
+"""Files: durable and private ones, and those that ship with the service (`models/`, `config/`)."""
 
 from __future__ import annotations
 
@@ -31,3 +31,15 @@ def sha256_of(path: Path) -> str:
     """The file's SHA-256 in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a whole file, durably, that only its owner can read; a kill leaves the file as it was before."""
+    partial = path.with_name(path.name + ".partial")
+    partial.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+    sync(path.parent)

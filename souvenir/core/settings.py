@@ -21,10 +21,12 @@ from pydantic_settings import (
 )
 
 from souvenir.core.files import resource
+from souvenir.core.network_settings import NetworkSettings, parted
 from souvenir.core.saved_settings import DEFAULT_PATH, SavedSource, expanded, saved_settings, unknown
 from souvenir.core.types import DEFAULT_NAMESPACE, Fusion
 
 DATABASE_NAME = "souvenir.db"
+FIRST_KEY_NAME = "initial_admin_key"
 
 
 class LogFormat(StrEnum):
@@ -63,16 +65,11 @@ class ExtractProvider(StrEnum):
     OLLAMA = "ollama"
 
 
-def _names(value: Any) -> Any:
-    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
-
-
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 UserPath = Annotated[Path, AfterValidator(expanded)]
 """`~` is the home folder."""
 
 
-class Settings(BaseSettings):
+class Settings(NetworkSettings):
     """Every setting of the service. The name in the environment is the field's name in capitals, or an alias of it.
 
     :raises SavedSettingsUnusable: If the saved file cannot be used.
@@ -82,18 +79,6 @@ class Settings(BaseSettings):
         env_file=".env", env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore", populate_by_name=True
     )
 
-    host: str = Field(
-        default="127.0.0.1",
-        validation_alias=AliasChoices("host", "memory_server_host"),
-        description="Address to listen on; 0.0.0.0 opens the service to the network.",
-    )
-    port: int = Field(
-        default=8900,
-        ge=0,
-        le=65535,
-        validation_alias=AliasChoices("port", "memory_server_port"),
-        description="TCP port to listen on; 0 takes a free one.",
-    )
     config_file: UserPath = Field(
         default=DEFAULT_PATH,
         description="Saved settings file: a JSON object with setting names in any case, for settings that neither the "
@@ -108,28 +93,6 @@ class Settings(BaseSettings):
         default=None,
         validation_alias=AliasChoices("db_path", "memory_server_db_path", "sqlite_path"),
         description=f"Path of the database file, if it is not `{DATABASE_NAME}` in DATA_DIR.",
-    )
-    api_key: SecretStr | None = Field(
-        default=None,
-        description="Key of an admin. While it is unset and no key was made, every client is admitted as admin.",
-    )
-    auth_rate_limit: int = Field(
-        default=50,
-        ge=1,
-        description="Wrong keys that one address may send in a minute; further requests are refused (429).",
-    )
-    trusted_proxies: Names = Field(
-        default=(),
-        description="Addresses or networks of proxies whose X-Forwarded-For is trusted, separated by commas.",
-    )
-    allowed_hosts: Names = Field(
-        default=(),
-        description="Names allowed in Host in addition to localhost, separated by commas; unset allows any, unless "
-        "HOST is a loopback address.",
-    )
-    cors_origins: Names = Field(
-        default=(),
-        description="Origins whose pages may call the service from a browser, separated by commas; `*` for all.",
     )
     audit_retention_days: int = Field(
         default=90,
@@ -339,7 +302,7 @@ class Settings(BaseSettings):
         description="Maximum messages in the context of an active conversation; older ones are left out.",
     )
 
-    mcp_tools: Annotated[tuple[McpTier, ...], NoDecode, BeforeValidator(_names)] = Field(
+    mcp_tools: Annotated[tuple[McpTier, ...], NoDecode, BeforeValidator(parted)] = Field(
         default=(McpTier.MEMORY,),
         description="Groups of tools that `/mcp` offers, separated by commas: `memory`, `agent` (context, "
         "conversations, blocks), `graph` (those of the reference memory server).",
@@ -468,6 +431,10 @@ class Settings(BaseSettings):
             known |= {name, *map(str, aliases)}
         named = self.config_file if "config_file" in self.model_fields_set else None
         return unknown(saved_settings(named), known)
+
+    @property
+    def first_key_path(self) -> Path:
+        return self.data_dir / FIRST_KEY_NAME
 
     @property
     def database_path(self) -> Path:

@@ -1,8 +1,9 @@
 """`/mcp` and `/mcp/{agent}`: MCP over streamable HTTP, stateless, with the keys, scopes and limits of every route.
 
-A request goes: Origin, method, key, namespace, body, its turn among the requests of the cost of the tool that it calls,
+A request goes: method, key, namespace, body, its turn among the requests of the cost of the tool that it calls,
 and then the SDK. The answer is JSON; it is a stream of events if the client takes one and asks for progress, or takes
-nothing else. What is refused before the SDK sees it is an error of JSON-RPC under the status of every other route.
+nothing else. What is refused here before the SDK sees it is an error of JSON-RPC under the status of every other route;
+the middleware checks Host and Origin before, for this route as for every other.
 """
 
 from __future__ import annotations
@@ -13,11 +14,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import Context
 from importlib import import_module
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -25,12 +24,11 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from souvenir.core.concurrency import deadline
-from souvenir.core.errors import Forbidden, InvalidRequest, OriginNotAllowed, SouvenirError, Unauthorized
+from souvenir.core.errors import Forbidden, InvalidRequest, SouvenirError, Unauthorized
 from souvenir.core.settings import Settings
 from souvenir.core.types import Role
 from souvenir.server.errors import CODES, headers_of
 from souvenir.server.load_shedding import CostClass, Lane
-from souvenir.server.middleware import LOOPBACK_NAMES, allowed_names, without_port
 from souvenir.server.request_guards import (
     admit,
     admit_again,
@@ -41,38 +39,6 @@ from souvenir.server.request_guards import (
 )
 from souvenir.server.route import JsonRequest
 from souvenir.server.service import Service
-
-ANY = "*"
-
-
-class OriginCheck:
-    def __init__(self, settings: Settings) -> None:
-        self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.cors_origins)
-        self._names = allowed_names(settings)
-
-    def require_allowed(self, headers: Headers) -> None:
-        """:raises OriginNotAllowed: If a page sends this that may not."""
-        sent = headers.getlist("origin")
-        if sent and not (len(sent) == 1 and self._is_allowed(sent[0].strip().lower(), headers.get("host", ""))):
-            raise OriginNotAllowed
-
-    def _is_allowed(self, origin: str, host: str) -> bool:
-        if ANY in self._origins or origin in self._origins:
-            return True
-        host = host.strip().lower()
-        return self._is_ours(without_port(host)) and origin in {f"http://{host}", f"https://{host}"}
-
-    def _is_ours(self, name: str) -> bool:
-        return name in LOOPBACK_NAMES or (_is_address(name) if self._names is None else name in self._names)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name.removeprefix("[").removesuffix("]"))
-    except ValueError:
-        return False
-    return True
-
 
 if TYPE_CHECKING:
     from souvenir.mcp.server import McpServer
@@ -91,7 +57,6 @@ class McpEndpoint:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._origins = OriginCheck(settings)
         self._loading = asyncio.Lock()
         self._closing = asyncio.Event()
         self._server: McpServer | None = None
@@ -126,7 +91,6 @@ class McpEndpoint:
 
     async def _answer(self, request: JsonRequest) -> Response:
         """:raises HTTPException: If it is nothing that could be answered."""
-        self._origins.require_allowed(request.headers)
         if request.method != "POST":
             raise HTTPException(
                 405, "Send messages with POST; no stream of the server's own is kept", {"Allow": "POST"}

@@ -97,6 +97,7 @@ _DESCRIPTIONS: Mapping[int, str] = {
     412: "The current version does not match If-Match.",
     408: "The body arrived too slowly.",
     413: "The body is larger than MAX_BODY_BYTES.",
+    415: "The Content-Type is not the one that the route takes.",
     422: "Fields are invalid.",
     421: "The name in the Host header is not one of the service's names.",
     429: "Too many requests are queued, or too many wrong keys were sent; Retry-After gives the time until the "

@@ -1,9 +1,9 @@
 """Around every request: the outermost middleware, the dispatch to routes, and refusals before a request begins.
 
 The middleware gives a request its id, traces, counts and logs it in one line, and answers it even if we fail. It
-refuses what must not reach a route: connections beyond the limit, and host names that are not ours. The latter is not
-starlette's TrustedHostMiddleware, whose refusal is plain text with status 400 and cannot be replaced, and which reads
-the first of several Host headers.
+refuses what must not reach a route: connections beyond the limit, unknown host names, and unsafe requests of foreign
+pages (`souvenir.server.origins`). Host names are not checked by starlette's TrustedHostMiddleware, whose refusal is
+plain text with status 400 and cannot be replaced, and which reads the first of several Host headers.
 
 The log line holds no text, key, query string or address: method, route template, status, duration, id, namespace and
 error. A span holds method, route template and status.
@@ -16,7 +16,6 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from ipaddress import ip_address
 from secrets import token_hex
 from typing import Any
 
@@ -30,24 +29,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from souvenir.access.audit import Denial
 from souvenir.access.authenticator import Caller
-from souvenir.core.errors import HostNotAllowed, Overloaded, PayloadTooLarge, TooManyAttempts, TooManyConnections
+from souvenir.core.errors import Overloaded, PayloadTooLarge, SouvenirError, TooManyAttempts, TooManyConnections
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Tracing, fail, trace_id_of
-from souvenir.server.errors import HANDLED, REQUEST_ID_HEADER, HandledError, error_response, handled
+from souvenir.server.errors import HANDLED, REQUEST_ID_HEADER, error_response, handled
 from souvenir.server.load_shedding import CLIENT_LEFT, Admission, Lane
 from souvenir.server.metrics import Metrics
+from souvenir.server.origins import SAFE_METHODS, HostCheck, OriginCheck
 from souvenir.server.route import JsonRoute
 from souvenir.server.service import Service
 
 UNMATCHED = "unmatched"
 HEALTH_PATHS = frozenset({"/health", "/health/ready"})
-LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 OVER_LIMIT = "over_connection_limit"
 """Set in the state of a request whose connection is one too many; only health is answered then."""
-
-MAX_SEEN_HOSTS = 64
-"""Host headers that were found allowed and are not looked at again."""
 
 _NO_SPAN = nullcontext()
 _ID_HEADER = REQUEST_ID_HEADER.lower().encode()
@@ -67,8 +63,8 @@ class RequestMiddleware:
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
         self._max_connections = settings.max_connections
-        self._hosts = allowed_names(settings)
-        self._seen_hosts: set[bytes] = set()
+        self._hosts = HostCheck(settings)
+        self._origins = OriginCheck(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -93,14 +89,15 @@ class RequestMiddleware:
         # Each request runs in a context of its own, so this ends with it.
         structlog.contextvars.bind_contextvars(request_id=request_id)
         is_known = (
-            headers.get(b"host") in self._seen_hosts
+            self._hosts.is_known(headers.get(b"host"))
             and len(headers) == len(scope["headers"])
             and OVER_LIMIT not in state
+            and (scope["method"] in SAFE_METHODS or not (b"origin" in headers or b"sec-fetch-site" in headers))
         )
         tracing = service.instruments.tracing
         with _span(tracing, scope) if tracing.on else _NO_SPAN:
             try:
-                if is_known or (refusal := self._refusal(scope, headers)) is None:
+                if is_known or (refusal := self._refusal(service, scope, headers)) is None:
                     await self._app(scope, receive, observed_send)
                 else:
                     await handled(state, refusal)(scope, receive, observed_send)
@@ -113,18 +110,15 @@ class RequestMiddleware:
             finally:
                 self._finish(service, scope, time.perf_counter() - started)
 
-    def _refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> HandledError | None:
+    def _refusal(self, service: Service, scope: Scope, headers: Mapping[bytes, bytes]) -> SouvenirError | None:
         """The error for a request that must not reach a route."""
         if OVER_LIMIT in scope["state"] and scope["path"] not in HEALTH_PATHS:
             return TooManyConnections(self._max_connections)
-        if self._hosts is None:
-            return None
-        sent = headers.get(b"host", b"")
-        repeated = [name for name, _ in scope["headers"]].count(b"host") > 1
-        if repeated or without_port(sent.decode("latin-1").strip().lower()) not in self._hosts:
-            return HostNotAllowed()
-        if len(self._seen_hosts) < MAX_SEEN_HOSTS:
-            self._seen_hosts.add(sent)
+        try:
+            self._hosts.require_allowed(scope, headers, needs_key=not service.authenticator.is_open)
+            self._origins.require_allowed(scope, headers)
+        except SouvenirError as error:
+            return error
         return None
 
     @staticmethod
@@ -258,30 +252,6 @@ def template_of(scope: Scope) -> str:
     """The path of the route that a finished request came to, with unfilled parameters."""
     template: str = getattr(scope.get("route"), "path", UNMATCHED)
     return template
-
-
-def allowed_names(settings: Settings) -> frozenset[str] | None:
-    """The names that Host may hold, in lower case; None: any. The port does not matter.
-
-    On a loopback address only loopback names and those of ALLOWED_HOSTS are answered, so that a page that rebinds its
-    own name to this address gets no answer; on another one any name is, unless ALLOWED_HOSTS is set.
-    """
-    if settings.allowed_hosts or is_loopback(settings.host):
-        return LOOPBACK_NAMES | {name.lower() for name in settings.allowed_hosts}
-    return None
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
-
-
-def without_port(host: str) -> str:
-    """`name:80` and `[::1]:80` without their ports; a bare IPv6 address in brackets keeps its colons."""
-    name, colon, port = host.rpartition(":")
-    return name if colon and port.isascii() and port.isdigit() else host
 
 
 def _note_denial(service: Service, scope: Scope, method: str, template: str, status: int, code: str) -> None:

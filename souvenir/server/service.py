@@ -13,6 +13,7 @@ import structlog
 from souvenir import VERSION
 from souvenir.access.audit import AuditLog
 from souvenir.access.authenticator import Authenticator, FailedAttempts
+from souvenir.access.first_key import require_first_key
 from souvenir.access.keys import ApiKeys
 from souvenir.conversations.agent_search import AgentSearch
 from souvenir.conversations.agents import Agents
@@ -132,6 +133,7 @@ class Service:
         engine = MemoryEngine.open(
             settings, serving, instruments, model_spec=spec, reranker=reranker, provider=provider
         )
+        keys, authenticator = _keys_and_authenticator(engine, settings)
         model = ModelOwner(engine, make, ModelSpec.of(settings), own)
         deduplication = Deduplication(engine)
         reembedding = Reembedding(engine, make, model.adopt)
@@ -148,7 +150,6 @@ class Service:
         admission, bodies = Admission(settings), BodyMemory(settings.body_memory_mb * 1024 * 1024)
         metrics = Metrics(instruments.registry)
         add_collectors(instruments.registry, (StoreCollector(engine), AdmissionCollector(admission, bodies)))
-        keys, authenticator = _keys_and_authenticator(engine, settings)
         conversations = Conversations(engine, idle=timedelta(minutes=settings.session_idle_minutes))
         service = cls(
             settings=settings,
@@ -253,8 +254,16 @@ def _embedder_for(
 
 
 def _keys_and_authenticator(engine: MemoryEngine, settings: Settings) -> tuple[ApiKeys, Authenticator]:
+    """:raises StoreUnusable: If the first key has to be made and cannot be stored."""
     env_key = "" if settings.api_key is None else settings.api_key.get_secret_value()
     keys = ApiKeys(engine, has_env_key=bool(env_key))
+    if settings.serves_network and not (env_key or settings.allow_open):
+        try:
+            require_first_key(keys, settings.first_key_path)
+        except BaseException:
+            keys.close()
+            engine.close()
+            raise
     return keys, Authenticator(env_key, keys, FailedAttempts(limit=settings.auth_rate_limit))
 
 

@@ -47,8 +47,10 @@ def served(data_dir: Path, **settings: str) -> Iterator[tuple[httpx.Client, subp
     try:
         for line in process.stderr:
             written.append(line)
-            if address := re.search(r"http://127\.0\.0\.1:\d+", line):
-                with httpx.Client(base_url=address[0], timeout=START_TIMEOUT_S, trust_env=False) as client:
+            if port := re.search(r"running on http://\S+?:(\d+) ", line):
+                loopback = "[::1]" if settings.get("HOST") == "::" else "127.0.0.1"
+                address = f"http://{loopback}:{port[1]}"
+                with httpx.Client(base_url=address, timeout=START_TIMEOUT_S, trust_env=False) as client:
                     yield client, process, written
                 break
         else:

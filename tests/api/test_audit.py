@@ -88,7 +88,10 @@ def test_backups_and_restores_are_acts_and_a_restore_does_not_take_them_back(cli
 def test_an_export_is_an_act_and_an_import_is_long_work(client: TestClient, add: Add):
     add("red")
     exported = client.get("/export")
-    assert client.post("/import", content=exported.content).status_code == 200
+    assert (
+        client.post("/import", content=exported.content, headers={"Content-Type": "application/x-ndjson"}).status_code
+        == 200
+    )
     assert [entry["detail"] for entry in audited(client, action="job.submit")] == ["import"]
     [entry] = audited(client, action="export")
     assert (entry["actor"], entry["namespace"]) == ("anonymous", "default")

@@ -30,7 +30,10 @@ from tests.api.conftest import JSON
 
 Serve = Callable[..., "Served"]
 HEAD = b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-IMPORT_HEAD = b"POST /import HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n"
+IMPORT_HEAD = (
+    b"POST /import HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+    b"Content-Length: 10000000\r\n\r\n"
+)
 
 
 class Served:

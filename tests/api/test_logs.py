@@ -133,26 +133,35 @@ def test_no_text_source_metadata_or_key_is_ever_logged(logged: Log, start: Start
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "souvenir.lan"])
-def test_a_service_without_keys_on_a_network_says_once_that_everyone_is_admin(logged: Log, start: Start, host: str):
-    start(host=host, log_format="json")
-    [line] = [line for line in logged.text.splitlines() if "open_to_everyone" in line]
-    warning = json.loads(line)
-    assert (warning["level"], warning["host"]) == ("warning", host)
-    assert "API_KEY" in warning["action"]
+def test_a_service_that_is_open_on_purpose_warns_at_every_start(logged: Log, start: Start, tmp_path: Path, host: str):
+    for _ in range(2):
+        settings = Settings(data_dir=tmp_path / "data", host=host, allow_open=True, log_format=LogFormat.JSON)
+        with TestClient(create_app(settings, FakeEmbedder(), fake_of), base_url=BASE_URL) as client:
+            assert client.get("/memories").status_code == 200
+    warnings = [json.loads(line) for line in logged.text.splitlines() if "open_to_everyone" in line]
+    assert [(warning["level"], warning["host"]) for warning in warnings] == [("warning", host)] * 2
+    assert "API_KEY" in warnings[0]["action"]
 
 
-@pytest.mark.parametrize("values", [{"host": "127.0.0.1"}, {"host": "localhost"}, {"host": "0.0.0.0", "api_key": KEY}])
-def test_a_service_on_this_machine_or_with_a_key_says_no_such_thing(logged: Log, start: Start, values: dict[str, Any]):
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"host": "127.0.0.1"},
+        {"host": "localhost"},
+        {"host": "0.0.0.0"},
+        {"host": "0.0.0.0", "api_key": KEY, "allow_open": True},
+        {"host": "0.0.0.0", "published_on": "[::1]"},
+    ],
+)
+def test_a_service_on_this_machine_or_with_a_key_does_not_warn(logged: Log, start: Start, values: dict[str, Any]):
     start(log_format="json", **values)
     assert "open_to_everyone" not in logged.text
 
 
-def test_a_service_on_a_network_that_has_a_managed_key_says_no_such_thing(logged: Log, start: Start, tmp_path: Path):
-    settings = Settings(data_dir=tmp_path / "data")
-    with TestClient(create_app(settings, FakeEmbedder(), fake_of), base_url=BASE_URL) as before:
-        before.post("/api/keys", json={"name": "ana", "role": "admin"}).raise_for_status()
-    start(host="0.0.0.0")
-    assert "open_to_everyone" not in logged.text
+@pytest.mark.parametrize(("values", "count"), [({}, 1), ({"api_key": KEY}, 0)])
+def test_a_service_without_keys_warns_if_every_page_may_call_it(logged: Log, start: Start, values, count):
+    start(cors_origins="*", **values)
+    assert logged.text.count("open_to_every_page") == count
 
 
 def test_messages_of_libraries_go_through_the_same_handler(logged: Log):

@@ -53,7 +53,7 @@ def test_a_deleted_agent_takes_its_memories_its_jobs_and_their_spools(client: Te
     service = service_in(client)
     service.jobs.close()
     lines = '{"text": "a pear that waits", "source": "notes"}\n'
-    accepted = client.post("/import?wait_s=0", content=lines, headers=mine)
+    accepted = client.post("/import?wait_s=0", content=lines, headers={**mine, "Content-Type": "application/x-ndjson"})
     assert accepted.status_code == 202, accepted.text
     folder = service.settings.import_dir
     assert [path.read_text() for path in folder.iterdir()] == [lines]

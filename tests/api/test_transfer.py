@@ -18,6 +18,7 @@ from tests.transfer.stores import lines_of, ndjson
 PATIENCE_S = 30.0
 ENV = {"X-API-Key": KEY}
 AT = "2023-05-08T09:30:00.000000+00:00"
+LINES = {"Content-Type": "application/x-ndjson"}
 
 
 class Unread:
@@ -35,7 +36,7 @@ def exported(client: TestClient, headers: dict[str, str] | None = None, **query:
 
 
 def imported(client: TestClient, body: bytes, headers: dict[str, str] | None = None, **query: Any) -> dict[str, Any]:
-    response = client.post("/import", content=body, params=query, headers=headers)
+    response = client.post("/import", content=body, params=query, headers={**LINES, **(headers or {})})
     assert response.status_code == 200, response.text
     report: dict[str, Any] = response.json()
     return report
@@ -112,13 +113,25 @@ def test_an_import_takes_a_remap_and_needs_no_backup(client: TestClient):
     ],
 )
 def test_an_import_that_cannot_be_done_is_refused_before_its_body_is_read(client: TestClient, query, status, code):
-    response = client.post("/import", content=Unread(), params=query)
+    response = client.post("/import", content=Unread(), params=query, headers=LINES)
     assert (response.status_code, response.json()["code"]) == (status, code)
+
+
+@pytest.mark.parametrize("sent", [None, "text/plain", "multipart/form-data; boundary=x", "application/json"])
+def test_an_import_of_another_type_is_415_before_its_body_is_read(client: TestClient, sent: str | None):
+    response = client.post("/import", content=Unread(), headers={"Content-Type": sent} if sent else {})
+    assert (response.status_code, response.json()["code"]) == (415, "unsupported_media_type")
+    assert "application/x-ndjson" in response.json()["detail"]
+
+
+def test_the_type_of_an_import_may_have_parameters_and_capitals(client: TestClient):
+    headers = {"Content-Type": "Application/X-NDJSON; charset=utf-8"}
+    assert imported(client, ndjson({"text": "x", "source": "s"}), headers)["imported"] == 1
 
 
 def test_a_file_of_a_newer_format_is_refused_whole(client: TestClient):
     newer = {"_header": True, "version": "5.1.0", "count": 1}
-    response = client.post("/import", content=ndjson(newer, {"text": "x", "source": "s"}))
+    response = client.post("/import", content=ndjson(newer, {"text": "x", "source": "s"}), headers=LINES)
     assert response.status_code == 422
     assert "5.1.0" in response.json()["detail"]
     assert exported(client)[0]["count"] == 0
@@ -131,7 +144,7 @@ def test_an_import_has_a_limit_of_its_own(start: Start, tmp_path):
     assert 2_000 < len(body) < 20_000
     assert imported(client, body)["imported"] == 100
     for content in (body * 5, iter([body] * 5)):
-        response = client.post("/import", content=content)
+        response = client.post("/import", content=content, headers=LINES)
         assert (response.status_code, response.json()["code"]) == (413, "payload_too_large")
     assert client.post("/memory/add", json={"text": "x" * 3_000, "source": "s"}).status_code == 413
     assert list((tmp_path / "data" / "imports").iterdir()) == []
@@ -152,7 +165,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Event:
 
 
 def test_an_import_that_takes_longer_is_a_job(client: TestClient, held: Event):
-    response = client.post("/import", content=ndjson({"text": "x", "source": "s"}), params={"wait_s": 0})
+    response = client.post("/import", content=ndjson({"text": "x", "source": "s"}), params={"wait_s": 0}, headers=LINES)
     assert response.status_code == 202
     url = response.json()["result_url"]
     assert client.get(url).json()["status"] in {"queued", "running"}
@@ -247,7 +260,7 @@ def test_the_jobs_of_a_key_end_when_it_is_revoked_or_narrowed(guarded: TestClien
     jobs: dict[str, str] = {}
     for name, body in bodies.items():
         made = guarded.post("/api/keys", json={"name": name, "role": "read-write", "prefixes": ["proj/a"]}).json()
-        answer = guarded.post("/import?wait_s=0", content=body, headers={"X-API-Key": made["key"]})
+        answer = guarded.post("/import?wait_s=0", content=body, headers={**LINES, "X-API-Key": made["key"]})
         jobs[name] = answer.json()["job_id"]
         if name == "one":
             assert guarded.delete(f"/api/keys/{made['id']}").status_code == 200
@@ -267,7 +280,7 @@ def test_an_import_whose_key_is_revoked_while_its_body_arrives_is_refused(guarde
         yield ndjson({"text": "one", "source": "proj/a/late"})
         service.keys.revoke(made["id"], by=Scope())
 
-    response = guarded.post("/import", content=body(), headers={"X-API-Key": made["key"]})
+    response = guarded.post("/import", content=body(), headers={**LINES, "X-API-Key": made["key"]})
     assert response.status_code == 401
     assert guarded.get("/memories/count", params={"source": "proj/a/late"}).json() == {"count": 0}
     assert guarded.get("/jobs").json()["total"] == 0

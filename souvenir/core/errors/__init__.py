@@ -14,7 +14,7 @@
     |  +- SourceForbidden            403  source_forbidden    the key may not read or write this source
     |  +- AccessLimited              403  access_limited      the agent's access does not include this
     |  +- OutsideWorkspace           403  outside_workspace   a file that does not lie in WORKSPACE_DIR
-    |  +- OriginNotAllowed           403  origin_not_allowed  a browser's page that may not call /mcp
+    |  +- OriginNotAllowed           403  origin_not_allowed  a browser's page of another origin
     +- HostNotAllowed                421  host_not_allowed    the request is for a name that is not ours
     +- NotFound                      404
     |  +- MemoryNotFound             404  memory_not_found
@@ -43,6 +43,7 @@
     +- BlockChanged                  412  block_changed       it is not the version that If-Match names
     +- BodyTooSlow                   408  body_too_slow
     +- PayloadTooLarge               413  payload_too_large
+    +- UnsupportedMediaType          415  unsupported_media_type  the Content-Type that an import needs
     +- Overloaded                    429  overloaded          carries retry_after_s
     |  +- TooManyAttempts            429  too_many_attempts   wrong keys from one address
     |  +- ExtractQueueFull           429  extract_queue_full  its detail is an object
@@ -123,6 +124,7 @@ from souvenir.core.errors.requests import (
     TooManyAttempts,
     Unauthorized,
     UnknownStrategy,
+    UnsupportedMediaType,
 )
 from souvenir.core.errors.unavailable import (
     BackupDamaged,
@@ -211,5 +213,6 @@ __all__ = [
     "Unavailable",
     "UndoBlocked",
     "UnknownStrategy",
+    "UnsupportedMediaType",
     "UserNotFound",
 ]

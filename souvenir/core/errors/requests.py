@@ -116,12 +116,21 @@ class HostNotAllowed(SouvenirError):
 
 
 class OriginNotAllowed(Forbidden):
-    """Of a page in a browser; programs send no Origin."""
+    """For a page in a browser; programs send neither Origin nor Sec-Fetch-Site."""
 
     code = "origin_not_allowed"
 
     def __init__(self) -> None:
         super().__init__("Pages of this origin may not call the service; add the origin to CORS_ORIGINS if they should")
+
+
+class UnsupportedMediaType(SouvenirError):
+    code = "unsupported_media_type"
+    status = 415
+
+    def __init__(self, needed: str) -> None:
+        super().__init__(f"This route takes {needed}; send the header Content-Type: {needed}")
+        self.needed = needed
 
 
 class BodyTooSlow(SouvenirError):

@@ -184,7 +184,7 @@ def test_an_import_that_runs_and_one_that_waits_are_erased_with_their_agent(
     ann = Garden(service, ANN, 3)
     ann.plant()
     folder = service.settings.data_dir
-    headers = {"X-Namespace": "ann"}
+    headers = {"X-Namespace": "ann", "Content-Type": "application/x-ndjson"}
 
     def import_of(first: str) -> str:
         lines = [first, *(ann.text("agent") for _ in range(20))]

@@ -1,0 +1,79 @@
+"""Settings of the network: where the service listens, who may connect, and which names and pages it answers."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr
+from pydantic_settings import BaseSettings, NoDecode
+
+
+def parted(value: Any) -> Any:
+    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(parted)]
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+class NetworkSettings(BaseSettings):
+    """The part of `souvenir.core.settings.Settings` that concerns the network."""
+
+    host: str = Field(
+        default="127.0.0.1",
+        validation_alias=AliasChoices("host", "memory_server_host"),
+        description="Address to listen on. 0.0.0.0 opens the service to the network; then its first start without a "
+        "key makes one for an admin.",
+    )
+    port: int = Field(
+        default=8900,
+        ge=0,
+        le=65535,
+        validation_alias=AliasChoices("port", "memory_server_port"),
+        description="TCP port to listen on; 0 takes a free one.",
+    )
+    published_on: str | None = Field(
+        default=None,
+        description="Address under which clients reach the service, if that is not HOST. docker compose sets it from "
+        "BIND, since HOST is 0.0.0.0 inside a container; no key is made if it is a loopback address.",
+    )
+    api_key: SecretStr | None = Field(
+        default=None,
+        description="Key of an admin. While it is unset and no key was made, every client is admitted as admin.",
+    )
+    allow_open: bool = Field(
+        default=False,
+        description="Serve a network without keys: every client is admitted as admin, and every start logs a warning. "
+        "Only loopback names and ALLOWED_HOSTS are answered then.",
+    )
+    auth_rate_limit: int = Field(
+        default=50,
+        ge=1,
+        description="Wrong keys that one address may send in a minute; further wrong ones are answered 429.",
+    )
+    trusted_proxies: Names = Field(
+        default=(),
+        description="Addresses or networks of proxies whose X-Forwarded-For is trusted, separated by commas.",
+    )
+    allowed_hosts: Names = Field(
+        default=(),
+        description="Names and addresses allowed in Host in addition to localhost, separated by commas; unset allows "
+        "any if HOST is a network address and requests need a key.",
+    )
+    cors_origins: Names = Field(
+        default=(),
+        description="Origins whose pages may call the service from a browser, separated by commas; `*` for all. Other "
+        "pages cannot read answers, and their POST, PUT, PATCH and DELETE are refused (403).",
+    )
+
+    @property
+    def serves_network(self) -> bool:
+        """Whether other machines can connect, by the address under which clients reach the service."""
+        return not is_loopback((self.published_on or self.host).strip("[]"))
