@@ -1,8 +1,8 @@
-"""One search of everything an agent has: messages and memories in one ranking.
+"""Search of an agent's messages and memories in one ranking.
 
-By evidence, each kind is searched as it is by itself (`Conversations.search`, `MemoryEngine.search`), with both arms or
-with one of them; only their order is new. By concept, what mentions the concepts that the question names is found,
-whatever else it says; by time, what is of the time that it names. Every filter applies before the best are chosen.
+By evidence, each kind is searched separately (`Conversations.search`, `MemoryEngine.search`), with both retrieval arms
+or one of them, and the results are merged. By concept, everything that mentions the concepts named in the question is
+found; by time, everything of the named period. Every filter applies before the best are chosen.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ AnyHit = MessageHit | Hit
 class AgentQuery:
     """A search of several kinds; every filter applies before the best `limit` are chosen.
 
-    :param kinds: Which to search. :param since: Of what was said or happened then, like `until`.
-    :param session_id: Narrows messages only, as do `exclude_session_id`, `user` and `role`: memories have none.
-    :param auto_intent: Read times in the text, relative to `now` or the clock; a search by time always does.
+    :param kinds: The kinds to search. :param since: Limits the time of the message or event, like `until`.
+    :param session_id: Limits messages only, as do `exclude_session_id`, `user` and `role`: memories have none of these.
+    :param auto_intent: Parse times in the text, relative to `now` or the clock; a search by time always does.
     """
 
     text: str
@@ -111,12 +111,12 @@ class AgentQuery:
 
 @dataclass(frozen=True, slots=True)
 class AgentSearchResult:
-    """`degraded` names what of either search could not run; empty means that nothing was left out.
+    """`degraded` names the arms of either search that could not run; empty if all did.
 
-    :param hits: Best first. A score is comparable within a kind; between kinds, the order says more.
-    :param relevance: How likely it is that they answer the question: the better of the two kinds'.
-    :param by: What it was searched by, without what could not run.
-    :param named: The concepts that the question names. :param mentioned: Those that each hit mentions.
+    :param hits: Best first. Scores are comparable within a kind; between kinds, only the order is meaningful.
+    :param relevance: Probability that they answer the question: the higher one of the two kinds.
+    :param by: The strategies that were used, without those that could not run.
+    :param named: The concepts that the question names. :param mentioned: The named concepts that each hit mentions.
     """
 
     hits: Sequence[AnyHit]
@@ -129,28 +129,28 @@ class AgentSearchResult:
 
     @property
     def with_concepts(self) -> Iterator[tuple[AnyHit, tuple[str, ...]]]:
-        """Each hit with what it mentions."""
+        """Pairs of each hit and the named concepts that it mentions."""
         return zip(self.hits, self.mentioned, strict=True)
 
     @property
     def embedded(self) -> bool:
-        """Whether the question was embedded; otherwise there are no cosines."""
+        """True if the question was embedded; otherwise there are no cosines."""
         return SearchStrategy.SEMANTIC in self.by
 
 
 class AgentSearch:
-    """The scope's namespace is the agent. Safe to use from any thread."""
+    """Thread-safe. The scope's namespace is the agent."""
 
     def __init__(self, engine: MemoryEngine, conversations: Conversations) -> None:
         self._engine = engine
         self._conversations = conversations
 
     def search(self, scope: Scope, query: AgentQuery) -> AgentSearchResult:
-        """The best answers to a query among the messages and memories of the agent.
+        """Return the best answers to a query among the messages and memories of the agent.
 
         :raises AgentNotFound: If the namespace is no agent.
         :raises SearchUnavailable: If no arm can run.
-        :raises InvalidRequest: If the strategy is time, and no time is named.
+        :raises InvalidRequest: If the strategy is time, and the query contains no time.
         """
         with self._engine.namespace(scope) as (connection, _):
             agent = require_agent(connection, scope)
@@ -176,7 +176,7 @@ class AgentSearch:
     # --- by concept --------------------------------------------------------------------------------------------
 
     def _by_concept(self, scope: Scope, query: AgentQuery, named: NamedConcepts) -> AgentSearchResult:
-        """Ordered by what is mentioned, and what mentions the same by its evidence."""
+        """Rank by the mentioned concepts, ties by evidence."""
         weights: dict[RecordKind, Mapping[int, float]] = {kind: {} for kind in RecordKind}
         count = max(CONCEPT_CANDIDATES, query.limit)
         with self._engine.namespace(scope) as (connection, namespace):
@@ -198,7 +198,7 @@ class AgentSearch:
     def _ranked(
         self, scope: Scope, query: AgentQuery, chosen: Mapping[RecordKind, Mapping[int, float]]
     ) -> tuple[MessageSearch, SearchResult]:
-        """All of some messages and memories by their evidence."""
+        """Rank the chosen messages and memories by evidence."""
         said, remembered = MessageSearch(()), SearchResult(query.text, ())
         if ids := tuple(chosen[RecordKind.MESSAGE]):
             said = self._conversations.search(scope, replace(query.of_messages(), limit=len(ids), among=ids))
@@ -213,7 +213,7 @@ class AgentSearch:
     def _others(
         self, scope: Scope, chosen: Mapping[RecordKind, Mapping[int, float]], found: Sequence[AnyHit]
     ) -> Sequence[AnyHit]:
-        """Those of the chosen that have no evidence, as where an arm could not run, the latest first."""
+        """Return the chosen ones without evidence, for instance because an arm could not run, the latest first."""
         ids = {kind: chosen[kind].keys() - {_id(hit) for hit in found if _kind(hit) is kind} for kind in RecordKind}
         with self._engine.namespace(scope) as (connection, namespace):
             if namespace is None or not any(ids.values()):
@@ -225,7 +225,7 @@ class AgentSearch:
     # --- by time -----------------------------------------------------------------------------------------------
 
     def _by_time(self, scope: Scope, query: AgentQuery) -> AgentSearchResult:
-        """Rank by evidence if the question names more than a time; otherwise the latest first."""
+        """Rank by evidence if the question contains more than a time; otherwise the latest first."""
         now = query.now or utc_now()
         time, given = named_time(query.text, now), (query.since, query.until) != (None, None)
         if time is None and not given:
@@ -257,7 +257,7 @@ class AgentSearch:
     # --- what is mentioned -------------------------------------------------------------------------------------
 
     def _mentioned(self, scope: Scope, hits: Sequence[AnyHit], named: NamedConcepts) -> Sequence[tuple[str, ...]]:
-        """The named concepts that each hit mentions, in the order of the question."""
+        """Return the named concepts that each hit mentions, in the order of the question."""
         if not named.names:
             return [()] * len(hits)
         root_of = {one.concept_id: one.root_id for one in named.spellings}
@@ -275,10 +275,10 @@ class AgentSearch:
 def merged(said: MessageSearch, remembered: SearchResult, limit: int | None = None) -> AgentSearchResult:
     """Merge the results of two searches into one ranking.
 
-    :param limit: How many of them; None: all.
+    :param limit: Maximum number of hits; None for all.
     """
     found: tuple[Sequence[AnyHit], Sequence[AnyHit]] = said.hits, remembered.hits
-    # Where one of them lacks an arm, or a cross-encoder ranked only the other, their scores have different scales.
+    # If one of them lacks an arm, or only one of them was re-ranked, their scores have different scales.
     comparable = set(said.degraded) == set(remembered.degraded)
     order = in_turns([[hit.score for hit in hits] for hits in found], comparable=comparable)
     hits = [found[kind][place] for kind, place in order[:limit]]
@@ -294,7 +294,7 @@ def _by(strategy: SearchStrategy, degraded: Sequence[str], *, timed: bool) -> tu
 
 
 def _in_time(query: AgentQuery) -> AgentQuery:
-    """With the filter that the question's time asks for, so that it applies to what mentions a concept too."""
+    """Add the period in the question to the filters, so that it applies to concept mentions too."""
     if not query.auto_intent:
         return query
     intent = time_intent(query.text, query.now or utc_now())
@@ -303,7 +303,7 @@ def _in_time(query: AgentQuery) -> AgentQuery:
 
 
 def _latest_first(said: Iterable[Message], remembered: Iterable[Memory], now: datetime) -> Sequence[AnyHit]:
-    """Whose score is how recent they are, since nothing else is known of them."""
+    """Return hits scored by recency, for lack of other evidence."""
     dated: list[tuple[datetime, AnyHit]] = [
         *((one.created_at, MessageHit(one, _recency(one.created_at, now), None, UNRANKED)) for one in said),
         *((one.occurred_at, Hit(one, _recency(one.occurred_at, now), UNRANKED)) for one in remembered),

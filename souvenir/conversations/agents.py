@@ -1,4 +1,4 @@
-"""Agents. One is a namespace with a name for clients; whatever writes to an agent that is not there makes it."""
+"""Agents: namespaces that clients address by name. A write to a new agent creates it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from souvenir.transfer.export import memory_lines
 
 @dataclass(frozen=True, slots=True)
 class AgentStats:
-    """`index_bytes` is what the loaded indexes of the agent take in memory."""
+    """`index_bytes` is the memory used by the agent's loaded indexes."""
 
     counts: AgentCounts
     index_bytes: int
@@ -36,7 +36,7 @@ class Agents:
         self._engine = engine
 
     def create(self, scope: Scope, metadata: JsonObject | None = None, *, once: Once | None = None) -> Agent:
-        """The scope's agent, made if it is new; metadata of one that has some stays."""
+        """Create the scope's agent if it is new; existing metadata is kept."""
         if metadata is not None:
             metadata = self._engine.screening.metadata(scope, metadata)
 
@@ -44,7 +44,7 @@ class Agents:
             return do_once(
                 tx,
                 once,
-                lambda: ensured(tx, metadata),
+                lambda: ensure_agent(tx, metadata),
                 ids=lambda agent: [agent.uid],
                 again=lambda _: rows.require_agent(tx.connection, scope),
             )
@@ -52,10 +52,10 @@ class Agents:
         return self._engine.write(scope, work)
 
     def set_policy(self, scope: Scope, changes: JsonObject) -> None:
-        """Set the agent's privacy policy: that of the rules with these changes.
+        """Set the agent's privacy policy: the rules with these changes.
 
         :raises AgentNotFound: If the namespace is no agent.
-        :raises InvalidRequest: If the rules know no such topic.
+        :raises InvalidRequest: If the rules have no such topic.
         """
         topics = self._engine.screening.rules.topic_names
         for name in PrivacyPolicy.of_json(changes).hidden_topics:
@@ -69,12 +69,12 @@ class Agents:
         self._engine.write(scope, work)
 
     def access(self, scope: Scope) -> AccessLevels:
-        """The access levels of the namespace; one that is no agent has no limits."""
+        """Return the access levels of the namespace; without an agent there are no limits."""
         with self._engine.namespace(scope) as (connection, _):
             return rows.access(connection, scope.namespace)
 
     def set_access(self, scope: Scope, changes: Mapping[str, bool]) -> AccessLevels:
-        """Give or take some of the agent's levels, by their names; the others stay.
+        """Change some of the agent's access levels, given by name; the others are kept.
 
         :raises AgentNotFound: If the namespace is no agent.
         """
@@ -103,16 +103,16 @@ class Agents:
         return AgentStats(counts, sum(index.nbytes for index in of_agent))
 
     def page(self, *, only: str | None, offset: int, limit: int) -> tuple[Sequence[Agent], int]:
-        """In the order of their names, and how many there are.
+        """Return a page of agents ordered by name, and their total number.
 
-        :param only: The one name that may be seen, if not all may.
+        :param only: The only visible name, if the caller may not see all.
         """
         with self._engine.namespace(Scope()) as (connection, _):
             return rows.page(connection, only=only, offset=offset, limit=limit)
 
 
-def ensured(tx: Transaction, metadata: JsonObject | None = None) -> Agent:
-    """The transaction's namespace as an agent, which it becomes if it is none."""
+def ensure_agent(tx: Transaction, metadata: JsonObject | None = None) -> Agent:
+    """Return the agent of the transaction's namespace, created if necessary."""
     agent = rows.find(tx.connection, tx.namespace.name)
     if agent is not None and (metadata is None or agent.metadata is not None):
         return agent
@@ -124,7 +124,7 @@ EVERYTHING = Filters(include_archived=True)
 
 
 class AgentFormat(Protocol):
-    """How an agent is written: bytes that end with a line feed."""
+    """A file format: bytes that end with a line feed."""
 
     def header(self, agent: Agent, counts: AgentCounts) -> bytes: ...
 
@@ -142,7 +142,7 @@ class AgentFormat(Protocol):
 
 
 def agent_lines(engine: MemoryEngine, scope: Scope, written_as: AgentFormat) -> Generator[bytes]:
-    """A header with exact counts, the agent, its users, sessions and messages (oldest first), blocks and memories.
+    """Yield a header with exact counts, the agent, users, sessions and messages (oldest first), blocks and memories.
 
     :raises AgentNotFound: If the namespace is no agent.
     """

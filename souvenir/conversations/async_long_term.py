@@ -1,4 +1,4 @@
-"""Tier 3 for Python: facts under keys, and preferences. What is slow runs in threads; no event loop waits for it."""
+"""Tier 3 for Python: keyed facts and preferences. Blocking work runs in threads, never in the event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from souvenir.memories.engine import MemoryEngine
 
 
 class LongTermMemory:
-    """One agent's long-term memory. Await `initialize` first and `close` last; safe for many tasks at once."""
+    """One agent's long-term memory. Await `initialize` first and `close` last; safe for concurrent tasks."""
 
     def __init__(
         self,
@@ -25,23 +25,23 @@ class LongTermMemory:
         *,
         access: EngineAccess | None = None,
     ) -> None:
-        """:param llm_model: Without effect: what is remembered is stored as it was said.
+        """:param llm_model: Ignored: values are stored verbatim.
 
-        :param embed_model: A model of the Ollama at `ollama_host`; without it, the model in this process embeds.
-        :param access: In the place of all of these, to an engine that others use too.
+        :param embed_model: A model of the Ollama at `ollama_host`; None for the model in this process.
+        :param access: Access to a shared engine, instead of all other parameters.
         """
         database = Path(data_dir) / DATABASE_NAME
         self._access = access or EngineAccess.to_folder(settings_of(database, embed_model, ollama_host=ollama_host))
 
     @classmethod
     def over(cls, engine: MemoryEngine, *, agent: str = AGENT) -> Self:
-        """An agent's memory in a running engine, which its owner closes."""
+        """Create an agent's memory in a running engine, which its owner closes."""
         return cls(access=EngineAccess.to_engine(engine, agent))
 
     async def initialize(self) -> None:
         """Open the engine, if it is not open.
 
-        :raises StoreUnusable: If the data folder must not be opened. :raises EmbeddingUnavailable: Without a model.
+        :raises StoreUnusable: If the data folder cannot be opened. :raises EmbeddingUnavailable: Without a model.
         """
         await self._access.open()
 
@@ -51,21 +51,21 @@ class LongTermMemory:
     async def remember(self, key: str, value: str, category: str = GENERAL) -> None:
         """Store a value under a key, replacing the previous one in this category.
 
-        :raises InvalidRequest: If nothing knows the category, or the key is empty or too long.
+        :raises InvalidRequest: If the category is unknown, or the key is empty or too long.
         """
         await asyncio.to_thread(self._memories.remember, self._access.scope, key, value, category)
 
     async def recall(self, query: str, limit: int = 5) -> list[str]:
-        """The best answers to a query, each as `key: value`, best first."""
+        """Return the best answers to a query, each as `key: value`, best first."""
         found = await asyncio.to_thread(self._memories.search, self._access.scope, query, limit=limit)
         return [hit.text for hit in found.hits]
 
     async def forget(self, key: str, category: str = GENERAL) -> bool:
-        """Forget what a key means in a category, and what it meant before; tells whether there was anything."""
+        """Delete the values of a key in a category, current and previous; returns True if there were any."""
         return await asyncio.to_thread(self._memories.forget, self._access.scope, key, category)
 
     async def get_user_preferences(self) -> dict[str, str]:
-        """All of them, in the order of their keys."""
+        """Return all preferences, ordered by key."""
         return await asyncio.to_thread(self._memories.preference_values, self._access.scope)
 
     async def set_preference(self, key: str, value: str) -> None:
@@ -82,9 +82,9 @@ class LongTermMemory:
         return await self.forget(key, PREFERENCE)
 
     async def search_memories(self, query: str, category: str | None = None, limit: int = 10) -> list[dict[str, Any]]:
-        """The best answers to a query in one category or all, with `score` (higher is better) and `similarity`.
+        """Return the best answers to a query in one category or all, with `score` (higher is better) and `similarity`.
 
-        :raises InvalidRequest: If nothing knows the category.
+        :raises InvalidRequest: If the category is unknown.
         """
         categories = () if category is None else (category,)
         found = await asyncio.to_thread(

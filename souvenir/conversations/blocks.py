@@ -1,7 +1,7 @@
-"""Memory blocks: labelled text that is always in an agent's context, with a limit, versions and guarded changes.
+"""Memory blocks: labelled text that is always in an agent's context, with a limit, versions and conditional updates.
 
-What a change requires of the present version is checked inside of its transaction, so that of two changes that both
-read one version only the first is made.
+The conditions of a change are checked inside its transaction, so that of two concurrent changes to one version only the
+first succeeds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import apsw
 
-from souvenir.conversations.agents import ensured
+from souvenir.conversations.agents import ensure_agent
 from souvenir.core.errors import BlockChanged, BlockExists, BlockNotFound, BlockReadOnly, BlockTooLong, NothingToDo
 from souvenir.core.telemetry import MemoryOperation, traced
 from souvenir.core.types import Scope
@@ -30,7 +30,7 @@ MOST_MAX_CHARS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class BlockChange:
-    """A change of some fields; `None` leaves a field as it is."""
+    """A change of some fields; `None` keeps a field."""
 
     value: str | None = None
     description: str | None = None
@@ -48,22 +48,22 @@ class Blocks:
 
     @traced(MemoryOperation.CREATE)
     def create(self, scope: Scope, draft: BlockDraft, *, once: Once | None = None) -> Block:
-        """Make a block, and its agent if that is new.
+        """Create a block, and its agent if necessary.
 
-        :raises BlockExists: If there is one of that label. :raises BlockTooLong: If the value is over the limit.
+        :raises BlockExists: If the label is taken. :raises BlockTooLong: If the value exceeds the limit.
         """
         value = self._engine.screening.text(scope, draft.value)
         draft = replace(draft, value=value, description=self._screened(scope, draft.description))
-        _require_room(draft)
+        _require_fits(draft)
 
         def work(tx: Transaction) -> Block:
-            ensured(tx)
+            ensure_agent(tx)
             return do_once(
                 tx,
                 once,
-                lambda: _made(tx, draft),
+                lambda: _create(tx, draft),
                 ids=lambda made: [made.uid],
-                again=lambda _: _found(tx.connection, tx.namespace_id, draft.label),
+                again=lambda _: _require_block(tx.connection, tx.namespace_id, draft.label),
             )
 
         return self._engine.write(scope, work)
@@ -71,10 +71,10 @@ class Blocks:
     def get(self, scope: Scope, label: str) -> Block:
         """:raises AgentNotFound: If there is no such agent. :raises BlockNotFound: If it has no such block."""
         with self._engine.namespace(scope) as (connection, _):
-            return _found(connection, require_agent(connection, scope).namespace_id, label)
+            return _require_block(connection, require_agent(connection, scope).namespace_id, label)
 
     def page(self, scope: Scope, *, offset: int, limit: int) -> tuple[Sequence[Block], int]:
-        """In the order in which they were made, which is that of the context, and how many there are.
+        """Return a page in order of creation, which is the order in the context, and the total number.
 
         :raises AgentNotFound: If there is no such agent.
         """
@@ -82,23 +82,23 @@ class Blocks:
             return rows.page(connection, require_agent(connection, scope).namespace_id, offset=offset, limit=limit)
 
     def history(self, scope: Scope, label: str, *, offset: int, limit: int) -> tuple[Sequence[BlockVersion], int]:
-        """Every version of a block, newest first, and how many there are.
+        """Return the versions of a block, newest first, and their total number.
 
         :raises BlockNotFound: If there is no such block.
         """
         with self._engine.namespace(scope) as (connection, _):
-            block = _found(connection, require_agent(connection, scope).namespace_id, label)
+            block = _require_block(connection, require_agent(connection, scope).namespace_id, label)
             return rows.versions(connection, block.id, offset=offset, limit=limit)
 
     @traced(MemoryOperation.UPDATE, records=lambda _: 1)
     def update(self, scope: Scope, label: str, change: BlockChange, *, expected: frozenset[int] | None = None) -> Block:
-        """Change a block. A change to what it is already makes no version.
+        """Change a block. A change without effect creates no version.
 
-        :param expected: Versions of which it must be one; None: any.
+        :param expected: Accepted current versions; None for any.
         :raises NothingToDo: If the change names no field.
-        :raises BlockNotFound: If there is no such block. :raises BlockChanged: If it is at another version.
-        :raises BlockReadOnly: If it is, and the change does not end that.
-        :raises BlockTooLong: If the value would be over the limit.
+        :raises BlockNotFound: If there is no such block. :raises BlockChanged: If it has another version.
+        :raises BlockReadOnly: If it is read-only, and the change does not end that.
+        :raises BlockTooLong: If the value would exceed the limit.
         """
         if change == BlockChange():
             raise NothingToDo("Nothing to update; give value, description, limit or read_only")
@@ -119,8 +119,8 @@ class Blocks:
     def edit(self, scope: Scope, label: str, text: str, edit: Callable[[str, str], str]) -> Block:
         """Apply `edit` to the current value of a block and a text, atomically under concurrent changes.
 
-        :raises BlockNotFound: If there is no such block. :raises BlockReadOnly: If it is.
-        :raises BlockTooLong: If the value would be over the limit.
+        :raises BlockNotFound: If there is no such block. :raises BlockReadOnly: If it is read-only.
+        :raises BlockTooLong: If the value would exceed the limit.
         """
         screened = self._engine.screening.text(scope, text)
 
@@ -133,13 +133,13 @@ class Blocks:
 
     def _write(self, scope: Scope, label: str, after: Callable[[Block], BlockDraft]) -> Block:
         def work(tx: Transaction) -> Block:
-            block = _found(tx.connection, require_agent(tx.connection, scope).namespace_id, label)
+            block = _require_block(tx.connection, require_agent(tx.connection, scope).namespace_id, label)
             draft = after(block)
-            _require_room(draft)
+            _require_fits(draft)
             if draft == _draft_of(block):
                 return block
             rows.update(tx, draft)
-            return _found(tx.connection, tx.namespace_id, label)
+            return _require_block(tx.connection, tx.namespace_id, label)
 
         return self._engine.write(scope, work)
 
@@ -149,34 +149,34 @@ class Blocks:
 
     @traced(MemoryOperation.DELETE, records=lambda _: 1)
     def delete(self, scope: Scope, label: str) -> Block:
-        """Forget a block and every version of it, for good, also one that is read-only.
+        """Delete a block and all of its versions permanently, even if it is read-only.
 
         :raises BlockNotFound: If there is no such block.
         """
 
         def work(tx: Transaction) -> Block:
-            block = _found(tx.connection, require_agent(tx.connection, scope).namespace_id, label)
+            block = _require_block(tx.connection, require_agent(tx.connection, scope).namespace_id, label)
             Removal(tx.connection).blocks([block.id], tx.namespace_id)
             return block
 
         return self._engine.write(scope, work)
 
 
-def _found(connection: apsw.Connection, namespace_id: int, label: str) -> Block:
+def _require_block(connection: apsw.Connection, namespace_id: int, label: str) -> Block:
     block = rows.find(connection, namespace_id, label)
     if block is None:
         raise BlockNotFound(label)
     return block
 
 
-def _made(tx: Transaction, draft: BlockDraft) -> Block:
+def _create(tx: Transaction, draft: BlockDraft) -> Block:
     if rows.find(tx.connection, tx.namespace_id, draft.label) is not None:
         raise BlockExists(draft.label)
     rows.insert(tx, draft)
-    return _found(tx.connection, tx.namespace_id, draft.label)
+    return _require_block(tx.connection, tx.namespace_id, draft.label)
 
 
-def _require_room(draft: BlockDraft) -> None:
+def _require_fits(draft: BlockDraft) -> None:
     if len(draft.value) > draft.max_chars:
         raise BlockTooLong(draft.label, len(draft.value), draft.max_chars)
 

@@ -1,7 +1,7 @@
 """Run parts of a request concurrently, each in its own thread, and wait for them until a deadline.
 
-A part that is late keeps running, but not for long, since waits in the engine respect the deadline. Its result is
-ignored, and an unexpected failure is logged.
+A late part keeps running for a short time, because waits in the engine respect the deadline. Its result is ignored, and
+an unexpected failure is logged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 class TimedParts:
-    """Safe to use from any thread."""
+    """Thread-safe."""
 
     def __init__(self, max_parts: int = MAX_PARTS) -> None:
         self._places = BoundedSemaphore(max_parts)
@@ -65,7 +65,7 @@ class TimedParts:
 
 
 def result_of(part: Future[T], until: Deadline) -> T:
-    """The result of a part; raises its failure.
+    """Return the result of a part; raises its failure.
 
     :raises DeadlineExceeded: If it is not done in time.
     """

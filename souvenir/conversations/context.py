@@ -1,7 +1,8 @@
-"""The context of an agent for one query: its blocks, and what was found of its messages and memories, as text.
+"""The context of an agent for one query: its blocks, and relevant messages and memories, as text.
 
-Blocks are always there. Searches are waited for until a deadline; what is missing then, or failed, is named, and never
-an empty list that could mean either. Nothing of the running session is found, nor what is flagged with a hidden topic.
+Blocks are always included. Searches have a deadline; a part that is late or failed is named in `degraded`, so that it
+cannot be mistaken for an empty result. Messages of the active session and items flagged with a hidden topic are
+excluded.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import structlog
 from souvenir.conversations.agent_search import merged
 from souvenir.conversations.concurrent_parts import TimedParts, result_of
 from souvenir.conversations.context_text import (
-    BESIDE,
+    NEIGHBOUR_TURNS,
     Excerpt,
     excerpts,
     fitted,
@@ -45,7 +46,7 @@ T = TypeVar("T")
 
 DEFAULT_MAX_TOKENS = 2_000
 DEFAULT_DEADLINE_S = 10.0
-"""A model that is to be asked has waited long by then."""
+"""A client that waits to call its model tolerates no longer delay."""
 
 MAX_MEMORIES = 5
 
@@ -58,12 +59,12 @@ log = structlog.get_logger(__name__)
 class ContextQuery:
     """A request for the context of a prompt.
 
-    :param session_id: The running session, of which nothing is past.
-    :param user: Only what was said with this user.
-    :param max_tokens: Of the text, by the embedding model's tokenizer.
+    :param session_id: The active session, whose messages are excluded.
+    :param user: Only messages of conversations with this user.
+    :param max_tokens: Limit of the text, by the embedding model's tokenizer.
     :param exclude_topics: Sensitive topics to exclude, in addition to those that the agent's policy hides.
-    :param max_results: Of messages and memories together, and then without the turns around them; None: all there are.
-    :param agent_may_be_new: Whether a namespace that is no agent yet has an empty context, but for its memories.
+    :param max_results: Limit for messages and memories together, then without surrounding turns; None for no limit.
+    :param agent_may_be_new: If true, a namespace that is no agent yet has a context of memories only.
     """
 
     text: str
@@ -86,11 +87,11 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`degraded` names the arms and parts that could not run or were not done in time; empty means that all did.
+    """`degraded` names the arms and parts that could not run or were late; empty if all succeeded.
 
-    :param messages: Best first, and so are `memories`.
-    :param relevance: How likely it is that they answer the query: the better of the two.
-    :param stable_prefix: The blocks as text; `volatile_tail` is what follows it.
+    :param messages: Best first, like `memories`.
+    :param relevance: Probability that they answer the query: the higher one of the two kinds.
+    :param stable_prefix: The blocks as text; `volatile_tail` follows it.
     """
 
     blocks: Sequence[Block]
@@ -110,7 +111,7 @@ class Context:
 
     @property
     def stable_etag(self) -> str:
-        """A digest of the prefix: equal prefixes have equal digests."""
+        """A digest of the prefix."""
         return sha256(self.stable_prefix.encode()).hexdigest()
 
 
@@ -135,9 +136,9 @@ class _Talks:
 
 
 class Contexts:
-    """Contexts of the agents of one engine. Safe to use from any thread.
+    """Contexts of the agents of one engine. Thread-safe.
 
-    :param max_messages: Messages found for one context.
+    :param max_messages: Maximum number of messages in one context.
     """
 
     def __init__(self, engine: MemoryEngine, conversations: Conversations, *, max_messages: int) -> None:
@@ -152,7 +153,7 @@ class Contexts:
 
     @traced(MemoryOperation.SEARCH, records=lambda context: len(context.messages) + len(context.memories))
     def build(self, scope: Scope, query: ContextQuery) -> Context:
-        """The context for a query, soon after its deadline at the latest.
+        """Build the context for a query, at the latest shortly after its deadline.
 
         :raises AgentNotFound: If there is no such agent.
         :raises DeadlineExceeded: If not even the blocks could be read in time.
@@ -190,7 +191,11 @@ class Contexts:
         )
         found = self._conversations.search(scope, wanted)
         chosen = [hit.message for hit in found.hits]
-        around = self._conversations.neighbours(scope, chosen, before=BESIDE, after=BESIDE) if chosen else ()
+        around = (
+            self._conversations.neighbours(scope, chosen, before=NEIGHBOUR_TURNS, after=NEIGHBOUR_TURNS)
+            if chosen
+            else ()
+        )
         return _Talks(found, [turn for turn in around if _may_be_shown(turn, query.user, certain.hidden_topics)])
 
     def _memories(self, scope: Scope, query: ContextQuery, certain: _KnownContext) -> SearchResult:
@@ -250,7 +255,7 @@ class Contexts:
 
 
 def _awaited(name: str, part: Future[T], until: Deadline, missing: list[str]) -> T | None:
-    """The result of a part; if it fails or is late, it is added to `missing`, which is returned to the caller."""
+    """Return the result of a part; the name of a failed or late one is added to `missing`, which callers see."""
     try:
         return result_of(part, until)
     except DeadlineExceeded:
@@ -264,7 +269,7 @@ def _awaited(name: str, part: Future[T], until: Deadline, missing: list[str]) ->
 
 
 def _only(found: Sequence[MessageHit], turns: Sequence[Message]) -> Sequence[Message]:
-    """Those of the turns that were found themselves."""
+    """Return the turns that are results themselves."""
     ids = {hit.message.id for hit in found}
     return [turn for turn in turns if turn.id in ids]
 
@@ -279,7 +284,7 @@ def _dropped(
 
 
 def _may_be_shown(turn: Message, user: str | None, hidden_topics: frozenset[str]) -> bool:
-    """Whether the neighbour of a found turn may be shown: not if the filters of the search exclude it."""
+    """Return True unless the filters of the search exclude this neighbour of a result."""
     of_others = user is not None and turn.user not in (None, user)
     topics = (turn.metadata or {}).get(SENSITIVE_TOPICS) or ()
     return not of_others and hidden_topics.isdisjoint([topics] if isinstance(topics, str) else topics)

@@ -1,8 +1,7 @@
 """Write the context as text within a token budget. Pure functions.
 
-Found turns are joined with their neighbours to excerpts of conversations.
-
-A context as text that a model can be given as it is: blocks first, then memories and excerpts of conversations.
+Messages that were found are joined with their neighbours to excerpts of conversations. The text can be passed to a
+model as it is: blocks first, then memories and excerpts.
 
     <recalled_memory>
     ## Memory
@@ -25,12 +24,11 @@ A context as text that a model can be given as it is: blocks first, then memorie
     **Assistant**: Nice to meet you, Alice!
     </recalled_memory>
 
-Invariants: the part about blocks depends on nothing but the blocks. Both parts stand in a fence of their own, which
-nothing that was stored opens or closes, so that clients can place them apart, and what a model was reminded of is never
-learned as if it had been said. Every line that begins with `#` or `**` is ours,
-whatever was stored: such a line of a stored text gets a backslash before it, also where blanks or signs that nobody
-sees go before. Lines of a memory after its first are indented, so that every line of that section that begins with `-`
-is ours too. Pure functions.
+Invariants: the part with the blocks depends on the blocks only. Each part has a fence of its own, which stored text can
+neither open nor close, so that clients can place the parts separately, and recalled text is never learned as if it had
+been said. Every line that begins with `#` or `**` is ours: such a line of a stored text is escaped with a backslash,
+even if it begins with whitespace or invisible characters. Lines of a memory after the first are indented, so that every
+line of that section that begins with `-` is ours too.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ from souvenir.store.messages.messages import Message
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """`kept` of the best finds are in `tail`; `tokens` counts the whole text, exactly."""
+    """`tail` contains the `kept` best results; `tokens` is the exact count of the whole text."""
 
     kept: int
     tail: str
@@ -60,12 +58,12 @@ class Fitted:
 def fitted(
     prefix: str, tail_of: Callable[[int], str], found: int, count: Callable[[str], int], *, max_tokens: int
 ) -> Fitted:
-    """The prefix with as many of the best finds as keep the budget; the prefix alone may be over it.
+    """Append as many of the best results to the prefix as fit the budget; the prefix alone may exceed it.
 
-    The tokens of a text are taken as those of its lines, so that no line is counted twice, and counted as a whole once.
+    The tokens of a text are estimated as the sum over its lines, each counted once; the final text is counted exactly.
 
-    :param tail_of: The text of so many of the best finds.
-    :param count: Tokens of a text.
+    :param tail_of: Returns the text of the given number of best results.
+    :param count: Returns the number of tokens of a text.
     """
     of_line: dict[str, int] = {}
 
@@ -74,8 +72,8 @@ def fitted(
         of_line.update({line: count(line) for line in lines if line not in of_line})
         return sum(of_line[line] for line in lines)
 
-    room, kept = max_tokens - about(prefix), 0
-    while kept < found and about(tail_of(kept + 1)) <= room:
+    budget, kept = max_tokens - about(prefix), 0
+    while kept < found and about(tail_of(kept + 1)) <= budget:
         kept += 1
     tokens = count(prefix + tail_of(kept))
     while kept and tokens > max_tokens:
@@ -85,19 +83,21 @@ def fitted(
 
 
 Excerpt = Sequence[Message]
-"""Turns that follow each other in one session."""
+"""Consecutive turns of one session."""
 
-BESIDE = 1
-"""Turns shown before and after one that was found."""
+NEIGHBOUR_TURNS = 1
+"""Number of turns shown before and after a result."""
 
 
 def excerpts(found: Iterable[Message], around: Iterable[Message]) -> list[Excerpt]:
-    """Found turns with their neighbours as excerpts, each turn once and in order; excerpts are ordered by their start.
+    """Join results with their neighbours to excerpts, each turn once and in order; excerpts are ordered by their start.
 
-    :param around: The messages found and their neighbours, session by session, in order. Others are left out.
+    :param around: The results and their neighbours, session by session, in order. Other messages are ignored.
     """
     wanted = {
-        (message.session_row, message.position + step) for message in found for step in range(-BESIDE, BESIDE + 1)
+        (message.session_row, message.position + step)
+        for message in found
+        for step in range(-NEIGHBOUR_TURNS, NEIGHBOUR_TURNS + 1)
     }
     runs: list[list[Message]] = []
     for turn in around:
@@ -124,7 +124,7 @@ _MAX_NAME_CHARS = 100
 
 
 def stable_prefix(blocks: Iterable[Block]) -> str:
-    """The blocks, each under its label, in a fence; empty if none has a value."""
+    """Return the blocks, each under its label, in a fence; empty if none has a value."""
     shown = [f"### {block.label}\n{_escaped(block.value.strip())}" for block in blocks if block.value.strip()]
     return fenced(_section("Memory", shown)) if shown else ""
 
@@ -136,10 +136,10 @@ def volatile_tail(
     follows: bool,
     shorten: Callable[[str], str] | None = None,
 ) -> str:
-    """The found texts, oldest first, in a fence; empty if there are none.
+    """Return the results as text, oldest first, in a fence; empty if there are none.
 
-    :param follows: Whether it stands after blocks, from which an empty line parts it.
-    :param shorten: What is shown of a text; None: its beginning.
+    :param follows: True if blocks precede it; an empty line separates them.
+    :param shorten: Selects the shown part of a text; None for its beginning.
     """
     shorten = shorten or shortened
     dated = sorted(memories, key=lambda memory: (memory.occurred_at, memory.id))
@@ -152,7 +152,7 @@ def volatile_tail(
 
 
 def shortened(text: str, max_chars: int = SHOWN_CHARS) -> str:
-    """The text, or its beginning up to a word's end with an ellipsis; a word that is very long is cut in two."""
+    """Return the text, or its beginning up to the end of a word with an ellipsis; a very long word is split."""
     if len(text) <= max_chars:
         return text
     kept = text[: max_chars - len(ELLIPSIS)]
@@ -165,7 +165,7 @@ def shortened(text: str, max_chars: int = SHOWN_CHARS) -> str:
 
 
 def part_shown(text: str, asked: Collection[str], terms_of: Callable[[str], Iterable[str]]) -> str:
-    """The sentences of a long text with most terms of the query; its beginning if no others have more."""
+    """Return the sentences of a long text with most terms of the query; its beginning in case of a tie."""
     if len(text) <= SHOWN_CHARS:
         return text
     ends = [*(end.end() for end in _SENTENCE_END.finditer(text)), len(text)]
@@ -204,7 +204,7 @@ def _turn(message: Message, shorten: Callable[[str], str]) -> str:
 
 
 def _name(name: str) -> str:
-    """A speaker's name on one line, in which no asterisk ends what is bold."""
+    """Return a speaker's name on one line, in which no asterisk ends the bold text."""
     words = " ".join(name.split())[:_MAX_NAME_CHARS].strip()
     return words.replace("\\", "\\\\").replace("*", "\\*")
 
@@ -214,7 +214,7 @@ def _day(at: datetime) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text with a backslash before what would read as structure of ours, and every line break a newline."""
+    """Escape text that would read as our structure, and turn every line break into a newline."""
     return "\n".join(map(_escaped_line, text.splitlines()))
 
 
@@ -224,5 +224,5 @@ def _escaped_line(line: str) -> str:
 
 
 def _is_unseen(sign: str) -> bool:
-    """Blanks, control and format characters, and marks that belong to the sign before them."""
+    """Return True for whitespace, control and format characters, and combining marks."""
     return unicodedata.category(sign)[0] in "ZCM"

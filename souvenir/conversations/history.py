@@ -1,4 +1,4 @@
-"""Tier 2 for Python: conversations and their search. What is slow runs in threads; no event loop waits for it."""
+"""Tier 2 for Python: conversations and their search. Blocking work runs in threads, never in the event loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAGE = 1000
 
 
 class ConversationHistory:
-    """One agent's conversations. Await `initialize` first and `close` last; safe for many tasks at once."""
+    """One agent's conversations. Await `initialize` first and `close` last; safe for concurrent tasks."""
 
     def __init__(
         self,
@@ -30,10 +30,10 @@ class ConversationHistory:
         *,
         access: EngineAccess | None = None,
     ) -> None:
-        """:param db_path: The database's file; its folder is for this database alone.
+        """:param db_path: The database file; its folder must hold no other database.
 
-        :param embed_model: A model of the Ollama at `ollama_host`; without it, the model in this process embeds.
-        :param access: In the place of all of these, to an engine that others use too.
+        :param embed_model: A model of the Ollama at `ollama_host`; None for the model in this process.
+        :param access: Access to a shared engine, instead of all other parameters.
         """
         self._access = access or EngineAccess.to_folder(
             settings_of(Path(db_path), embed_model, ollama_host=ollama_host)
@@ -41,13 +41,13 @@ class ConversationHistory:
 
     @classmethod
     def over(cls, engine: MemoryEngine, *, agent: str = AGENT) -> Self:
-        """An agent's history in a running engine, which its owner closes."""
+        """Create an agent's history in a running engine, which its owner closes."""
         return cls(access=EngineAccess.to_engine(engine, agent))
 
     async def initialize(self) -> None:
-        """Open the engine, if it is not open, and make the agent, if it is new.
+        """Open the engine, if it is not open, and create the agent, if it is new.
 
-        :raises StoreUnusable: If the data folder must not be opened. :raises EmbeddingUnavailable: Without a model.
+        :raises StoreUnusable: If the data folder cannot be opened. :raises EmbeddingUnavailable: Without a model.
         """
         await self._access.open()
         await asyncio.to_thread(self._access.tiers.agents.create, self._scope)
@@ -56,7 +56,7 @@ class ConversationHistory:
         await self._access.close()
 
     async def start_conversation(self, metadata: JsonObject | None = None) -> str:
-        """The id of a new conversation."""
+        """Start a conversation; returns its id."""
         return (await asyncio.to_thread(self._sessions.start, self._scope, metadata=metadata)).name
 
     async def end_conversation(self, conversation_id: str) -> None:
@@ -64,7 +64,7 @@ class ConversationHistory:
         await asyncio.to_thread(self._sessions.end, self._scope, conversation_id)
 
     async def add_message(self, conversation_id: str, role: str, content: str) -> str:
-        """Store a message, which can be found when this returns; its id.
+        """Store and index a message; returns its id.
 
         :raises SessionNotFound: If there is no such conversation.
         :raises SessionEnded: If it has ended.
@@ -80,9 +80,9 @@ class ConversationHistory:
         return await asyncio.to_thread(add)
 
     async def search(self, query: str, limit: int = 5, conversation_id: str | None = None) -> list[dict[str, Any]]:
-        """The messages that answer a query best, best first, of one conversation or of all.
+        """Return the messages that answer a query best, best first, of one conversation or of all.
 
-        Each is a message with `similarity`, the cosine to the query, and `score`, which they are ordered by.
+        Each is a message with `similarity`, the cosine to the query, and `score`, by which they are ordered.
         """
         if limit < 1:
             return []
@@ -91,14 +91,14 @@ class ConversationHistory:
         return [hit_as_dict(hit) for hit in found.hits]
 
     async def get_conversation(self, conversation_id: str) -> dict[str, Any] | None:
-        """The conversation with all its `messages` in order; None if there is none of that id."""
+        """Return the conversation with all its `messages` in order; None if there is none with this id."""
         try:
             return await asyncio.to_thread(self._whole, conversation_id)
         except SessionNotFound:
             return None
 
     async def list_conversations(self, limit: int = 10, offset: int = 0) -> list[dict[str, Any]]:
-        """Newest first, each with `message_count`."""
+        """Return conversations, newest first, each with `message_count`."""
         found, _ = await asyncio.to_thread(
             self._sessions.page, self._scope, SessionFilter(), offset=max(offset, 0), limit=max(limit, 0)
         )

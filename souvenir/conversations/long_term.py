@@ -1,7 +1,7 @@
 """Tier 3, long-term memory: memories under a key in a category; preferences are one of the categories.
 
-A key's memory is one of the engine's, with the source `long-term/<category>` and the text `key: value`, so that search
-finds it by either. A key names one memory of a category; the same key in another category is another one.
+A keyed memory is a memory of the engine with the source `long-term/<category>` and the text `key: value`, so that
+search finds it by either. A key identifies one memory within a category.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from souvenir.conversations.agents import ensured
+from souvenir.conversations.agents import ensure_agent
 from souvenir.core.errors import InvalidRequest, MemoryNotFound, PreferenceNotFound
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.types import (
@@ -39,7 +39,7 @@ _CREATED = "created"
 
 @dataclass(frozen=True, slots=True)
 class KeyedMemory:
-    """A memory with its key. One that was stored in a category without a key has the key None and its text as value."""
+    """A memory with its key. A memory of a category without a key has the key None and its text as value."""
 
     id: int
     key: str | None
@@ -74,14 +74,14 @@ class LongTermMatch:
 
 @dataclass(frozen=True, slots=True)
 class LongTermMatches:
-    """:param degraded: What of the search could not run."""
+    """:param degraded: The arms of the search that could not run."""
 
     hits: Sequence[LongTermMatch]
     degraded: Sequence[str] = ()
 
 
 class LongTermStore:
-    """The scope's namespace is the agent; whatever remembers for one that is not there makes it.
+    """The scope's namespace is the agent, which a write creates if necessary.
 
     Categories are `general`, `preference`, and those that the privacy rules name.
     """
@@ -98,9 +98,9 @@ class LongTermStore:
     def remember(
         self, scope: Scope, key: str, value: str, category: str = GENERAL, *, once: Once | None = None
     ) -> tuple[KeyedMemory, bool]:
-        """Store a value under a key, replacing the previous one; returns whether the key is new.
+        """Store a value under a key, replacing the previous one; the second result is True if the key is new.
 
-        :raises InvalidRequest: If the key is empty or too long, or nothing knows the category.
+        :raises InvalidRequest: If the key is empty or too long, or the category is unknown.
         """
         if not 1 <= len(key) <= MAX_KEY_CHARS:
             raise InvalidRequest(f"A key has 1 to {MAX_KEY_CHARS} characters; this one has {len(key)}")
@@ -113,7 +113,7 @@ class LongTermStore:
         [passages] = self._engine.prepare([draft.text])
 
         def work(tx: Transaction) -> UpsertOutcome:
-            ensured(tx)
+            ensure_agent(tx)
             return do_once(
                 tx,
                 once,
@@ -138,10 +138,10 @@ class LongTermStore:
         limit: int = 10,
         without_topics: Collection[str] = (),
     ) -> LongTermMatches:
-        """The best answers to a query, in some categories or all.
+        """Return the best answers to a query, in some categories or all.
 
-        :param without_topics: Memories that are flagged with one of these sensitive topics are not found.
-        :raises InvalidRequest: If nothing knows a category.
+        :param without_topics: Exclude memories that are flagged with one of these sensitive topics.
+        :raises InvalidRequest: If a category is unknown.
         """
         paths = [self._source(category) for category in categories] or [ROOT]
         if limit < 1:
@@ -156,7 +156,7 @@ class LongTermStore:
         return LongTermMatches(hits, result.degraded)
 
     def forget(self, scope: Scope, key: str, category: str = GENERAL) -> bool:
-        """Delete the values of a key, present and previous; returns whether there were any.
+        """Delete the values of a key, current and previous; returns True if there were any.
 
         :raises MemoryPinned: If it is pinned.
         """
@@ -174,7 +174,7 @@ class LongTermStore:
         return self._engine.write(scope, work) if known else False
 
     def preference(self, scope: Scope, key: str) -> KeyedMemory:
-        """:raises PreferenceNotFound: If there is none of that name."""
+        """:raises PreferenceNotFound: If there is no such preference."""
         with self._engine.namespace(scope) as (connection, namespace):
             found = (
                 None if namespace is None else reads.keyed_memory(connection, namespace, self._source(PREFERENCE), key)
@@ -186,9 +186,9 @@ class LongTermStore:
     def preferences(
         self, scope: Scope, *, offset: int = 0, limit: int | None = None
     ) -> tuple[Sequence[KeyedMemory], int]:
-        """In the order of their keys, and how many there are.
+        """Return a page of preferences ordered by key, and their total number.
 
-        :param limit: Of what is listed; None: all.
+        :param limit: Maximum number; None for all.
         """
         with self._engine.namespace(scope) as (connection, namespace):
             if namespace is None:
@@ -197,16 +197,16 @@ class LongTermStore:
         return [KeyedMemory.of(memory) for memory in found], total
 
     def preference_values(self, scope: Scope, *, without_topics: Collection[str] = ()) -> dict[str, str]:
-        """Every preference's value by its key, in the order of the keys.
+        """Return the values of all preferences by key, ordered by key.
 
-        :param without_topics: Those that are flagged with one of these sensitive topics are left out.
+        :param without_topics: Exclude those that are flagged with one of these sensitive topics.
         """
         found, _ = self.preferences(scope)
         hidden = self._flagged(scope, without_topics)
         return {one.key: one.value for one in found if one.key is not None and one.id not in hidden}
 
     def forget_preference(self, scope: Scope, key: str) -> None:
-        """:raises PreferenceNotFound: If there is none of that name."""
+        """:raises PreferenceNotFound: If there is no such preference."""
         if not self.forget(scope, key, PREFERENCE):
             raise PreferenceNotFound(key)
 
@@ -224,5 +224,5 @@ class LongTermStore:
 
 
 def _text(key: str, value: str) -> str:
-    """The text that is stored, embedded and searched."""
+    """Return the text that is stored, embedded and searched."""
     return f"{key}: {value}"

@@ -1,11 +1,10 @@
 """The three memory tiers behind one async interface: the active conversation, earlier ones, and long-term memory.
 
-Whatever `add_to_session` returned from is in the database, so a process that ends, in whichever way, loses none of it:
-the next manager of the same agent finds the conversation running, with its context. Nothing here holds the event loop
-up; what is slow runs in threads.
+A message is durable when `add_to_session` returns, so it survives any end of the process: the next manager of the same
+agent resumes the conversation with its context. Blocking work runs in threads, never in the event loop.
 
-Invariant: one conversation of the manager runs at a time. It is no past yet: neither `search_history` nor the history
-in `build_context_for_llm` shows it.
+Invariant: a manager has one active conversation at a time. Neither `search_history` nor the history in
+`build_context_for_llm` includes it.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ from souvenir.store.messages.messages import MessageDraft
 from souvenir.store.messages.sessions import SessionFilter
 
 STARTED_BY = {"started_by": "MemoryManager"}
-"""Metadata of the conversations that a manager starts, by which the next one knows them."""
+"""Metadata of conversations started by a manager, by which the next one recognises them."""
 
 _PAGE = 100
 
 
 @dataclass(slots=True)
 class MemoryConfig:
-    """:param session_max_messages: Of the running conversation's context.
+    """:param session_max_messages: Size of the active conversation's context.
 
-    :param history_db: The database's file; its folder is for this database alone.
-    :param chromadb_path: Without effect: vectors are stored in the database.
-    :param mem0_llm_provider: Without effect, like `mem0_llm_model`: values are stored verbatim.
+    :param history_db: The database file; its folder must hold no other database.
+    :param chromadb_path: Ignored: vectors are stored in the database.
+    :param mem0_llm_provider: Ignored, like `mem0_llm_model`: values are stored verbatim.
     :param mem0_embedder_provider: The embedding provider: `local` for the model in this process, `ollama`, `openai`.
-    :param mem0_embedder_model: That provider's model; None: its usual one.
+    :param mem0_embedder_model: That provider's model; None for its default.
     """
 
     session_max_messages: int = MAX_MESSAGES
@@ -63,14 +62,14 @@ class MemoryConfig:
 
 
 class MemoryManager:
-    """Await `initialize` first and `close` last, or use it with `async with`; safe for many tasks at once."""
+    """Await `initialize` first and `close` last, or use it with `async with`; safe for concurrent tasks."""
 
     def __init__(
         self, config: MemoryConfig, ollama_host: str = OLLAMA_HOST, *, access: EngineAccess | None = None
     ) -> None:
         """:param access: Access to a shared engine; replaces the settings of the config.
 
-        :raises InvalidRequest: If the embedder is unknown, or the context would hold no message.
+        :raises InvalidRequest: If the embedding provider is unknown, or the context would hold no message.
         """
         self._access = access or _access_of(config, ollama_host)
         self.history = ConversationHistory(access=self._access)
@@ -80,14 +79,14 @@ class MemoryManager:
 
     @classmethod
     def over(cls, engine: MemoryEngine, *, agent: str = AGENT, session_max_messages: int = MAX_MESSAGES) -> Self:
-        """An agent's memory in a running engine, which its owner closes."""
+        """Create an agent's manager in a running engine, which its owner closes."""
         config = MemoryConfig(session_max_messages)
         return cls(config, access=EngineAccess.to_engine(engine, agent, max_messages=session_max_messages))
 
     async def initialize(self) -> None:
         """Open the engine if necessary, and resume the latest conversation that was not ended.
 
-        :raises StoreUnusable: If the data folder must not be opened. :raises EmbeddingUnavailable: Without a model.
+        :raises StoreUnusable: If the data folder cannot be opened. :raises EmbeddingUnavailable: Without a model.
         """
         await self.history.initialize()
         await asyncio.to_thread(self._find_running)
@@ -105,43 +104,43 @@ class MemoryManager:
     ) -> None:
         await self.close()
 
-    # --- tier 1: the conversation that runs ------------------------------------------------------------------------
+    # --- tier 1: the active conversation ---------------------------------------------------------------------------
 
     async def get_session_context(self) -> list[dict[str, Any]]:
-        """Its newest messages `{role, content, timestamp}`, oldest first."""
+        """Return the newest messages of the active conversation, `{role, content, timestamp}`, oldest first."""
         return await asyncio.to_thread(self._session_context)
 
     async def add_to_session(self, role: str, content: str) -> None:
-        """Append a message to the active conversation, which is started if there is none; durable when this returns.
+        """Append a message to the active conversation, started if necessary; durable when this returns.
 
         :raises InvalidRequest: If there is no such role.
         """
         draft = MessageDraft(role_named(role), content)
-        await asyncio.to_thread(self._say, draft)
+        await asyncio.to_thread(self._append, draft)
 
     async def clear_session(self) -> None:
         """Start an empty context. The conversation continues, and its messages stay in the history."""
         await asyncio.to_thread(self._clear)
 
-    # --- tier 2: conversations before it ---------------------------------------------------------------------------
+    # --- tier 2: earlier conversations -----------------------------------------------------------------------------
 
     async def search_history(self, query: str, limit: int = HISTORY_LIMIT) -> list[dict[str, Any]]:
-        """The messages of other conversations that answer a query best, best first, with `similarity` and `score`."""
-        found = await asyncio.to_thread(self._tiers.history, self._scope, query, but=self._session_id, limit=limit)
+        """Return the best matching messages of other conversations, best first, with `similarity` and `score`."""
+        found = await asyncio.to_thread(self._tiers.history, self._scope, query, exclude=self._session_id, limit=limit)
         return [hit_as_dict(hit) for hit in found.hits]
 
     async def get_conversation_history(self, conversation_id: str) -> dict[str, Any] | None:
-        """A conversation with all its `messages`, the running one too; None if there is none of that id."""
+        """Return a conversation with all its `messages`, also the active one; None if there is none with this id."""
         return await self.history.get_conversation(conversation_id)
 
-    # --- tier 3: what is known for good ----------------------------------------------------------------------------
+    # --- tier 3: long-term memory ----------------------------------------------------------------------------------
 
     async def remember(self, key: str, value: str) -> None:
         """Store a value under a key, replacing the previous one."""
         await self.long_term.remember(key, value)
 
     async def recall(self, query: str) -> list[str]:
-        """The best answers to a query, each as `key: value`, best first."""
+        """Return the best answers to a query, each as `key: value`, best first."""
         return await self.long_term.recall(query)
 
     async def get_user_preferences(self) -> dict[str, str]:
@@ -150,26 +149,26 @@ class MemoryManager:
     async def set_preference(self, key: str, value: str) -> None:
         await self.long_term.set_preference(key, value)
 
-    # --- the life of a conversation --------------------------------------------------------------------------------
+    # --- start and end ---------------------------------------------------------------------------------------------
 
     async def start_conversation(self) -> str:
         """End the active conversation, if there is one, and start another; returns its id.
 
-        :raises EmbeddingUnavailable: If the one that runs cannot be indexed; it goes on then.
+        :raises EmbeddingUnavailable: If the active one cannot be indexed; it stays active then.
         """
         return await asyncio.to_thread(self._start)
 
     async def end_conversation(self) -> None:
         """Index the messages of the active conversation and end it; the context is empty afterwards.
 
-        :raises EmbeddingUnavailable: If it cannot be indexed; it goes on then, and nothing is lost.
+        :raises EmbeddingUnavailable: If it cannot be indexed; it stays active then, and nothing is lost.
         """
         await asyncio.to_thread(self._end)
 
     # --- for prompts -----------------------------------------------------------------------------------------------
 
     async def build_context_for_llm(self, query: str) -> dict[str, Any]:
-        """The context of a prompt: the active conversation, relevant messages and memories, and all preferences.
+        """Return the context of a prompt: the active conversation, relevant messages and memories, and all preferences.
 
         Preferences are not repeated among the memories.
         """
@@ -181,7 +180,7 @@ class MemoryManager:
             "user_preferences": dict(found.preferences),
         }
 
-    # --- inside, in threads ----------------------------------------------------------------------------------------
+    # --- internal, in threads --------------------------------------------------------------------------------------
 
     @property
     def _tiers(self) -> Tiers:
@@ -198,7 +197,7 @@ class MemoryManager:
         try:
             return [message.to_dict() for message in self._tiers.working_memory.newest(self._scope, session_id)]
         except SessionNotFound:
-            self._is_over(session_id)
+            self._forget_active(session_id)
             return []
 
     def _context(self, query: str) -> TierContext:
@@ -206,7 +205,7 @@ class MemoryManager:
         try:
             return self._tiers.context(self._scope, query, session_id=session_id)
         except SessionNotFound:
-            self._is_over(session_id)
+            self._forget_active(session_id)
             return self._tiers.context(self._scope, query, session_id=None)
 
     def _clear(self) -> None:
@@ -215,14 +214,14 @@ class MemoryManager:
             with suppress(SessionNotFound):
                 self._tiers.working_memory.clear(self._scope, session_id)
 
-    def _say(self, draft: MessageDraft) -> None:
+    def _append(self, draft: MessageDraft) -> None:
         while True:
             session_id = self._running()
             try:
                 self._tiers.working_memory.append(self._scope, session_id, draft)
             except (SessionEnded, SessionNotFound, AgentNotFound):
                 # It was ended or deleted concurrently; the message goes to a new one.
-                self._is_over(session_id)
+                self._forget_active(session_id)
             else:
                 return
 
@@ -232,14 +231,14 @@ class MemoryManager:
                 self._session_id = self._tiers.sessions.start(self._scope, metadata=STARTED_BY).name
             return self._session_id
 
-    def _is_over(self, session_id: str | None) -> None:
+    def _forget_active(self, session_id: str | None) -> None:
         with self._starting:
             if self._session_id == session_id:
                 self._session_id = None
 
     def _start(self) -> str:
         self._end()
-        # One that was started meanwhile, for something that was said, is as new.
+        # A conversation that a concurrent message started in between is as new.
         return self._running()
 
     def _end(self) -> None:
@@ -248,7 +247,7 @@ class MemoryManager:
             if session_id is not None:
                 with suppress(SessionNotFound, AgentNotFound):
                     self._tiers.sessions.end(self._scope, session_id)
-                self._is_over(session_id)
+                self._forget_active(session_id)
 
     def _find_running(self) -> None:
         offset = 0

@@ -1,7 +1,6 @@
-"""The newest messages of one conversation, in a circular buffer. Nothing here waits for anything.
+"""The newest messages of one conversation, in a circular buffer. No method blocks.
 
-Invariant: messages are ordered by their positions, in whatever order they are added, and there are never more than
-the buffer was made for.
+Invariant: messages are ordered by position, whatever the order of insertion, and never exceed the capacity.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from souvenir.core.errors import InvalidRequest
 from souvenir.core.types import MessageRole
 
 CHARS_PER_TOKEN = 4
-"""About so many characters of English are a token of the usual language models."""
+"""Approximate characters per token of English text for common language models."""
 
 MAX_MESSAGES = 50
 TOKEN_LIMIT = 4096
@@ -26,7 +25,10 @@ TOKEN_LIMIT = 4096
 
 @dataclass(frozen=True, slots=True)
 class BufferedMessage:
-    """:param position: Ascends in the order of storing. :param timestamp: When it was said, in seconds since 1970."""
+    """:param position: Ascends in the order of storing.
+
+    :param timestamp: Time of the message, in seconds since 1970.
+    """
 
     position: int
     role: MessageRole
@@ -38,10 +40,10 @@ class BufferedMessage:
 
 
 class MessageBuffer:
-    """Safe to call from any thread."""
+    """Thread-safe."""
 
     def __init__(self, max_messages: int = MAX_MESSAGES) -> None:
-        """:raises InvalidRequest: If it would hold no message."""
+        """:raises InvalidRequest: If the capacity is less than one message."""
         if max_messages < 1:
             raise InvalidRequest("A context window holds at least one message; give max_messages of 1 or more")
         self._max_messages = max_messages
@@ -54,25 +56,25 @@ class MessageBuffer:
             for message in messages:
                 self._put(message)
 
-    def say(self, role: MessageRole, content: str, timestamp: float) -> None:
+    def append(self, role: MessageRole, content: str, timestamp: float) -> None:
         """Append a message after the newest one."""
         with self._lock:
             position = self._messages[-1].position + 1 if self._messages else 0
             self._put(BufferedMessage(position, role, content, timestamp))
 
     def newest(self, limit: int | None = None) -> list[BufferedMessage]:
-        """All, or so many of the newest; oldest first."""
+        """Return the newest messages, oldest first; all without a limit."""
         with self._lock:
             first = 0 if limit is None else max(len(self._messages) - max(limit, 0), 0)
             return self._messages[first:]
 
     def fitting(self, token_limit: int) -> list[BufferedMessage]:
-        """The newest that together take no more tokens, whole and without a gap; oldest first."""
-        messages, room = self.newest(), token_limit * CHARS_PER_TOKEN
+        """Return the newest consecutive messages that fit the token limit, oldest first."""
+        messages, budget = self.newest(), token_limit * CHARS_PER_TOKEN
         first = len(messages)
-        while first and len(messages[first - 1].content) <= room:
+        while first and len(messages[first - 1].content) <= budget:
             first -= 1
-            room -= len(messages[first].content)
+            budget -= len(messages[first].content)
         return messages[first:]
 
     def clear(self) -> None:
@@ -95,26 +97,26 @@ def role_named(name: str) -> MessageRole:
 
 
 class SessionMemory:
-    """A circular buffer of messages `{role, content, timestamp}`; safe for many tasks, loops and threads at once.
+    """A circular buffer of messages `{role, content, timestamp}`; safe for concurrent tasks, loops and threads.
 
-    No method waits for anything; they are awaited because those of the other tiers are.
+    No method blocks; they are coroutines for consistency with the other tiers.
     """
 
     def __init__(self, max_messages: int = MAX_MESSAGES) -> None:
-        """:raises InvalidRequest: If it would hold no message."""
+        """:raises InvalidRequest: If the capacity is less than one message."""
         self._window = MessageBuffer(max_messages)
 
     async def add_message(self, role: str, content: str) -> None:
         """:raises InvalidRequest: If there is no such role."""
-        self._window.say(role_named(role), content, time.time())
+        self._window.append(role_named(role), content, time.time())
 
     async def get_messages(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """All, or so many of the newest; oldest first."""
+        """Return the newest messages, oldest first; all without a limit."""
         return [message.to_dict() for message in self._window.newest(limit)]
 
     async def clear(self) -> None:
         self._window.clear()
 
     async def get_context_window(self, token_limit: int = TOKEN_LIMIT) -> list[dict[str, Any]]:
-        """The newest messages that fit, at about four characters a token; oldest first."""
+        """Return the newest messages that fit, at about four characters per token; oldest first."""
         return [message.to_dict() for message in self._window.fitting(token_limit)]

@@ -1,7 +1,7 @@
-"""Messages: stored, changed, listed and found. The scope's namespace is the agent, which a write makes if it is new.
+"""Store, change, list and search messages. The scope's namespace is the agent, which a write creates if necessary.
 
-A message that was answered can be found at once, unless `append` stored it. Its place in a session is given by the one
-writer, so positions have no gaps and follow the order in which messages came.
+A message is searchable when the write returns, unless `append` stored it. The single writer assigns its position in the
+session, so positions have no gaps and follow the order of arrival.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 import apsw
 
 from souvenir.conversations import pending_index
-from souvenir.conversations.agents import ensured
+from souvenir.conversations.agents import ensure_agent
 from souvenir.core.errors import MessageNotFound, NothingToDo
 from souvenir.core.labels import notes_of, without_notes
 from souvenir.core.passages import PreparedPassage
@@ -55,10 +55,10 @@ DEFAULT_IDLE = timedelta(minutes=30)
 class MessageQuery:
     """A search of messages; every filter applies before the best `limit` are chosen.
 
-    :param without_topics: Messages that are flagged with one of these sensitive topics are not found.
-    :param auto_intent: Read times in the text, relative to `now` or the clock.
-    :param role_weight: `Weights.role`. :param explain: Say of each hit what each term of the text counts.
-    :param hybrid: As in `SearchQuery`; likewise `words_only`. :param among: Ids of those that may be found; None: all.
+    :param without_topics: Exclude messages that are flagged with one of these sensitive topics.
+    :param auto_intent: Parse times in the text, relative to `now` or the clock.
+    :param role_weight: `Weights.role`. :param explain: Return the contribution of each term for each hit.
+    :param hybrid: As in `SearchQuery`; likewise `words_only`. :param among: Ids of the searched messages; None for all.
     """
 
     text: str
@@ -81,7 +81,7 @@ class MessageQuery:
 
 @dataclass(frozen=True, slots=True)
 class MessageHit:
-    """`score` ranks it; `similarity` is the cosine, and None where the query could not be embedded."""
+    """`score` determines the order; `similarity` is the cosine, or None if the query could not be embedded."""
 
     message: Message
     score: float
@@ -91,9 +91,9 @@ class MessageHit:
 
 @dataclass(frozen=True, slots=True)
 class MessageSearch:
-    """`degraded` names the arms that could not run, and `rerank`; empty means that nothing was left out.
+    """`degraded` names the arms that could not run, and `rerank`; empty if all did.
 
-    :param relevance: How likely it is that the hits answer the question, in [0, 1].
+    :param relevance: Probability that the hits answer the question, in [0, 1].
     """
 
     hits: tuple[MessageHit, ...]
@@ -108,16 +108,16 @@ class MessageSearch:
 
 @dataclass(frozen=True, slots=True)
 class PreparedMessage:
-    """A message that can be stored at once."""
+    """A screened and embedded message."""
 
     draft: MessageDraft
     passages: Sequence[PreparedPassage]
 
 
 class Conversations:
-    """The messages of one engine's agents. Safe to use from any thread.
+    """The messages of one engine's agents. Thread-safe.
 
-    :param idle: How long after a session's last message one without a session still belongs to it.
+    :param idle: How long after a session's last message another one without a session id still belongs to it.
     """
 
     def __init__(self, engine: MemoryEngine, *, idle: timedelta = DEFAULT_IDLE) -> None:
@@ -132,9 +132,9 @@ class Conversations:
 
     @traced(MemoryOperation.CREATE)
     def add(self, scope: Scope, drafts: Sequence[MessageDraft], *, once: Once | None = None) -> Sequence[Message]:
-        """Store messages in one transaction, all or none, in their order; they can be found when this returns.
+        """Store messages in one transaction, all or none, in order; they are searchable when this returns.
 
-        :raises SessionEnded: If one is for a session that has ended.
+        :raises SessionEnded: If the session of a message has ended.
         """
         before = None if once is None else self._made_before(scope, once)
         if before is not None:
@@ -142,7 +142,7 @@ class Conversations:
         prepared = self.prepared(scope, drafts)
 
         def work(tx: Transaction) -> Sequence[Message]:
-            agent = ensured(tx)
+            agent = ensure_agent(tx)
             return do_once(
                 tx,
                 once,
@@ -154,7 +154,7 @@ class Conversations:
         return self._engine.write(scope, work)
 
     def prepared(self, scope: Scope, drafts: Sequence[MessageDraft]) -> Sequence[PreparedMessage]:
-        """Messages as the agent's policy lets them in, and embedded: what `insert` stores."""
+        """Screen messages by the agent's policy, and embed them for `insert`."""
         drafts = self._screened(scope, drafts)
         passages = self._engine.prepare([one.content for one in drafts], spoken_by=[one.spoken_by for one in drafts])
         return [PreparedMessage(*one) for one in zip(drafts, passages, strict=True)]
@@ -162,23 +162,23 @@ class Conversations:
     def insert(self, tx: Transaction, prepared: Sequence[PreparedMessage]) -> Sequence[Message]:
         """`add` within a transaction of the caller.
 
-        :raises SessionEnded: If one is for a session that has ended.
+        :raises SessionEnded: If the session of a message has ended.
         """
-        agent = ensured(tx)
+        agent = ensure_agent(tx)
         return [self._insert(tx, agent, one.draft, one.passages) for one in prepared]
 
     @traced(MemoryOperation.CREATE, records=len)
     def append(
         self, scope: Scope, session_id: str, drafts: Sequence[MessageDraft], *, once: Once | None = None
     ) -> Sequence[Message]:
-        """Store messages of a running session durably without indexing them; `index_pending` makes them findable.
+        """Store messages of an active session durably without indexing them; `index_pending` makes them searchable.
 
         :raises SessionEnded: If it has ended.
         """
         screened = self._screened(scope, drafts)
 
         def work(tx: Transaction) -> Sequence[Message]:
-            agent = ensured(tx)
+            agent = ensure_agent(tx)
             return do_once(
                 tx,
                 once,
@@ -190,7 +190,7 @@ class Conversations:
         return self._engine.write(scope, work)
 
     def index_pending(self, scope: Scope, session_id: str | None = None) -> int:
-        """Make findable what `append` stored, of one session or of all; how many messages that were.
+        """Index messages stored by `append`, of one session or of all; returns their number.
 
         :raises EmbeddingUnavailable: If the model cannot run.
         """
@@ -214,13 +214,13 @@ class Conversations:
         passages: Sequence[PreparedPassage] = ()
         if content is not None:
             content, notes = screening.content(scope, content, None)
-            # Who says it is searched with it, and does not change.
+            # The speaker is embedded with the content, and does not change.
             [passages] = self._engine.prepare([content], spoken_by=[self.get(scope, uid).spoken_by])
 
         def work(tx: Transaction) -> Message:
             agent = require_agent(tx.connection, scope)
             [message] = _require_messages(tx.connection, agent, [uid])
-            # What was found in a text stays noted as long as the text stays, unless the new metadata says otherwise.
+            # Notes on a text are kept as long as the text, unless the new metadata overwrites them.
             after: JsonObject | None = None if metadata is None else {**notes_of(message.metadata or {}), **metadata}
             if content is not None:
                 kept = message.metadata and without_notes(message.metadata) if metadata is None else metadata
@@ -246,7 +246,7 @@ class Conversations:
     def page(
         self, scope: Scope, chosen: MessageFilter, *, offset: int = 0, limit: int = 100
     ) -> tuple[Sequence[Message], int]:
-        """Newest first, and how many there are."""
+        """Return a page of messages, newest first, and their total number."""
         with self._engine.namespace(scope) as (connection, _):
             agent = require_agent(connection, scope)
             return rows.page(connection, agent.namespace_id, chosen, offset=offset, limit=limit)
@@ -254,7 +254,7 @@ class Conversations:
     def of_session(
         self, scope: Scope, session_id: str, *, offset: int = 0, limit: int = 100
     ) -> tuple[Sequence[Message], int]:
-        """In the order in which they came, and how many there are.
+        """Return a page of a session's messages in order of arrival, and their total number.
 
         :raises SessionNotFound: If there is no such session.
         """
@@ -264,7 +264,7 @@ class Conversations:
 
     @traced(MemoryOperation.SEARCH, records=lambda found: len(found.hits))
     def search(self, scope: Scope, query: MessageQuery) -> MessageSearch:
-        """The messages that answer a query best, by meaning and by words, among all that are indexed.
+        """Return the messages that answer a query best, by both retrieval arms, among all indexed ones.
 
         :raises SearchUnavailable: If no arm can run.
         """
@@ -283,7 +283,7 @@ class Conversations:
     def neighbours(
         self, scope: Scope, messages: Sequence[Message], *, before: int = 1, after: int = 1
     ) -> Sequence[Message]:
-        """These messages and those around them in their sessions, each once: session by session, in order."""
+        """Return these messages and their neighbours, without duplicates: session by session, in order."""
         with self._engine.namespace(scope) as (connection, _):
             agent = require_agent(connection, scope)
             ids = [one.id for one in messages]
@@ -292,7 +292,7 @@ class Conversations:
     # --- inside ------------------------------------------------------------------------------------------------
 
     def _made_before(self, scope: Scope, once: Once) -> Sequence[Message] | None:
-        """The messages that the same request stored earlier, looked up before embedding."""
+        """Return the messages that the same request stored earlier, looked up before embedding."""
         with self._engine.namespace(scope) as (connection, namespace):
             if namespace is None:
                 return None
@@ -315,7 +315,7 @@ class Conversations:
         passages: Sequence[PreparedPassage] | None,
         session_id: str | None = None,
     ) -> Message:
-        """:param passages: None: it is not indexed yet."""
+        """:param passages: None if the message is indexed later."""
         at = draft.created_at or tx.now
         message = rows.insert(
             tx.connection,
@@ -331,7 +331,7 @@ class Conversations:
         return message
 
     def _place(self, tx: Transaction, draft: MessageDraft, session_id: str | None, at: datetime) -> MessagePlace:
-        """The message's place in the session that it names, or else in the running one; either is made if it is new."""
+        """Return the message's place in the named session, or else in the active one; either is created if needed."""
         connection, namespace_id = tx.connection, tx.namespace_id
         user_row = (
             None if draft.user is None else sessions.ensure_user(connection, namespace_id, draft.user, min(at, tx.now))
@@ -361,7 +361,7 @@ def _screened(draft: MessageDraft, applied: AppliedPolicy) -> MessageDraft:
 
 
 def _require_messages(connection: apsw.Connection, agent: Agent, uids: Sequence[str]) -> Sequence[Message]:
-    """:raises MessageNotFound: If one of them does not exist, or not any more."""
+    """:raises MessageNotFound: If one of them does not exist, or no longer does."""
     found = rows.by_uid(connection, agent.namespace_id, uids)
     for uid in uids:
         if uid not in found:
@@ -370,7 +370,7 @@ def _require_messages(connection: apsw.Connection, agent: Agent, uids: Sequence[
 
 
 def _filters(connection: apsw.Connection, namespace_id: int, query: MessageQuery) -> Filters | None:
-    """The filters of the index; None if the query names a session or a user that does not exist."""
+    """Return the filters of the index; None if the query names a session or a user that does not exist."""
     session = excluded = user = None
     if query.session_id is not None:
         session = sessions.row_of(connection, namespace_id, query.session_id)
@@ -400,7 +400,7 @@ def _asked(query: MessageQuery, filters: Filters) -> SearchQuery:
 
 
 def _result(found: Found, stored: Mapping[int, Message]) -> MessageSearch:
-    """A message that was deleted since it was ranked is left out."""
+    """Convert the result; messages deleted since they were ranked are omitted."""
     embedded = VECTOR not in found.degraded and not found.query.words_only
     parts = {ranked.owner_id: found.score_parts(ranked) for ranked in found.ranked}
     hits = tuple(

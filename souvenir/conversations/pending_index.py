@@ -1,7 +1,7 @@
-"""Messages that were stored without being indexed, so that storing them took no time, are embedded and indexed here.
+"""Deferred indexing: embed and index messages that were stored without it, so that storing them is fast.
 
-That happens when their session ends, when another session of their agent starts, and when the service starts. Each
-batch is embedded outside of every lock and stored in one transaction; messages that change meanwhile are skipped.
+It runs when their session ends, when another session of their agent starts, and when the service starts. Each batch is
+embedded outside of every lock and stored in one transaction; messages that change in the meantime are skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from souvenir.store.messages.messages import Message
 from souvenir.store.transaction import Transaction
 
 BATCH_SIZE = 64
-"""Messages that are embedded and stored at once: some 0.3 s of work, so that others come between."""
+"""Messages embedded and stored at once: about 0.3 s of work, so that other writes can interleave."""
 
 ACTOR = "service"
 
@@ -29,12 +29,12 @@ def index_pending(
     at_most: int | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Make messages findable that are not yet; how many they were.
+    """Index pending messages; returns their number.
 
-    :param session_id: Of this session only.
-    :param at_most: About so many; the rest waits for the next time.
-    :param stop: Asked between batches.
-    :raises EmbeddingUnavailable: If the model cannot run; those of the batches before are indexed.
+    :param session_id: Only messages of this session.
+    :param at_most: Approximate limit; the rest is indexed next time.
+    :param stop: Called between batches.
+    :raises EmbeddingUnavailable: If the model cannot run; earlier batches are indexed.
     """
     indexed = after_id = 0
     while not stop() and (at_most is None or indexed < at_most):
@@ -48,7 +48,7 @@ def index_pending(
 
 
 def index_all_pending(engine: MemoryEngine, stop: Callable[[], bool]) -> int:
-    """The same in every namespace."""
+    """Index the pending messages of every namespace."""
     with engine.namespace(Scope()) as (connection, _):
         names = rows.namespaces_with_pending(connection)
     return sum(index_pending(engine, Scope(name, ACTOR), stop=stop) for name in names)
@@ -69,7 +69,7 @@ def _index(
         indexed = 0
         for one, passages in zip(batch, prepared, strict=True):
             stored = now.get(one.id)
-            # New content has been indexed with its change.
+            # New content was indexed with its change.
             if stored is not None and not stored.indexed and stored.content == one.content:
                 tx.passages.insert(stored.owner, passages)
                 rows.mark_indexed(tx.connection, stored.id)

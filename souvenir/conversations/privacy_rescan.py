@@ -1,9 +1,9 @@
-"""The job that applies the current privacy rules, and the agent's policy, to everything a namespace stored before.
+"""Job that applies the current privacy rules, and the agent's policy, to everything a namespace stored before.
 
-Table by table, in small transactions with their progress. A row that changes between its read and its write is read
-again. Nothing is refused: what a policy rejects is redacted. Notes on topics are added and never removed, since callers
-set them too. Older bytes remain in backups, in the files of the database and in its indexes until they are overwritten;
-only an erasure removes them.
+Tables are processed in small transactions that save the progress. A row that changes between its read and its write is
+read again. Nothing is refused: text that a policy rejects is redacted. Topic flags are added and never removed, because
+callers set them too. Old bytes remain in backups, in the database files and in indexes until they are overwritten; only
+an erasure removes them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ BATCH_SIZE = 64
 SPEAKER = privacy.Column("messages", "speaker")
 MEMORIES, MESSAGES, BLOCKS, COLUMNS = "memories", "messages", "blocks", "columns"
 ORDER = (MEMORIES, MESSAGES, BLOCKS, *(column.name.lower() for column in privacy.Columns))
-"""History comes last: it has noted the changes of the memories by then."""
+"""History comes last, because by then it contains the changes of the memories."""
 
 
 @dataclass(frozen=True, slots=True)
 class _RescanState:
-    """`done` tables of `ORDER`; of the next one, the last row that was read."""
+    """`done` tables of `ORDER` are finished; `last` is the last row read of the next one."""
 
     done: int = 0
     last: int = 0
@@ -46,7 +46,7 @@ _STATE = StoredJson(_RescanState)
 
 
 class PrivacyRescan:
-    """Runs jobs of the kind `rescan`, of the namespace of their scope."""
+    """Runs jobs of the kind `rescan`, for the namespace of their scope."""
 
     kind = "rescan"
 
@@ -131,7 +131,7 @@ class _RescanRun:
     # --- other texts ---------------------------------------------------------------------------------------------
 
     def _blocks(self) -> None:
-        """All at once: an agent has few."""
+        """Process all blocks at once: an agent has few."""
 
         def write(tx: Transaction) -> int:
             stale = 0
@@ -146,7 +146,7 @@ class _RescanRun:
         self._advance([], write)
 
     def _column(self, column: privacy.Column) -> None:
-        """Look at a batch; the rows are counted, since not every table has numbers to go by."""
+        """Process a batch by row count, because not every table has integer keys."""
         with self._engine.namespace(self._job.scope) as (connection, namespace):
             known = [] if namespace is None else privacy.keys(connection, namespace.id, column)
         batch = known[self.state.last : self.state.last + BATCH_SIZE]
@@ -162,12 +162,12 @@ class _RescanRun:
 
         self._advance([self.state.last + number for number, _ in enumerate(batch, 1)], write)
 
-    # --- what they share -------------------------------------------------------------------------------------------
+    # --- common --------------------------------------------------------------------------------------------------
 
     def _advance(self, looked_at: Sequence[int], write: Callable[[Transaction], int | None]) -> None:
         """Write the result of a batch together with the progress; a table without remaining rows is done.
 
-        :param write: The number of changed rows; None if they changed since they were read, which is then repeated.
+        :param write: Returns the number of changed rows; None if they changed since they were read, and are read again.
         """
 
         def work(tx: Transaction) -> _RescanState:
@@ -187,7 +187,7 @@ class _RescanRun:
         self.state = self._engine.write(self._job.scope, work)
 
     def _screened_memory(self, memory: Memory) -> MemoryPatch:
-        """The text under the current rules, with its facts, so that these keep no word that the text loses."""
+        """Screen the text with its facts, so that these keep no word that is removed from the text."""
         text, metadata = self._screened(memory.text, memory.metadata)
         facts: dict[str, None] = {}
         for fact in memory.facts:

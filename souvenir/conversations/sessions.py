@@ -1,6 +1,6 @@
-"""Sessions: one conversation each, started and ended by callers, or made for messages that name none.
+"""Sessions: one conversation each, started and ended by callers, or created for messages that name none.
 
-A session that has ended takes no more messages. Whatever it holds can be found by then.
+An ended session accepts no more messages, and all of its messages are indexed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import datetime
 
 import structlog
 
-from souvenir.conversations.agents import ensured
+from souvenir.conversations.agents import ensure_agent
 from souvenir.conversations.pending_index import index_pending
 from souvenir.core.errors import EmbeddingUnavailable, NothingToDo, SessionEnded
 from souvenir.core.types import JsonObject, Scope
@@ -23,13 +23,13 @@ from souvenir.store.messages.sessions import Session, SessionFilter, User
 from souvenir.store.transaction import Transaction
 
 INDEXED_AT_START = 256
-"""Messages of other sessions, left by a process that was killed, that a start indexes at most: a second or so."""
+"""Limit for messages of other sessions that a start indexes, left by a killed process: about a second of work."""
 
 log = structlog.get_logger(__name__)
 
 
 class Sessions:
-    """The sessions of one engine's agents, and their users. Safe to use from any thread."""
+    """The sessions of one engine's agents, and their users. Thread-safe."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
@@ -45,11 +45,11 @@ class Sessions:
         started_at: datetime | None = None,
         once: Once | None = None,
     ) -> Session:
-        """A new session, or the running one of that id, which stays as it is.
+        """Start a session, or return the active one with that id unchanged.
 
-        :param session_id: Without it, a new UUID.
-        :param started_at: Without it, now; as is what is still to come.
-        :raises SessionEnded: If the one of that id has ended.
+        :param session_id: By default a new UUID.
+        :param started_at: By default now; a time in the future counts as now.
+        :raises SessionEnded: If the session with that id has ended.
         """
         title, metadata = self._screened(scope, title, metadata)
 
@@ -61,7 +61,7 @@ class Sessions:
             return held or _insert(tx, session_id, user=user, title=title, metadata=metadata, started_at=at)
 
         def work(tx: Transaction) -> Session:
-            ensured(tx)
+            ensure_agent(tx)
             return do_once(
                 tx,
                 once,
@@ -75,11 +75,11 @@ class Sessions:
         return started
 
     def end(self, scope: Scope, session_id: str, *, ended_at: datetime | None = None) -> Session:
-        """End a session; one that has ended stays so. All that it holds is indexed.
+        """End a session and index its messages; idempotent.
 
-        :param ended_at: Without it, now; as is what is still to come.
+        :param ended_at: By default now; a time in the future counts as now.
         :raises SessionNotFound: If there is no such session.
-        :raises EmbeddingUnavailable: If messages wait to be indexed and the model cannot run; it goes on then.
+        :raises EmbeddingUnavailable: If messages wait to be indexed and the model cannot run; the session stays active.
         """
         self.get(scope, session_id)
         index_pending(self._engine, scope, session_id)
@@ -90,7 +90,7 @@ class Sessions:
             return rows.require_session(tx.connection, tx.namespace_id, session_id)
 
         ended = self._engine.write(scope, work)
-        # What came between.
+        # Index messages that were added in between.
         index_pending(self._engine, scope, session_id)
         return ended
 
@@ -121,7 +121,7 @@ class Sessions:
     def page(
         self, scope: Scope, chosen: SessionFilter, *, offset: int = 0, limit: int = 100
     ) -> tuple[Sequence[Session], int]:
-        """Newest first, and how many there are."""
+        """Return a page of sessions, newest first, and their total number."""
         with self._engine.namespace(scope) as (connection, _):
             return rows.page(
                 connection, require_agent(connection, scope).namespace_id, chosen, offset=offset, limit=limit
@@ -146,7 +146,7 @@ class Sessions:
         try:
             index_pending(self._engine, scope, at_most=INDEXED_AT_START)
         except EmbeddingUnavailable as error:
-            # The session has started; another start or an end tries again.
+            # The session has started; a later start or end tries again.
             log.warning("messages_not_indexed", reason=error.message)
 
 

@@ -1,4 +1,4 @@
-"""The three tiers of any agent together, and what a prompt takes of each."""
+"""The three memory tiers of an agent, and the context that a prompt gets from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TierContext:
     """The context of a prompt.
 
     :param memories: Texts `key: value`, best first; without preferences, which are complete in `preferences`.
-    :param degraded: What of the searches could not run.
+    :param degraded: The arms of the searches that could not run.
     """
 
     session: Sequence[BufferedMessage]
@@ -43,7 +43,7 @@ class TierContext:
 
 
 class Tiers:
-    """The verbs of each tier, and of all of them. Safe to use from any thread."""
+    """The services of the three tiers. Thread-safe."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Tiers:
         conversations: Conversations | None = None,
         max_messages: int = MAX_MESSAGES,
     ) -> None:
-        """:param max_messages: In the context of each running conversation."""
+        """:param max_messages: Size of the context of each active conversation."""
         self._engine = engine
         self.agents = Agents(engine)
         self.conversations = conversations or Conversations(engine)
@@ -65,29 +65,29 @@ class Tiers:
         scope: Scope,
         query: str,
         *,
-        but: str | None = None,
+        exclude: str | None = None,
         limit: int = HISTORY_LIMIT,
         without_topics: tuple[str, ...] = (),
     ) -> MessageSearch:
-        """The best answers to a query in earlier messages.
+        """Return the best answers to a query in earlier messages.
 
-        :param but: The running session: it is no past yet.
-        :param without_topics: Messages that are flagged with one of these sensitive topics are not found.
+        :param exclude: The active session, which is excluded.
+        :param without_topics: Exclude messages that are flagged with one of these sensitive topics.
         """
         if limit < 1:
             return MessageSearch(())
-        asked = MessageQuery(query, limit, exclude_session_id=but, without_topics=without_topics)
+        asked = MessageQuery(query, limit, exclude_session_id=exclude, without_topics=without_topics)
         return self.conversations.search(scope, asked)
 
     def context(self, scope: Scope, query: str, *, session_id: str | None) -> TierContext:
-        """The context of a prompt for a query in a conversation, without topics that the agent's policy hides.
+        """Return the context of a prompt for a query in a conversation, without topics that the agent's policy hides.
 
-        :param session_id: The running one, if there is one.
+        :param session_id: The active session, or None.
         :raises SessionNotFound: If there is no such session.
         """
         said = () if session_id is None else self.working_memory.newest(scope, session_id)
         hidden = self._engine.screening.policy(scope).hidden_topics
-        past = self.history(scope, query, but=session_id, without_topics=hidden)
+        past = self.history(scope, query, exclude=session_id, without_topics=hidden)
         others = [category for category in self.long_term.categories if category != PREFERENCE]
         known = self.long_term.search(scope, query, categories=others, limit=MEMORY_LIMIT, without_topics=hidden)
         return TierContext(
@@ -112,7 +112,7 @@ OWN_MODEL = frozenset({"local", "default", EmbedProvider.ONNX.value})
 
 
 class EngineAccess:
-    """To one agent's part of an engine; safe to open and close more than once, from any thread."""
+    """Access to one agent in an engine. Thread-safe; `open` and `close` are idempotent."""
 
     def __init__(self, agent: str, tiers: Tiers | None, settings: Settings | None, max_messages: int) -> None:
         self._tiers = tiers
@@ -129,7 +129,7 @@ class EngineAccess:
 
     @classmethod
     def to_folder(cls, settings: Settings, agent: str = AGENT, *, max_messages: int = MAX_MESSAGES) -> Self:
-        """To one that is opened and closed here."""
+        """Access to an engine that is opened and closed here."""
         return cls(agent, None, settings, max_messages)
 
     @property
@@ -140,15 +140,15 @@ class EngineAccess:
         return self._tiers
 
     async def open(self) -> None:
-        """:raises StoreUnusable: If the data folder must not be opened; the sentence says what to do.
+        """:raises StoreUnusable: If the data folder cannot be opened; the message says what to do.
 
         :raises EmbeddingUnavailable: If the model cannot be loaded.
-        :raises RerankingUnavailable: If the cross-encoder cannot be.
+        :raises RerankingUnavailable: If the cross-encoder cannot be loaded.
         """
         await asyncio.to_thread(self._open)
 
     async def close(self) -> None:
-        """Finish what was acknowledged, and let go of the folder."""
+        """Finish acknowledged writes, and release the folder."""
         await asyncio.to_thread(self._close)
 
     def _open(self) -> None:
@@ -181,9 +181,9 @@ class EngineAccess:
 
 
 def settings_of(database: Path, model: str | None, *, ollama_host: str, provider: str | None = None) -> Settings:
-    """:param model: That embeds; None: the provider's usual one.
+    """:param model: The embedding model; None for the provider's default.
 
-    :param provider: Of the model: `ollama`, or `local` for this process. None: Ollama if a model is named.
+    :param provider: The model's provider: `ollama`, or `local` for this process. None means Ollama if a model is named.
     :raises InvalidRequest: If the provider is unknown.
     """
     named = provider or ("local" if model is None else "ollama")

@@ -1,8 +1,8 @@
-"""Convert a transcript to messages of an agent, and store those that are new.
+"""Convert a transcript to messages of an agent, and store the new ones.
 
 Turns of users and assistants are stored without the text that hygiene removes; turns of tools and of the system are
-not stored. A caller may send a growing conversation repeatedly: a message is identified by role, time and content, and
-one without a time counts as new each time.
+not stored. A client may send a growing conversation repeatedly: a message is identified by role, time and content, and
+a message without a time is always new.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROLES = {
 
 
 def message_drafts(transcript: Transcript, *, session_id: str, user: str | None) -> list[MessageDraft]:
-    """Its turns in their order, with their times.
+    """Return the turns in order, with their times.
 
     :raises InvalidRequest: If there are too many.
     """
@@ -62,7 +62,7 @@ def _contents(turn: TranscriptTurn) -> Iterator[str]:
 
 
 def _speaker(name: str | None) -> str | None:
-    """The name as messages have it, or none."""
+    """Return the name in the form of messages, or None."""
     shown = "".join(sign for sign in name or "" if sign.isprintable()).strip()
     return shown[:MAX_SPEAKER_CHARS] or None
 
@@ -73,9 +73,9 @@ PAGE_SIZE = 1_000
 def add_new(
     engine: MemoryEngine, conversations: Conversations, scope: Scope, session_id: str, drafts: Sequence[MessageDraft]
 ) -> Sequence[Message]:
-    """Store those of a session's messages that it does not hold yet, in their order.
+    """Store the messages that the session does not contain yet, in order.
 
-    :raises SessionEnded: If the session takes no more messages, and one is new.
+    :raises SessionEnded: If the session has ended, and a message is new.
     """
     known = _known(conversations, scope, session_id, [one.created_at for one in drafts if one.created_at is not None])
     stored_as = engine.screening.applied(scope, refuse=False)
@@ -102,6 +102,6 @@ def _known(
                 conversations.page(scope, chosen, offset=len(found), limit=PAGE_SIZE)[0] if len(found) < total else ()
             )
     except AgentNotFound:
-        # Its first message makes it.
+        # The agent is created with its first message.
         return set()
     return {(one.role, one.created_at, one.content) for one in found}

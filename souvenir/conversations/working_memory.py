@@ -1,8 +1,8 @@
 """Tier 1, working memory: the newest messages of active conversations, cached in memory.
 
 The database is authoritative. A cached window is used only if nothing was written to the agent since it was read, so
-edits, deletions and messages that were added otherwise are visible at once. Clearing a window is stored in the database
-too; the messages before it stay in the history.
+edits, deletions and messages that were added by other routes are visible immediately. Clearing a window is stored in
+the database too; its messages stay in the history.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Held:
 
 
 class WorkingMemory:
-    """Safe to call from any thread."""
+    """Thread-safe."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class WorkingMemory:
         max_messages: int = MAX_MESSAGES,
         memory_chars: int = MEMORY_CHARS,
     ) -> None:
-        """:param max_messages: In each context."""
+        """:param max_messages: Size of each context."""
         self._engine = engine
         self._conversations = conversations
         self._max_messages = max_messages
@@ -82,21 +82,21 @@ class WorkingMemory:
         return message
 
     def newest(self, scope: Scope, session_id: str, limit: int | None = None) -> Sequence[BufferedMessage]:
-        """The context, or so many of its newest messages; oldest first. That of a session that has ended is empty.
+        """Return the context, or its newest messages up to a limit, oldest first; empty for an ended session.
 
         :raises SessionNotFound: If there is no such session.
         """
         return self._window(scope, session_id).newest(limit)
 
     def fitting(self, scope: Scope, session_id: str, token_limit: int) -> Sequence[BufferedMessage]:
-        """The newest messages of the context that fit together; oldest first.
+        """Return the newest messages of the context that fit together; oldest first.
 
         :raises SessionNotFound: If there is no such session.
         """
         return self._window(scope, session_id).fitting(token_limit)
 
     def clear(self, scope: Scope, session_id: str) -> int:
-        """Start an empty context; the messages stay in the history. Returns how many leave the context.
+        """Start an empty context and return the number of removed messages, which stay in the history.
 
         :raises SessionNotFound: If there is no such session.
         """
@@ -145,7 +145,7 @@ class WorkingMemory:
                 self._chars -= self._held.popitem(last=False)[1].chars
 
     def _follow(self, key: _Key, message: Message, change_seq: int) -> None:
-        """Put a message that was just stored into its window, if nothing else was written since `change_seq`."""
+        """Add a message that was just stored to its window, if nothing else was written since `change_seq`."""
         with self._engine.namespace(Scope()) as (connection, _):
             now = namespaces.change_seq(connection, key[0])
         said = BufferedMessage(message.position, message.role, message.content, to_us(message.created_at) / _US)
