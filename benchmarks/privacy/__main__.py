@@ -27,11 +27,13 @@ from souvenir.privacy.rules import PrivacyRules
 RECALL, PRECISION = 0.97, 0.95
 ORDINARY_MS = 150.0
 HOSTILE_S = 2.0
+SCREENING_S = 0.5
 ROUNDS = 5
 
 
 def run(folder: Path, *, show_outside: bool) -> bool:
-    found = finders(PrivacyRules.load(Settings().privacy_rules_path))
+    rules = PrivacyRules.load(Settings().privacy_rules_path)
+    found = finders(rules)
     sets = {path.stem: read_texts(path) for path in sorted(folder.glob("*.jsonl"))}
     if not sets:
         raise SystemExit(f"There is no *.jsonl in {folder}; docs/benchmarks.md says what belongs there")
@@ -45,12 +47,18 @@ def run(folder: Path, *, show_outside: bool) -> bool:
     if show_outside:
         print("\n" + "\n".join(line for part in ("all", "synthetic") for line in outside(found[0], parts[part])))
     times = _times(found)
-    targets = [*_targets(scores[found[0].name]), *_speed_targets(times[found[0].name])]
+    screening = {piece: speed.screening_seconds(rules, piece) for piece in speed.SCREENED_PIECES}
+    targets = [
+        *_targets(scores[found[0].name]),
+        *_speed_targets(times[found[0].name]),
+        Target("50,000 characters redacted under the strictest policy, s of CPU", max(screening.values()), SCREENING_S),
+    ]
     print_targets(targets)
     figures = {
         "sets": {name: len(sets[name]) for name in sets},
         "scores": {name: {part: _figures(scores[name][part]) for part in parts} for name in scores},
         "seconds": times,
+        "screening_seconds": screening,
     }
     print(f"\n{write_results('privacy', figures, targets)}")
     return all(target.met for target in targets)

@@ -6,13 +6,19 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from random import Random
+from string import digits
 
 from benchmarks.privacy.finders import Finder
+from souvenir.privacy.policy import Action, PrivacyPolicy
+from souvenir.privacy.rules import PrivacyRules
 
 CHARACTERS = 1_000_000
 SEED = 7
 
 PROSE, LOG = "prose, no personal data", "a log: a date and numbers on every line"
+
+STRICTEST = PrivacyPolicy(secrets=Action.REDACT, pii=Action.REDACT)
+"""Of the policies that store a text; rejecting ends with the first round."""
 
 _WORDS = """
     the of and to in a is that it was for on are with they be at one have this from or had by but some what there we
@@ -25,6 +31,15 @@ _ENDS = (". ", ". ", "? ", ".\n")
 
 EMPTY_PIECES = ("1", "@", "a", "eyJ", "1 ", "12-", "a@", "AB12", "password ", "::", "-----BEGIN PRIVATE KEY-----")
 """Each is repeated to 1 MB, and nothing is found in it."""
+SCREENED_CHARACTERS = 50_000
+"""The longest text of one memory or message."""
+SCREENED_PIECES = (
+    "01100-555-123 4111]sk-",
+    "####[x1ax1password: #####//.555//##1 ",
+    "###4567@#####-###(##[+",
+    "###2024-01-0100::00(###123#555##)###",
+)
+"""Found by a search for texts whose screening takes long: each redaction uncovers another finding. # is any digit."""
 FULL_PIECES = ("1.2.3.4 ", "555-123-4567 ", "a@b.cc ", "https://u:p@h ")
 """The same, and every piece is a finding."""
 
@@ -34,6 +49,20 @@ def cpu_seconds(finder: Finder, text: str) -> float:
     started = time.thread_time()
     finder.find(text)
     return time.thread_time() - started
+
+
+def screening_seconds(rules: PrivacyRules, piece: str) -> float:
+    """CPU seconds of screening the longest text under the strictest policy."""
+    text = _with_digits(piece)
+    started = time.thread_time()
+    rules.screen(text, STRICTEST)
+    return time.thread_time() - started
+
+
+def _with_digits(piece: str) -> str:
+    random = Random(SEED)
+    text = (piece * (SCREENED_CHARACTERS // len(piece) + 1))[:SCREENED_CHARACTERS]
+    return "".join(random.choice(digits) if character == "#" else character for character in text)
 
 
 def repeated(piece: str) -> str:

@@ -32,7 +32,7 @@ import re2
 from souvenir.core.errors import PersonalDataRejected, PrivacyRulesUnusable
 from souvenir.privacy.checks import CHECK_NAMES, check_named
 from souvenir.privacy.checks.numbering import options
-from souvenir.privacy.checks.surroundings import Check, Found
+from souvenir.privacy.checks.surroundings import CHARS_AFTER_MATCH, CHARS_BEFORE_MATCH, Check, Found
 from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules_file import PatternRule, RulesFile, read_rules_file
 
@@ -106,7 +106,7 @@ class PrivacyRules:
 
     def spans(self, text: str) -> list[RuleMatch]:
         """Everything found, in order. Findings that overlap are one, of the kind of the longest among them."""
-        found = _merged(self._find(text, lambda rule: True))
+        found = _merged(self._find(text, lambda rule: True, {}))
         return [RuleMatch(rule.name, start, end, rule.is_secret) for rule, start, end in found]
 
     def topics(self, text: str) -> tuple[str, ...]:
@@ -152,8 +152,9 @@ class PrivacyRules:
         :param before: What is read in front of the text, and is no part of it.
         """
         counts: Counter[str] = Counter()
+        checked: CheckedMatches = {}
         for _ in range(MAX_ROUNDS):
-            by_action = self._by_action(before + text, policy, len(before))
+            by_action = self._by_action(before + text, policy, len(before), checked)
             if by_action[Action.REJECT]:
                 raise PersonalDataRejected(sorted({finding.rule.name for finding in by_action[Action.REJECT]}))
             flagged, redacted = _merged(by_action[Action.FLAG]), _merged(by_action[Action.REDACT])
@@ -164,19 +165,21 @@ class PrivacyRules:
             text = _replaced(text, redacted)
         return text, dict(counts)
 
-    def _by_action(self, text: str, policy: PrivacyPolicy, offset: int) -> Mapping[Action, Sequence[_Finding]]:
+    def _by_action(
+        self, text: str, policy: PrivacyPolicy, offset: int, checked: CheckedMatches
+    ) -> Mapping[Action, Sequence[_Finding]]:
         """What has to be acted on, in characters after the offset."""
         found: dict[Action, list[_Finding]] = {action: [] for action in Action}
         if policy.secrets is policy.pii is Action.ALLOW:
             return found
-        for rule, start, end in self._find(text, lambda rule: _action(rule, policy) is not Action.ALLOW):
+        for rule, start, end in self._find(text, lambda rule: _action(rule, policy) is not Action.ALLOW, checked):
             if end > offset:
                 found[_action(rule, policy)].append(_Finding(rule, max(start, offset) - offset, end - offset))
         return found
 
-    def _find(self, text: str, wanted: Callable[[PatternRule], bool]) -> list[_Finding]:
+    def _find(self, text: str, wanted: Callable[[PatternRule], bool], checked: CheckedMatches) -> list[_Finding]:
         """Findings that may overlap, without those inside of a redaction text."""
-        found = [_Finding(rule, *span) for rule, span in self._patterns.found(text, _encoded(text), wanted)]
+        found = [_Finding(rule, *span) for rule, span in self._patterns.found(text, _encoded(text), wanted, checked)]
         if not found:
             return []
         redactions = [match.span() for match in self._redactions.finditer(text)]
@@ -189,7 +192,7 @@ class PrivacyRules:
         return [finding for finding in found if not is_redaction(finding)]
 
     def _refuse_if_found(self, rule: PatternRule, path: Path) -> None:
-        for finder, _ in self._patterns.found(rule.redaction, _encoded(rule.redaction), lambda rule: True):
+        for finder, _ in self._patterns.found(rule.redaction, _encoded(rule.redaction), lambda rule: True, {}):
             reason = f"the redaction text of {rule.name!r} is found by the pattern {finder.name!r}; choose another"
             raise PrivacyRulesUnusable(path, reason)
 
@@ -247,6 +250,10 @@ def _encoded(text: str) -> bytes:
 MAX_PATTERN_BYTES = 8 * 1024 * 1024
 """Memory that one pattern may take; RE2 refuses those that would need more."""
 
+CheckedMatches = dict[tuple[int, int, int, str], Sequence[Found]]
+"""Results of checks in the rounds of one text, by the rank of the pattern, the place and length of the match in its
+surroundings, and the surroundings. A redaction changes few of them, so that a further round checks few matches."""
+
 _NOT_IN_MATCH = (-1, -1)
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
@@ -282,9 +289,18 @@ class Pattern:
             if start < end:
                 yield start, end
 
-    def checked(self, text: str, span: Found) -> Sequence[Found]:
-        """The parts of a match, in characters, that stand the check."""
-        return [span] if self._check is None else self._check(text, *span)
+    def checked(self, text: str, span: Found, known: CheckedMatches) -> Sequence[Found]:
+        """The parts of a match, in characters, that pass the check."""
+        if self._check is None:
+            return [span]
+        start, end = span
+        left = max(0, start - CHARS_BEFORE_MATCH)
+        surroundings = text[left : end + CHARS_AFTER_MATCH]
+        key = self.rule.rank, start - left, end - start, surroundings
+        found = known.get(key)
+        if found is None:
+            found = known[key] = tuple(self._check(surroundings, start - left, end - left))
+        return [(left + start, left + end) for start, end in found]
 
 
 class Patterns:
@@ -301,10 +317,12 @@ class Patterns:
         except re2.error as error:
             raise PrivacyRulesUnusable(file.path, "its patterns are too large together; remove some") from error
 
-    def found(self, text: str, data: bytes, wanted: Callable[[PatternRule], bool]) -> list[tuple[PatternRule, Found]]:
+    def found(
+        self, text: str, data: bytes, wanted: Callable[[PatternRule], bool], known: CheckedMatches
+    ) -> list[tuple[PatternRule, Found]]:
         """Every finding of the patterns that are wanted, in no order.
 
-        :param data: The text in UTF-8.
+        :param data: The text in UTF-8. :param known: Results of checks; new ones are added.
         """
         matches: list[tuple[Pattern, list[Found]]] = []
         for index in self._prefilter.candidates(data):
@@ -314,7 +332,7 @@ class Patterns:
         if len(data) != len(text):
             to_character = _characters_at(data, (at for _, spans in matches for span in spans for at in span))
             matches = [(p, [(to_character[start], to_character[end]) for start, end in spans]) for p, spans in matches]
-        return [(p.rule, found) for p, spans in matches for span in spans for found in p.checked(text, span)]
+        return [(p.rule, found) for p, spans in matches for span in spans for found in p.checked(text, span, known)]
 
 
 def _compiled(rule: PatternRule, file: RulesFile, checks: dict[str, Check]) -> Pattern:

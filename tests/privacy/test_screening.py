@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 
 import pytest
 from hypothesis import assume, given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from souvenir.core.errors import PersonalDataRejected
 from souvenir.core.settings import Settings
+from souvenir.privacy.checks.surroundings import CHARS_BEFORE_MATCH
 from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules import PrivacyRules
 from souvenir.privacy.rules_file import read_rules_file
@@ -234,3 +237,63 @@ def test_a_long_text_of_one_piece_is_screened_to_its_end(piece):
     """A pattern whose time grew with the square would not come back from this."""
     text = piece * (200_000 // len(piece)) + f" {FOUND['email']}"
     assert RULES.screen(text, REDACT).text.endswith("[EMAIL_REDACTED]")
+
+
+MAX_CALLS_A_CHARACTER = 80
+
+
+@pytest.mark.parametrize(
+    "piece", ["01100-555-123 4111]sk-", "###4567@#####-###(##[+", "/2024-01-0100_52.//4567(555token=4567IBAN call "]
+)
+def test_screening_under_the_strictest_policy_takes_few_calls_a_character(piece):
+    """Each redaction uncovers another finding, so these texts go through all rounds."""
+    random = Random(1)
+    text = "".join(str(random.randrange(10)) if character == "#" else character for character in piece * 250)
+    RULES.screen(text, REDACT)
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        RULES.screen(text, REDACT)
+    finally:
+        sys.setprofile(None)
+    assert calls < MAX_CALLS_A_CHARACTER * len(text)
+
+
+PIECE_OF_TEXT = st.sampled_from(
+    [
+        *FOUND.values(),
+        "call ",
+        "555-123-4567",
+        "0",
+        "42",
+        "1984",
+        "+",
+        "(",
+        ")",
+        "-",
+        ".",
+        "/",
+        " ",
+        "a",
+        "@",
+        "//",
+        "::",
+        "password: x1",
+        "sk-",
+        "#",
+    ]
+)
+
+
+@given(st.lists(PIECE_OF_TEXT, max_size=60).map("".join), st.integers(0, 200))
+def test_a_finding_does_not_depend_on_text_far_away(text, distance):
+    """Results of checks are kept by the surroundings of a match."""
+    far = "x " * (CHARS_BEFORE_MATCH + distance)
+    alone = [(span.kind, span.start, span.end) for span in RULES.spans(f" \n{text} ")]
+    moved = [(span.kind, span.start - len(far), span.end - len(far)) for span in RULES.spans(f"{far} \n{text} ")]
+    assert moved == alone

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
 
 import phonenumbers
 import re2
-from phonenumbers import PhoneMetadata, PhoneNumber, PhoneNumberFormat
+from phonenumbers import PhoneMetadata, PhoneNumber
 
 MAX_DIGITS = 15
 """Of an international number, with its country's code (ITU-T E.164)."""
 MAX_MEMORY_BYTES = 16 * 1024 * 1024
 
 _LONGEST_COUNTRY_CODE = 3
+_REFERENCE = re.compile(r"(\\\d)")
+"""A group in a template of `phonenumbers`, such as \\1 in "\\1 \\2"."""
+_WRITTEN_GROUP = re.compile(r"(?:\\\d|\d)+")
+
+
+class _Format(NamedTuple):
+    """The format of the numbers of a region that begin with `leading` and match `number`.
+
+    :param written: The groups of digits, each of literal digits and of numbers of the match's groups.
+    """
+
+    leading: re.Pattern[str]
+    number: re.Pattern[str]
+    written: Sequence[Sequence[str | int]]
 
 
 class NumberingPlans:
@@ -30,6 +47,7 @@ class NumberingPlans:
             self._national.Add(_national_pattern(region))
         if regions:
             self._national.Compile()
+        self._formats = [_formats(region) for region in regions]
 
     def is_national(self, digits: str) -> bool:
         """Whether the digits are dialled as they are in one of the regions."""
@@ -38,7 +56,8 @@ class NumberingPlans:
     def is_grouped_as_usual(self, groups: Sequence[str]) -> bool:
         """Whether the digits are a number of one of the regions and are written there in these groups."""
         matching = self._national.Match("".join(groups).encode()) if self._regions else None
-        return any(_usual_groups(self._regions[index], "".join(groups)) == list(groups) for index in matching or ())
+        number = str(int("".join(groups)))
+        return any(_is_usual(self._formats[index], number, groups) for index in matching or ())
 
     @staticmethod
     def is_international(digits: str) -> bool:
@@ -62,16 +81,49 @@ def _national_pattern(region: str) -> str:
     return f"(?:{prefix})?(?:{numbers})"
 
 
-def _usual_groups(region: str, digits: str) -> list[str]:
-    number = PhoneNumber(country_code=phonenumbers.country_code_for_region(region), national_number=int(digits))
-    written = phonenumbers.format_number(number, PhoneNumberFormat.NATIONAL)
-    return "".join(character if character.isdigit() else " " for character in written).split()
+def _formats(region: str) -> Sequence[_Format]:
+    """The national formats of a region, in the order in which they are tried; those of its country's main region."""
+    code = phonenumbers.country_code_for_region(region)
+    plan = PhoneMetadata.metadata_for_region(phonenumbers.region_code_for_country_code(code))
+    if plan is None:
+        raise KeyError(region)
+    return [
+        _Format(
+            re.compile(one.leading_digits_pattern[-1] if one.leading_digits_pattern else ""),
+            re.compile(one.pattern),
+            _written_groups(_REFERENCE.sub(one.national_prefix_formatting_rule or r"\1", one.format, count=1)),
+        )
+        for one in plan.number_format
+        if one.pattern and one.format
+    ]
+
+
+def _written_groups(template: str) -> Sequence[Sequence[str | int]]:
+    groups = [re.findall(r"\\\d|\d", group) for group in _WRITTEN_GROUP.findall(template)]
+    return [[int(part[1:]) if part[0] == "\\" else part for part in group] for group in groups]
+
+
+def _is_usual(formats: Sequence[_Format], number: str, groups: Sequence[str]) -> bool:
+    """Whether `phonenumbers.format_number` writes a national number in these groups."""
+    for leading, whole, written in formats:
+        if leading.match(number) and (match := whole.fullmatch(number)):
+            return len(written) == len(groups) and all(
+                "".join(part if isinstance(part, str) else match[part] for part in parts) == group
+                for parts, group in zip(written, groups, strict=True)
+            )
+    return groups == [number]
 
 
 def _is_possible(code: int, number: str) -> bool:
     if not number or len(number) > MAX_DIGITS:
         return False
-    dialled = PhoneNumber(country_code=code, national_number=int(number), italian_leading_zero=number[0] == "0")
+    return _is_possible_length(code, len(str(int(number))), leading_zero=number[0] == "0")
+
+
+@cache
+def _is_possible_length(code: int, digits: int, *, leading_zero: bool) -> bool:
+    """Whether a number is possible depends on its length only: a cache of some thousand entries at most."""
+    dialled = PhoneNumber(country_code=code, national_number=10 ** (digits - 1), italian_leading_zero=leading_zero)
     return phonenumbers.is_possible_number(dialled)
 
 

@@ -13,8 +13,11 @@ Found = tuple[int, int]
 """Where something begins and ends in its text, in characters."""
 
 Check = Callable[[str, int, int], Sequence[Found]]
-"""Called with a text and where a pattern matched in it; gives the parts of the match that are what is looked for."""
+"""Called with a match and its surroundings in the text; returns the findings among its parts."""
 
+CHARS_BEFORE_MATCH = 68
+CHARS_AFTER_MATCH = 20
+"""The surroundings of a match; no check looks further."""
 BEFORE_CHARS = 48
 AFTER_CHARS = 16
 
