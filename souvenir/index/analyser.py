@@ -13,6 +13,7 @@ A text is split into tokens at white space and punctuation; a compound token (``
 | ``v2.1``, ``10.5GB``, ``python3`` | as written, then the number and the letters |
 | ``1,000``, ``1990s``, ``U.S.A.``, ``C++``, ``C#`` | ``1000``; ``1990``; ``usa``; ``c++`` and ``c``; ``c#`` and ``c`` |
 | scripts written without spaces | bigrams of characters; an isolated character is a term |
+| emoji and symbols beyond ASCII (``€``, ``→``, flags) | each is a term, without skin tone; table lines are not |
 
 A joined whole makes ``wi-fi`` match ``wifi`` and ``user_name`` match ``userName``. A text or query that consists of
 stop words keeps them, so that it can be found at all.
@@ -34,7 +35,7 @@ from typing import NamedTuple
 
 import Stemmer
 
-ANALYSER_VERSION = 1
+ANALYSER_VERSION = 2
 """Stored with every index: terms of two versions are never mixed."""
 
 MAX_TERM_LENGTH = 64
@@ -79,6 +80,12 @@ class QueryWord(NamedTuple):
 # A comma joins only thousands and a colon only digits; "++" and "#" may end a token (C++, C#).
 _TOKEN = r"{w}+(?:(?:[-.'@&+/\\]|_+|(?<=\d),(?=\d\d\d(?!\d))|(?<=\d):(?=\d)){w}+)*(?:\+\+|#(?!{w}))?"
 _PLAIN_TOKENS = re.compile(_TOKEN.replace("{w}", r"[^\W_]"))
+
+# What may be a symbol, which its category decides: no punctuation, but combining marks too. Two regional indicators are
+# one flag. Lines and blocks that draw tables are no terms, nor is the replacement character.
+_SYMBOL = re.compile("[^\\w\\s\x00-\xa1\u2010-\u205e](?:(?<=[\U0001f1e6-\U0001f1ff])[\U0001f1e6-\U0001f1ff])?")
+_SYMBOL_CATEGORIES = frozenset(("So", "Sm", "Sc"))
+_DRAWN = frozenset((*map(chr, range(0x2500, 0x25A0)), "\ufffd"))
 
 # From the loosest joint to the tightest; a dot between two digits is not a joint but part of a number.
 _JOINTS = tuple(re.compile(joint) for joint in (r"[/\\]", "@", r"\.(?!\d)|(?<!\d)\.", "[&+]", "[-_']"))
@@ -269,7 +276,14 @@ def _tokens(text: str) -> list[str]:
     if text.isascii():
         return _PLAIN_TOKENS.findall(text)
     text = normalised(text)
-    return (_marked_tokens() if has_marks(text) else _PLAIN_TOKENS).findall(text)
+    words = _marked_tokens() if has_marks(text) else _PLAIN_TOKENS
+    tokens, end = [], 0
+    for symbol in _SYMBOL.finditer(text):
+        if unicodedata.category(symbol[0][0]) in _SYMBOL_CATEGORIES and symbol[0] not in _DRAWN:
+            tokens += words.findall(text, end, symbol.start())
+            tokens.append(symbol[0])
+            end = symbol.end()
+    return tokens + words.findall(text, end)
 
 
 def _without_ending(token: str) -> str:
