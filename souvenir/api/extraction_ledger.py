@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from souvenir.api.extraction import JOB_ID, QUEUE_FULL, ExtractAccepted, ExtractJob, ExtractResult
-from souvenir.api.fields import MAX_ID, MAX_TEXT_CHARS, Clean, Source, Text
+from souvenir.api.fields import MAX_ID, MAX_TEXT_CHARS, Clean, Source, StoredText
 from souvenir.api.jobs import AllActors, JobId
 from souvenir.core.ledger import Category, FactRow, Verdict
 from souvenir.learning.application import FALLBACK_ADD
@@ -59,8 +59,8 @@ class CommitAction(BaseModel):
     action: str = Field(
         default="", max_length=20, description="`add`, `update`, `delete`, `noop`, `conflict` or `fallback_add`."
     )
-    text: Text | None = Field(default=None, description="The text to store; the text of the dry run by default.")
-    new_text: Text | None = Field(default=None, description="For `update`: the text that replaces the old text.")
+    text: StoredText | None = Field(default=None, description="The text to store; the text of the dry run by default.")
+    new_text: StoredText | None = Field(default=None, description="For `update`: the text that replaces the old text.")
     old_id: _Id | None = Field(default=None, description="The memory that is updated or deleted.")
     existing_id: _Id | None = Field(default=None, description="For `noop`: the memory that already states it.")
     conflicts_with: _Id | None = Field(default=None, description="For `conflict`: the memory that contradicts it.")

@@ -13,6 +13,7 @@ from fastapi import Response
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, StringConstraints, WithJsonSchema
 
 from souvenir.core.labels import MAX_TAG_CHARS, MAX_TAGS
+from souvenir.core.text import is_blank
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import EvidenceLevel
 from souvenir.memories.fact_splitting import MAX_GIVEN_FACT_CHARS, MAX_GIVEN_FACTS
@@ -38,9 +39,17 @@ def without_nul(text: str) -> str:
     return text
 
 
+def not_blank(text: str) -> str:
+    """:raises ValueError: If nothing of the text would be visible, as with spaces or zero-width characters."""
+    if is_blank(text):
+        raise ValueError("the text is blank; give at least one visible character")
+    return text
+
+
 Clean = AfterValidator(without_nul)
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT_CHARS), Clean]
+StoredText = Annotated[Text, AfterValidator(not_blank)]
 Source = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_CHARS), Clean]
 OptionalSource = Annotated[str, StringConstraints(max_length=MAX_SOURCE_CHARS), Clean]
 Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE_CHARS), Clean]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from souvenir.api.fields import Ids, MemoryId, OptionalSource, Source, Text
+from souvenir.api.fields import Ids, MemoryId, OptionalSource, Source, StoredText
 from souvenir.api.metadata import Metadata, read_change
 from souvenir.core.types import OriginClass, Scope, SupersedeOutcome
 from souvenir.memories.engine import MemoryEngine
@@ -20,7 +20,7 @@ routes = Routes("replace")
 class SupersedeByIdRequest(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Billing moves to Postgres 18 in June."}]})
 
-    text: Text = Field(
+    text: StoredText = Field(
         validation_alias=AliasChoices("text", "new_text"), description="The new text; `new_text` is accepted too."
     )
     source: OptionalSource | None = Field(default=None, description="The new source; unchanged by default.")
@@ -33,7 +33,7 @@ class SupersedeRequest(BaseModel):
     )
 
     old_id: MemoryId
-    new_text: Text = Field(
+    new_text: StoredText = Field(
         validation_alias=AliasChoices("new_text", "text"), description="The new text; `text` is accepted too."
     )
     source: OptionalSource = Field(default="", description="The new source; unchanged if empty.")
@@ -74,7 +74,7 @@ class MergeRequest(BaseModel):
     ids: Annotated[list[MemoryId], Field(min_length=2, max_length=1000)] = Field(
         description="The ids of the memories to merge."
     )
-    merged_text: Text = Field(description="The text that replaces them.")
+    merged_text: StoredText = Field(description="The text that replaces them.")
     source: Source = Field(description="The source of the new memory.")
 
 

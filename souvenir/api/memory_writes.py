@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from souvenir.api.fields import FactList, Key, MemoryId, Source, TagList, Text
+from souvenir.api.fields import FactList, Key, MemoryId, Source, StoredText, TagList
 from souvenir.api.metadata import Metadata, read_change, read_fields
 from souvenir.core.types import (
     AddAction,
@@ -49,7 +49,7 @@ HINTS = {
 
 
 class _TextToStore(BaseModel):
-    text: Text = Field(description="The text of the memory.")
+    text: StoredText = Field(description="The text of the memory.")
     source: Source = Field(description="A path-like label, such as `claude-code/billing`.")
     metadata: Metadata | None = None
     tags: TagList = Field(default=[], description="Labels, stored with their case and matched case-insensitively.")
@@ -211,7 +211,7 @@ class UpsertBatchResponse(BaseModel):
 class PatchMemoryRequest(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"pinned": True, "metadata_patch": {"category": None}}]})
 
-    text: Text | None = Field(default=None, description="The new text.")
+    text: StoredText | None = Field(default=None, description="The new text.")
     source: Source | None = Field(default=None, description="The new source.")
     metadata_patch: Metadata | None = Field(
         default=None,

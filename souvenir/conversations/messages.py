@@ -15,10 +15,11 @@ import apsw
 
 from souvenir.conversations import pending_index
 from souvenir.conversations.agents import ensure_agent
-from souvenir.core.errors import MessageNotFound, NothingToDo
+from souvenir.core.errors import InvalidRequest, MessageNotFound, NothingToDo
 from souvenir.core.labels import notes_of, without_notes
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
+from souvenir.core.text import is_blank
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import (
     EvidenceLevel,
@@ -203,6 +204,7 @@ class Conversations:
         """Replace the content of a message, its metadata, or both; new content is indexed again.
 
         :raises NothingToDo: If neither is given.
+        :raises InvalidRequest: If the new content is blank.
         :raises MessageNotFound: If there is no such message.
         """
         if content is None and metadata is None:
@@ -213,6 +215,7 @@ class Conversations:
             metadata = screening.metadata(scope, metadata)
         passages: Sequence[PreparedPassage] = ()
         if content is not None:
+            _require_visible(content)
             content, notes = screening.content(scope, content, None)
             # The speaker is embedded with the content, and does not change.
             [passages] = self._engine.prepare([content], spoken_by=[self.get(scope, uid).spoken_by])
@@ -303,7 +306,12 @@ class Conversations:
             return _require_messages(connection, require_agent(connection, scope), uids)
 
     def _screened(self, scope: Scope, drafts: Sequence[MessageDraft]) -> Sequence[MessageDraft]:
-        """Apply the agent's privacy policy."""
+        """Apply the agent's privacy policy.
+
+        :raises InvalidRequest: If a message is blank.
+        """
+        for draft in drafts:
+            _require_visible(draft.content)
         applied = self._engine.screening.applied(scope)
         return [_screened(draft, applied) for draft in drafts]
 
@@ -352,6 +360,11 @@ class Conversations:
                 started_at=at,
             )
         return sessions.take_place(connection, row, at, user_row, draft.user)
+
+
+def _require_visible(content: str) -> None:
+    if is_blank(content):
+        raise InvalidRequest("A message must not be blank; give at least one visible character")
 
 
 def _screened(draft: MessageDraft, applied: AppliedPolicy) -> MessageDraft:

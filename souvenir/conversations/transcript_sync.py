@@ -12,6 +12,7 @@ from datetime import datetime
 
 from souvenir.conversations.messages import Conversations
 from souvenir.core.errors import AgentNotFound, InvalidRequest
+from souvenir.core.text import is_blank
 from souvenir.core.types import MessageRole, Scope
 from souvenir.learning.transcripts.turns import Transcript, TranscriptTurn, TurnRole
 from souvenir.memories.engine import MemoryEngine
@@ -57,7 +58,7 @@ def _contents(turn: TranscriptTurn) -> Iterator[str]:
         end = next((at for sign in ("\n", " ") if (at := head.rfind(sign)) > 0), MAX_CONTENT_CHARS)
         yield head[:end].rstrip()
         rest = rest[end:].lstrip()
-    if rest:
+    if not is_blank(rest):
         yield rest
 
 

@@ -105,6 +105,17 @@ def _end(text: str, at: int) -> int:
     return at
 
 
+FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and symbols that are drawn as blanks."""
+
+_BLANK_CATEGORIES = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Mn", "Me", "Mc"))
+
+
+def is_blank(text: str) -> bool:
+    """Return whether the text has no visible character: only spaces, control and format characters, or lone marks."""
+    return all(sign in FILLERS or unicodedata.category(sign) in _BLANK_CATEGORIES for sign in text)
+
+
 def _is_unseen(sign: str) -> bool:
     """Blanks, control and format characters, and marks that belong to the sign before them."""
     return unicodedata.category(sign)[0] in "ZCM"

@@ -16,7 +16,8 @@ A text is split into tokens at white space and punctuation; a compound token (``
 | emoji and symbols beyond ASCII (``€``, ``→``, flags) | each is a term, without skin tone; table lines are not |
 
 A joined whole makes ``wi-fi`` match ``wifi`` and ``user_name`` match ``userName``. A text or query that consists of
-stop words keeps them, so that it can be found at all.
+stop words keeps them, so that it can be found at all; one of nothing but punctuation keeps each run of it. Only a blank
+text has no terms.
 
 Every step, including Unicode normalisation, is linear in the length of the text. This module knows neither frequencies
 nor indexes.
@@ -34,6 +35,8 @@ from threading import Lock
 from typing import NamedTuple
 
 import Stemmer
+
+from souvenir.core.text import FILLERS, is_blank
 
 ANALYSER_VERSION = 2
 """Stored with every index: terms of two versions are never mixed."""
@@ -134,9 +137,9 @@ class Analyser:
         for token in tokens:
             terms = known(token)
             found += self._content_terms(token) if terms is None else terms
-        if found or not tokens:
+        if found:
             return found
-        return [word.term for token in tokens for word in self._words(token)]
+        return [word.term for token in tokens for word in self._words(token)] or [word.term for word in _signs(text)]
 
     def query_words(self, text: str) -> list[QueryWord]:
         """Return the terms of a query in order, with repeats and with their source words, for typo repair.
@@ -146,7 +149,11 @@ class Analyser:
         tokens = _tokens(text)
         words_of = {token: list(self._words(token)) for token in dict.fromkeys(tokens)}
         words = [word for token in tokens for word in words_of[token]]
-        return [word for word in words if word.kind not in (WordKind.STOP, WordKind.OPEN_COMPOUND)] or words
+        return (
+            [word for word in words if word.kind not in (WordKind.STOP, WordKind.OPEN_COMPOUND)]
+            or words
+            or _signs(text)
+        )
 
     def _content_terms(self, token: str) -> tuple[str, ...]:
         terms = tuple(word.term for word in self._words(token) if word.kind is not WordKind.STOP)
@@ -286,6 +293,12 @@ def _tokens(text: str) -> list[str]:
     return tokens + words.findall(text, end)
 
 
+def _signs(text: str) -> list[QueryWord]:
+    """Return the runs of punctuation in a text that has no words, such as ``:-)``."""
+    runs = (run[:MAX_TERM_LENGTH] for run in normalised(text).casefold().split())
+    return [QueryWord(run, run, WordKind.EXACT) for run in runs if not is_blank(run)]
+
+
 def _without_ending(token: str) -> str:
     """Strip possessive and contracted endings: ``Jane's`` -> Jane, ``I'd've`` -> I, ``can't`` -> can."""
     for _ in range(2):
@@ -311,7 +324,7 @@ def _marked_tokens() -> re.Pattern[str]:
 # letters until NFKC makes marks of them.
 _SPELLINGS = (("\u2019", "'"), ("\u2018", "'"), ("\u02bc", "'"), ("\u00b4", "'"), ("\u2010", "-"), ("\u2011", "-"),
               ("\u2212", "-"), ("\u00ad", ""), ("\u200c", ""), ("\u200d", ""), ("\u2060", ""), ("\ufeff", ""),
-              ("\uff9e", "\u3099"), ("\uff9f", "\u309a"))  # fmt: skip
+              ("\uff9e", "\u3099"), ("\uff9f", "\u309a"), *((filler, " ") for filler in FILLERS))  # fmt: skip
 
 # Latin letters that Unicode does not decompose into a base and a mark.
 _UNDECOMPOSED = str.maketrans(

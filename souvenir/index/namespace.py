@@ -267,6 +267,10 @@ class NamespaceIndex:
         allowed = self.attributes.allowed(probe.filters, probe.owner_ids)
         if probe.past is not None and visible is not None:
             allowed = visible if allowed is None else allowed & visible
+        # Only a blank text has no terms: nobody looks for it, and its vector is near to that of any short text.
+        ranked = self.words.lengths > 0
+        if not ranked.all():
+            allowed = ranked if allowed is None else allowed & ranked
         evidence = self.words.score(resolved.words, corpus, self._neighbourhood(), resolved.talk)
         columns = self.attributes.columns(self.words.lengths, resolved.named)
         fields = {} if probe.fields is None else probe.fields(columns)
@@ -279,7 +283,7 @@ class NamespaceIndex:
         rows = self._with_siblings(_union(found, len(self)), allowed)
         dense, similarity = self._cosines(rows, probe, centre)
         reachable = len(self) if allowed is None else int(np.count_nonzero(allowed))
-        seen = len(self) if visible is None else int(np.count_nonzero(visible))
+        seen = int(np.count_nonzero(ranked if visible is None else ranked & visible))
         return Candidates(
             rows=rows,
             passage_ids=self.attributes.ids[rows],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StringConstraints
+from pydantic import BeforeValidator, Field, StrictBool, StringConstraints
 
-from souvenir.api.fields import Clean, Source, Text, wire_time
+from souvenir.api.fields import Clean, Source, StoredText, wire_time
 from souvenir.core.labels import MAX_TAG_CHARS, MAX_TAGS
 from souvenir.core.types import EvidenceLevel, FactsBy, FactsOutcome, Hit, Memory, Page, SearchResult
 from souvenir.mcp.tools import Arguments, Result, spelled
@@ -34,12 +34,6 @@ MAX_TAGS_SHOWN = 500
 MAX_REGEX_CHARS = 500
 
 
-def _says_something(text: str) -> str:
-    if not text.strip():
-        raise ValueError("the text is blank; say what to remember")
-    return text
-
-
 def _one_or_many(value: Any) -> Any:
     """A list; models also send one text where they mean a list of one."""
     return [value] if isinstance(value, str) else value
@@ -49,7 +43,6 @@ _MemoryId = Annotated[
     str,
     Field(max_length=MAX_ID_CHARS, description="The memory_id of a memory, as search_memory or list_memories gave it."),
 ]
-_Said = Annotated[Text, AfterValidator(_says_something)]
 _Tag = Annotated[str, StringConstraints(max_length=MAX_TAG_CHARS), Clean]
 _Tags = Annotated[list[_Tag], BeforeValidator(_one_or_many), Field(max_length=MAX_TAGS)]
 _Fact = Annotated[str, StringConstraints(max_length=MAX_GIVEN_FACT_CHARS), Clean]
@@ -66,7 +59,7 @@ class OfMemory(Arguments):
 
 
 class AddMemoryArguments(Arguments):
-    text: _Said = Field(
+    text: StoredText = Field(
         validation_alias=spelled("text", "data"),
         description="The text to remember, understandable without the conversation: names instead of "
         "pronouns, dates instead of `tomorrow`.",
@@ -87,7 +80,7 @@ class AddMemoryArguments(Arguments):
 
 
 class UpdateMemoryArguments(OfMemory):
-    text: _Said | None = Field(
+    text: StoredText | None = Field(
         default=None,
         validation_alias=spelled("text", "data"),
         description="The whole new text, which replaces the old one.",

@@ -323,3 +323,27 @@ def test_a_key_of_another_namespace_or_of_some_sources_reaches_no_message(start:
 
 def listed_with(client: TestClient, headers: dict[str, str]) -> list[str]:
     return [one["content"] for one in client.get(f"/messages/{AGENT}", headers=headers).json()]
+
+
+@pytest.mark.parametrize("blank", [" ", "\n\t", "\u200b", "\u2800\u3164", "\ufe0f\u00ad"])
+def test_a_blank_message_is_refused_and_nothing_of_its_batch_is_stored(client: TestClient, blank: str):
+    stored = store(client, "Hello")
+    message = {"role": "user", "content": blank}
+    refused = [
+        client.post("/messages", json={"agent_name": AGENT, **message}),
+        client.post(
+            "/messages/batch", json={"agent_name": AGENT, "messages": [{"role": "user", "content": "Bye"}, message]}
+        ),
+        client.patch(f"/messages/{AGENT}/{stored['id']}", json={"content": blank}),
+    ]
+    for answer in refused:
+        assert refusal(answer) == (422, "invalid_request"), answer.text
+        assert "blank" in answer.json()["detail"]
+    assert listed(client) == ["Hello"]
+
+
+@pytest.mark.parametrize(("sign", "other"), [("🎂", "🎉"), ("👍🏽", "👎"), ("🇫🇷", "🇨🇭"), ("€", "£"), (":-)", ":-(")])
+def test_a_message_is_found_by_its_emoji_or_symbol(client: TestClient, sign: str, other: str):
+    stored = [store(client, content)["id"] for content in (other, sign)]
+    [found] = search(client, sign, limit=1)
+    assert found["id"] == stored[1]

@@ -24,7 +24,10 @@ TABLE = [
     ("what is it", ["what", "is", "it"]),
     ("To be or not to be", ["not"]),
     ("", []),
-    (" .,;!? -- __ ''", []),
+    (" .,;!? -- __ ''", [".,;!?", "--", "__", "''"]),
+    (":-)", [":-)"]),
+    ("n't", ["n't"]),
+    (" \u200b\u2800\ufe0f\n", []),
     # possessives and contractions
     ("Jane's dog", ["jane", "dog"]),
     ("Jane’s dog", ["jane", "dog"]),

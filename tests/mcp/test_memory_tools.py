@@ -187,7 +187,7 @@ def test_all_is_deleted_only_if_that_is_confirmed(ask: Asking, agent):
         ({}, "add_memory cannot be called so: it needs text"),
         ({"text": "x", "data": "y"}, "give one of text and data"),
         ({"text": ""}, "text: string should have at least 1 character"),
-        ({"text": " \n"}, "the text is blank; say what to remember"),
+        ({"text": " \n"}, "the text is blank; give at least one visible character"),
         ({"text": "x", "context_tags": ["a" * 200]}, "context_tags.0"),
         ({"text": "x\0"}, "NUL"),
         ({"text": "x", "facts": [" "]}, "A fact takes 1 to"),

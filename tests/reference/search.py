@@ -61,7 +61,11 @@ class ReferenceSearch:
         best_of: dict[tuple[int, bool], float] = {}
         for at, passage in enumerate(seen):
             similarity = cosine(passage.vector, asked.vector)
-            if not allowed(passage, query.filters) or (query.threshold is not None and similarity < query.threshold):
+            if (
+                not any(passage.chunks)
+                or not allowed(passage, query.filters)
+                or (query.threshold is not None and similarity < query.threshold)
+            ):
                 continue
             parts = asked.parts(at) if query.hybrid else {"similarity": similarity}
             if tags.named(passage.tags, query.text, query.filters):

@@ -13,6 +13,7 @@ from souvenir.api.fields import MAX_TEXT_CHARS, Clean, Moment, SessionId, Text, 
 from souvenir.api.metadata import PlainMetadata
 from souvenir.conversations.agents import AgentStats
 from souvenir.core.errors import InvalidRequest
+from souvenir.core.text import is_blank
 from souvenir.core.types import Memory, MemoryDraft, MessageRole
 from souvenir.knowledge.claim_types import ConceptPatch
 from souvenir.knowledge.concepts import ConceptCounts, ConceptDetails
@@ -367,7 +368,7 @@ class StoreConversation(BaseModel):
                 created_at=one.timestamp,
             )
             for one in self.messages
-            if one.content.strip()
+            if not is_blank(one.content)
         ]
 
 

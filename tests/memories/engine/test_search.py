@@ -291,3 +291,13 @@ def test_by_setting_the_arms_are_joined_by_reciprocal_ranks(open_engine: OpenEng
         assert hit.score == hit.parts.rrf_score == pytest.approx(expected)
     assert [hit.memory.id for hit in hits] == ids
     assert [hit.parts.lexical_rank for hit in hits] == [1, 2, None]
+
+
+def test_a_blank_text_of_an_earlier_version_is_kept_and_never_ranked(engine: MemoryEngine):
+    add(engine, " \u200b\n")
+    text = add(engine, "The garden needs water.")
+    for hybrid in (True, False):
+        found = engine.search(DEFAULT, SearchQuery("water", hybrid=hybrid))
+        assert [hit.memory.id for hit in found.hits] == [text]
+    assert len(stored(engine)) == 2
+    assert engine.check() == []
