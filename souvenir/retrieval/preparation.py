@@ -1,9 +1,9 @@
-"""Preparation of texts for a write: split into passages, analysed and embedded. The slow part of every write.
+"""Preparation of texts for a write: splitting into passages, analysis and embedding. The slow part of every write.
 
 A long text is split into overlapping passages that each fit the embedding model, and into chunks for its words; no text
 is dropped.
 
-Passages of memories with their facts, from one batch of embeddings.
+The passages of memories and of their facts come from one batch of embeddings.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from souvenir.retrieval.profiles import HEAD_TOKENS, Profiles
 from souvenir.store.transaction import FactsNotPrepared
 
 FACT_MAX_TOKENS = 60
-"""A memory of fewer tokens of the embedding model is scored as a fact, a longer one as a document."""
+"""A memory with fewer tokens of the embedding model is scored as a fact, a longer one as a document."""
 
 TALK_MAX_TOKENS = 256
-"""A longer turn is no remark of a talk but a text of its own, whoever says it."""
+"""A longer message is scored as a text of its own instead of a turn of a talk."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class PassageAnalyser:
-    """Terms of passages, chunk by chunk as their profiles say."""
+    """Terms of passages, chunk by chunk according to their profiles."""
 
     analyser: Analyser
     profiles: Profiles
@@ -72,10 +72,10 @@ def prepare(
     spoken_by: Sequence[SpokenBy] | None = None,
     next_embedder: Embedder | None = None,
 ) -> list[list[PreparedPassage]]:
-    """The passages of each text, at least one; all of them embedded in one call. A message is one passage.
+    """Return the passages of each text, at least one; all of them embedded in one call. A message is one passage.
 
-    :param spoken_by: Of messages, who says each; None: the texts are memories.
-    :param next_embedder: Embeds them too, if it can: the model that is about to take over.
+    :param spoken_by: Speakers, for messages; None: the texts are memories.
+    :param next_embedder: The model that is about to replace the current one; it embeds them too, if it can.
     :raises EmbeddingUnavailable: If the model cannot run; nothing was stored.
     """
     if spoken_by is None:
@@ -107,7 +107,7 @@ def memory_profile(token_count: int) -> Profile:
 
 
 def message_profile(spoken_by: SpokenBy, token_count: int) -> Profile:
-    """Turns of people who have names are talk; a user and an assistant chat."""
+    """Messages of named speakers are turns of a talk; those of a user and an assistant are a chat."""
     talks = spoken_by.speaker is not None and token_count < TALK_MAX_TOKENS
     return Profile.TALK if talks else Profile.CHAT
 
@@ -123,7 +123,7 @@ def _cut_message(text: str, spoken_by: SpokenBy, embedder: Embedder) -> _Cut:
 
 
 def _vectors_by(embedder: Embedder | None, passages: Sequence[Embeddable]) -> list[tuple[str, FloatVector]]:
-    """The vectors with the id of their model; none if it fails, since whoever changes the model makes up for it."""
+    """Return vectors with the id of their model; none if it fails, since the re-embedding adds missing ones later."""
     if embedder is None:
         return []
     try:
@@ -134,9 +134,9 @@ def _vectors_by(embedder: Embedder | None, passages: Sequence[Embeddable]) -> li
 
 
 def vectors_of(passages: Sequence[Embeddable], embedder: Embedder) -> FloatVector:
-    """Unit vectors (n, dim) of passages.
+    """Return unit vectors (n, dim) of passages.
 
-    Of one that does not fit in the model's window the part is embedded that counts; if all of it does, it is cut and
+    Of a text that exceeds the model's window, the part to embed is cut out; if that is the whole text, it is split and
     gets the direction of the mean of its windows.
     """
     cut = [_windows_to_embed(one, embedder) for one in passages]
@@ -160,7 +160,7 @@ def _windows_to_embed(one: Embeddable, embedder: Embedder) -> list[str]:
 
 
 OVERLAP_TOKENS = 32
-"""Tokens that a passage repeats of the one before, so that a statement across the cut stands whole in one of them."""
+"""Tokens by which consecutive passages overlap, so that a statement at a cut is complete in one of them."""
 
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*\s+|\n+|(?<=[。！？])")
 
@@ -168,12 +168,12 @@ _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*\s+|\n+|(?<=[。！
 def split_passages(
     text: str, tokenize: Callable[[str], list[tuple[int, int]]], *, max_tokens: int
 ) -> tuple[list[str], int]:
-    """Windows of at most `max_tokens` tokens over the whole text, cut at sentence ends where one is near.
+    """Split a text into windows of at most `max_tokens` tokens, at sentence ends where possible.
 
-    A cut looks for the last sentence end in the second half of the window, and else cuts between two tokens.
+    A cut is at the last sentence end in the second half of the window, or else between two tokens.
 
-    :param tokenize: Character span of every token of a text, in order.
-    :return: At least one passage, their union being the text; and how many tokens the text has.
+    :param tokenize: Returns the character span of every token of a text, in order.
+    :return: At least one passage, whose union is the text; and the number of tokens.
     """
     offsets = tokenize(text)
     if len(offsets) <= max_tokens:
@@ -190,7 +190,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def split_chunks(text: str, *, max_tokens: int) -> list[str]:
-    """Consecutive sentences and lines, together at most `max_tokens` words and marks; a longer one stands alone.
+    """Group consecutive sentences and lines of together at most `max_tokens` words and marks; a longer one stays whole.
 
     :return: At least one chunk.
     """
@@ -225,7 +225,7 @@ def _windows(text: str, offsets: Sequence[tuple[int, int]], max_tokens: int) -> 
 
 
 def _cut(offsets: Sequence[tuple[int, int]], sentence_starts: set[int], first: int, last: int) -> int:
-    """The token that begins the next window: one that begins a sentence if the window's second half has one."""
+    """Return the first token of the next window: the start of a sentence, if the window's second half has one."""
     for token in range(last, (first + last) // 2, -1):
         position = offsets[token][0]
         if position in sentence_starts:
@@ -239,7 +239,7 @@ Prepare: TypeAlias = Callable[[Sequence[str]], Sequence[Sequence[PreparedPassage
 
 
 def prepared_drafts(prepare: Prepare, drafts: Sequence[MemoryDraft]) -> list[list[PreparedPassage]]:
-    """The passages of each draft: its text's, then its facts' but for one that says just what the text says."""
+    """Return the passages of each draft: of its text, then of its facts that differ from the text."""
     new_facts = [_to_prepare(draft.facts, draft.text) for draft in drafts]
     texts = [text for draft, facts in zip(drafts, new_facts, strict=True) for text in (draft.text, *facts)]
     prepared = iter(prepare(texts))
@@ -249,8 +249,8 @@ def prepared_drafts(prepare: Prepare, drafts: Sequence[MemoryDraft]) -> list[lis
 def prepared_patches(
     prepare: Prepare, patches: Sequence[MemoryPatch], present: Sequence[Memory]
 ) -> list[list[PreparedPassage]]:
-    """What each patch says anew of its memory as it is; for a write that makes sure that it still is so."""
-    # A fact that says just what the text says has no passages that could stay.
+    """Return the new passages of each patch, given the memories as stored; the write checks that they are unchanged."""
+    # A fact that equals the text has no passages that could be kept.
     known = [{fact.text for fact in memory.facts if fact.text != memory.text} for memory in present]
     new_facts = [_to_prepare(patch.facts or (), None, of_it) for patch, of_it in zip(patches, known, strict=True)]
     new_texts = [() if patch.text is None else (patch.text,) for patch in patches]
@@ -268,9 +268,9 @@ def write_patch(
     present: Memory | None,
     write: Callable[[Sequence[PreparedPassage]], T],
 ) -> T:
-    """Prepare what a patch says anew of a memory, and write it.
+    """Prepare the new passages of a patch and write it.
 
-    :param present: The memory as it was just now: facts that stay need nothing. Should one have gone since, all are
+    :param present: The memory as last read: passages of unchanged facts are kept. If one was deleted meanwhile, all are
         prepared.
     """
     known = () if present is None else [fact.text for fact in present.facts]

@@ -1,7 +1,7 @@
-"""Every constant of scoring, a row a profile.
+"""All constants of scoring, by profile.
 
 Sources: Robertson and Zaragoza 2009 for k1 and b. The values were chosen on development conversations (LoCoMo, four of
-its ten; BEAM 100k, eight chats) and scored on others that were kept back; docs/retrieval.md has the figures.
+ten; BEAM 100k, eight chats) and evaluated on held-out ones; docs/retrieval.md has the figures.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from types import MappingProxyType
 from souvenir.core.types import Profile
 
 HEAD_TOKENS = 64
-"""Tokens that an assistant's answer is embedded by. Embedding all of it gained nothing at 14 times the cost."""
+"""Tokens of an assistant's answer that are embedded. Embedding all of it gained nothing at 14 times the cost."""
 
 LEGIBLE_SHARE = 0.6
-"""A question of whose tokens the embedding model knows fewer than this share is ranked by its words alone: what the
-model makes of the rest is noise (English model, Chinese questions: recall@10 .957 with it, .978 without; of the answers
-to 6,000 random identifiers, 39 were not among the first three with it, none without). It knows all of every English
-question measured, and of the Chinese ones above 0.5 little but their numbers."""
+"""A query of whose tokens the embedding model knows a smaller share is ranked by its words alone, since the rest adds
+noise to its vector (English model, Chinese questions: recall@10 .957 with it, .978 without; of the answers to 6,000
+random identifiers, 39 were not among the first three with it, none without). The model knows all tokens of every
+English question measured, and of the Chinese ones above 0.5 little more than their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How a passage takes part in what its neighbours in the session say: the greatest of what reaches it, a term.
+    """The spread of words to neighbours in the session: per term, the greatest weight that reaches a passage counts.
 
-    A term that weighs w in the k-th passage before weighs ``back * decay ** (k - 1) * w`` here, in the k-th behind
-    ``forward * decay ** (k - 1) * w``. The turn that answers rarely holds the words of the topic; its neighbours do.
+    A term with weight w in the k-th passage before weighs ``back * decay ** (k - 1) * w`` here, in the k-th after
+    ``forward * decay ** (k - 1) * w``. The turn that answers rarely contains the words of the topic; its neighbours do.
 
-    :param turns: The farthest k; 0: none. :param after_question: Stands for `back` right after a turn that asks.
+    :param turns: The greatest k; 0: no spread. :param after_question: Replaces `back` right after a question.
     """
 
     turns: int = 0
@@ -44,15 +44,16 @@ NO_SPREAD = Spread()
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """What a passage of a profile is scored by; all but `k1`, `b` and `chunk_tokens` are weights in the sum.
+    """The score constants of a profile; all except `k1`, `b` and `chunk_tokens` are weights in the sum.
 
     :param k1: Saturation of a term's repeats. :param b: Share of length normalisation.
-    :param chunk_tokens: BM25 weighs pieces of at most so many words and marks; None: the whole passage.
-    :param dense: Of the centred cosine. :param speaker: Said by the one speaker whom the question names.
+    :param chunk_tokens: BM25 weighs chunks of at most this many words and marks; None: the whole passage.
+    :param dense: Centred cosine. :param speaker: Said by the only speaker that the query names.
     :param role: Said by the user. :param question: Ends with a question mark.
-    :param length: Times ln(1 + number of terms). :param time_word: Has one, asked for when.
-    :param number: Has one, asked for how many or how long. :param name: Has a capitalised word, asked for who or what.
-    :param period: Occurred in a period that the question names. :param day: Times the nearness to a day that it names.
+    :param length: Times ln(1 + number of terms). :param time_word: Contains one, for queries about when.
+    :param number: Contains one, for "how many" or "how long". :param name: Contains a capitalised word, for who or
+        what.
+    :param period: Occurred in a period named by the query. :param day: Times the nearness to a named day.
     """
 
     k1: float
@@ -73,10 +74,10 @@ class Constants:
 
 Profiles = Mapping[Profile, Constants]
 
-# A user who has a name and talks with an assistant is a turn of a talk between messages of a chat, and has their role
-# term; talks between people have no assistant, and so no role term.
+# A named user who talks with an assistant is a turn of a talk between messages of a chat, and has their role term;
+# talks between people have no assistant, and so no role term.
 #
-# The weights of a named time are measured for talks and facts. Documents and chats have those of facts: the labelled
+# The weights of a named time are measured for talks and facts. Documents and chats use those of facts: the labelled
 # questions to documents name no time, and of those to chats (BEAM) one names a date, which is right either way.
 PROFILES: Profiles = MappingProxyType(
     {

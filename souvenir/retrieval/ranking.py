@@ -1,14 +1,14 @@
-"""Ranking: from a question and the evidence of both arms to ranked owners. Pure arithmetic over arrays.
+"""Ranking: from a query and the evidence of both arms to ranked owners. Pure arithmetic over arrays.
 
-`Question` is what a question asks for. `field_scores` computes from it the terms of a score in addition to those of the
-two arms (speaker, form and time of a turn), each by the constants of the passage's profile. `rank_owners` adds them up,
-one row a candidate passage. `without_framing` removes the words of a question that only pull its vector towards lists
-and conversations ("Can you list the order in which I brought up ..."). Its patterns are English and linear in the
-length of the question.
+`Question` classifies a query. `field_scores` computes from it the terms of a score in addition to those of the two arms
+(speaker, form and time of a turn), each with the constants of the passage's profile. `rank_owners` adds them up, one
+row per candidate passage. `without_framing` removes the words of a query that only pull its vector towards lists and
+conversations ("Can you list the order in which I brought up ..."). Its patterns are English and linear in the length
+of the query.
 
 `in_turns` merges the rankings of kinds (memories, messages): kinds alternate while their results score about as well as
-the best of all; weaker results follow by score. Alternating only, which is what reciprocal rank fusion does to disjoint
-rankings, would give half of the places to a kind without any answer; scores only would let one kind crowd out another
+the best of all; weaker results follow by score. Pure alternation, which is what reciprocal rank fusion does to disjoint
+rankings, would give half of the places to a kind without any answer; pure scores would let one kind displace another
 that answers as well (figures in docs/retrieval.md).
 """
 
@@ -28,14 +28,14 @@ from souvenir.retrieval.profiles import Constants, Profiles
 from souvenir.retrieval.time_intent import TimeIntent
 
 TAG_BOOST = 1.2
-"""What the score of a memory is multiplied by that has a tag which the search names."""
+"""Factor on the score of a memory that has a tag named by the search."""
 
 FACTS_SHARE = 0.25
-"""Of a memory whose text and a fact were found: it scores the better one, and so much of the other one. Measured with
-LoCoMo's observations and with sentences (benchmarks/facts); .5 finds less of what short memories say."""
+"""A memory found by its text and by a fact scores the better of the two, plus this share of the other. Measured with
+LoCoMo's observations and with sentences (benchmarks/facts); .5 finds less of the content of short memories."""
 
 PASSAGES_KEPT = 32
-"""Of an owner, in the order of their scores: what says which facts of a memory were found."""
+"""Maximum number of passages kept per owner, best first, from which the found facts are determined."""
 
 RRF_K = 60
 """Cormack et al. 2009: ranks near the top differ little in weight."""
@@ -50,12 +50,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of n candidate passages; every array has shape (n,).
+    """The evidence for n candidate passages; every array has shape (n,).
 
-    `lexical` is L(j) in [0, k1 + 1], `dense` the centred cosine, `similarity` the plain one; a passage that an arm
-    did not match has 0 there, and `dense` is 0 throughout where it does not count. `profiles` holds `Profile` values,
-    `occurred_us` microseconds. `fields` are the terms of the sum beside the two arms', by name. `tagged` says whose
-    owner has a tag that the search names; None: none has. `of_fact` says which passages are a fact's; None: none is.
+    `lexical` is L(j) in [0, k1 + 1], `dense` the centred cosine, `similarity` the plain one; 0 for a passage that an
+    arm did not match, and `dense` is 0 throughout where it does not count. `profiles` holds `Profile` values,
+    `occurred_us` microseconds. `fields` are the field scores, by name. `tagged` marks passages whose owner has a tag
+    named by the search; None: there are none. `of_fact` marks passages of facts; None: there are none.
     """
 
     rows: NDArray[np.int64]
@@ -71,7 +71,7 @@ class Evidence:
     of_fact: NDArray[np.bool_] | None = None
 
     def of(self, chosen: NDArray[np.int64]) -> Evidence:
-        """Of some of the candidates."""
+        """Return the evidence for a selection of the candidates."""
         return Evidence(
             rows=self.rows[chosen],
             owner_ids=self.owner_ids[chosen],
@@ -87,7 +87,7 @@ class Evidence:
         )
 
     def boosted(self, scores: Floats) -> Floats:
-        """What a tag adds to the scores; nothing to those below zero."""
+        """Return the additional score for tags; zero for scores below zero."""
         return (TAG_BOOST - 1.0) * np.maximum(scores, 0.0) * (0.0 if self.tagged is None else self.tagged)
 
 
@@ -95,8 +95,8 @@ class Evidence:
 class Ranked:
     """One owner's best passage: its index in the evidence, the score, the score's parts and the arms' ranks.
 
-    `rerank_score` is a cross-encoder's raw score, if one read it. `passages` are the first of all that the owner has,
-    each with its score, best first.
+    `rerank_score` is a cross-encoder's raw score, if it scored the passage. `passages` are the owner's best passages
+    with their scores, best first.
     """
 
     index: int
@@ -111,14 +111,14 @@ class Ranked:
 
 
 def half_life(age_us: NDArray[np.int64], half_life_days: float) -> Floats:
-    """``0.5 ** (age / half-life)``; an age below zero counts as zero."""
+    """``0.5 ** (age / half-life)``; a negative age counts as zero."""
     return np.asarray(0.5 ** (np.maximum(age_us, 0) / (half_life_days * DAY_US)), dtype=np.float64)
 
 
 def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us: int) -> dict[str, Floats]:
-    """The terms of the sum: ``L(j) + w_dense d(j)``, the fields', and what the caller asked for, each of shape (n,).
+    """Return the terms of the sum: ``L(j) + w_dense d(j)``, fields, and requested weights, each of shape (n,).
 
-    `weights.vector` moves weight between the arms and leaves the measured constants as they are at its default.
+    `weights.vector` shifts weight between the arms; at its default, the measured constants apply unchanged.
     """
     lexical_share = (1.0 - weights.vector) / (1.0 - _VECTOR_SHARE)
     dense_share = weights.vector / _VECTOR_SHARE
@@ -138,9 +138,9 @@ def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """The m owners of n passages in order of their ids, each by its best passage.
+    """The m owners of n passages in id order, each with its best passage.
 
-    :param ids: Shape (m,). :param best: Index of each one's best passage (of equal ones that of the lower row), (m,).
+    :param ids: Shape (m,). :param best: Index of each one's best passage (ties: the lower row), (m,).
     :param order: The passages owner by owner, (n,); those of owner i begin at `starts[i]`.
     """
 
@@ -159,18 +159,18 @@ class _Owners:
         return cls(ids[starts], order[starts], order, starts)
 
     def passages(self, owner: int, scores: Floats) -> tuple[tuple[int, float], ...]:
-        """The first of an owner's passages by `scores`, which the order was made from: index and score."""
+        """Return the best passages of an owner by `scores`, from which the order was made: index and score."""
         end = int(self.starts[owner + 1]) if owner + 1 < len(self.starts) else len(self.order)
         mine = self.order[int(self.starts[owner]) : end][:PASSAGES_KEPT]
         return tuple(zip(mine.tolist(), scores[mine].tolist(), strict=True))
 
     def greatest(self, scores: Floats) -> Floats:
-        """The greatest of each owner's scores, whichever passage has it; shape (m,)."""
+        """Return the greatest score of each owner over all its passages; shape (m,)."""
         return np.asarray(np.maximum.reduceat(scores[self.order], self.starts), dtype=np.float64)
 
 
 def _gained(owners: _Owners, evidence: Evidence, scores: Floats) -> Floats:
-    """What each owner gains by being found by its text and by a fact, shape (m,)."""
+    """Return what each owner gains by being found by its text and by a fact, shape (m,)."""
     if evidence.of_fact is None:
         return np.zeros(len(owners.ids))
     texts = owners.greatest(np.where(evidence.of_fact, -np.inf, scores))
@@ -179,7 +179,7 @@ def _gained(owners: _Owners, evidence: Evidence, scores: Floats) -> Floats:
 
 
 def ranks(scores: Floats) -> NDArray[np.int64]:
-    """1-based rank of every score, the greatest first; equal ones in their order."""
+    """Return the 1-based rank of every score, the greatest first; ties in their order."""
     found = np.empty(len(scores), dtype=np.int64)
     found[_best_first(scores)] = np.arange(1, len(scores) + 1)
     return found
@@ -190,7 +190,7 @@ def reciprocal_rank_scores(
 ) -> Floats:
     """Reciprocal rank fusion (Cormack et al. 2009, eq. 1), weighted: ``sum(share / (rrf_k + rank))``.
 
-    :param rankings: The 1-based rank of each of m items, one array (m,) a retriever; 0 where it did not find the item.
+    :param rankings: The 1-based rank of each of m items, one array (m,) per retriever; 0 for items it did not find.
     """
     terms = [share * (ranking > 0) / (rrf_k + ranking) for ranking, share in zip(rankings, shares, strict=True)]
     return np.asarray(np.sum(terms, axis=0), dtype=np.float64)
@@ -199,7 +199,7 @@ def reciprocal_rank_scores(
 def rank_owners(
     evidence: Evidence, *, weights: Weights, profiles: Profiles, fusion: Fusion, now_us: int, top_k: int
 ) -> list[Ranked]:
-    """The best `top_k` owners by their best passages and what facts add to them, best first; equal scores by owner."""
+    """Return the best `top_k` owners by their best passage and their facts, best first; ties by owner."""
     parts = score_parts(evidence, weights, profiles, now_us)
     if evidence.tagged is not None:
         parts["tags"] = evidence.boosted(reduce(np.add, parts.values()))
@@ -228,7 +228,7 @@ def rank_owners(
 
 
 def rank_by_similarity(evidence: Evidence, *, top_k: int) -> list[Ranked]:
-    """The best `top_k` owners by the plain cosine of their best passage, and their tags: the vector arm alone."""
+    """Return the best `top_k` owners by the plain cosine of their best passage and by tags: the vector arm alone."""
     parts = {"similarity": evidence.similarity}
     if evidence.tagged is not None:
         parts["tags"] = evidence.boosted(evidence.similarity)
@@ -251,7 +251,7 @@ def rank_by_similarity(evidence: Evidence, *, top_k: int) -> list[Ranked]:
 
 
 def rrf_shares(weights: Weights) -> dict[str, float]:
-    """The share of each ranking in reciprocal rank fusion; they add up to 1 less what feedback keeps back."""
+    """Return the share of each ranking in reciprocal rank fusion; they add up to 1, feedback included."""
     core = max(0.0, 1.0 - weights.feedback - weights.confidence)
     return {
         "vector": weights.vector * core * (1.0 - weights.recency),
@@ -284,16 +284,16 @@ def _best_first(scores: Floats) -> NDArray[np.int64]:
 
 
 STRONG_SHARE = 0.75
-"""Of the best score: from there on kinds take turns. Chosen on LoCoMo's turns with its facts, beside strange texts."""
+"""Share of the best score above which kinds alternate. Chosen on LoCoMo's turns and facts, mixed with other texts."""
 
 
 def in_turns(rankings: Sequence[Sequence[float]], *, comparable: bool = True) -> list[tuple[int, int]]:
-    """All items of all rankings, best first, each as (ranking, place in it), both from 0.
+    """Return all items of all rankings, best first, each as (ranking, position in it), both from 0.
 
-    The ranking with the best item begins; of equals, the earlier one. Each keeps its own order.
+    The ranking with the best item begins; ties: the earlier one. Each ranking keeps its own order.
 
-    :param rankings: Scores, best first, a sequence a kind.
-    :param comparable: Whether a score means the same in each; if not, they take turns to the end, as they are given.
+    :param rankings: Scores, best first, one sequence per kind.
+    :param comparable: Whether scores of different kinds are comparable; if not, kinds alternate to the end, in order.
     """
     tops = {kind: scores[0] if comparable else 0.0 for kind, scores in enumerate(rankings) if scores}
     least = STRONG_SHARE * max(tops.values(), default=0.0) if comparable else float("-inf")
@@ -319,10 +319,10 @@ FieldValues = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a question asks for.
+    """The classification of a query.
 
-    :param role: The caller's weight of what the user said; None: the profile's.
-    :param time: What it says of when, if it is read for it.
+    :param role: The caller's weight for messages of the user; None: the profile's.
+    :param time: The time that it names, if that was analysed.
     """
 
     asks_when: bool
@@ -345,7 +345,7 @@ class Question:
 
 
 def field_scores(question: Question, columns: PassageColumns, profiles: Profiles) -> FieldScores:
-    """The terms that are not zero throughout, by name; see `Constants` for what each is."""
+    """Return the field scores that are not zero throughout, by name; `Constants` describes them."""
 
     def flagged(flag: TurnFlag) -> NDArray[np.bool_]:
         return (columns.flags & flag).astype(np.bool_)
@@ -394,7 +394,7 @@ def _role(constants: Constants, question: Question) -> float:
 
 
 _LEAST_WORDS = 3
-"""A question of which less is left was no framing around something."""
+"""If fewer words are left, the query had no framing around a subject."""
 
 _OUR = r"(?:all )?(?:of )?(?:our|my|these|the|this)"
 _PAST = r"(?:(?:past|previous|earlier|various|different) )?"
@@ -407,7 +407,7 @@ _ORDERS = (
     r"outline|help me understand|help me"
 )
 
-# In this order: what one takes away lets the next one begin the question.
+# The order matters: removing one frame moves the next one to the beginning.
 _FRAMES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -442,7 +442,7 @@ _YOUR_WORDS = re.compile(
 
 
 def without_framing(question: str) -> str:
-    """What the question is about; the question itself where nothing frames it, or little would be left."""
+    """Return the subject of a query; the query itself if it has no framing, or little would be left."""
     left = question
     for frame in _FRAMES:
         left = frame.sub(" ", left)
@@ -452,6 +452,6 @@ def without_framing(question: str) -> str:
 
 
 def asks_the_assistant(question: str) -> bool:
-    """Whether it asks what the assistant said, or for a summary of both; "can you suggest" asks for something new."""
+    """Return whether it asks what the assistant said, or for a summary; "can you suggest" asks for something new."""
     asked = _REQUEST.sub("", question)
     return any(pattern.search(asked) for pattern in (_YOU_SAID, _YOUR_WORDS, _SUMMARY))

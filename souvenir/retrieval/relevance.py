@@ -1,12 +1,12 @@
-"""What a search found, and how likely that answers the question.
+"""The result of a search, and how likely it answers the query.
 
 Relevance is a hint next to the hits and removes none. It is the product of two logistic functions of one or two
-signals: is the subject of the question mentioned at all, and if so, do the hits answer the question, or are they about
+signals: is the subject of the query mentioned at all, and if so, do the hits answer the query, or are they about
 another subject? Pure arithmetic over the candidates of a search.
 
 The coefficients come from `python -m benchmarks.evidence --data FOLDER`, which fits them on labelled conversations and
 evaluates them on others (figures in docs/retrieval.md). The cosines are those of all-MiniLM-L6-v2; other models have
-other scales. An unanswered question about a frequent subject mostly looks like an answered one.
+other scales. An unanswered query about a frequent subject mostly looks like an answered one.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from souvenir.retrieval.profiles import Profiles
 from souvenir.retrieval.ranking import Evidence, Ranked, score_parts
 
 STRONG_RELEVANCE, WEAK_RELEVANCE = 0.6, 0.25
-"""From these on evidence is strong, and weak; below, there is none."""
+"""Minimum relevance for strong and for weak evidence; below, there is none."""
 
 FACT_SHARE = 0.5
-"""Of its memory's best passage: what scores less of the same memory was not what was looked for."""
+"""Share of the score of a memory's best passage below which its facts do not count as found."""
 
 FACTS_SHOWN = 5
-"""Of one memory; a model splits a memory into no more."""
+"""Maximum number of facts shown per memory; a model splits a memory into no more."""
 
 TURNS_COMPARED = 3
-"""Of each speaker: one turn alone may hold the words by chance."""
+"""Number of turns per speaker: a single turn may contain the words by chance."""
 
 COSINE, UNHEARD, COVERED, GAP, FACT = "cosine", "unheard", "covered", "gap", "fact"
 
@@ -54,24 +54,24 @@ _MEASURED = Weights()
 
 Floats = NDArray[np.float64]
 Signals = Mapping[str, float]
-"""What is known of an answer before it is read; a signal that does not exist here is left out.
+"""Signals of an answer, computed without reading it; a signal that does not exist is omitted.
 
-`cosine`: the greatest with the question; none without a vector that means something.
-`unheard`: the share of the question's words, weighted by rarity, that nobody used, times what such a word weighs, which
-is little where little is stored; none without words.
-`covered`: the share that somebody used times the greatest L(j), so how much of the question the best passage has.
-`gap`: by how much the one speaker whom the question names goes before the best other one; none if there are not both.
-`fact`: the centred cosine of the passage that scores best, where that is a fact.
+`cosine`: the greatest one with the query; omitted without a meaningful vector.
+`unheard`: the share of the query's words, weighted by rarity, that occur nowhere, times the weight of such a word,
+which is small in a small store; omitted without words.
+`covered`: the share that occurs somewhere times the greatest L(j): how much of the query the best passage contains.
+`gap`: the lead of the only speaker that the query names over the best other one; omitted without both.
+`fact`: the centred cosine of the best-scoring passage, if that is a fact.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What the question names: n candidates' speakers as codes (n,), 0 being nobody, and the one whom it names.
+    """Speakers of the n candidates as codes (n,), where 0 means none, and what the query names.
 
-    :param named: None: it names nobody, or several.
-    :param known: The share of its words that somebody used; None: it was not read as words, or has none but names.
-    :param rarest: The idf of a word that nobody used.
+    :param named: The only speaker that it names; None: it names none, or several.
+    :param known: The share of its words that occur somewhere; None: no words were used, or there are only names.
+    :param rarest: The idf of a word that occurs nowhere.
     """
 
     speakers: NDArray[np.int32]
@@ -94,10 +94,10 @@ class Logistic:
 
 @dataclass(frozen=True, slots=True)
 class Coefficients:
-    """One row for each thing that may be missing.
+    """One function for each combination of available signals.
 
-    :param spoken_of: Whether what is asked about is spoken of; likewise without a vector, and without words.
-    :param answered: Whether what is spoken of is also answered; where one speaker of several is named, and by a fact.
+    :param spoken_of: Whether the subject is mentioned; also without a vector, and without words.
+    :param answered: Whether a mentioned subject is answered; also with one of several speakers named, and for a fact.
     """
 
     spoken_of: Logistic
@@ -122,14 +122,14 @@ to 8."""
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How likely it is that the best hits answer the question, and by what."""
+    """How likely it is that the best hits answer the query, and the signals for it."""
 
     relevance: float = 0.0
     evidence: EvidenceLevel = EvidenceLevel.NONE
     signals: Signals = field(default_factory=dict)
 
     def of_the_time(self, coefficients: Coefficients = COEFFICIENTS) -> Judgement:
-        """Of a question for nothing but a time, where something was said in it: that much is spoken of."""
+        """Return the judgement of a query for nothing but a time with messages: its subject is mentioned."""
         relevance = coefficients.answered(self.signals)
         return Judgement(relevance, evidence_of(relevance), self.signals)
 
@@ -138,7 +138,7 @@ NOTHING_FOUND = Judgement()
 
 
 def signals_of(evidence: Evidence, spoken: Spoken, profiles: Profiles) -> dict[str, float]:
-    """The signals, from the candidates under the measured weights, whatever the caller's are.
+    """Compute the signals from the candidates under the measured weights, regardless of the caller's.
 
     :param evidence: Of at least one candidate.
     """
@@ -192,7 +192,7 @@ def _gap(means: Mapping[int, float], named: int) -> float | None:
 
 
 def best_means(scores: Floats, speakers: NDArray[np.int32]) -> dict[int, float]:
-    """The mean of each speaker's `TURNS_COMPARED` best scores, or of all if there are fewer."""
+    """Return the mean of each speaker's `TURNS_COMPARED` best scores, or of all if there are fewer."""
     order = np.lexsort((-scores, speakers))
     of = speakers[order]
     is_first = np.ones(len(of), dtype=np.bool_)
@@ -206,10 +206,10 @@ def best_means(scores: Floats, speakers: NDArray[np.int32]) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A ranking, before the memories themselves were read.
+    """A ranking, before the memories themselves are read.
 
-    :param legible: Whether the embedding model can make something of the question's words.
-    :param judgement: How likely it is that what was found answers the question.
+    :param legible: Whether the embedding model knows enough of the query's words.
+    :param judgement: How likely it is that the results answer the query.
     """
 
     query: SearchQuery
@@ -225,7 +225,7 @@ class Found:
         return [ranked.owner_id for ranked in self.ranked]
 
     def result(self, memories: Mapping[int, Memory]) -> SearchResult:
-        """The answer. A memory that was deleted since it was ranked is left out."""
+        """Return the search result. A memory that was deleted after the ranking is skipped."""
         hits = tuple(
             Hit(
                 memories[ranked.owner_id],
@@ -237,7 +237,7 @@ class Found:
             if ranked.owner_id in memories
         )
         judgement = self.judgement if hits else NOTHING_FOUND
-        # As long as a classic fusion would take them.
+        # As many as a classic fusion would use.
         vector, lexical = self.arms(3 * self.query.top_k) if self.query.explain else ((), ())
         return SearchResult(
             query=self.query.text,
@@ -255,7 +255,7 @@ class Found:
         )
 
     def _facts(self, ranked: Ranked, memory: Memory) -> tuple[FoundFact, ...]:
-        """The facts of a memory that were found, best first; by its text the one that says just the same."""
+        """Return the found facts of a memory, best first; for its text, the fact that equals the text."""
         if not memory.facts or not ranked.passages:
             return ()
         facts = {fact.id: fact for fact in memory.facts}
@@ -269,7 +269,7 @@ class Found:
         return tuple(found.values())[:FACTS_SHOWN]
 
     def arms(self, count: int) -> tuple[tuple[ArmCandidate, ...], tuple[ArmCandidate, ...]]:
-        """What each arm ranks first by itself: the vectors', and the words'."""
+        """Return the first results of each arm alone: of the vectors, and of the words."""
         dense = self.candidates.dense if self.query.hybrid else self.candidates.similarity
         return self._arm(dense, count), self._arm(self.candidates.lexical, count)
 

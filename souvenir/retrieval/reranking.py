@@ -1,8 +1,8 @@
-"""Re-ranking: a cross-encoder, if there is one, orders the best results of the first ranking.
+"""Re-ranking: an optional cross-encoder orders the best results of the first ranking.
 
-It is optional: if it is late or fails, the first ranking is returned, and the result says so. The cross-encoder decides
-on the meaning of a text. The parts of the score that it cannot read from the text keep their weights: when something
-was said, and what the caller asked for. Results that it did not read follow in their former order.
+If it is late or fails, the first ranking is returned, and the result reports that. The cross-encoder scores the meaning
+of a text. The parts of the score that do not depend on the text keep their weights: times, and the caller's own
+weights. Results that it did not score follow in their previous order.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from souvenir.store.memories import reads
 RERANK = "rerank"
 
 NOT_IN_THE_TEXT = ("recency", "confidence", "period", "day", "tags")
-"""Parts of the first score that the text does not tell."""
+"""Parts of the first score that do not depend on the text."""
 
 ROLE = "role"
-"""Not in the text either, but kept only if the caller weights it: its default was measured for the two arms' scores."""
+"""Independent of the text too, but kept only if the caller weights it: its default fits the two arms' scores."""
 
 log = structlog.get_logger(__name__)
 
 
 class Reranking:
-    """Re-orders hybrid rankings; safe to call from any thread.
+    """Re-orders hybrid rankings; thread-safe.
 
-    A search by meaning or by words alone keeps its order, since that is what was asked for. So does a question for one
-    thing by its name (a hash, a serial number), which language models cannot read.
+    A search by meaning or by words alone keeps its order, as requested. So does a query for an identifier (a hash, a
+    serial number), which language models cannot interpret.
     """
 
     def __init__(self, settings: Settings, reranker: Reranker, database: Database, instruments: Instruments) -> None:
@@ -48,11 +48,11 @@ class Reranking:
         self._instruments = instruments
 
     def enlarged(self, query: SearchQuery) -> SearchQuery:
-        """The query with enough results for `reordered` to choose from."""
+        """Return the query with enough results for `reordered` to choose from."""
         return replace(query, top_k=max(query.top_k, self._candidate_count))
 
     def reordered(self, found: Found, query: SearchQuery, namespace_id: int, texts: Mapping[int, str]) -> Found:
-        """The results of `enlarged(query)` in their new order, as many as the query asks for.
+        """Return the results of `enlarged(query)` in their new order, as many as the query asks for.
 
         :param texts: Texts of passages that are not stored, by id.
         """
@@ -70,7 +70,7 @@ class Reranking:
     def _scores(
         self, found: Found, text: str, namespace_id: int, unstored: Mapping[int, str]
     ) -> Mapping[int, float] | None:
-        """Raw scores by index in the evidence, of the passages that still exist; None on timeout or failure."""
+        """Return raw scores by index in the evidence, of passages that still exist; None on timeout or failure."""
         # At most half of the time left: the response is still to be built, and a batch has more searches.
         until = Deadline(time_left(2 * self._deadline_s) / 2)
         best = found.ranked[: self._candidate_count]
@@ -83,7 +83,7 @@ class Reranking:
             log.info("reranking_late", deadline_ms=round(until.timeout_s * 1000), candidates=len(best))
             return None
         except Exception:
-            # The boundary of an optional step: the first ranking is good without it.
+            # The boundary of an optional step: the first ranking is valid without it.
             log.exception("reranking_failed")
             return None
         return dict(zip(read, scores, strict=True))
@@ -98,10 +98,10 @@ class Reranking:
 
 
 def reranked(ranked: Sequence[Ranked], scores: Mapping[int, float], weights: Weights) -> list[Ranked]:
-    """The ranking with those first that have a score, by it: ``1 / (1 + exp(-score)) + parts not in the text``.
+    """Return the ranking with scored results first, by ``1 / (1 + exp(-score)) + parts independent of the text``.
 
-    The others follow with their first score less so much that none is above 0, nor above one that was read. The part
-    `rerank` is what makes the sum of the parts the new score.
+    The others follow with their first scores, shifted so that none is above 0 or above a scored one. The part `rerank`
+    is the difference between the new score and the sum of the other parts.
 
     :param ranked: Best first. :param scores: The cross-encoder's raw scores, by index in the evidence.
     """
@@ -123,7 +123,7 @@ def _scored(one: Ranked, score: float) -> Ranked:
 
 
 def _by_score(one: Ranked) -> tuple[float, float]:
-    """Best first; far from 0 the logistic of two raw scores is the same number."""
+    """Sort key, best first; far from 0 the logistics of two raw scores are the same number."""
     return -one.score, -(one.rerank_score or 0.0)
 
 

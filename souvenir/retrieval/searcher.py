@@ -1,6 +1,6 @@
-"""The path of a search: choose the index, embed and analyse the query, run both arms, and rank what they found.
+"""The path of a search: choose the index, embed and analyse the query, run both arms, and rank the results.
 
-No language model takes part. An arm that fails is logged and named in the result; the other one answers alone.
+No language model is involved. An arm that fails is logged and reported in the result; the other one answers alone.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ ANY = Filters()
 
 
 class Searcher:
-    """Safe to call from any thread. Every question to an index carries what the scope may see of it."""
+    """Thread-safe. Every search of an index is limited to what is visible to the scope."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Searcher:
         self._reranking = None if reranker is None else Reranking(settings, reranker, database, instruments)
 
     def search(self, scope: Scope, query: SearchQuery) -> SearchResult:
-        """The memories that answer a query best.
+        """Return the memories that answer a query best.
 
         :raises SearchUnavailable: If no arm can run.
         """
@@ -96,9 +96,9 @@ class Searcher:
         owner_ids: Sequence[int] | None,
         standing: Standing | None = None,
     ) -> Found | None:
-        """The ranking of one kind's owners; None in a namespace that was never written to.
+        """Rank the owners of one kind; None for a namespace that was never written to.
 
-        :param standing: What stood at the moment that is searched; None: the present.
+        :param standing: The past state that is searched; None: the present.
         """
         namespace = self._namespace(scope)
         if namespace is None:
@@ -109,7 +109,7 @@ class Searcher:
     def nearest(
         self, scope: Scope, passages: Sequence[PreparedPassage], *, include_archived: bool
     ) -> tuple[Memory, float] | None:
-        """The memory most similar to a prepared text, and the cosine between them."""
+        """Return the memory most similar to a prepared text, and the cosine between them."""
         namespace = self._namespace(scope)
         if namespace is None:
             return None
@@ -178,7 +178,7 @@ def memories_of(namespace: namespaces.Namespace) -> IndexKey:
 
 
 def _former_passages(serving: Serving, standing: Standing) -> Iterator[PassageAdded]:
-    """Under ids below 0, which no stored passage has."""
+    """Yield passages with negative ids, which no stored passage has."""
     ids = count(-1, -1)
     for text in standing.former:
         owner = text.owner
@@ -209,16 +209,16 @@ def _visible_to(scope: Scope, filters: Filters = ANY) -> Filters:
 T = TypeVar("T")
 
 Tagged = Callable[[Sequence[int]], Collection[int]]
-"""Those of some owners that have a tag which a search names."""
+"""Returns those owners that have a tag named by the search."""
 
 CANDIDATE_COUNT = 256
-"""Passages that each arm hands to the ranking: the full ranking's first ten are among them (benchmarks/engine)."""
+"""Candidates per arm: the first ten of the full ranking are among them (benchmarks/engine)."""
 
 QUESTION_CHARS = 2_000
-"""Of a longer question the beginning is read: some windows of the model, and a tenth of a second."""
+"""Maximum length of a query, for a few windows of the model and a tenth of a second; the rest is ignored."""
 
 SLOT_WAIT_S = 30.0
-"""A search waits this long at most for its turn at the arrays."""
+"""Maximum time that a search waits for a slot."""
 
 VECTOR, LEXICAL = "vector", "lexical"
 
@@ -228,8 +228,8 @@ log = structlog.get_logger(__name__)
 class Recall:
     """Searches one namespace's index.
 
-    :param slots: Turns at the arrays, one a core, shared by all searches. More at once are no faster, since they
-        share the interpreter, and everything else in the process would wait for them.
+    :param slots: Concurrent searches, one per core, shared by all indexes. More would not be faster, since they share
+        the interpreter, and would delay everything else in the process.
     """
 
     def __init__(
@@ -258,12 +258,12 @@ class Recall:
     ) -> Found:
         """Rank the namespace's owners for a query.
 
-        :param owner_ids: The owners that may be found, if filters outside of the index chose them.
-        :param past: What stood at the moment that is searched; None: the present.
-        :param tagged: Which of some owners have a tag that the search names; None: none has.
+        :param owner_ids: The allowed owners, if filters outside of the index selected them.
+        :param past: The past state that is searched; None: the present.
+        :param tagged: Returns the owners with a tag named by the search; None: there are none.
         :raises SearchUnavailable: If no arm can run.
-        :raises Overloaded: If too many searches go before this one.
-        :raises DeadlineExceeded: If nobody waits for it any more.
+        :raises Overloaded: If too many searches are waiting.
+        :raises DeadlineExceeded: If the caller's deadline has passed.
         """
         intent, time = time_intent(_read(query), now) if query.auto_intent else None, None
         if intent is not None:
@@ -327,7 +327,7 @@ class Recall:
         return partial(field_scores, question, profiles=self._analyser.profiles)
 
     def _candidates(self, probe: Probe) -> tuple[Candidates, Probe]:
-        """What the arms find, and the probe with the arms that could run."""
+        """Return the results of the arms, and the probe with the arms that could run."""
         for attempt in _attempts(probe):
             found = _try("index", partial(self._index.search, attempt))
             if found is not None:
@@ -363,25 +363,25 @@ class Recall:
 
 
 def _read(query: SearchQuery) -> str:
-    """As much of a question as is read: a text that was pasted whole would take seconds."""
+    """Return the start of the query: a long pasted text would take seconds."""
     return query.text[:QUESTION_CHARS]
 
 
 def _is_of(time: TimeIntent, query: SearchQuery, found: Candidates, best: Ranked) -> bool:
-    """Whether the best hit is of the time that the question names."""
+    """Return whether the best hit is in the time that the query names."""
     if time.asked is not None and (query.filters.since, query.filters.until) != (None, None):
         return True
     return bool(time.within(found.occurred_us[[best.index]])[0])
 
 
 def _of_all(ranked: Ranked, chosen: NDArray[np.int64]) -> Ranked:
-    """One that was ranked among the chosen candidates, with its places among all of them."""
+    """Translate indexes among the chosen candidates to indexes among all of them."""
     passages = tuple((int(chosen[index]), score) for index, score in ranked.passages)
     return replace(ranked, index=int(chosen[ranked.index]), passages=passages)
 
 
 def _attempts(probe: Probe) -> Iterator[Probe]:
-    """The probe with both arms, then with either alone."""
+    """Yield the probe with both arms, then with each alone."""
     if probe.vector is not None and probe.words is not None:
         yield probe
     if probe.vector is not None:
@@ -391,7 +391,7 @@ def _attempts(probe: Probe) -> Iterator[Probe]:
 
 
 def _try(arm: str, run: Callable[[], T]) -> T | None:
-    """An arm's boundary: its failure is logged and the search goes on without it."""
+    """The boundary of an arm: its failure is logged and the search continues without it."""
     try:
         return run()
     except Exception:

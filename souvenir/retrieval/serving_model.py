@@ -1,10 +1,10 @@
-"""The embedding model in use with its indexes, and its replacement by another one while searches and writes go on.
+"""The embedding model in use with its indexes, and its replacement during searches and writes.
 
-The present model and the indexes of its vectors are one value, replaced in one step under the database's gate. Near the
+The current model and the indexes of its vectors are one value, replaced atomically under the database's gate. Near the
 end of a replacement the next model is loaded too: texts are then embedded by both, and the indexes of the next model
-follow every write, so that requests wait neither for loading nor for embedding.
+receive every write, so that requests wait neither for loading nor for embedding.
 
-Invariant: a vector is stored under the id of the model that made it. A write that was prepared with a model which has
+Invariant: a vector is stored under the id of the model that made it. A write that was prepared with a model that has
 been replaced since is embedded again.
 """
 
@@ -51,7 +51,7 @@ class Serving:
     registry: IndexRegistry
 
     def vectors_of(self, passages: Sequence[PreparedPassage]) -> FloatVector:
-        """This model's vectors (n, dim) of passages that may have been prepared with the one before."""
+        """Return this model's vectors (n, dim) of passages that may have been prepared with the previous one."""
         found = [passage.vector_by(self.embedder.model_id) for passage in passages]
         known = [vector for vector in found if vector is not None]
         if len(known) == len(found):
@@ -60,7 +60,7 @@ class Serving:
 
 
 class Models:
-    """Safe to call from any thread. `expect`, `add_vectors`, `switch` and `dismiss` are one thread's at a time."""
+    """Thread-safe, but `expect`, `add_vectors`, `switch` and `dismiss` must be called by one thread at a time."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Models:
         self.serving = self._serving(embedder)
 
     def using(self, work: Callable[[Serving], T]) -> T:
-        """Run a read with the present model and indexes; once more if they were replaced meanwhile."""
+        """Run a read with the current model and indexes; repeat it if they were replaced meanwhile."""
         while True:
             serving = self.serving
             try:
@@ -108,9 +108,9 @@ class Models:
                     raise
 
     def write(self, scope: Scope, now: datetime, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in one durable transaction; the indexes know it when this returns.
+        """Run `work` in one durable transaction and update the indexes before returning.
 
-        `work` runs again, its first transaction being undone, if another model took over since its texts were embedded.
+        If the model was replaced after texts were embedded, the transaction is rolled back and `work` runs again.
         """
         again: dict[tuple[str, Embeddable], FloatVector] = {}
         while True:
@@ -122,13 +122,13 @@ class Models:
                     again[embedder.model_id, one] = vector
 
     def remove(self, work: Callable[[apsw.Connection], RemovalStep | None]) -> RemovalStep | None:
-        """Run `work`, which removes rows, in one durable transaction; the indexes know it when this returns."""
+        """Run `work`, which deletes rows, in one durable transaction and update the indexes before returning."""
         return self._database.write_rows(work, self._removed)
 
     def sweep_snapshots(self, changed: Container[int] = ()) -> None:
-        """Remove snapshots that hold what is gone.
+        """Remove snapshots that contain deleted data.
 
-        :param changed: Namespaces of which something was removed; the snapshots of those that are gone go anyway.
+        :param changed: Namespaces with deletions; snapshots of deleted namespaces are removed in any case.
         """
 
         def work() -> None:
@@ -139,24 +139,24 @@ class Models:
         self._database.between_writes(work)
 
     def clear_unused(self, changed: Container[int]) -> bool:
-        """Leave no bytes of what was removed from namespaces in any file; False if long reads are in the way."""
+        """Clear the deleted bytes of namespaces from all files; return False if long reads prevent it."""
         self.sweep_snapshots(changed)
         return self._database.clear_unused()
 
     def terms(self, text: str) -> Sequence[str]:
-        """What the index of words knows of a text."""
+        """Return the terms of a text as in the index."""
         return self._analyser.terms(text)
 
     def restored(self) -> None:
-        """The indexes of the database that was replaced are no longer true of anything."""
+        """Discard the indexes of the database that was replaced."""
         with self._changing:
             self.dismiss()
             self.serving = self._serving(self.serving.embedder)
 
     def disagreements(self, connection: apsw.Connection) -> Sequence[str]:
-        """Of the database with itself, and of the loaded indexes with it. Nothing may be written meanwhile.
+        """Return inconsistencies within the database, and of loaded indexes with it. No write may run meanwhile.
 
-        Rooms that derive something else from it add their comparisons to `also_checked`.
+        Packages that derive other data add their checks to `also_checked`.
         """
         serving = self.serving
         loaded, chunks = serving.registry.loaded(), self._analyser.chunks
@@ -164,7 +164,7 @@ class Models:
         return [*found, *(one for compare in self.also_checked for one in compare(connection))]
 
     def tidy_indexes(self) -> None:
-        """Drop indexes that are over the memory budget, and write those that changed much."""
+        """Drop indexes beyond the memory budget, and write snapshots of those that changed much."""
         registry = self.serving.registry
         if registry.over_budget:
             self._database.between_writes(registry.shrink)
@@ -173,7 +173,7 @@ class Models:
     # --- another model -----------------------------------------------------------------------------------------
 
     def expect(self, embedder: Embedder) -> None:
-        """From now on texts are embedded by this model too; its indexes are loaded of what it has embedded by now."""
+        """Start to embed texts with this model too; its indexes are loaded from the vectors it has so far."""
         self._next = following = self._serving(embedder)
         self._database.next_model_id = embedder.model_id
         for key in self.serving.registry.loaded():
@@ -184,14 +184,14 @@ class Models:
         return self._next is not None
 
     def dismiss(self) -> None:
-        """No other model is expected any more; what it has embedded stays where it is."""
+        """Stop expecting another model; its stored vectors are kept."""
         self._database.next_model_id = None
         self._next = None
 
     def add_vectors(
         self, model_id: str, vectors: Mapping[int, FloatVector], save: Callable[[apsw.Connection], None]
     ) -> None:
-        """Store vectors of a model by passage id in one transaction with what `save` writes; its indexes follow."""
+        """Store a model's vectors by passage id in one transaction with what `save` writes, and update its indexes."""
 
         def work(connection: apsw.Connection) -> list[tuple[int, Passage]]:
             save(connection)
@@ -208,13 +208,13 @@ class Models:
         self._database.write_rows(work, apply)
 
     def switch(self, spec: str, ready: Callable[[apsw.Connection], bool]) -> bool:
-        """Let the expected model take over in one step.
+        """Replace the model by the expected one, atomically.
 
-        :param spec: What the model is made from at the next start.
-        :param ready: Whether nothing is missing; may write, and raise to change nothing. Nothing else is read or
-            written meanwhile.
+        :param spec: The configuration from which the model is created at the next start.
+        :param ready: Returns whether nothing is missing; may write, and raise to change nothing. No other read or write
+            runs meanwhile.
         :return: Whether it was ready.
-        :raises TimeoutError: If a read takes too long to wait for; try again later.
+        :raises TimeoutError: If a running read takes too long; try again later.
         """
         following = self._next
         if following is None:
@@ -228,7 +228,7 @@ class Models:
         return self._database.switch_model(following.embedder.model_id, spec, ready, switched)
 
     def reload(self, embedder: Embedder) -> bool:
-        """Put an embedder of the present model in the place of the present one; False if it is of another model."""
+        """Replace the embedder by another instance of the same model; return False if it is of another model."""
         with self._changing:
             if embedder.model_id != self.serving.embedder.model_id:
                 return False
@@ -267,7 +267,7 @@ def new_registry(
     *,
     on_load: Callable[[], None],
 ) -> IndexRegistry:
-    """A registry that has loaded nothing yet.
+    """Return an empty registry.
 
     :param on_load: Called after an index was loaded.
     """
@@ -296,7 +296,7 @@ def new_registry(
 
 
 def word_rules(constants: Constants) -> WordRules:
-    """What an index knows of a profile's constants."""
+    """Return the part of a profile's constants that an index needs."""
     return WordRules(Bm25Constants(constants.k1, constants.b), _spread_rule(constants.spread))
 
 
@@ -315,7 +315,7 @@ def disagreements(
     indexes: Mapping[IndexKey, NamespaceIndex],
     analyse: Callable[[Passage], Chunks],
 ) -> Sequence[str]:
-    """One sentence each. Nothing may be written meanwhile.
+    """Return one sentence for each inconsistency. No write may run meanwhile.
 
     :param indexes: The loaded indexes, of the vectors of this model.
     """

@@ -1,27 +1,28 @@
-"""The times that a question names, and their effect on a search.
+"""The times that a query names, and their effect on a search.
 
-The rule, and why:
+The rules, with reasons:
 
-- **A time that is named is a boost, not a filter.** The day on which something happened is not the day on which it was
-  told. Of the answers to the 74 questions of LoCoMo's development conversations that name a time, the first ten hold
-  .818 without any use of it, .946 with this boost, .716 if only the named days are searched, and .899 if those are
-  searched wherever anything lies in them (facts of the same conversations: .730, .901, .687, .837).
-  Passages of the period get the profile's `period` term; those from one day before to ten days after a single day that
-  is named also get its `day` term times ``exp(-days / 4)``.
-- The period of a written day is its month (so it was measured). A shorter period that counts from now is widened by the
-  same day before and ten days after, in which it is told of.
-- **A filter is only what asks when something was said**, in words that leave no doubt: "what did I tell you yesterday",
-  "messages from last week", "our conversation on 8 May". It holds for the exact days, and only if nothing else in the
-  question names a time. "What did I tell you about my trip in May" names the trip's time, and is a boost.
-- "latest", "newest" and "most recent" give recency its weight, unless the question names a time.
-- What the caller sets wins: with a `since` or an `until` of theirs the text filters nothing, and a weight of recency
-  that is not 0 stays.
+- **A named time is a boost, not a filter.** The day on which something happened is not the day on which it was
+  mentioned. Of the answers to the 74 questions of LoCoMo's development conversations that name a time, the first ten
+  results contain .818 without any use of it, .946 with this boost, .716 if only the named days are searched, and .899
+  if those are searched wherever they contain anything (facts of the same conversations: .730, .901, .687, .837).
+  Passages of the period get the profile's `period` term; those from one day before to ten days after a single named day
+  also get its `day` term times ``exp(-days / 4)``.
+- The period of a written day is its month (as measured). A shorter period relative to now is widened by the same day
+  before and ten days after, in which it may be mentioned.
+- **Only queries for when something was said are filtered**, if the wording is unambiguous: "what did I tell you
+  yesterday", "messages from last week", "our conversation on 8 May". The filter is for the exact days, and applies only
+  if nothing else in the query names a time. "What did I tell you about my trip in May" names the trip's time, and is a
+  boost.
+- "latest", "newest" and "most recent" give recency its weight, unless the query names a time.
+- The caller's settings take precedence: with a `since` or `until`, the text adds no filter, and a nonzero weight of
+  recency is kept.
 
 `find_phrases` finds the times as phrases with their days: "two weeks before August 11", "between March and May". It
-reads English, written dates and ISO 8601. Days are whole and in UTC, weeks begin on Monday, and a missing year stays
-open. It does not read seasons (they differ between the hemispheres), words without a period ("recently", "the other
+supports English, written dates and ISO 8601. Days are whole and in UTC, weeks begin on Monday, and a missing year stays
+open. It does not support seasons (they differ between the hemispheres), words without a period ("recently", "the other
 day") or times relative to an event ("two days before the wedding"). For a day that does not exist (30 February) it
-reads the month.
+returns the month.
 """
 
 from __future__ import annotations
@@ -60,13 +61,13 @@ from souvenir.retrieval.time_phrases import (
 )
 
 RECENCY_WEIGHT = 0.2
-"""Of a question for the latest, where the caller sets none."""
+"""Weight for queries for the latest, if the caller sets none."""
 
 DAYS_BEFORE, DAYS_AFTER = 1, 10
-"""Passages this near to a named day may tell of it."""
+"""Passages this near to a named day may be about it."""
 
 NEAR_DAYS = 4.0
-"""``exp(-days / 4)``: how soon the nearness fades."""
+"""``exp(-days / 4)``: the decay of nearness."""
 
 SHORT_DAYS = 28
 
@@ -78,15 +79,15 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class TimeIntent:
-    """What a question says of when.
+    """The time that a query names.
 
-    :param phrases: The words that say it, as they stand in the question.
-    :param periods: What is boosted; a passage of any of them is within.
-    :param near: The single days that are named.
-    :param asked: The days to which the question limits what it asks for, if it does.
+    :param phrases: The phrases in the query that name it.
+    :param periods: The boosted periods; a passage in any of them is within.
+    :param near: The single named days.
+    :param asked: The days to which the query limits its results, if it does.
     :param latest: Whether it asks for the latest.
-    :param words: The question as its words are looked for: without what counts from now, since "last week" in a text
-        is another week. None: as it is.
+    :param words: The query for the words' arm: without times relative to now, since "last week" in a text is another
+        week. None: unchanged.
     :param only: Whether it asks for nothing else ("what did I tell you yesterday").
     """
 
@@ -99,9 +100,9 @@ class TimeIntent:
     only: bool = False
 
     def applied_to(self, query: SearchQuery) -> tuple[SearchQuery, TimeUse]:
-        """The query with the filter and the weight that its text asks for, and what that was.
+        """Apply the filter and the weight to a query; return it with a description of them.
 
-        A search by meaning alone has no sum to add to, and is filtered only.
+        A search by meaning alone has no sum to add to, and is only filtered.
         """
         filters, weights = query.filters, query.weights
         filtered = None
@@ -121,7 +122,7 @@ class TimeIntent:
         return replace(query, filters=filters, weights=weights), use
 
     def within(self, occurred_us: Integers) -> Floats:
-        """1 for what happened in one of the periods, else 0.
+        """1 for times within one of the periods, else 0.
 
         :param occurred_us: Microseconds since 1970 in UTC, shape (n,).
         :return: Shape (n,).
@@ -129,7 +130,7 @@ class TimeIntent:
         return _by_day(occurred_us // DAY_US, self._within)
 
     def near_to(self, occurred_us: Integers) -> Floats:
-        """``exp(-days / 4)`` for what happened from a day before to ten days after a named day, else 0.
+        """``exp(-days / 4)`` for times from a day before to ten days after a named day, else 0.
 
         Of several days the nearest counts. Shape (n,), as `occurred_us`.
         """
@@ -154,9 +155,9 @@ class TimeIntent:
 
 
 def time_intent(text: str, now: datetime) -> TimeIntent | None:
-    """What a question says of when, or None if it says nothing.
+    """Return the time that a query names, or None.
 
-    :param now: What "last week" counts from; aware.
+    :param now: The reference of times like "last week"; aware.
     """
     text = readable(text)
     phrases = find_phrases(text, now)
@@ -178,10 +179,10 @@ def time_intent(text: str, now: datetime) -> TimeIntent | None:
 
 @dataclass(frozen=True, slots=True)
 class NamedTime:
-    """The time that a text names, for whoever asks for a time and not for a text.
+    """The time that a text names, for callers that need a time instead of a query.
 
-    :param span: From its first day to its last; of two readings or two times, from the first of all to the last.
-    :param words: What the text says beside it; None: nothing.
+    :param span: From the first to the last day; of several readings or times, from the first to the last of all.
+    :param words: The rest of the text; None if there is none.
     """
 
     span: TimeSpan
@@ -189,9 +190,9 @@ class NamedTime:
 
 
 def named_time(text: str, now: datetime) -> NamedTime | None:
-    """The time that a text names, or None if it names none; the latest is any time.
+    """Return the time that a text names, or None if it names none; "latest" is an unlimited time.
 
-    :param now: What "last week" counts from; aware. A month without a year is the last one that had begun.
+    :param now: The reference of times like "last week"; aware. A month without a year is the last one that had begun.
     """
     text = readable(text)
     phrases = find_phrases(text, now)
@@ -239,7 +240,7 @@ def _widened(period: Period) -> Period:
 
 
 def _by_day(days: Integers, values_of: Callable[[Integers], Floats]) -> Floats:
-    """The values of days since 1970, worked out once a calendar day where that is less work than once an element."""
+    """Return the values of days since 1970, computed per calendar day if that is less work than per element."""
     if len(days) == 0:
         return np.zeros(0, dtype=np.float32)
     first, last = int(days.min()), int(days.max())
@@ -249,12 +250,12 @@ def _by_day(days: Integers, values_of: Callable[[Integers], Floats]) -> Floats:
 
 
 def _months(days: Integers) -> Integers:
-    """Months since January 1970, of days since its first."""
+    """Convert days since 1970 to months since January 1970."""
     return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
 
 
 def _named_days(period: Period, days: Integers) -> Iterator[Integers | int]:
-    """A named day as days since 1970; of a day of every year, those in and around the year of each given day."""
+    """Yield a named day as days since 1970; for a yearly day, those in and around the year of each given day."""
     if isinstance(period, Days):
         yield _number(period.first)
         return
@@ -278,7 +279,7 @@ _SAYS_NOTHING = frozenset(
     "had happen happened has have i in is just me message messages my new note notes of on our please show something "
     "the there things to us was we were what which with you your".split()
 ) | frozenset(_SAY)
-"""Words of a question that name nothing but a time."""
+"""Words of a query that contain nothing but a time."""
 
 _SAID = re.compile(
     rf"(?:\b(?:i|we|you)(?: (?:have|had|just|also|already|last))* (?:{'|'.join(_SAY)})"
@@ -287,14 +288,14 @@ _SAID = re.compile(
     r"|\b(?:messages?|conversations?|chats?|notes?)(?: (?:i|we|you) (?:had|sent|wrote))?)"
     r"(?: (?:on|in|of|from|during|between|earlier))*(?: the)? $"
 )
-"""What stands before a time that limits what was said."""
+"""Wording before a time that limits what was said."""
 
 _SAID_AFTER = re.compile(r"(?:['’]s? |, ?| )(?:messages?|conversations?|chats?|notes?)\b")
-"""And what stands after: "last week's messages"."""
+"""Wording after such a time: "last week's messages"."""
 
 
 def _asked(text: str, phrases: Sequence[Phrase], today: date) -> Days | None:
-    """The exact days, where the one time that the question names says when something was said."""
+    """Return the exact days, if the only time that the query names is that of a message."""
     if len(phrases) != 1 or len(phrases[0].periods) != 1:
         return None
     [phrase] = phrases
@@ -319,19 +320,19 @@ def _midnight(day: date) -> datetime:
 
 
 MAX_READ_CHARS = 2_000
-"""Read of a question; what follows is a text that was pasted into it."""
+"""Analysed length of a query; the rest is pasted text."""
 
 EARLIEST, LATEST = date(1800, 1, 1), date(2200, 1, 1)
-"""Days outside of these are nobody's memory: "5,000 years ago" is not read."""
+"""Days outside of these are ignored, as in "5,000 years ago"."""
 
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-"""Leaves every character in its place, which `str.lower` does not."""
+"""Keeps the position of every character, unlike `str.lower`."""
 
 _LETTERS = re.compile(r"[a-z]+")
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _TRIGGERS = frozenset(("weekend", "quarter", *UNITS, *(unit + "s" for unit in UNITS)))
 _TRIGGERS |= {*MONTHS, *WEEKDAYS, *(words.split()[-1] for words in DAY_WORDS)}
-"""A time without a year has one of these words. Most questions have none, and are done."""
+"""A time without a year contains one of these words. Most queries have none, and need no further analysis."""
 
 _LEFT_CHARS = 60
 _SHIFT = re.compile(
@@ -344,14 +345,14 @@ _GAP = re.compile(r" ?[-–] ?| (?P<word>and|to|until|till|through) (?:the )?")
 
 
 def readable(text: str) -> str:
-    """What is read of a question: its beginning, with single spaces."""
+    """Return the analysed start of a query, with single spaces."""
     return " ".join(text[:MAX_READ_CHARS].split())
 
 
 def find_phrases(text: str, now: datetime) -> list[Phrase]:
-    """The times that a readable question names, in its order; those that count from `now` only where none is written.
+    """Return the times that a prepared query names, in order; those relative to `now` only if no date is written.
 
-    "What did she finish last Friday, on 23 January 2022?" counts from that January, not from now.
+    "What did she finish last Friday, on 23 January 2022?" refers to that January, not to now.
     """
     lowered = text.translate(_LOWER)
     if _TRIGGERS.isdisjoint(_LETTERS.findall(lowered)) and _YEAR.search(lowered) is None:
@@ -369,7 +370,7 @@ def _can_be_meant(phrase: Phrase) -> bool:
 
 
 def _times(text: str, now: datetime) -> list[Phrase]:
-    """Every single time, without what stands before it."""
+    """Return every single time, without the words before it."""
     taken: list[Phrase] = []
     for pattern, read in READERS:
         for match in pattern.finditer(text):
@@ -386,7 +387,7 @@ def _times(text: str, now: datetime) -> list[Phrase]:
 
 
 def _linked(text: str, times: Sequence[Phrase], today: date) -> list[Phrase]:
-    """Pairs become one phrase, and what stands before a time becomes part of it."""
+    """Merge pairs into one phrase, and include the words before a time."""
     found: list[Phrase] = []
     position = 0
     while position < len(times):
@@ -430,7 +431,7 @@ def _shifted(time: Phrase, shift: re.Match[str], today: date) -> Phrase:
 
 
 def _counted(anchor: Days, unit: str, count: str | None, *, back: bool) -> Days:
-    """A day for "two weeks before" a day; for "the week before" the seven days up to it."""
+    """Return a day for "two weeks before" a day; for "the week before", the seven days up to it."""
     if unit in WEEKDAYS:
         return weekday_from(anchor.first if back else anchor.end - DAY, unit, forward=not back)
     if unit == "weekend":

@@ -1,7 +1,7 @@
-"""One time in a text: how it is written, and which days it means.
+"""A single time in a text: its wording, and the days it refers to.
 
-Finding is ours, so that a word which is no date is not read as one ("may" and "march" are verbs, "June" is a person);
-reading a written date and counting in months are dateutil's.
+Recognition is our own, so that ordinary words are not taken for dates ("may" and "march" are verbs, "June" is a
+person); parsing of a written date and calendar arithmetic are dateutil's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """From `first` up to, and without, `end`. A side that is open has the first or the last day there is."""
+    """From `first` up to, but excluding, `end`. An open side has the minimum or maximum date."""
 
     first: date = date.min
     end: date = date.max
@@ -30,7 +30,7 @@ class Days:
 
 @dataclass(frozen=True, slots=True)
 class Yearly:
-    """A month of every year, or with `day` a day."""
+    """A month of every year, or with `day` a day of it."""
 
     month: int
     day: int | None = None
@@ -43,9 +43,9 @@ Period = Days | Yearly
 class Phrase:
     """A time that a text names, from `start` to `end` in it.
 
-    :param periods: What it means; of `5/8/2023` both readings.
-    :param near: The single days that it names, also those it only counts from ("the week before 3 August").
-    :param written: Whether a date is written out; else it counts from now.
+    :param periods: Its possible meanings; for `5/8/2023` both readings.
+    :param near: The single days that it names, including reference days ("the week before 3 August").
+    :param written: Whether it is a written date; else it is relative to now.
     """
 
     start: int
@@ -74,10 +74,10 @@ DAY_WORDS = {
     "the day after tomorrow": 2,
 }
 _UNSURE_MONTHS = frozenset("april may june august march".split()) | {name for name in MONTHS if len(name) <= 4}
-"""Names of people, verbs and abbreviations: a month only behind a preposition, or beside a day or a year."""
+"""Names of people, verbs and abbreviations: a month only after a preposition, or next to a day or a year."""
 
 _VERB = r"(?! (?:be|have|not|also|need|only|still|never|well|i|we|you|he|she|it|they|this|that|the)\b)"
-"""Not what follows the verb "may"."""
+"""Excludes the words that follow the verb "may"."""
 _MONTH = f"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})" + r"\b(?:\.(?= ?[0-9]))?" + _VERB
 _WEEKDAY = f"(?:{'|'.join(WEEKDAYS)})"
 _YEAR = "(?:19|20)[0-9]{2}(?![0-9])"
@@ -93,7 +93,7 @@ _ENDS_CLAUSE = rf"(?= ?(?:$|[?.!,;:)'’]| (?:{'|'.join(_AFTER_YEAR)})\b))"
 """A year ends a clause; before a noun it is a number ("in 2000 units")."""
 
 
-# --- what a match means: each raises ValueError or OverflowError where there is no such day -------------------------
+# --- the meaning of a match: each raises ValueError or OverflowError if there is no such day ------------------------
 
 
 def _written(text: str, *, has_day: bool, has_year: bool, day_first: bool = False) -> Period:
@@ -110,7 +110,7 @@ def month_of(day: date) -> Days:
 
 
 def latest(period: Period, day: date) -> Days:
-    """The period itself, or of a yearly one the last that had begun on that day."""
+    """Return the period itself, or the last occurrence of a yearly one that had begun on that day."""
     if isinstance(period, Days):
         return period
     for year in range(day.year, day.year - 9, -1):
@@ -123,7 +123,7 @@ def latest(period: Period, day: date) -> Days:
 
 
 def between(first: Period, last: Period, today: date) -> Days:
-    """From the beginning of one to the end of the other, which lends or takes a year that is not written."""
+    """Return the days from the start of one to the end of the other; a missing year is inferred from the other one."""
     if isinstance(first, Days) and isinstance(last, Yearly):
         end = latest(last, first.first + relativedelta(years=1, days=-1))
     else:
@@ -132,7 +132,7 @@ def between(first: Period, last: Period, today: date) -> Days:
 
 
 def floor(day: date, unit: str) -> date:
-    """The first day of the unit that holds a day; weeks begin on Monday."""
+    """Return the first day of the unit that contains a day; weeks begin on Monday."""
     if unit == "week":
         return day - day.weekday() * DAY
     if unit == "quarter":
@@ -150,14 +150,14 @@ def count_of(word: str) -> int:
 
 
 def weekday_from(day: date, name: str, *, forward: bool) -> Days:
-    """The next such day of the week after a day, or the last one before it."""
+    """Return the next such weekday after a day, or the last one before it."""
     way = 1 if forward else -1
     first = day + relativedelta(days=way, weekday=weekday(WEEKDAYS[name], way))
     return Days(first, first + DAY)
 
 
 def weekend_from(day: date, step: int) -> Days:
-    """The weekend of the day's week (0), the one after it, or the last that was over before the day."""
+    """Return the weekend of the day's week (0), the next one, or the last one that was over before the day."""
     saturday = floor(day, "week") + (5 + 7 * step) * DAY
     return Days(saturday, saturday + 2 * DAY)
 
@@ -168,7 +168,7 @@ def _day(match: re.Match[str], today: datetime) -> Phrase:
 
 
 def _number_day(match: re.Match[str], today: datetime) -> Phrase:
-    """5/8/2023 is a day in May to some and in August to others; 8.5.2023 is one to all."""
+    """5/8/2023 is ambiguous between May and August; 8.5.2023 is not."""
     readings = (True,) if "." in match["date"] else (False, True)
     days = [_written(match["date"], has_day=True, has_year=True, day_first=first) for first in readings]
     return _phrase(match, tuple(dict.fromkeys(days)), near=tuple(dict.fromkeys(days)))
@@ -189,7 +189,7 @@ def _month(match: re.Match[str], today: datetime) -> Phrase | None:
 
 
 def _months(match: re.Match[str], today: datetime) -> Phrase:
-    """Of every year, unless one is written."""
+    """Months of every year, unless a year is written."""
     first, last = Yearly(MONTHS[match["first"]]), Yearly(MONTHS[match["last"]])
     if match["year"]:
         end = month_of(date(int(match["year"]), last.month, 1))
@@ -233,7 +233,7 @@ def _calendar(match: re.Match[str], today: datetime) -> Phrase:
 
 
 def _rolling(match: re.Match[str], today: datetime) -> Phrase:
-    """Back from now: "the last three weeks" hold today."""
+    """Back from now: "the last three weeks" include today."""
     first = today - steps(match["unit"] or match["one"], count_of(match["count"] or ""))
     return _relative(match, Days(first.date(), today.date() + DAY))
 
@@ -306,4 +306,4 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
         ),
     )
 )
-"""Earlier ones first: where two find something in the same place, the earlier one has it."""
+"""In order of precedence: if two match in the same place, the earlier one is used."""
