@@ -34,7 +34,7 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import Hit, RecordKind, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.embedding.factory import embedder_of
-from souvenir.retrieval.ranking import in_turns
+from souvenir.retrieval.ranking import interleave
 
 TURNS, FACTS = "locomo_turns", "locomo_facts"
 STRANGERS = ((TURNS, FACTS), (TURNS, "cranfield"), ("beam_chat", FACTS), (FACTS, "cranfield"), (TURNS, "beam_chat"))
@@ -113,7 +113,7 @@ def by_score(messages: Hits, memories: Hits) -> Hits:
 def in_turns_only(messages: Hits, memories: Hits) -> Hits:
     """One of each in turn: reciprocal rank fusion with equal weights, whatever its k."""
     found = messages, memories
-    order = in_turns([[hit.score for hit in hits] for hits in found], comparable=False)
+    order = interleave([[hit.score for hit in hits] for hits in found], comparable=False)
     return [found[kind][place] for kind, place in order[:TOP_K]]
 
 

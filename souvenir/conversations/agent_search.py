@@ -30,7 +30,7 @@ from souvenir.core.types import (
 )
 from souvenir.knowledge.concept_lookup import NamedConcepts, named_in
 from souvenir.memories.engine import MemoryEngine
-from souvenir.retrieval.ranking import in_turns
+from souvenir.retrieval.ranking import interleave
 from souvenir.retrieval.relevance import evidence_of
 from souvenir.retrieval.searcher import LEXICAL, VECTOR
 from souvenir.retrieval.time_intent import named_time, time_intent
@@ -280,7 +280,7 @@ def merged(said: MessageSearch, remembered: SearchResult, limit: int | None = No
     found: tuple[Sequence[AnyHit], Sequence[AnyHit]] = said.hits, remembered.hits
     # If one of them lacks an arm, or only one of them was re-ranked, their scores have different scales.
     comparable = set(said.degraded) == set(remembered.degraded)
-    order = in_turns([[hit.score for hit in hits] for hits in found], comparable=comparable)
+    order = interleave([[hit.score for hit in hits] for hits in found], comparable=comparable)
     hits = [found[kind][place] for kind, place in order[:limit]]
     relevance = max(said.relevance, remembered.relevance)
     degraded = tuple(dict.fromkeys((*said.degraded, *remembered.degraded)))

@@ -213,7 +213,7 @@ class FormerText:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PastPassages:
     """What of one kind stood at a moment: the ids of the owners that say the same now, and the others as they were."""
 
     unchanged: Sequence[int]

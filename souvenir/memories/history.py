@@ -15,7 +15,7 @@ import apsw
 import structlog
 
 from souvenir.core.errors import EmbeddingUnavailable
-from souvenir.core.passages import FormerText, Standing
+from souvenir.core.passages import FormerText, PastPassages
 from souvenir.core.types import HistoryEntry, Listing, Memory, Page, PassageKind, Scope, SearchQuery, SearchResult
 from souvenir.memories.indexed_store import IndexedStore
 from souvenir.store import namespaces
@@ -53,8 +53,8 @@ def search_at(store: IndexedStore, scope: Scope, query: SearchQuery, at: datetim
     then = _then(store, scope, query, at)
     query = replace(query, now=query.now or at, filters=replace(query.filters, include_archived=True))
     former, degraded = _prepared(store, then)
-    standing = Standing([one.id for one in then.stood if one.same], former)
-    found = store.recall(scope, PassageKind.MEMORY, query, owner_ids=then.may_be_found, standing=standing)
+    past_passages = PastPassages([one.id for one in then.stood if one.same], former)
+    found = store.recall(scope, PassageKind.MEMORY, query, owner_ids=then.may_be_found, past_passages=past_passages)
     if found is None:
         return SearchResult(query.text, ())
     with store.namespace(scope) as (connection, namespace):

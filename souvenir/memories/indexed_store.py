@@ -17,7 +17,7 @@ import apsw
 
 from souvenir.core.background import Maintenance
 from souvenir.core.errors import Overloaded, ServiceClosing
-from souvenir.core.passages import PreparedPassage, SpokenBy, Standing
+from souvenir.core.passages import PastPassages, PreparedPassage, SpokenBy
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments, Stage
 from souvenir.core.timestamps import utc_now
@@ -120,15 +120,15 @@ class IndexedStore:
         query: SearchQuery,
         *,
         owner_ids: Sequence[int] | None = None,
-        standing: Standing | None = None,
+        past_passages: PastPassages | None = None,
     ) -> Found | None:
         """Rank the owners of one kind for a query; None in a namespace that was never written to.
 
         :param owner_ids: The owners that may be found, if filters outside of the index chose them.
-        :param standing: The passages at a former time; None: the present.
+        :param past_passages: The passages at a former time; None: the present.
         """
         return self._searcher.recall(
-            scope, kind, replace(query, text=self.screening.query(scope, query.text)), owner_ids, standing
+            scope, kind, replace(query, text=self.screening.query(scope, query.text)), owner_ids, past_passages
         )
 
     def write(self, scope: Scope, work: Callable[[Transaction], T]) -> T:

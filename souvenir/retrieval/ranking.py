@@ -6,10 +6,10 @@ row per candidate passage. `without_framing` removes the words of a query that o
 conversations ("Can you list the order in which I brought up ..."). Its patterns are English and linear in the length
 of the query.
 
-`in_turns` merges the rankings of kinds (memories, messages): kinds alternate while their results score about as well as
-the best of all; weaker results follow by score. Pure alternation, which is what reciprocal rank fusion does to disjoint
-rankings, would give half of the places to a kind without any answer; pure scores would let one kind displace another
-that answers as well (figures in docs/retrieval.md).
+`interleave` merges the rankings of kinds (memories, messages): kinds alternate while their results score about as well
+as the best of all; weaker results follow by score. Pure alternation, which is what reciprocal rank fusion does to
+disjoint rankings, would give half of the places to a kind without any answer; pure scores would let one kind displace
+another that answers as well (figures in docs/retrieval.md).
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ STRONG_SHARE = 0.75
 """Share of the best score above which kinds alternate. Chosen on LoCoMo's turns and facts, mixed with other texts."""
 
 
-def in_turns(rankings: Sequence[Sequence[float]], *, comparable: bool = True) -> list[tuple[int, int]]:
+def interleave(rankings: Sequence[Sequence[float]], *, comparable: bool = True) -> list[tuple[int, int]]:
     """Return all items of all rankings, best first, each as (ranking, position in it), both from 0.
 
     The ranking with the best item begins; ties: the earlier one. Each ranking keeps its own order.

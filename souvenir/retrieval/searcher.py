@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from souvenir.core.concurrency import time_left
 from souvenir.core.errors import Overloaded, SearchUnavailable
 from souvenir.core.labels import fold, named_in
-from souvenir.core.passages import FieldScores, Passage, PassageAdded, PassageColumns, PreparedPassage, Standing
+from souvenir.core.passages import FieldScores, Passage, PassageAdded, PassageColumns, PastPassages, PreparedPassage
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments, Stage
 from souvenir.core.timestamps import to_us, utc_now
@@ -94,17 +94,17 @@ class Searcher:
         kind: PassageKind,
         query: SearchQuery,
         owner_ids: Sequence[int] | None,
-        standing: Standing | None = None,
+        past_passages: PastPassages | None = None,
     ) -> Found | None:
         """Rank the owners of one kind; None for a namespace that was never written to.
 
-        :param standing: The past state that is searched; None: the present.
+        :param past_passages: The past state that is searched; None: the present.
         """
         namespace = self._namespace(scope)
         if namespace is None:
             return None
         key = IndexKey(namespace.id, kind)
-        return self._models.using(lambda serving: self._find(serving, scope, key, query, owner_ids, standing))
+        return self._models.using(lambda serving: self._find(serving, scope, key, query, owner_ids, past_passages))
 
     def nearest(
         self, scope: Scope, passages: Sequence[PreparedPassage], *, include_archived: bool
@@ -147,7 +147,7 @@ class Searcher:
         key: IndexKey,
         query: SearchQuery,
         owner_ids: Sequence[int] | None,
-        standing: Standing | None = None,
+        past_passages: PastPassages | None = None,
         tagged: Tagged | None = None,
     ) -> Found:
         recall = Recall(
@@ -159,8 +159,8 @@ class Searcher:
             self._instruments,
         )
         query = replace(query, filters=_visible_to(scope, query.filters))
-        former = [] if standing is None else list(_former_passages(serving, standing))
-        past = None if standing is None else _past_state(serving, standing, former)
+        former = [] if past_passages is None else list(_former_passages(serving, past_passages))
+        past = None if past_passages is None else _past_state(serving, past_passages, former)
         now = query.now or utc_now()
         if self._reranking is None or not query.hybrid or query.words_only:
             return recall.find(query, owner_ids, now, past, tagged)
@@ -177,10 +177,10 @@ def memories_of(namespace: namespaces.Namespace) -> IndexKey:
     return IndexKey(namespace.id, PassageKind.MEMORY)
 
 
-def _former_passages(serving: Serving, standing: Standing) -> Iterator[PassageAdded]:
+def _former_passages(serving: Serving, past_passages: PastPassages) -> Iterator[PassageAdded]:
     """Yield passages with negative ids, which no stored passage has."""
     ids = count(-1, -1)
-    for text in standing.former:
+    for text in past_passages.former:
         owner = text.owner
         for ordinal, (one, vector) in enumerate(zip(text.passages, serving.vectors_of(text.passages), strict=True)):
             passage = Passage(
@@ -198,8 +198,8 @@ def _former_passages(serving: Serving, standing: Standing) -> Iterator[PassageAd
             yield PassageAdded(passage, vector, one.chunks)
 
 
-def _past_state(serving: Serving, standing: Standing, former: Sequence[PassageAdded]) -> PastState:
-    return PastState(np.array(standing.unchanged, dtype=np.int64), serving.registry.detached(former))
+def _past_state(serving: Serving, past_passages: PastPassages, former: Sequence[PassageAdded]) -> PastState:
+    return PastState(np.array(past_passages.unchanged, dtype=np.int64), serving.registry.detached(former))
 
 
 def _visible_to(scope: Scope, filters: Filters = ANY) -> Filters:

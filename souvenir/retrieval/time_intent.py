@@ -337,9 +337,9 @@ _TRIGGERS |= {*MONTHS, *WEEKDAYS, *(words.split()[-1] for words in DAY_WORDS)}
 _LEFT_CHARS = 60
 _SHIFT = re.compile(
     rf"\b(?:(?P<count>{COUNT})|the|last|the last|the previous|the following) "
-    rf"(?P<unit>{'|'.join(UNITS)}|weekend|{'|'.join(WEEKDAYS)})s? (?P<way>before|prior to|preceding|after|following) $"
+    rf"(?P<unit>{'|'.join(UNITS)}|weekend|{'|'.join(WEEKDAYS)})s? (?P<side>before|prior to|preceding|after|following) $"
 )
-_OPEN = re.compile(r"\b(?P<way>since|after|before|prior to|until|till|up to) (?:(?:the|early|mid|late|end of) ?)*$")
+_OPEN = re.compile(r"\b(?P<side>since|after|before|prior to|until|till|up to) (?:(?:the|early|mid|late|end of) ?)*$")
 _PAIR = re.compile(r"\b(?:between|from) (?:the )?$")
 _GAP = re.compile(r" ?[-–] ?| (?P<word>and|to|until|till|through) (?:the )?")
 
@@ -399,8 +399,8 @@ def _linked(text: str, times: Sequence[Phrase], today: date) -> list[Phrase]:
                 time, position = pair, position + 1
             elif shift := _SHIFT.search(left):
                 time = _shifted(time, shift, today)
-            elif beside := _OPEN.search(left):
-                time = _open(time, beside, today)
+            elif opening := _OPEN.search(left):
+                time = _open(time, opening, today)
         except (ValueError, OverflowError):  # it leaves the calendar
             continue
         while found and found[-1].end > time.start:
@@ -425,7 +425,7 @@ def _pair(text: str, left: str, first: Phrase, last: Phrase, today: date) -> Phr
 
 def _shifted(time: Phrase, shift: re.Match[str], today: date) -> Phrase:
     anchor, unit = latest(time.periods[0], today), shift["unit"]
-    days = _counted(anchor, unit, shift["count"], back=shift["way"] not in ("after", "following"))
+    days = _counted(anchor, unit, shift["count"], back=shift["side"] not in ("after", "following"))
     single: tuple[Period, ...] = (days,) if days.end - days.first == DAY else ()
     return replace(time, start=_start(time, shift), periods=(days,), near=time.near + single)
 
@@ -445,15 +445,15 @@ def _counted(anchor: Days, unit: str, count: str | None, *, back: bool) -> Days:
     return Days(anchor.first - step, anchor.first) if back else Days(anchor.end, anchor.end + step)
 
 
-def _open(time: Phrase, beside: re.Match[str], today: date) -> Phrase:
+def _open(time: Phrase, opening: re.Match[str], today: date) -> Phrase:
     days = latest(time.periods[0], today)
     open_days = {
         "since": Days(first=days.first),
         "after": Days(first=days.end),
         "before": Days(end=days.first),
         "prior to": Days(end=days.first),
-    }.get(beside["way"], Days(end=days.end))
-    return replace(time, start=_start(time, beside), periods=(open_days,))
+    }.get(opening["side"], Days(end=days.end))
+    return replace(time, start=_start(time, opening), periods=(open_days,))
 
 
 def _start(time: Phrase, left: re.Match[str]) -> int:

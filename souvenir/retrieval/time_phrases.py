@@ -151,8 +151,8 @@ def count_of(word: str) -> int:
 
 def weekday_from(day: date, name: str, *, forward: bool) -> Days:
     """Return the next such weekday after a day, or the last one before it."""
-    way = 1 if forward else -1
-    first = day + relativedelta(days=way, weekday=weekday(WEEKDAYS[name], way))
+    direction = 1 if forward else -1
+    first = day + relativedelta(days=direction, weekday=weekday(WEEKDAYS[name], direction))
     return Days(first, first + DAY)
 
 

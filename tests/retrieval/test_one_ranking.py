@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from souvenir.retrieval.ranking import STRONG_SHARE, in_turns
+from souvenir.retrieval.ranking import STRONG_SHARE, interleave
 
 rankings = st.lists(
     st.lists(st.floats(-2.0, 3.0), max_size=6).map(lambda scores: sorted(scores, reverse=True)), max_size=3
@@ -13,32 +13,32 @@ rankings = st.lists(
 
 
 def test_kinds_take_turns_while_they_are_about_as_good_as_the_best_and_the_rest_follows_by_score():
-    assert in_turns([[2.0, 1.9, 1.8, 0.5], [1.6, 1.5, 1.4, 0.1]]) == [
+    assert interleave([[2.0, 1.9, 1.8, 0.5], [1.6, 1.5, 1.4, 0.1]]) == [
         *((0, 0), (1, 0), (0, 1), (1, 1), (0, 2)),
         *((1, 2), (0, 3), (1, 3)),
     ]
 
 
 def test_the_kind_with_the_best_item_begins_and_of_equals_the_earlier_one():
-    assert in_turns([[1.6, 1.5], [2.0, 1.7]]) == [(1, 0), (0, 0), (1, 1), (0, 1)]
-    assert in_turns([[2.0], [], [2.0]]) == [(0, 0), (2, 0)]
+    assert interleave([[1.6, 1.5], [2.0, 1.7]]) == [(1, 0), (0, 0), (1, 1), (0, 1)]
+    assert interleave([[2.0], [], [2.0]]) == [(0, 0), (2, 0)]
 
 
 def test_a_kind_that_knows_nothing_of_the_question_takes_no_places():
-    assert in_turns([[0.4, 0.3], [1.0, 0.9, 0.8]]) == [(1, 0), (1, 1), (1, 2), (0, 0), (0, 1)]
+    assert interleave([[0.4, 0.3], [1.0, 0.9, 0.8]]) == [(1, 0), (1, 1), (1, 2), (0, 0), (0, 1)]
 
 
 def test_where_scores_mean_different_things_kinds_take_turns_to_the_end():
-    assert in_turns([[9.0, 8.0, 7.0], [-0.1]], comparable=False) == [(0, 0), (1, 0), (0, 1), (0, 2)]
+    assert interleave([[9.0, 8.0, 7.0], [-0.1]], comparable=False) == [(0, 0), (1, 0), (0, 1), (0, 2)]
 
 
 def test_where_nothing_is_above_zero_the_scores_alone_decide():
-    assert in_turns([[-0.5, -0.9], [-0.4, -0.6]]) == [(1, 0), (0, 0), (1, 1), (0, 1)]
+    assert interleave([[-0.5, -0.9], [-0.4, -0.6]]) == [(1, 0), (0, 0), (1, 1), (0, 1)]
 
 
 @given(rankings)
 def test_everything_stands_there_once_and_the_strong_of_a_ranking_keep_their_order(scores: list[list[float]]):
-    order = in_turns(scores)
+    order = interleave(scores)
     assert sorted(order) == [(kind, place) for kind, of in enumerate(scores) for place in range(len(of))]
     for kind in range(len(scores)):
         places = [place for one, place in order if one == kind]
@@ -48,5 +48,5 @@ def test_everything_stands_there_once_and_the_strong_of_a_ranking_keep_their_ord
 @given(rankings)
 def test_nothing_weak_stands_before_something_strong(scores: list[list[float]]):
     best = max((of[0] for of in scores if of), default=0.0)
-    strong = [scores[kind][place] >= STRONG_SHARE * best for kind, place in in_turns(scores)]
+    strong = [scores[kind][place] >= STRONG_SHARE * best for kind, place in interleave(scores)]
     assert strong == sorted(strong, reverse=True)
