@@ -102,6 +102,7 @@ def change_of(memory_id: int, change: MemoryChange) -> Item:
         "event": "ADD" if change.before is None else changed,
         "created_at": change.at,
         "actor": change.actor,
+        "imported": change.imported,
     }
 
 

@@ -40,6 +40,10 @@ class AuditRecord(BaseModel):
     address: str | None
     count: int = Field(description="The number of equal requests that this row aggregates.")
     detail: str | None = Field(description="The error code, the job that made the change, or other details.")
+    imported: bool = Field(
+        description="True for a change that an import brought in the history of a memory: `actor` and `at` are claims "
+        "of its file, and nothing was done here. The import itself is a change of its own, `memory.import`."
+    )
 
     @classmethod
     def of(cls, entry: AuditEntry) -> AuditRecord:
@@ -57,6 +61,7 @@ class AuditRecord(BaseModel):
             address=event.address,
             count=event.count,
             detail=event.detail,
+            imported=event.imported,
         )
 
 
@@ -85,7 +90,9 @@ def read_audit(
     action: Annotated[
         _Word | None, Query(description="Only events with this action, such as `denied` or `memory.delete`.")
     ] = None,
-    key_id: Annotated[_Word | None, Query(description="Only events of this key, or of another actor by name.")] = None,
+    key_id: Annotated[
+        _Word | None, Query(description="Only acts of this key, or of another actor by name; never imported changes.")
+    ] = None,
     resource_id: Annotated[_Word | None, Query(description="Only events about this resource.")] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of items.")] = 50,
     offset: Annotated[int, Query(ge=0, le=2**31, description="Number of items to skip.")] = 0,

@@ -29,7 +29,8 @@ class TagMatch(StrEnum):
 
 MAX_TEXT_CHARS = 50_000
 MAX_SOURCE_CHARS = 500
-MAX_ID = 2**63 - 1
+MAX_ID = 2**53 - 1
+"""The largest integer that every JSON client reads exactly; the ids of the store stay far below."""
 
 
 def without_nul(text: str) -> str:

@@ -302,6 +302,10 @@ class MemoryChange(BaseModel):
     )
     at: str = Field(examples=["2025-04-02T09:30:00.000000+00:00"])
     job_id: str | None = Field(description="The job that made the change; null if a request made it.")
+    imported: bool = Field(
+        description="True if an import brought this entry from another store: `actor` and `at` are claims of its file, "
+        "not verified here."
+    )
     before: dict[str, Any] | None = Field(
         description="The fields before the change; null if the memory did not exist, was deleted, or was outside "
         "the scope of the key."
@@ -333,6 +337,7 @@ class MemoryChange(BaseModel):
             actor=entry.actor,
             at=wire_time(entry.at),
             job_id=entry.job_id,
+            imported=entry.imported,
             before=before,
             after=after,
         )

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from souvenir.api.fields import MAX_SOURCE_CHARS, moment, without_nul
+from souvenir.core.labels import AUTHORSHIP
 from souvenir.core.types import OriginClass
 
 MAX_METADATA_BYTES = 64 * 1024
@@ -27,7 +28,7 @@ OF_THE_RECORD = frozenset(
 )
 """Names in a record that no metadata can have."""
 
-FROM_THE_SERVICE = OF_THE_RECORD | {"author", "contributors", "source_memory_ids", "promotion"}
+FROM_THE_SERVICE = OF_THE_RECORD | AUTHORSHIP | {"source_memory_ids"}
 """Keys that a caller cannot set; dropped in silence, as clients send whole records back."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Self
 
 from fastapi import Query, Request
@@ -35,6 +36,11 @@ class LineError(BaseModel):
     error: str = Field(examples=["text: Field required"])
 
 
+class ChangedId(BaseModel):
+    old: int = Field(description="The id in the file.", examples=[12])
+    new: int = Field(description="The id in this store.", examples=[2048])
+
+
 class ImportResponse(BaseModel):
     """The result of an import."""
 
@@ -46,6 +52,11 @@ class ImportResponse(BaseModel):
     links: int = Field(description="The number of links created between imported memories.")
     links_dropped: int = Field(
         description="The number of links that were skipped because their other end was not imported."
+    )
+    changed_id_count: int = Field(description="The number of ids of the file whose memories have other ids here.")
+    changed_ids: list[ChangedId] = Field(
+        description="The first 1000 of them: the id in the file, and the id here of the memory that was added, "
+        "skipped or updated for it."
     )
     backup: str | None = Field(
         description="The backup made before the import; `POST /restore` restores it.",
@@ -199,7 +210,7 @@ async def import_memories(
     no_backup: Annotated[bool, Query(description="Skip the backup before the import.")] = False,
     wait_s: WaitS = DEFAULT_WAIT_S,
 ) -> ImportResponse | JSONResponse:
-    """Store the memories of a file with their times, keys and links; lines that cannot be stored are reported."""
+    """Store the memories of a file with their times, keys and links, for an admin also with their ids and histories."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != NDJSON:
         # A page of another site can send any type that a form can, without asking first.
         raise UnsupportedMediaType(NDJSON)
@@ -211,9 +222,10 @@ async def import_memories(
 def _import(service: Service, scope: Scope, sent: bytes | None, spool: Spool, order: ImportOrder, wait_s: float) -> Any:
     with service.transfer.spools.until_submitted(spool.job_id):
         # The body may have taken long, and keys are revoked at once.
-        scope = service.authenticator.reauthenticate(sent).scope(Role.READ_WRITE, scope.namespace)
+        caller = service.authenticator.reauthenticate(sent)
+        scope = caller.scope(Role.READ_WRITE, scope.namespace)
         ReadAs().check_header(first_line(spool.path))
-        parameters = order.parameters(spool)
+        parameters = replace(order, by_admin=caller.role is Role.ADMIN).parameters(spool)
         return service.long_work.run(ImportHandler.kind, scope, parameters, wait_s=wait_s, job_id=spool.job_id)
 
 

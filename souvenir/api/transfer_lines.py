@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
-from souvenir.api.fields import Clean, Key, MemoryId, Moment, Source, Text, optional_wire_time, wire_time
+from souvenir.api.fields import Clean, Key, Moment, Source, Text, optional_wire_time, wire_time
 from souvenir.api.metadata import OF_THE_RECORD, Metadata, read_fields
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.labels import clean_tags
@@ -23,7 +23,7 @@ from souvenir.store.memories.memories import fact_state
 from souvenir.store.memories.reads import MERGED_FROM
 from souvenir.transfer.lines import ImportLine, LineLink
 
-FORMAT_VERSION = "4.1.0"
+FORMAT_VERSION = "4.2.0"
 _MAJOR = int(FORMAT_VERSION.partition(".")[0])
 
 MAX_FACTS = 1_000
@@ -109,6 +109,7 @@ def _written(entry: HistoryEntry) -> dict[str, Any]:
         "action": entry.action,
         "actor": entry.actor,
         "at": wire_time(entry.at),
+        "imported": entry.imported,
         "before": before,
         "after": after,
     }
@@ -132,8 +133,12 @@ def written_state(state: JsonObject | None) -> dict[str, Any] | None:
     return written
 
 
+ForeignId = Annotated[int, Field(ge=0, le=2**63 - 1)]
+"""An id of another store, which may count higher than this one; it is mapped, or dropped."""
+
+
 class _Link(BaseModel):
-    to_id: MemoryId
+    to_id: ForeignId
     type: Name
     created_at: Moment
 
@@ -197,7 +202,7 @@ class _Line(BaseModel):
     created_at: Moment | None = None
     updated_at: Moment | None = None
     custom_fields: Metadata | None = None
-    id: MemoryId | None = None
+    id: ForeignId | None = None
     key: Key | None = None
     document_at: Moment | None = None
     pinned: bool | None = None
@@ -219,7 +224,7 @@ class _Line(BaseModel):
         draft = MemoryDraft(
             self.text,
             self.source,
-            _with_sources(metadata, known=self.id is not None),
+            _with_sources(metadata),
             key=self.key or said.key,
             document_at=self.document_at or said.document_at,
             pinned=bool(said.pinned if self.pinned is None else self.pinned),
@@ -230,7 +235,7 @@ class _Line(BaseModel):
             facts=tuple(fact.text for fact in self.facts),
             facts_by=self.facts[0].made_by if self.facts else FactsBy.CALLER,
         )
-        history = None if self.history is None else tuple(entry.entry() for entry in self.history)
+        history = tuple(entry.entry() for entry in self.history or ())
         split = {fact.text: (fact.made_by, fact.created_at or created_at) for fact in self.facts}
         origin = Origin(created_at, self.updated_at or created_at, self.id, history, split)
         return ImportLine(draft, origin, tuple(LineLink(it.to_id, it.type, it.created_at) for it in self.links))
@@ -272,8 +277,8 @@ def _sentence(error: ValidationError) -> str:
     return f"{where}: {fault['msg']}" if where else str(fault["msg"])
 
 
-def _with_sources(metadata: Mapping[str, Any], *, known: bool = True) -> dict[str, Any]:
-    """The metadata without the sources of a merge, if they are not a list of ids or cannot be mapped."""
+def _with_sources(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata without the sources of a merge, if they are not a list of ids."""
     named = metadata.get(MERGED_FROM)
     ids = isinstance(named, list) and all(isinstance(id_, int) and not isinstance(id_, bool) for id_ in named)
-    return {name: value for name, value in metadata.items() if name != MERGED_FROM or (ids and known)}
+    return {name: value for name, value in metadata.items() if name != MERGED_FROM or ids}

@@ -36,6 +36,9 @@ WORDS_READ = 64
 WORDS_IN_A_TAG = 3
 """At most, of a tag that a question names."""
 
+AUTHORSHIP = frozenset({"author", "contributors", "promotion"})
+"""Names in metadata that say who made a memory: no caller can set them, and only an admin can import them."""
+
 _JOINTS = (" ", "-", "_")
 _AROUND_WORDS = ".,;:!?\"'()[]{}“”‘’«»"
 

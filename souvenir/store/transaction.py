@@ -190,10 +190,8 @@ class Transaction:
         memory = replace(memory, facts=self._put_facts(memory, (), new, passages))
         if draft.split_later or (not draft.facts and any(old.facts for old in replaces)):
             facts.enqueue(self.connection, self.namespace_id, memory.id, self.now)
-        if origin.history is None:
-            self._record(action, memory.id, before=None, after=memory)
-        else:
-            insert_history(self.connection, self.namespace_id, memory.id, origin.history)
+        insert_history(self.connection, self.namespace_id, memory.id, origin.history, self.now)
+        self._record(action, memory.id, before=None, after=memory)
         for old in replaces:
             self.link(memory.id, old.id, reads.SUPERSEDES)
         if replaces:

@@ -1,27 +1,32 @@
 """The job of an import: reads its spool in batches and stores each with its progress in one transaction.
 
-What a batch stored, which id became which, and where the file goes on stand or fall together, so a kill at any time
-neither loses a line nor stores one twice. Texts are embedded outside of every lock. A second pass over the file makes
-the links, when every memory has its id.
+The memories of a batch, the map from the ids of the file to those of this store, and the position in the file are
+committed together, so a kill at any time neither loses a line nor stores one twice. Texts are embedded outside of every
+lock. A second pass over the file makes the links, when every memory has its id. Ids of the file that no line before has
+are meaningless here, and are dropped: they may be those of another memory, now or later.
+
+The role of the caller decides what a file may claim: ids, histories and authors are kept for an admin only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
 
+import apsw
+
 from souvenir.core.errors import Conflict, Forbidden, InvalidRequest, KeyTaken, PersonalDataRejected
+from souvenir.core.labels import AUTHORSHIP
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.stored_json import StoredJson
 from souvenir.core.types import JsonObject, Link, MemoryPatch
 from souvenir.jobs.handler import RunningJob
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import transfers
-from souvenir.store.admin.transfers import StoredLine
-from souvenir.store.memories import memories
+from souvenir.store.admin.transfers import ChangedId, StoredLine
 from souvenir.store.memories.reads import MERGED_FROM
 from souvenir.store.transaction import Transaction, require_writable
 from souvenir.transfer.lines import ImportFormat, ImportLine, SourceRemap
@@ -31,6 +36,8 @@ from souvenir.transfer.spool import MAX_LINE_BYTES, Spool, SpooledLine, Spools, 
 BATCH_LINES = 64
 BATCH_BYTES = 1024 * 1024
 MAX_ERRORS_SHOWN = 1_000
+MAX_IDS_SHOWN = 1_000
+"""Changed ids in a report, which is kept with its job."""
 
 
 class Strategy(StrEnum):
@@ -44,20 +51,17 @@ class Phase(StrEnum):
     BEGIN = "begin"
     MEMORIES = "memories"
     LINKS = "links"
+    DONE = "done"
 
 
 @dataclass(slots=True)
 class _State:
-    """What the job's row remembers: how far the file is read, and the report so far.
-
-    `last_id` is the highest memory id that the database had given out before the import.
-    """
+    """The progress and the report so far, stored in the row of the job."""
 
     phase: Phase = Phase.BEGIN
     offset: int = 0
     line: int = 0
     linking: bool = False
-    last_id: int = 0
     imported: int = 0
     skipped: int = 0
     updated: int = 0
@@ -65,6 +69,8 @@ class _State:
     links_dropped: int = 0
     error_count: int = 0
     errors: list[dict[str, Any]] = field(default_factory=list)
+    changed_id_count: int = 0
+    changed_ids: list[ChangedId] = field(default_factory=list)
     backup: str | None = None
 
     def after(self, line: SpooledLine) -> _State:
@@ -72,8 +78,8 @@ class _State:
         return replace(self, offset=line.end, line=line.number, errors=list(self.errors))
 
     def report(self) -> dict[str, Any]:
-        names = ("imported", "skipped", "updated", "errors", "error_count", "links", "links_dropped", "backup")
-        return {name: getattr(self, name) for name in names}
+        progress = {"phase", "offset", "line", "linking"}
+        return {name: value for name, value in _STATE.dump(self).items() if name not in progress}
 
     def add_error(self, number: int, sentence: str) -> None:
         self.error_count += 1
@@ -81,7 +87,7 @@ class _State:
             self.errors.append({"line": number, "error": sentence})
 
 
-_STATE = StoredJson(_State)
+_STATE = StoredJson(_State, unknown="ignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +102,15 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class ImportOrder:
-    """What somebody wants of an import."""
+    """The options of an import.
+
+    :param by_admin: Whether the caller's role lets the file keep its ids, and bring histories and authors.
+    """
 
     strategy: Strategy = Strategy.ADD
     remap: SourceRemap | None = None
     back_up: bool = True
+    by_admin: bool = False
 
     def parameters(self, spool: Spool) -> JsonObject:
         return {**asdict(self), "line_count": spool.line_count}
@@ -121,7 +131,7 @@ class ImportHandler:
         run.begin()
         run.store_memories()
         run.make_links()
-        self._engine.write_rows(lambda connection: transfers.forget_ids(connection, job.id))
+        run.report_ids()
         return run.state.report()
 
 
@@ -136,17 +146,17 @@ class _Run:
         remap = job.parameters["remap"]
         self._remap = None if remap is None else SourceRemap(**remap)
         self._smart = Strategy(job.parameters["strategy"]) is Strategy.SMART
+        # A job that an earlier release queued does not name the role.
+        self._by_admin = bool(job.parameters.get("by_admin", False))
         self.state = _STATE.load(job.state)
 
     def begin(self) -> None:
-        """Make the backup, and note where the id counter stands."""
+        """Make the backup."""
         if self.state.phase is not Phase.BEGIN:
             return
         state = replace(self.state, phase=Phase.MEMORIES)
         if self._job.parameters["back_up"]:
             state.backup = self._engine.back_up(reason="pre_import").name
-        with self._engine.namespace(self._job.scope) as (connection, _):
-            state.last_id = memories.last_memory_id(connection)
         self._job.checkpoint(done=0, total=self._total, state=_STATE.dump(state))
         self.state = state
 
@@ -165,9 +175,23 @@ class _Run:
 
     def make_links(self) -> None:
         """A second pass; over nothing if no line has a link."""
-        if self.state.linking:
+        if self.state.linking and self.state.phase is Phase.LINKS:
             for batch in self._batches():
                 self._write(batch[-1].raw, partial(self._link, batch))
+
+    def report_ids(self) -> None:
+        """Move the ids that changed from the map of the job to its report."""
+        if self.state.phase is Phase.DONE:
+            return
+
+        def work(connection: apsw.Connection) -> _State:
+            count, changed = transfers.changed_ids(connection, self._job.id, limit=MAX_IDS_SHOWN)
+            state = replace(self.state, phase=Phase.DONE, changed_id_count=count, changed_ids=changed)
+            transfers.forget_ids(connection, self._job.id)
+            self._job.save(connection, done=self._total, total=self._total, state=_STATE.dump(state))
+            return state
+
+        self.state = self._engine.write_rows(work)
 
     @property
     def _total(self) -> int:
@@ -221,10 +245,12 @@ class _Run:
             draft = screening.draft(scope, entry.line.draft)
             safe = screening.applied(scope)
             split = {safe.text(text): made for text, made in origin.split.items()}
-            history = None if origin.history is None else [screening.past(scope, one) for one in origin.history]
+            history = tuple(screening.past(scope, one) for one in origin.history)
         except PersonalDataRejected as error:
             return replace(entry, line=None, error=error.message)
-        origin = replace(origin, history=None if history is None else tuple(history), split=split)
+        if not self._by_admin:
+            draft = replace(draft, metadata=_without(draft.metadata, AUTHORSHIP))
+        origin = replace(origin, history=history, split=split)
         return replace(entry, line=replace(entry.line, draft=draft, origin=origin))
 
     def _verdict(self, entry: _Entry) -> Verdict:
@@ -233,8 +259,8 @@ class _Run:
         return decide(self._engine, self._job.scope, entry.line, entry.passages)
 
     def _store(self, entries: Sequence[_Entry], verdicts: Sequence[Verdict], tx: Transaction, state: _State) -> None:
-        old_ids = [entry.line.origin.id for entry in entries if entry.line and entry.line.origin.id is not None]
-        seen = transfers.remembered_ids(tx.connection, self._job.id, old_ids)
+        named = {id_ for entry in entries if entry.line is not None for id_ in _ids_of(entry.line)}
+        known = transfers.remembered_ids(tx.connection, self._job.id, named)
         stored: dict[int, StoredLine] = {}
         for entry, verdict in zip(entries, verdicts, strict=True):
             if entry.error is not None:
@@ -242,11 +268,11 @@ class _Run:
             if entry.line is None:
                 continue
             old_id = entry.line.origin.id
-            if old_id in seen or old_id in stored:
+            if old_id in known:
                 state.add_error(entry.raw.number, f"An earlier line has the id {old_id}; leave it out to store both")
                 continue
             try:
-                line = self._store_line(tx, state, entry.line, entry.passages, verdict)
+                line = self._store_line(tx, state, _with_own_ids(entry.line, known), entry.passages, verdict)
             except KeyTaken as error:
                 # The report outlives the memory, so it does not repeat the key.
                 state.add_error(entry.raw.number, f"Memory ID {error.memory_id} has the key already; change that one")
@@ -255,9 +281,9 @@ class _Run:
                 # Raised before anything of the line was written.
                 state.add_error(entry.raw.number, error.message)
                 continue
-            state.linking |= bool(entry.line.links or _merged_from(entry.line))
+            state.linking |= bool(entry.line.links)
             if old_id is not None:
-                stored[old_id] = line
+                known[old_id] = stored[old_id] = line
         transfers.remember_ids(tx.connection, self._job.id, stored)
 
     def _store_line(
@@ -270,9 +296,9 @@ class _Run:
     ) -> StoredLine:
         draft, origin = line.draft, line.origin
         require_writable(self._job.scope, draft.source)
-        if self._job.scope.sources is not None:
-            if origin.history is not None:
-                raise Forbidden("A history names who did what, so only an admin's key may bring one; leave it out")
+        if not self._by_admin:
+            if origin.history:
+                raise Forbidden("Only an admin's key may import a history, which names actors; leave it out")
             origin = replace(origin, id=None)
         match decide_in(tx, line, verdict) if self._smart else verdict:
             case Verdict(Decision.SKIP, int(memory_id)):
@@ -282,7 +308,7 @@ class _Run:
                 patch = MemoryPatch(
                     text=draft.text,
                     # What it was merged from is its own past.
-                    metadata={name: value for name, value in draft.metadata.items() if name != MERGED_FROM},
+                    metadata=_without(draft.metadata, {MERGED_FROM}),
                     document_at=draft.document_at,
                     remove_document_at=draft.document_at is None,
                     created_at=origin.created_at,
@@ -300,46 +326,59 @@ class _Run:
 
     def _link(self, entries: Sequence[_Entry], tx: Transaction, state: _State) -> None:
         lines = [entry.line for entry in entries if entry.line is not None]
-        wanted = {id_ for line in lines for id_ in _ids_of(line)}
-        stored = transfers.remembered_ids(tx.connection, self._job.id, wanted)
+        known = transfers.remembered_ids(tx.connection, self._job.id, {id_ for line in lines for id_ in _ids_of(line)})
         for line in lines:
-            own = None if line.origin.id is None else stored.get(line.origin.id)
+            own = None if line.origin.id is None else known.get(line.origin.id)
             if own is None:
                 state.links_dropped += len(line.links)
             elif own.added:
-                self._link_memory(tx, state, line, own.memory_id, {old: it.memory_id for old, it in stored.items()})
+                self._link_memory(tx, state, line, own.memory_id, known)
 
     def _link_memory(
-        self, tx: Transaction, state: _State, line: ImportLine, memory_id: int, new_of_old: Mapping[int, int]
+        self, tx: Transaction, state: _State, line: ImportLine, memory_id: int, known: Mapping[int, StoredLine]
     ) -> None:
-        """Make the links of a memory that was added, and let it name what it was merged from by the new ids.
-
-        Such an id that no line has stays if nothing in this database can be meant by it: it is a deleted memory's.
-        """
+        """Make the links of a memory that was added, to the memories of other lines."""
         for link in line.links:
-            to_id = new_of_old.get(link.to_id, memory_id)
-            if to_id == memory_id:
+            target = known.get(link.to_id)
+            if target is None or target.memory_id == memory_id:
                 state.links_dropped += 1
-            elif transfers.insert_link(tx.connection, Link(memory_id, to_id, link.type, link.created_at)):
+            elif transfers.insert_link(tx.connection, Link(memory_id, target.memory_id, link.type, link.created_at)):
                 state.links += 1
-        named = _merged_from(line)
-        renamed = {old: new_of_old.get(old, old) for old in named if old in new_of_old or old > state.last_id}
-        if renamed != {old: old for old in named}:
-            transfers.rename_sources(tx.connection, memory_id, renamed)
 
 
-def _past(line: ImportLine) -> list[JsonObject]:
-    """What the line says that it was before."""
-    entries = line.origin.history or ()
-    return [state for entry in entries for state in (entry.before, entry.after) if state is not None]
+def _without(metadata: JsonObject, names: Collection[str]) -> JsonObject:
+    return {name: value for name, value in metadata.items() if name not in names}
 
 
 def _merged_from(line: ImportLine) -> list[int]:
     """The ids of the file that the line was merged from, also by what its history says."""
-    held = [line.draft.metadata, *(state["metadata"] for state in _past(line))]
-    return [old for metadata in held for old in metadata.get(MERGED_FROM, ())]
+    states = [state for entry in line.origin.history for state in (entry.before, entry.after) if state is not None]
+    return [
+        old
+        for metadata in (line.draft.metadata, *(state["metadata"] for state in states))
+        for old in metadata.get(MERGED_FROM, ())
+    ]
 
 
 def _ids_of(line: ImportLine) -> list[int]:
     own = [] if line.origin.id is None else [line.origin.id]
     return [*own, *(link.to_id for link in line.links), *_merged_from(line)]
+
+
+def _with_own_ids(line: ImportLine, known: Mapping[int, StoredLine]) -> ImportLine:
+    """The line with the memories that it was merged from named by their ids in this store.
+
+    An export lists memories by their ids, and a merged memory has a higher one than its sources.
+    """
+
+    def renamed(metadata: JsonObject) -> JsonObject:
+        if MERGED_FROM not in metadata:
+            return metadata
+        return {**metadata, MERGED_FROM: [known[old].memory_id for old in metadata[MERGED_FROM] if old in known]}
+
+    def past(state: JsonObject | None) -> JsonObject | None:
+        return state and {**state, "metadata": renamed(state["metadata"])}
+
+    history = tuple(replace(entry, before=past(entry.before), after=past(entry.after)) for entry in line.origin.history)
+    draft = replace(line.draft, metadata=renamed(line.draft.metadata))
+    return replace(line, draft=draft, origin=replace(line.origin, history=history))

@@ -60,11 +60,10 @@ class SourceRemap:
     def line(self, line: ImportLine) -> ImportLine:
         """The line with its source, and those that its history names, put elsewhere."""
         draft = replace(line.draft, source=self.source(line.draft.source))
-        history = line.origin.history
-        if history is not None:
-            history = tuple(
-                replace(entry, before=self._state(entry.before), after=self._state(entry.after)) for entry in history
-            )
+        history = tuple(
+            replace(entry, before=self._state(entry.before), after=self._state(entry.after))
+            for entry in line.origin.history
+        )
         return replace(line, draft=draft, origin=replace(line.origin, history=history))
 
     def source(self, source: str) -> str:

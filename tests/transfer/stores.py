@@ -41,7 +41,7 @@ class Store:
     def submit(self, body: bytes, scope: Scope = DEFAULT, **order: Any) -> Job:
         spool = drain(self.spools.receive(in_pieces(body)))
         with self.spools.until_submitted(spool.job_id):
-            parameters = ImportOrder(**{"back_up": False, **order}).parameters(spool)
+            parameters = ImportOrder(**{"back_up": False, "by_admin": True, **order}).parameters(spool)
             return self.jobs.submit(ImportHandler.kind, scope, parameters, job_id=spool.job_id)
 
     def import_(self, body: bytes, scope: Scope = DEFAULT, **order: Any) -> dict[str, Any]:

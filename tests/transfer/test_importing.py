@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ import pytest
 
 from souvenir.core.errors import Overloaded, PayloadTooLarge, Unavailable
 from souvenir.core.types import FactsBy, Link, Memory, MemoryDraft, Scope, SearchQuery
+from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import transfers
+from souvenir.store.transaction import Transaction
 from souvenir.transfer.import_job import ImportHandler, ImportOrder
 from souvenir.transfer.spool import Spools
 from tests.memories.engine.verbs import add, memory, stored, texts
@@ -162,7 +164,7 @@ def test_links_and_merged_sources_lead_to_the_new_ids(store: Store, other: Store
     assert [(it.to_id, it.created_at) for it in ben.links] == [(ann.id, MAY)]
     assert ann.superseded_by == both.id
     states = [entry["after"]["metadata"] for entry in lines_of(other.export(history=True))[-1]["history"]]
-    assert states == [{"source_memory_ids": [ann.id, ben.id]}]
+    assert states == [{"source_memory_ids": [ann.id, ben.id]}] * 2
     assert list(other.engine.check()) == []
 
 
@@ -176,11 +178,38 @@ def test_a_link_to_what_is_not_in_the_file_is_dropped_and_counted(store: Store):
 
 def test_a_merged_memory_never_comes_to_name_a_stranger_as_its_source(store: Store):
     stranger = add(store.engine, "not meant by the file")
-    sources = {"source_memory_ids": [stranger, 7, 8]}
+    sources = {"source_memory_ids": [stranger, 7, 12]}
     store.import_(ndjson(line("seven", id=7), line("merged", id=9, custom_fields=sources)))
-    assert memory(store.engine, 9).metadata == {"source_memory_ids": [7, 8]}
+    for _ in range(3):
+        stranger = add(store.engine, "stored later by another caller")
+    assert stranger == 12
+    assert memory(store.engine, 9).metadata == {"source_memory_ids": [7]}
     store.import_(ndjson(line("without an id", custom_fields=sources)))
-    assert stored(store.engine)[-1].metadata == {}
+    assert stored(store.engine)[-1].metadata == {"source_memory_ids": []}
+
+
+def test_a_cancelled_import_leaves_no_memory_that_names_a_stranger_as_its_source(tmp_path: Path):
+    class Cancelling(MemoryEngine):
+        """Cancels the import after its first batch."""
+
+        def write(self, scope: Scope, work: Callable[[Transaction], Any]) -> Any:
+            done = super().write(scope, work)
+            self.write_rows(lambda connection: connection.execute("UPDATE jobs SET cancel_requested = 1"))
+            return done
+
+    past = {"text": "x", "source": "notes", "metadata": {"source_memory_ids": [1]}}
+    history = [{"action": "merge", "actor": "a", "at": AT, "after": past}]
+    merged = line("merged", id=2, custom_fields={"source_memory_ids": [1]}, history=history)
+    filler = [line(f"text number {number}") for number in range(100)]
+    with open_store(tmp_path, start=False) as store:
+        add(store.engine, "the memory 1 of another caller")
+    with open_store(tmp_path, start=False, engine_class=Cancelling) as store:
+        job = store.submit(ndjson(merged, *filler))
+        store.jobs.start()
+        assert store.jobs.wait(job.id, PATIENCE_S).status == "cancelled"
+        assert stored(store.engine)[1].metadata == {"source_memory_ids": []}
+        states = [entry["after"]["metadata"] for entry in lines_of(store.export(history=True))[2]["history"]]
+        assert states == [{"source_memory_ids": []}] * 2
 
 
 # --- keys, history, sources ----------------------------------------------------------------------------------------
@@ -204,11 +233,12 @@ def test_history_comes_along_with_its_actors_and_times_and_without_it_there_is_o
     store.engine.supersede(Scope(actor="ben"), changed, text="second")
     left = lines_of(store.export(history=True))
     assert [entry["actor"] for entry in left[1]["history"]] == ["ann", "ben"]
-    other.import_(store.export(history=True), Scope("with"))
+    other.import_(store.export(history=True), Scope("with", "the importer"))
     other.import_(store.export(), Scope("without", "the importer"))
-    assert [it["history"] for it in lines_of(other.export(Scope("with"), history=True))[1:]] == [
-        it["history"] for it in left[1:]
-    ]
+    for came, line_left in zip(lines_of(other.export(Scope("with"), history=True))[1:], left[1:], strict=True):
+        *brought, own = came["history"]
+        assert brought == [{**entry, "imported": True} for entry in line_left["history"]]
+        assert (own["action"], own["actor"], own["imported"]) == ("import", "the importer", False)
     entries = [it["history"] for it in lines_of(other.export(Scope("without"), history=True))[1:]]
     assert [[(it["action"], it["actor"], it["before"]) for it in one] for one in entries] == [
         [("import", "the importer", None)],

@@ -211,7 +211,7 @@ if TYPE_CHECKING:
         WindowRecord,
         WindowResponse,
     )
-    from souvenir_client.records.transfer import BuildResponse, FileError, ImportResponse, LineError
+    from souvenir_client.records.transfer import BuildResponse, ChangedId, FileError, ImportResponse, LineError
     from souvenir_client.records.write import (
         AddBatchResponse,
         AddMemoryResponse,
@@ -224,7 +224,7 @@ __all__ = [
     "AccessRecord", "AddBatchResponse", "AddLinkResponse", "AddMemoryResponse", "AgentPage", "AgentRecord",
     "AgentSearchItem", "AgentSearchResponse", "AgentStatsResponse", "ArchiveBatchResponse", "AuditRecord",
     "AuditResponse", "BackupRecord", "BackupResponse", "BackupsResponse", "BlockHistoryPage",
-    "BlockVersionRecord", "BuildResponse", "Candidate", "ChangedNeighbours", "ChangedTagResponse",
+    "BlockVersionRecord", "BuildResponse", "Candidate", "ChangedId", "ChangedNeighbours", "ChangedTagResponse",
     "ClearedResponse", "ClusterRecord", "CompactResponse", "ConceptDetailsRecord", "ConceptHistory",
     "ConceptMonth", "ConceptPage", "ConceptPair", "ConceptRecord", "ConceptRelation", "ConceptRelations",
     "ConflictList", "ConflictRecord", "ConnectedConcept", "ConsolidateResponse", "ContextResponse",
@@ -326,7 +326,7 @@ _RECORDS = {
         "ClearedResponse ForgetResponse LongTermHit PreferencePage PreferenceRecord RecallResponse "
         "RecallSearchResponse RememberResponse SessionContextResponse WindowRecord WindowResponse"
     ),
-    "transfer": ("BuildResponse FileError ImportResponse LineError"),
+    "transfer": ("BuildResponse ChangedId FileError ImportResponse LineError"),
     "write": ("AddBatchResponse AddMemoryResponse PatchMemoryResponse UpsertBatchResponse UpsertResponse"),
 }
 """The records of each module."""

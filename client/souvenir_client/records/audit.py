@@ -20,6 +20,7 @@ class AuditRecord:
     address: str | None
     count: int
     detail: str | None
+    imported: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

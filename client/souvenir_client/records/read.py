@@ -35,6 +35,7 @@ class MemoryChange:
     actor: str
     at: str
     job_id: str | None
+    imported: bool
     before: Mapping[str, Any] | None
     after: Mapping[str, Any] | None
 

@@ -22,6 +22,12 @@ class BuildResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedId:
+    old: int
+    new: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileError:
     file: str
     error: str
@@ -38,6 +44,8 @@ class ImportResponse:
     error_count: int
     links: int
     links_dropped: int
+    changed_id_count: int
+    changed_ids: list[ChangedId]
     backup: str | None
 
 

@@ -223,6 +223,7 @@ class HistoryEntry:
     """One change of a memory: who made it, when, and its fields before and after; None where they are forgotten.
 
     :param job_id: The job whose change it is.
+    :param imported: Whether an import brought the entry: then actor and time are claims of its file, not verified here.
     """
 
     action: str
@@ -231,21 +232,22 @@ class HistoryEntry:
     before: JsonObject | None
     after: JsonObject | None
     job_id: str | None = None
+    imported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a memory was in the store that it comes from.
+    """The record of a memory in the store that it comes from.
 
-    :param id: Kept if this database never gave it out, nor one above it; else a new one is given.
-    :param history: Replaces the first entry of this service; None if it was not sent along.
+    :param id: Kept if `souvenir.store.memories.memories.kept_id` allows it; otherwise the memory gets a new one.
+    :param history: Its changes in that store; they precede the entry of the import and are marked as imported.
     :param split: Who made the facts of these texts, and when.
     """
 
     created_at: datetime
     updated_at: datetime
     id: int | None = None
-    history: tuple[HistoryEntry, ...] | None = None
+    history: tuple[HistoryEntry, ...] = ()
     split: Mapping[str, tuple[FactsBy, datetime]] = field(default_factory=dict)
 
 

@@ -31,6 +31,7 @@ class AuditEvent:
     :param route: The route's template, of a denied request.
     :param address: The client address of a denied request.
     :param count: The number of equal requests in this event.
+    :param imported: Whether an import brought it: actor and time are claims of a file, and nothing was done here.
     """
 
     at: datetime
@@ -44,6 +45,7 @@ class AuditEvent:
     address: str | None = None
     count: int = 1
     detail: str | None = None
+    imported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """None does not filter. A key's actor is `key:` and its id; either form matches."""
+    """None does not filter. A key's actor is `key:` and its id; either form matches its acts, not imported changes."""
 
     action: str | None = None
     key_id: str | None = None
@@ -93,11 +95,11 @@ def page(connection: apsw.Connection, chosen: AuditFilter, *, limit: int, offset
     rows = select(
         connection,
         tuple[str, int, AuditEvent],
-        f"SELECT 'event' AS kind, id, {_COLUMNS} FROM audit_events WHERE {conditions['event']} "
+        f"SELECT 'event' AS kind, id, {_COLUMNS}, 0 FROM audit_events WHERE {conditions['event']} "
         "UNION ALL "
         f"SELECT 'change', id, at, '{OF_MEMORY}' || action, actor, "
         "(SELECT name FROM namespaces n WHERE n.id = namespace_id), CAST(memory_id AS TEXT), "
-        f"NULL, NULL, NULL, NULL, 1, job_id FROM history WHERE {conditions['change']} "
+        f"NULL, NULL, NULL, NULL, 1, job_id, imported FROM history WHERE {conditions['change']} "
         "ORDER BY at DESC, id DESC, kind LIMIT ? OFFSET ?",
         (*parameters["event"], *parameters["change"], limit, offset),
     )
@@ -127,6 +129,7 @@ def _conditions(chosen: AuditFilter) -> tuple[dict[str, str], dict[str, list[aps
         for kind, found in values.items():
             parts[kind].append("actor IN (?, 'key:' || ?)")
             found += [chosen.key_id, chosen.key_id]
+        parts["change"].append("imported = 0")
     if chosen.resource_id is not None:
         parts["event"].append("resource_id = ?")
         parts["change"].append("memory_id = ?")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import apsw
 
@@ -19,7 +18,7 @@ from souvenir.core.types import Filters, HistoryEntry, JsonObject, Link, Memory
 from souvenir.store.memories import reads
 from souvenir.store.memories.reads import MERGED_FROM
 from souvenir.store.namespaces import Namespace, source_condition, visible_condition
-from souvenir.store.rows import ids_parameter, only, select
+from souvenir.store.rows import ids_parameter, select
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +27,14 @@ class StoredLine:
 
     memory_id: int
     added: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedId:
+    """An id of an import's file, and the id here of the memory that stands for it."""
+
+    old: int
+    new: int
 
 
 def count_selected(connection: apsw.Connection, namespace: Namespace, filters: Filters) -> int:
@@ -84,14 +91,14 @@ def histories(
     found: dict[int, list[HistoryEntry]] = {memory_id: [] for memory_id in memory_ids}
     rows = select(
         connection,
-        tuple[int, str, str, datetime, str | None, JsonObject | None, JsonObject | None],
-        "SELECT memory_id, action, actor, at, job_id, before, after FROM history "
+        tuple[int, str, str, datetime, str | None, bool, JsonObject | None, JsonObject | None],
+        "SELECT memory_id, action, actor, at, job_id, imported, before, after FROM history "
         "WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (ids_parameter(found),),
     )
-    for memory_id, action, actor, at, job_id, *states in list(rows):
+    for memory_id, action, actor, at, job_id, imported, *states in list(rows):
         before, after = (shown_state(connection, namespace, state) for state in states)
-        found[memory_id].append(HistoryEntry(action, actor, at, before, after, job_id))
+        found[memory_id].append(HistoryEntry(action, actor, at, before, after, job_id, imported))
     return found
 
 
@@ -109,17 +116,22 @@ def shown_state(connection: apsw.Connection, namespace: Namespace, state: JsonOb
 
 
 def insert_history(
-    connection: apsw.Connection, namespace_id: int, memory_id: int, entries: Sequence[HistoryEntry]
+    connection: apsw.Connection, namespace_id: int, memory_id: int, entries: Sequence[HistoryEntry], now: datetime
 ) -> None:
+    """Insert the history that an import brought, marked as imported; a time in the future becomes the present.
+
+    An entry of the future would hide the memory from every read of an earlier time, and lead the audit for good.
+    """
     connection.executemany(
-        "INSERT INTO history (namespace_id, memory_id, action, actor, at, before, after) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO history (namespace_id, memory_id, action, actor, at, before, after, imported) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
         [
             (
                 namespace_id,
                 memory_id,
                 entry.action,
                 entry.actor,
-                to_us(entry.at),
+                to_us(min(entry.at, now)),
                 None if entry.before is None else to_json(entry.before),
                 None if entry.after is None else to_json(entry.after),
             )
@@ -157,33 +169,13 @@ def remembered_ids(connection: apsw.Connection, job_id: str, old_ids: Iterable[i
     )
 
 
+def changed_ids(connection: apsw.Connection, job_id: str, *, limit: int) -> tuple[int, list[ChangedId]]:
+    """The number of ids of the file that stand for a memory with another id here, and the first of them."""
+    changed = "FROM import_ids WHERE job_id = ? AND new_id <> old_id"
+    count = int(connection.execute(f"SELECT count(*) {changed}", (job_id,)).get)
+    query = f"SELECT old_id, new_id {changed} ORDER BY old_id LIMIT ?"
+    return count, list(select(connection, ChangedId, query, (job_id, limit)))
+
+
 def forget_ids(connection: apsw.Connection, job_id: str) -> None:
     connection.execute("DELETE FROM import_ids WHERE job_id = ?", (job_id,))
-
-
-def rename_sources(connection: apsw.Connection, memory_id: int, new_of_old: Mapping[int, int]) -> None:
-    """Translate the merge sources in the metadata of a memory and of its history to the ids of this database.
-
-    Ids without a new one are dropped.
-    """
-    [stored] = only(connection, tuple[JsonObject], "SELECT metadata FROM memories WHERE id = ?", (memory_id,))
-    metadata = _renamed(stored, new_of_old)
-    connection.execute("UPDATE memories SET metadata = ? WHERE id = ?", (to_json(metadata), memory_id))
-    entries = select(
-        connection,
-        tuple[int, JsonObject | None, JsonObject | None],
-        "SELECT id, before, after FROM history WHERE memory_id = ?",
-        (memory_id,),
-    )
-    for entry_id, *states in list(entries):
-        renamed = [state and {**state, "metadata": _renamed(state["metadata"], new_of_old)} for state in states]
-        connection.execute(
-            "UPDATE history SET before = ?, after = ? WHERE id = ?",
-            (*(None if state is None else to_json(state) for state in renamed), entry_id),
-        )
-
-
-def _renamed(metadata: Mapping[str, Any], new_of_old: Mapping[int, int]) -> dict[str, Any]:
-    if MERGED_FROM not in metadata:
-        return dict(metadata)
-    return {**metadata, MERGED_FROM: [new_of_old[old] for old in metadata[MERGED_FROM] if old in new_of_old]}

@@ -21,8 +21,12 @@ from souvenir.core.timestamps import to_us
 from souvenir.core.types import Fact, FactsBy, JsonObject, Memory, MemoryDraft, MemoryPatch, Origin, OriginClass
 from souvenir.store.rows import ids_parameter
 
-MAX_KEPT_ID = 2**52
-"""The highest id that an import keeps, so that a file cannot exhaust the counter; JSON readers are exact to 2 ** 53."""
+MAX_KEPT_ID = 2**40
+"""An import keeps no id above this. The ids of MCP hold 2**46, and those of JSON clients 2**53: counting on from here
+reaches neither."""
+
+MAX_KEPT_GAP = 1_000_000
+"""An import keeps no id further than this from the last one, so that no single line uses up what can be kept."""
 
 
 def metadata_after(metadata: JsonObject, patch: MemoryPatch) -> JsonObject:
@@ -151,10 +155,11 @@ def last_memory_id(connection: apsw.Connection) -> int:
 
 
 def kept_id(connection: apsw.Connection, wanted: int | None) -> int | None:
-    """Return the id if neither it nor a later one was ever issued, else None, for a new one."""
-    if wanted is None or not last_memory_id(connection) < wanted <= MAX_KEPT_ID:
+    """Return the id if neither it nor a later one was ever issued and it is no leap, else None, for a new one."""
+    if wanted is None:
         return None
-    return wanted
+    last = last_memory_id(connection)
+    return wanted if last < wanted <= min(last + MAX_KEPT_GAP, MAX_KEPT_ID) else None
 
 
 def put_tags(

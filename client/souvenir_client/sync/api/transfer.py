@@ -55,7 +55,10 @@ class TransferOperations:
         no_backup: bool | NotSent = NOT_SENT,
         wait_s: float | NotSent = NOT_SENT,
     ) -> ImportResponse | JobAccepted:
-        """Store the memories of a file with their times, keys and links; lines that cannot be stored are reported.
+        """Import memories.
+
+        Store the memories of a file with their times, keys and links, for an admin also with their ids and
+        histories.
 
         `POST /import`.
         """
