@@ -6,6 +6,7 @@ Importing this opens nothing and reads no setting.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -23,6 +24,7 @@ from souvenir import VERSION
 from souvenir.api import message_search, transfer
 from souvenir.api.parameters import TOTAL_COUNT_HEADER
 from souvenir.api.transfer_lines import ReadAs
+from souvenir.core.files import PRIVATE_UMASK
 from souvenir.core.settings import Settings
 from souvenir.core.types import Embedder
 from souvenir.mcp.endpoint import McpEndpoint
@@ -164,4 +166,5 @@ def __getattr__(name: str) -> object:
     """`app`, made when it is first asked for, as `uvicorn app:app` does."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    os.umask(PRIVATE_UMASK)
     return globals().setdefault(name, create_app())

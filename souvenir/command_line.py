@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -18,6 +19,7 @@ from pydantic import ValidationError
 from souvenir.api.transfer_lines import ReadAs
 from souvenir.application import Application
 from souvenir.core.errors import SouvenirError
+from souvenir.core.files import PRIVATE_UMASK
 from souvenir.core.settings import Settings
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import chosen_model
@@ -74,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("check", help="compare the database with itself, while no service runs on it")
     commands.add_parser("restore", help="go back to a backup, while no service runs").add_argument("name")
     command = parser.parse_args(arguments)
+    os.umask(PRIVATE_UMASK)
     try:
         settings = Settings()
         match command.command:

@@ -11,6 +11,9 @@ _INSTALLED = _PACKAGE / "resources"
 RESOURCES = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent
 """The folder of `models/` and `config/`: in the package if it was installed from a wheel, otherwise the checkout."""
 
+PRIVATE_UMASK = 0o077
+"""Takes every permission of group and others from new files and folders."""
+
 
 def resource(path: Path) -> Path:
     """A relative path below RESOURCES if something exists there, otherwise below the working directory."""

@@ -71,7 +71,7 @@ class SnapshotFiles:
         words: PassageWords,
     ) -> None:
         """Replace the snapshot of that name. The parts must not change meanwhile."""
-        self._directory.mkdir(parents=True, exist_ok=True)
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         faiss_path, words_path, manifest_path = self._paths(name)
         checksums: dict[str, str] = {}
         vectors.write(_partial(faiss_path))

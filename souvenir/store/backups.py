@@ -84,7 +84,7 @@ class Backups:
         """
         if not reason or len(reason) > MAX_REASON_LENGTH or not all(c.isalnum() or c in "-_" for c in reason):
             raise InvalidRequest("A backup's prefix is 1 to 50 letters, digits, - or _")
-        self._directory.mkdir(parents=True, exist_ok=True)
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._making.read():
             return self._create(connection, reason, now)
 
@@ -233,7 +233,7 @@ class Backups:
             name = base if number == 1 else f"{base}_{number}"
             partial = self._partial(name)
             with suppress(FileExistsError):
-                partial.mkdir()
+                partial.mkdir(mode=0o700)
                 # Checked while the hidden name is held: a backup that held it before may have finished meanwhile.
                 if not (self._directory / name).exists():
                     return partial, name

@@ -33,6 +33,7 @@ from souvenir.store.connections import BUSY_TIMEOUT_MS, open_reader, open_writer
 from souvenir.store.copies import Copies
 from souvenir.store.memories import reads
 from souvenir.store.passages import VectorModels
+from souvenir.store.permissions import make_private
 from souvenir.store.restore import (
     COMPACT,
     LINEAGE,
@@ -105,20 +106,24 @@ class Database:
         """
         held = lock_folders(settings)
         try:
-            return cls(settings, model_id, held, instruments or Instruments(), model_spec)
+            database = cls(settings, model_id, held, instruments or Instruments(), model_spec)
         except BaseException:
             held.close()
             raise
+        make_private(settings)
+        return database
 
     def _connect(self) -> None:
         try:
+            # SQLite gives the log and its index the permissions of the database.
+            os.close(os.open(self._path, os.O_CREAT | os.O_WRONLY, 0o600))
             connection = open_writer(self._path)
             try:
                 self._prepare(connection)
             except BaseException:
                 connection.close()
                 raise
-        except apsw.Error as error:
+        except (apsw.Error, OSError) as error:
             raise StoreUnusable(f"{self._path} cannot be opened ({error}); {self._advice()}") from error
         self._writer = Writer(
             connection,

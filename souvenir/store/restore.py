@@ -23,6 +23,7 @@ from souvenir.store.admin import jobs
 from souvenir.store.backups import Backups
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.connections import open_reader, require_sound
+from souvenir.store.permissions import LOCK_NAME, require_usable
 from souvenir.store.rows import select
 from souvenir.store.schema import migrate, require_known
 from souvenir.store.tombstones import Tombstone
@@ -48,10 +49,13 @@ def lock_folder(data_dir: Path) -> IO[str]:
     :raises StoreUnusable: If the folder cannot be written, or another process has locked it.
     """
     try:
-        data_dir.mkdir(parents=True, exist_ok=True)
-        lock_file = (data_dir / "souvenir.lock").open("w")
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock_file = os.fdopen(os.open(data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600), "w")
     except OSError as error:
-        raise StoreUnusable(f"DATA_DIR {data_dir} cannot be written ({error}); give this user the folder") from error
+        raise StoreUnusable(
+            f"DATA_DIR {data_dir} cannot be written ({error}); give it to user {os.geteuid()}, as which this runs, or "
+            "set another folder"
+        ) from error
     try:
         fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -63,12 +67,13 @@ def lock_folder(data_dir: Path) -> IO[str]:
 def lock_folders(settings: Settings) -> ExitStack:
     """Lock DATA_DIR, and the folder of the database if it is another one, until the returned stack is closed.
 
-    :raises StoreUnusable: As `lock_folder`.
+    :raises StoreUnusable: As `lock_folder`, or if this user cannot use the database.
     """
     folders = {folder.resolve(): folder for folder in (settings.database_path.parent, settings.data_dir)}
     with ExitStack() as held:
         for folder in folders.values():
             held.enter_context(lock_folder(folder))
+        require_usable(settings)
         return held.pop_all()
 
 

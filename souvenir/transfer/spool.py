@@ -107,7 +107,7 @@ class Spools:
         return Spool(job_id, self.path(job_id), line_feeds + (last not in (b"", b"\n")))
 
     def _reserve(self) -> str:
-        self._directory.mkdir(parents=True, exist_ok=True)
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         job_id = uuid.uuid4().hex
         with self._lock:
             if len(self._mine | {path.stem for path in self._directory.iterdir()}) >= MAX_SPOOLS:
