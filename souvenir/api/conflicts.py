@@ -101,14 +101,14 @@ class ResolveConflictsResponse(BaseModel):
             dry_run=dry_run,
             policy=NEWEST_WINS,
             resolved=[
-                SettledRecord(kept=one.kept.id, archived=one.archived.id, flagger=one.flag[0]) for one in found.settled
+                SettledRecord(kept=one.kept.id, archived=one.archived.id, flagger=one.flag[0]) for one in found.resolved
             ],
             needs_review=[
                 ReviewRecord(id=flagger, conflicts_with=other, reason=reason)
                 for (flagger, other), reason in found.needs_review
             ],
             orphaned=[FlagRecord(id=flagger, conflicts_with=other) for flagger, other in found.orphaned],
-            resolved_count=len(found.settled),
+            resolved_count=len(found.resolved),
             needs_review_count=len(found.needs_review),
             orphaned_count=len(found.orphaned),
         )

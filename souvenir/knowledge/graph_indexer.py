@@ -28,10 +28,10 @@ from souvenir.store.messages import agents
 from souvenir.store.transaction import Transaction
 from souvenir.store.vectors import note
 
-LOOK_S = 0.5
+POLL_INTERVAL_S = 0.5
 """Polling interval of the queue."""
 
-REST_S = 5.0
+BACK_OFF_S = 5.0
 """Back-off after a failure, such as a model that cannot be loaded."""
 
 BATCH_SIZE = 64
@@ -91,18 +91,18 @@ class GraphIndexer:
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            rest_s = LOOK_S
+            wait_s = POLL_INTERVAL_S
             try:
                 with self._working:
                     self._read()
                     self._topics.assign(only_due=True)
             except SouvenirError as error:
                 log.warning("graph_indexing_postponed", reason=error.message)
-                rest_s = REST_S
+                wait_s = BACK_OFF_S
             except Exception:  # the boundary of a thread; it retries after the back-off
                 log.exception("graph_indexing_failed")
-                rest_s = REST_S
-            self._closing.wait(rest_s)
+                wait_s = BACK_OFF_S
+            self._closing.wait(wait_s)
 
     def _begin(self) -> None:
         """Queue everything again after a change of the rules, and match again after a change of the model."""

@@ -24,10 +24,10 @@ from souvenir.store.graph import topics as rows
 from souvenir.store.graph.topics import SessionRelevance, TopicContents
 from souvenir.store.restore import LINEAGE
 
-REST_S = 30.0
+MIN_INTERVAL_S = 30.0
 """Minimum interval between two passes over an agent ..."""
 
-REST_SHARE = 20.0
+INTERVAL_FACTOR = 20.0
 """... and this multiple of the pass's duration, so that passes take at most a twentieth of a core."""
 
 AGENTS_KEPT = 16
@@ -58,7 +58,7 @@ class TopicAssignment:
             if not only_due or begin_s >= self._due_s.get(namespace_id, begin_s):
                 self._assign(namespace_id)
                 end_s = time.monotonic()
-                self._due_s[namespace_id] = end_s + max(REST_S, REST_SHARE * (end_s - begin_s))
+                self._due_s[namespace_id] = end_s + max(MIN_INTERVAL_S, INTERVAL_FACTOR * (end_s - begin_s))
 
     def _assign(self, namespace_id: int) -> None:
         with self._engine.namespace(Scope()) as (connection, _):

@@ -1,7 +1,7 @@
-"""Memories that contradict each other, and letting the newer one win where that can be left to a rule.
+"""Contradicting memories, and their resolution by rule: the newer one wins where a rule can decide.
 
-What loses is archived and linked, and was so until the winner is: nothing is deleted, and its history says who did it.
-What a rule cannot tell is left as it is, with the reason, for somebody to decide.
+The losing memory is archived and linked, and becomes valid until the time of the winner: nothing is deleted, and its
+history records who did it. Pairs that no rule can decide are kept, with the reason, for a person.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from souvenir.store.transaction import Transaction
 NEWEST_WINS = "newest_wins"
 
 RESOLUTION = "conflict_resolution"
-"""The metadata key under which a memory that carried a flag says how that ended."""
+"""Metadata key with the outcome, in the memory that had the flag."""
 
 MAX_AT_ONCE = 10_000
-"""Contradictions that one call looks at: it changes all of them in one transaction."""
+"""Maximum number of contradictions per call, which changes all of them in one transaction."""
 
 
 class Review(StrEnum):
@@ -42,7 +42,7 @@ class Review(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """:param flagger: Carries the flag; it need not be the newer one."""
+    """:param flagger: The memory with the flag, not necessarily the newer one."""
 
     flagger: Memory
     other: Memory
@@ -58,10 +58,11 @@ class Contradiction:
 
     @property
     def review(self) -> Review | None:
-        """Why the newer one does not win by itself; None: it does.
+        """Why the newer one does not win automatically; None if it does.
 
-        Who says when something happened and who does not cannot be compared: the time of storing is no time of
-        happening for a text that was imported late.
+        A stated date and a missing one cannot be compared: for a text that was imported late, the time of storing is
+        not the
+        time of the event.
         """
         newer, older = self.newer_and_older
         dated = {newer.document_at is not None, older.document_at is not None}
@@ -77,7 +78,7 @@ class Contradiction:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ResolvedConflict:
     kept: Memory
     archived: Memory
     flag: ConflictPair
@@ -85,19 +86,19 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """:param orphaned: Flags that mean nothing any more, since one end is archived."""
+    """:param orphaned: Flags without meaning, because one end is archived."""
 
-    settled: tuple[Settled, ...] = ()
+    resolved: tuple[ResolvedConflict, ...] = ()
     needs_review: tuple[tuple[ConflictPair, Review], ...] = ()
     orphaned: tuple[ConflictPair, ...] = ()
 
 
-def resolved(found: Iterable[Contradiction], *, limit: int) -> Resolution:
-    """Who wins, from the oldest to the newest, so that what is contradicted twice ends with the last word.
+def resolution_of(found: Iterable[Contradiction], *, limit: int) -> Resolution:
+    """Decide the pairs from oldest to newest, so that the last of several contradictions wins.
 
-    :param limit: At most so many are settled.
+    :param limit: Maximum number of pairs to decide.
     """
-    settled: list[Settled] = []
+    resolved: list[ResolvedConflict] = []
     needs_review: list[tuple[ConflictPair, Review]] = []
     orphaned: list[ConflictPair] = []
     archived: set[int] = set()
@@ -107,20 +108,20 @@ def resolved(found: Iterable[Contradiction], *, limit: int) -> Resolution:
             orphaned.append(one.flag)
         elif (review := one.review) is not None:
             needs_review.append((one.flag, review))
-        elif len(settled) < limit:
-            settled.append(Settled(newer, older, one.flag))
+        elif len(resolved) < limit:
+            resolved.append(ResolvedConflict(newer, older, one.flag))
             archived.add(older.id)
-    return Resolution(tuple(settled), tuple(needs_review), tuple(orphaned))
+    return Resolution(tuple(resolved), tuple(needs_review), tuple(orphaned))
 
 
 class Conflicts:
-    """Safe to call from any thread."""
+    """Thread-safe."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
 
     def page(self, scope: Scope, *, limit: int, offset: int) -> tuple[Sequence[Contradiction], int]:
-        """Contradictions between living memories, the newest flag first, and how many there are."""
+        """Return contradictions between memories that are not archived, newest flag first, and their total number."""
         with self._engine.namespace(scope) as (connection, namespace):
             if namespace is None:
                 return [], 0
@@ -128,9 +129,9 @@ class Conflicts:
             return _between(connection, namespace, flags), rows.count_open_conflicts(connection, namespace)
 
     def resolve(self, scope: Scope, *, dry_run: bool, limit: int | None = None) -> Resolution:
-        """Let the newer one of each two win where a rule can say so; all of it is one transaction.
+        """Let the newer memory of each pair win where a rule can decide; all in one transaction.
 
-        :param limit: At most so many are settled; None: MAX_AT_ONCE.
+        :param limit: Maximum number of pairs to decide; None for MAX_AT_ONCE.
         :raises Forbidden: If the scope does not see the whole namespace.
         """
         if scope.sources is not None:
@@ -142,13 +143,13 @@ class Conflicts:
             if namespace is None:
                 return Resolution()
             planned = _resolution(connection, namespace, at_most)
-        if dry_run or not (planned.settled or planned.orphaned):
+        if dry_run or not (planned.resolved or planned.orphaned):
             return planned
         return self._engine.write(scope, lambda tx: _apply(tx, _resolution(tx.connection, tx.namespace, at_most)))
 
 
 def _resolution(connection: apsw.Connection, namespace: namespaces.Namespace, limit: int) -> Resolution:
-    return resolved(
+    return resolution_of(
         _between(connection, namespace, rows.conflicts(connection, namespace, limit=MAX_AT_ONCE)), limit=limit
     )
 
@@ -161,7 +162,7 @@ def _between(
 
 
 def _apply(tx: Transaction, resolution: Resolution) -> Resolution:
-    for one in resolution.settled:
+    for one in resolution.resolved:
         tx.archive(one.archived, action="superseded", valid_to=one.kept.occurred_at)
         transfers.insert_link(tx.connection, Link(one.kept.id, one.archived.id, reads.SUPERSEDES, tx.now))
         remove_link(tx.connection, *one.flag, reads.CONFLICTS_WITH)

@@ -1,9 +1,9 @@
 """Consolidation: a language model merges each cluster of similar memories into one text.
 
 A job finds the clusters first and then merges one after the other, each in one transaction with the progress: after a
-kill at most one call of the model is repeated. Memories that changed since they were compared stay as they are. The
-originals are archived and linked, after a backup. A dry run is part of its request and stores nothing. Jobs run in a
-lane of their own, so that a slow model delays nothing else.
+crash at most one call of the model is repeated. Memories that changed since the comparison are skipped. The originals
+are archived and linked, after a backup. A dry run is part of its request and stores nothing. Jobs run in a queue of
+their own, so that a slow model delays nothing else.
 
 The text of the model is accepted only if it is not longer than the originals together and contains exactly their
 numbers: a lost or invented number would go unnoticed.
@@ -69,7 +69,7 @@ class _Near:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The first `done` of the `clusters` are processed; `more`: there are clusters beyond the limit."""
+    """The first `done` of the `clusters` are processed; `more` is true if there are clusters beyond the limit."""
 
     clusters: tuple[tuple[tuple[int, int], ...], ...] = ()
     more: bool = False
@@ -87,7 +87,7 @@ class _State:
         return replace(self, done=self.done + 1, skipped=(*self.skipped, one))
 
     def result(self, *, dry_run: bool) -> JsonObject:
-        """:return: The `merged` and the `skipped` clusters with reasons; `has_more`: there are more to merge."""
+        """:return: The `merged` clusters, the `skipped` ones with reasons, and `has_more` if there are further ones."""
         has_more = self.more or self.done < len(self.clusters)
         merged, skipped = list(self.merged), list(self.skipped)
         return {"dry_run": dry_run, "merged": merged, "skipped": skipped, "has_more": has_more}
@@ -97,12 +97,12 @@ _STATE = StoredJson(_State)
 
 
 class Consolidation:
-    """Handles the jobs of its kind, in a lane of their own; they wait until `start`."""
+    """Runs the jobs of its kind in a queue of their own; jobs wait until `start`."""
 
     kind = CONSOLIDATE
 
     def __init__(self, engine: MemoryEngine, provider: LLMProvider | None, settings: Settings) -> None:
-        """:param provider: Closed by its owner, before this is closed."""
+        """:param provider: Closed by its owner before this object."""
         self._engine = engine
         self._provider = provider
         self._finder = DuplicateFinder(engine)
@@ -115,7 +115,7 @@ class Consolidation:
         )
 
     def require_model(self) -> LLMProvider:
-        """:raises LLMRejected: If there is none."""
+        """:raises LLMRejected: If there is no model."""
         if self._provider is None:
             raise LLMRejected("Memories are merged by a language model and none is set; set EXTRACT_PROVIDER")
         return self._provider
@@ -233,7 +233,10 @@ class MergeAnswer(BaseModel):
 
 
 def merged_text(provider: LLMProvider, memories: Sequence[Memory]) -> str | NotMerged:
-    """:raises LLMUnavailable: If it may be tried later. :raises LLMRejected: If settings have to be corrected."""
+    """Merge memories into one text.
+
+    :raises LLMUnavailable: If a retry may succeed. :raises LLMRejected: If the settings must be corrected.
+    """
     texts = [memory.text for memory in memories]
     if sum(map(len, texts)) > MAX_CHARS:
         return NotMerged.TOO_LONG

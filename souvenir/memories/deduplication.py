@@ -30,14 +30,14 @@ from souvenir.store.memories.duplicates import DuplicateCandidate, DuplicateCand
 from souvenir.store.transaction import Transaction
 
 CHECKPOINT_S = 0.5
-"""Between two checks during a comparison whether the job is to stop."""
+"""Interval of checks during a comparison for a request to stop."""
 
 FoundPair = tuple[DuplicateCandidate, DuplicateCandidate, float]
 """A memory, a duplicate with a higher id, and their cosine."""
 
 
 class DuplicateFinder:
-    """Safe for many threads."""
+    """Thread-safe."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
@@ -125,7 +125,7 @@ _STATE = StoredJson(_State)
 
 
 class Deduplication:
-    """Handles the jobs of its kind."""
+    """Runs the jobs of its kind."""
 
     kind = "deduplicate"
 
@@ -176,7 +176,7 @@ class Deduplication:
     def _delete_duplicates(
         self, scope: Scope, pairs: Sequence[FoundPair], progress: Progress, state: _State, total: int
     ) -> _State:
-        """Delete those that still are duplicates; the source is not completed by that."""
+        """Delete those that are still duplicates; the source is not marked as completed yet."""
         if state.backup is None:
             state = replace(state, backup=self._engine.back_up(reason="pre_deduplicate").name)
             progress.checkpoint(done=state.compared, total=total, state=_STATE.dump(state))
@@ -255,7 +255,7 @@ _COMPACTION_STATE = StoredJson(_CompactionState)
 
 
 class Compaction:
-    """Handles the jobs of its kind."""
+    """Runs the jobs of its kind."""
 
     kind = "compact"
 
@@ -267,7 +267,7 @@ class Compaction:
         return self.survey(job.scope, **job.parameters, progress=job)
 
     def survey(self, scope: Scope, *, threshold: float, progress: Progress) -> JsonObject:
-        """:return: How many `clusters` and `memories` in them there are, and the first of them as `shown`."""
+        """:return: The numbers of `clusters` and of `memories` in them, and the first clusters as `shown`."""
         total = self._engine.count(scope)
         state = _COMPACTION_STATE.load(progress.state)
         while (source := self._finder.next_source(scope, state.source)) is not None:

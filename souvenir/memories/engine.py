@@ -1,4 +1,4 @@
-"""The memory service: add, get, list, search, history, update and delete, of the present and as of a former time.
+"""The memory service: add, get, list, search, history, update and delete; current or as of an earlier time.
 
 HTTP, MCP and Python callers use this one class. Transactions, indexes and backups are those of `IndexedStore`.
 """
@@ -65,10 +65,10 @@ _DUPLICATE_LOCKS = 64
 
 
 class MemoryEngine(IndexedStore):
-    """Open with `MemoryEngine.open`; safe to call from any thread; raises the errors of `souvenir.core.errors`.
+    """Open with `MemoryEngine.open`. Thread-safe; raises the errors of `souvenir.core.errors`.
 
-    What the scope does not see, now or at the time that `as_of` names, does not exist for it. A future time is the
-    present, and a deleted memory is deleted at all times.
+    Memories that are invisible to the scope, now or at the time of `as_of`, are reported as missing. A future time is
+    treated as now, and a deleted memory is deleted at all times.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class MemoryEngine(IndexedStore):
     def add(
         self, scope: Scope, draft: MemoryDraft, *, on_duplicate: OnDuplicate | None = None, once: Once | None = None
     ) -> AddOutcome:
-        """Store one memory; `on_duplicate` decides what happens to a text that is nearly stored already."""
+        """Store one memory; `on_duplicate` selects what happens if a near duplicate is stored already."""
         require_writable(scope, draft.source)
         draft, failure = self._screened_draft(scope, draft, wait=True, once=once)
         [passages] = self.prepare_drafts([draft])
@@ -144,11 +144,11 @@ class MemoryEngine(IndexedStore):
     def add_batch(
         self, scope: Scope, drafts: Sequence[MemoryDraft], *, deduplicate: bool = False, once: Once | None = None
     ) -> list[int]:
-        """Store all drafts in one transaction; with `deduplicate`, only those that are not nearly stored already.
+        """Store all drafts in one transaction; with `deduplicate`, near duplicates of stored memories are skipped.
 
-        A model is asked for facts in the background only.
+        A model splits them into facts in the background only.
 
-        :return: The ids of those that were stored, in order.
+        :return: The ids of the stored memories, in order.
         """
         for draft in drafts:
             require_writable(scope, draft.source)
@@ -166,9 +166,9 @@ class MemoryEngine(IndexedStore):
 
     @traced(MemoryOperation.UPSERT)
     def upsert(self, scope: Scope, drafts: Sequence[MemoryDraft]) -> list[UpsertOutcome]:
-        """Store each draft, or update the memory that has its (source, key), all in one transaction.
+        """Insert each draft, or update the memory with its (source, key), all in one transaction.
 
-        Metadata keys that a draft does not name stay as they are. A model is asked for facts in the background only.
+        Metadata keys that a draft does not name are kept. A model splits the texts into facts in the background only.
 
         :raises InvalidRequest: If a draft has no key.
         """
@@ -270,7 +270,7 @@ class MemoryEngine(IndexedStore):
 
     @traced(MemoryOperation.DELETE)
     def delete(self, scope: Scope, memory_id: int, *, force: bool = False) -> Memory:
-        """Delete one memory for good.
+        """Delete one memory permanently.
 
         :raises MemoryPinned: If it is pinned and `force` is not set.
         """
@@ -389,10 +389,10 @@ class MemoryEngine(IndexedStore):
     def _screened_draft(
         self, scope: Scope, draft: MemoryDraft, *, wait: bool = False, once: Once | None = None
     ) -> tuple[MemoryDraft, str | None]:
-        """Apply the privacy policy, and split the text if that is wanted.
+        """Apply the privacy policy, and split the text if requested.
 
-        :param wait: Whether the model may be asked now.
-        :return: The draft, and why no model split it.
+        :param wait: True if the model may be called now.
+        :return: The draft, and the reason why no model split it, if any.
         """
         draft = self.screening.draft(scope, draft)
         if not draft.split or draft.facts or self._is_repeated(scope, once):
@@ -402,7 +402,7 @@ class MemoryEngine(IndexedStore):
         return replace(draft, facts_by=found.made_by, split_later=found.later), found.failure
 
     def _is_repeated(self, scope: Scope, once: Once | None) -> bool:
-        """Return whether the same request was completed before, so that the model need not be asked again."""
+        """Return True if the same request was completed before, so that the model need not be called again."""
         if once is None:
             return False
         with self.namespace(scope) as (connection, namespace):
@@ -431,5 +431,5 @@ class MemoryEngine(IndexedStore):
             self.facts.queue.wake()
 
     def _duplicate_lock(self, scope: Scope) -> Lock:
-        """Held from the comparison to the write, so that of two equal texts at the same time only one is new."""
+        """Return the lock held from the comparison to the write, so that one of two concurrent equal texts is new."""
         return self._duplicate_locks[hash(scope.namespace) % _DUPLICATE_LOCKS]

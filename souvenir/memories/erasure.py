@@ -1,9 +1,9 @@
-"""Erasure: removal for good. The job of it, and the first step, which the request takes before there is a job.
+"""Erasure: permanent removal. The job, and the first step, which runs in the request before the job exists.
 
-The first step writes tombstones and what is to go, hides agents, and finds out what the backups know of what is meant:
-a user who is deleted already may still be in one. The job removes the rows part by part, clears the files of their
-bytes, and looks at the backups; if that is asked for, it writes those anew that hold what was erased. After a kill the
-job goes on from what it saved; without a job, the removals go on with the rows and the files, not with the backups.
+The first step writes tombstones and removal targets, hides agents, and searches the backups for matching rows: a user
+who is already deleted may still be in a backup. The job removes the rows in parts, overwrites their bytes in the files,
+and checks the backups; on request it rewrites backups that contain erased data. After a crash the job resumes from its
+saved state; without a job, the removals resume with the rows and the files, not with the backups.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from souvenir.store.pending_removals import RemovalStep, Target
 from souvenir.store.selection import Chooses, Selection, resolve
 
 TARGETS_AT_ONCE = 1_000
-"""Written down in one transaction: other writes wait for some tens of milliseconds."""
+"""Targets written in one transaction: other writes wait for some tens of milliseconds."""
 
 SETTLE_S = 5.0
-"""That new backups wait behind a look for those that are being made; then it is tried again."""
+"""Timeout for backups in progress, while new ones wait; then it is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """`removed` counts what the first step removed too."""
+    """`removed` includes the rows removed by the first step."""
 
     removed: RemovedRows = field(default_factory=RemovedRows)
     postings: int = 0
@@ -52,25 +52,25 @@ _STATE = StoredJson(_State)
 
 
 def _begun(job: RunningJob) -> _State:
-    """The state of a job, which begins with what its submission removed."""
+    """Return the state of a job, initialised with the rows removed at submission."""
     return _STATE.load(job.state or {"removed": job.parameters["removed"]})
 
 
 class Erasure:
-    """Begins erasures, and runs the jobs of the kind `erase`, whose ids are the works of the removals."""
+    """Starts erasures, and runs the jobs of the kind `erase`, whose ids identify the removals."""
 
     kind = "erase"
 
     def __init__(self, engine: MemoryEngine, *, on_jobs_gone: Callable[[], None]) -> None:
-        """:param on_jobs_gone: Called after jobs were removed, to clear up what they left."""
+        """:param on_jobs_gone: Called after jobs were removed, to clean up their leftovers."""
         self._engine = engine
         self._on_jobs_gone = on_jobs_gone
 
     def begin(self, selection: Selection, work: str, *, backups: bool) -> JsonObject:
-        """Write down what is to go and that it never comes back; the parameters of the job that shall remove it.
+        """Write the removal targets and their tombstones; returns the parameters of the job.
 
-        :param backups: Whether the backups shall be written anew.
-        :raises NotFound: If neither the store nor a backup has any of it.
+        :param backups: True to rewrite the backups.
+        :raises NotFound: If neither the store nor a backup contains any of it.
         """
         targets = self._targets(selection)
         if not targets:
@@ -78,7 +78,9 @@ class Erasure:
         removed = RemovedRows()
         for first in range(0, len(targets), TARGETS_AT_ONCE):
             chosen = targets[first : first + TARGETS_AT_ONCE]
-            step = self._engine.models.remove(partial(_bury, targets=chosen, work=work, namespace=selection.namespace))
+            step = self._engine.models.remove(
+                partial(_write_tombstones, targets=chosen, work=work, namespace=selection.namespace)
+            )
             removed += RemovedRows() if step is None else step.removed
         if removed.jobs:
             self._on_jobs_gone()
@@ -87,7 +89,7 @@ class Erasure:
     def run(self, job: RunningJob) -> JsonObject:
         state = self._remove_rows(job, _begun(job))
         cleared = clear(self._engine, {job.id})
-        state = self._settled(job, state)
+        state = self._wait_for_backups(job, state)
         if job.parameters["backups"]:
             state = self._rewrite_backups(job, state)
         return {
@@ -101,7 +103,7 @@ class Erasure:
         }
 
     def _targets(self, selection: Selection) -> list[Target]:
-        """What is meant, in the store and in its backups."""
+        """Return the selected rows of the store and of its backups."""
 
         def ask(connection: apsw.Connection) -> list[Target]:
             return pending_removals.expand(connection, resolve(connection, selection))
@@ -110,7 +112,7 @@ class Erasure:
             here = ask(connection)
         there = {target for _, found in self._engine.copies.query(ask) for target in found or ()} - set(here)
         if selection.chooses is Chooses.SOURCE:
-            # What lay in the source once and has been moved since is not meant.
+            # Rows that were once in the source and have been moved since are not selected.
             with self._engine.namespace(Scope()) as (connection, _):
                 there -= set(pending_removals.present(connection, there))
         return [*here, *sorted(there)]
@@ -131,8 +133,8 @@ class Erasure:
             postings = sum(len(set(self._engine.models.terms(text))) for text in step.texts)
             state = replace(state, removed=state.removed + step.removed, postings=state.postings + postings)
 
-    def _settled(self, job: RunningJob, state: _State) -> _State:
-        """After this, what was erased is in no backup that is not there yet."""
+    def _wait_for_backups(self, job: RunningJob, state: _State) -> _State:
+        """Wait for backups in progress; later ones do not contain erased data."""
         while True:
             job.checkpoint(done=state.done, total=state.done, state=_STATE.dump(state))
             try:
@@ -164,7 +166,7 @@ class Erasure:
             return tombstones.read(connection)
 
 
-def _bury(connection: apsw.Connection, targets: Sequence[Target], work: str, namespace: str) -> RemovalStep:
+def _write_tombstones(connection: apsw.Connection, targets: Sequence[Target], work: str, namespace: str) -> RemovalStep:
     extractions.forget_transcripts(connection, namespace)
     tombstones.create(connection, targets, utc_now())
     tombstones.mark_uncleared(connection, work, pending_removals.namespaces_of(connection, targets))

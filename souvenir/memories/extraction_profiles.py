@@ -1,4 +1,4 @@
-"""The extraction profiles of namespaces, for those who make them. What one means is said where it is stored."""
+"""Manage the extraction profiles of namespaces; `souvenir.store.learning.profiles` describes their meaning."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from souvenir.store.transaction import Transaction
 
 
 class ExtractionProfiles:
-    """The profiles of one engine; the scope's namespace is theirs."""
+    """The profiles of one engine, in the scope's namespace."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
 
     def all(self, scope: Scope) -> Sequence[ExtractionProfile]:
-        """By their prefixes."""
+        """Return all profiles, ordered by prefix."""
         with self._engine.namespace(scope) as (connection, namespace):
             return [] if namespace is None else rows.every(connection, namespace)
 
     def get(self, scope: Scope, prefix: str) -> ExtractionProfile:
-        """:raises NotFound: If there is none of exactly this prefix."""
+        """:raises NotFound: If there is no profile with exactly this prefix."""
         wanted = prefix_named(prefix)
         with self._engine.namespace(scope) as (connection, namespace):
             found = None if namespace is None else rows.find(connection, namespace, wanted)
@@ -34,7 +34,7 @@ class ExtractionProfiles:
         return found
 
     def put(self, scope: Scope, prefix: str, changes: JsonObject) -> ExtractionProfile:
-        """Set these fields and leave the others as they are; None takes one back to what holds without it."""
+        """Set the given fields and keep the others; None resets a field to its default."""
         wanted = prefix_named(prefix)
 
         def work(tx: Transaction) -> ExtractionProfile:
@@ -44,9 +44,9 @@ class ExtractionProfiles:
         return self._engine.write(scope, work)
 
     def delete(self, scope: Scope, prefix: str) -> str:
-        """The prefix as it was stored.
+        """Delete a profile; returns its prefix as stored.
 
-        :raises NotFound: If there is none of exactly this prefix.
+        :raises NotFound: If there is no profile with exactly this prefix.
         """
         wanted = self.get(scope, prefix).source_prefix
 
@@ -59,9 +59,9 @@ class ExtractionProfiles:
 
 
 def prefix_named(prefix: str) -> str:
-    """A prefix as it is stored: with one slash at its end, so that `wip` is about `wip` and `wip/x` and not `wiper`.
+    """Return a prefix as stored, with one slash at the end, so that `wip` matches `wip` and `wip/x` but not `wiper`.
 
-    :raises InvalidRequest: If it names nothing.
+    :raises InvalidRequest: If it is empty.
     """
     path = prefix.rstrip(SEPARATOR)
     if not path:

@@ -1,7 +1,7 @@
-"""A text split into facts: by a language model, by its caller, or at the ends of its sentences.
+"""Split a text into facts: by a language model, by its caller, or at the ends of its sentences.
 
-What a model writes is believed only as far as the text goes: a fact that shares no word with it, or has a number that
-does not stand there, is dropped. Nothing is stored here. Splitting by sentences is deterministic and linear.
+A fact of a model is accepted only if the text supports it: a fact that shares no word with the text, or contains a
+number that the text does not, is dropped. Nothing is stored here. Splitting by sentences is deterministic and linear.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from souvenir.models.llm.provider import LLMProvider
 PROMPT = "split"
 
 MAX_ASKED_CHARS = 12_000
-"""Of a text that a model is asked about: a longer one has more to say than a few facts, and goes by sentences."""
+"""Limit for the model: longer texts contain more than a few facts, and are split by sentences."""
 
 MIN_ASKED_WORDS = 12
-"""Of a single sentence; a shorter one is a fact already."""
+"""Minimum length of a single sentence for the model; a shorter one is a fact already."""
 
 MAX_MODEL_FACTS = 8
-"""It is asked for five, and some models give a few more."""
+"""The prompt asks for five, and some models return a few more."""
 
 MAX_MODEL_FACT_CHARS = 500
 MAX_SENTENCES = 32
@@ -52,14 +52,14 @@ Terms = Callable[[str], Sequence[str]]
 
 
 class SplitText(BaseModel):
-    """What the model answers."""
+    """The output of the model."""
 
     facts: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """:param failure: Why no model split it, though one was to. :param later: Whether one may, if it is asked again."""
+    """:param failure: Why no model split it, although one should have. :param later: True if a retry may succeed."""
 
     facts: tuple[str, ...]
     made_by: FactsBy
@@ -68,7 +68,7 @@ class Split:
 
 
 def given(facts: Iterable[str]) -> Split:
-    """The caller's own facts.
+    """Check the caller's own facts.
 
     :raises InvalidRequest: If there are too many, or one is empty or too long.
     """
@@ -81,7 +81,7 @@ def given(facts: Iterable[str]) -> Split:
 
 
 def by_sentences(text: str) -> Split:
-    """The text's own sentences, some of them together where there are many."""
+    """Split the text into its sentences, grouped if there are many."""
     spans = [(start, end) for start, end in sentences(text) if _WORD.search(text, start, end)]
     groups = min(len(spans), MAX_SENTENCES)
     cuts = [len(spans) * group // groups for group in range(groups + 1)] if groups else []
@@ -90,12 +90,12 @@ def by_sentences(text: str) -> Split:
 
 
 def needs_no_model(text: str) -> bool:
-    """Whether it goes by sentences anyway: a short one has nothing to be split, and a long text says too much."""
+    """Return True if it is always split by sentences: too short to be split, or too long for a few facts."""
     return len(text) > MAX_ASKED_CHARS or (len(sentences(text)) < 2 and len(text.split()) < MIN_ASKED_WORDS)
 
 
 def split(text: str, provider: LLMProvider | None, terms: Terms) -> Split:
-    """As `asked`; while the model cannot be asked, go by sentences and say why."""
+    """Split as `asked` does; if the model is unavailable, split by sentences and return the reason."""
     try:
         return asked(text, provider, terms)
     except (LLMError, DeadlineExceeded) as error:
@@ -103,11 +103,11 @@ def split(text: str, provider: LLMProvider | None, terms: Terms) -> Split:
 
 
 def asked(text: str, provider: LLMProvider | None, terms: Terms) -> Split:
-    """Ask the model, if there is one and it is needed; if nothing that it says can be used, go by sentences.
+    """Split by the model, if there is one and it is needed; by sentences if its answer is unusable.
 
-    :param terms: What a text says.
-    :raises LLMUnavailable: If it may be asked later. :raises LLMRejected: If settings have to be corrected.
-    :raises DeadlineExceeded: If the caller waits no longer.
+    :param terms: Returns the terms of a text.
+    :raises LLMUnavailable: If a retry may succeed. :raises LLMRejected: If the settings must be corrected.
+    :raises DeadlineExceeded: If the request's deadline has passed.
     """
     if provider is None or needs_no_model(text):
         return by_sentences(text)
@@ -134,7 +134,7 @@ def _believed(text: str, said: Sequence[str], terms: Terms) -> tuple[str, ...]:
 
 
 def _distinct(facts: Iterable[str]) -> tuple[str, ...]:
-    """Without blanks around them; of those that differ in case and spacing alone the first, and none that is empty."""
+    """Strip the facts, and drop empty ones and repetitions that differ in case and whitespace only."""
     found: dict[str, str] = {}
     for fact in facts:
         if clean := fact.strip():

@@ -1,4 +1,4 @@
-"""Writing the facts of a memory that is stored already."""
+"""Write the facts of a stored memory."""
 
 from __future__ import annotations
 

@@ -46,10 +46,10 @@ class FactPage:
 
 
 class Facts:
-    """Safe to call from any thread. The background queue waits until `start`."""
+    """Thread-safe. The background queue waits until `start`."""
 
     def __init__(self, store: IndexedStore, provider: LLMProvider | None, settings: Settings) -> None:
-        """:param provider: Closed by its owner, before this is closed."""
+        """:param provider: Closed by its owner before this object."""
         self._store = store
         self._provider = provider
         self._timeout_s = settings.facts_timeout_s
@@ -65,12 +65,12 @@ class Facts:
     def split(self, scope: Scope, text: str, *, wait: bool = True) -> Split:
         """Split a screened text into facts that the policy of the scope's namespace allows.
 
-        :param wait: Whether the model may be asked now; otherwise it is asked in the background.
+        :param wait: True if the model may be called now; otherwise it is called in the background.
         """
         return allowed(self._store, scope, self._split_in_time(text, wait=wait))
 
     def split_again(self, scope: Scope, memory_id: int) -> FactsOutcome:
-        """Split the present text of a memory. While the model cannot be asked, present facts stay until it can.
+        """Split the current text of a memory again. While the model is unavailable, current facts are kept.
 
         :raises MemoryNotFound: If the scope sees no such memory.
         :raises Conflict: If other requests keep changing it.
@@ -89,7 +89,7 @@ class Facts:
         raise Conflict(f"Memory ID {memory_id} was changed by others again and again; try again in a moment")
 
     def is_pending(self, memory_id: int) -> bool:
-        """Return whether a memory is in the background queue."""
+        """Return True if a memory is in the background queue."""
         with self._store.namespace(Scope()) as (connection, _):
             return facts.is_queued(connection, memory_id)
 

@@ -1,8 +1,8 @@
-"""Memories as of a former time: their history, lists, and searches.
+"""Memories as of an earlier time: their history, lists, and searches.
 
-Everything is read from the stored history; a deleted memory is deleted at all times. A search of a former time finds
-texts that are unchanged since then by the present index. Texts that were different are embedded again for this search:
-at most `MAX_FORMER_TEXTS`, and the result says if there are more. All are ranked together, by the statistics of then.
+Everything is read from the stored history; a deleted memory is deleted at all times. A search of an earlier time uses
+the current index for texts that are unchanged since then. Other texts are embedded again for this search: at most
+`MAX_FORMER_TEXTS`, and the result says if there are more. All are ranked together, with the statistics of that time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_FORMER_TEXTS = 200
 """Limit of texts embedded for one search: about one second of the model."""
 
 PAST_TEXTS = "past_texts"
-"""The degradation named in a result if not every former text was read."""
+"""The degradation named in a result if not every former text was searched."""
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 class _Then:
     """:param stood: All memories of that time. :param may_be_found: The ids of those that match the filters.
 
-    :param former: Those with a different text, as they were; `left_out` says whether there are more.
+    :param former: Memories with a different text, as they were; `left_out` is true if there are more.
     """
 
     stood: Sequence[PastMemory]
@@ -82,7 +82,7 @@ def _then(store: IndexedStore, scope: Scope, query: SearchQuery, at: datetime) -
 
 
 def _prepared(store: IndexedStore, then: _Then) -> tuple[Sequence[FormerText], tuple[str, ...]]:
-    """Embed the former texts for the search; also return what is missing."""
+    """Embed the former texts for the search; also return the degradations."""
     left_out = (PAST_TEXTS,) if then.left_out else ()
     try:
         passages = store.prepare([memory.text for memory in then.former]) if then.former else []
@@ -106,7 +106,7 @@ class MemoryHistory:
 
 
 def history_of(connection: apsw.Connection, namespace: namespaces.Namespace, memory_id: int) -> MemoryHistory | None:
-    """Return None if there never was such a memory, or the namespace's viewer must not know of it."""
+    """Return None if there never was such a memory, or it is invisible to the namespace's viewer."""
     entries = history.history(connection, namespace, memory_id)
     if entries is None:
         return None
@@ -126,7 +126,7 @@ def page_at(
     offset: int,
     limit: int,
 ) -> Page:
-    """Return one page of the memories as they were; a tag filter applies to the present tags."""
+    """Return one page of the memories as they were; a tag filter applies to the current tags."""
     ids = history.ids_at(connection, namespace, at, listing)
     wanted = ids[offset : offset + limit]
     found = history.memories_at(connection, namespace, at, wanted)

@@ -1,8 +1,8 @@
 """The store with its indexes and embedding model: prepared writes, ranking, backup, restore and check.
 
-It owns order and locking, and knows nothing of what is stored. SQL is in `souvenir.store`, arrays are in
+It is responsible for order and locking, and independent of what is stored. SQL is in `souvenir.store`, arrays are in
 `souvenir.index`, arithmetic is in `souvenir.retrieval`. A write is prepared (analysed, embedded) outside of every lock,
-is one transaction, reaches the indexes, and only then returns.
+runs in one transaction, updates the indexes, and only then returns.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 class IndexedStore:
-    """Safe to call from any thread; raises the errors of `souvenir.core.errors`."""
+    """Thread-safe; raises the errors of `souvenir.core.errors`."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class IndexedStore:
     def close(self) -> None:
         """Finish pending writes, write the changed indexes to disk, and close the database."""
         self._maintenance.close()
-        # Too busy for a snapshot, or closed before: the next start rebuilds the indexes.
+        # Too busy for a snapshot, or closed already: the next start rebuilds the indexes.
         with suppress(Overloaded, ServiceClosing), closing(self._database):
             self.snapshot()
 
@@ -100,7 +100,7 @@ class IndexedStore:
     ) -> Sequence[Sequence[PreparedPassage]]:
         """Return the passages of each text, analysed and embedded, for a `write`.
 
-        :param spoken_by: The speakers of messages; None: the texts are memories.
+        :param spoken_by: The speakers of messages; None if the texts are memories.
         """
         with self._instruments.stage(Stage.WRITE_PREPARE):
             return self.models.prepare(texts, spoken_by)
@@ -110,7 +110,7 @@ class IndexedStore:
         return prepared_drafts(self.prepare, drafts)
 
     def prepare_patches(self, patches: Sequence[MemoryPatch], present: Sequence[Memory]) -> list[list[PreparedPassage]]:
-        """Return the passages that each patch adds to a memory; for a write that checks that it is still the same."""
+        """Return the passages that each patch adds to a memory; the write must check that the memory is unchanged."""
         return prepared_patches(self.prepare, patches, present)
 
     def recall(
@@ -124,8 +124,8 @@ class IndexedStore:
     ) -> Found | None:
         """Rank the owners of one kind for a query; None in a namespace that was never written to.
 
-        :param owner_ids: The owners that may be found, if filters outside of the index chose them.
-        :param past_passages: The passages at a former time; None: the present.
+        :param owner_ids: The eligible owners, if filters outside of the index chose them.
+        :param past_passages: The passages at an earlier time; None for the current ones.
         """
         return self._searcher.recall(
             scope, kind, replace(query, text=self.screening.query(scope, query.text)), owner_ids, past_passages
@@ -134,7 +134,7 @@ class IndexedStore:
     def write(self, scope: Scope, work: Callable[[Transaction], T]) -> T:
         """Run `work` in one durable transaction, and return once the indexes have applied it.
 
-        `work` runs again, after a rollback, if another model took over since its texts were prepared.
+        `work` runs again, after a rollback, if the model was replaced since its texts were prepared.
         """
         return self.models.write(scope, utc_now(), work)
 
@@ -161,7 +161,7 @@ class IndexedStore:
         return stats_of(self._database, self.models.serving, scope)
 
     def readiness(self) -> Readiness:
-        """Report whether searches of the default namespace are answered, and from all of its memories."""
+        """Return True as ready if searches of the default namespace are answered from all of its memories."""
         with self.namespace(Scope()) as (connection, namespace):
             return readiness_of(connection, namespace, self.models.serving, warm=self._warm)
 
@@ -177,11 +177,11 @@ class IndexedStore:
         return self._database.back_up(reason=reason, now=utc_now())
 
     def backups(self) -> Sequence[Backup]:
-        """Newest first."""
+        """Return all backups, newest first."""
         return self._database.backups.all()
 
     def restore(self, name: str) -> Backup:
-        """Restore a backup in one step, after a backup of the present state; returns the latter.
+        """Restore a backup atomically, after a backup of the current state; returns the latter.
 
         :raises BackupNotFound: If there is no such backup.
         :raises BackupDamaged: If it cannot be used; nothing was changed.
@@ -197,7 +197,7 @@ class IndexedStore:
 
     @property
     def copies(self) -> Copies:
-        """The former states of the store: its backups, and what offline restores put aside."""
+        """Earlier states of the store: its backups, and the files that offline restores set aside."""
         return self._database.copies
 
     def snapshot(self) -> None:
@@ -205,7 +205,7 @@ class IndexedStore:
         self._database.between_writes(lambda: self.models.serving.registry.write_snapshots(all_changed=True))
 
     def check(self) -> Sequence[str]:
-        """Check the database, and every loaded index against it, row by row; one sentence for each inconsistency."""
+        """Check the database, and every loaded index against it, row by row; returns one sentence per inconsistency."""
 
         def work() -> Sequence[str]:
             with self._database.reader() as connection:
@@ -216,14 +216,14 @@ class IndexedStore:
     # --- maintenance -------------------------------------------------------------------------------------------
 
     def _maintain(self) -> None:
-        """Enforce the memory budget of indexes, write those that changed much, and make a backup that is due."""
+        """Enforce the memory budget of indexes, write changed snapshots, and make a backup if it is due."""
         self.models.tidy_indexes()
         hours, now = self._settings.backup_interval_hours, utc_now()
         if hours and self._is_backup_due(timedelta(hours=hours), now):
             self._database.back_up(reason=SCHEDULED, now=now)
 
     def _is_backup_due(self, interval: timedelta, now: datetime) -> bool:
-        """Count from the newest scheduled backup, or else from the first write, so that a restart changes nothing.
+        """Count from the newest scheduled backup, or else from the first write, so that a restart has no effect.
 
         An unchanged store needs no further backup.
         """

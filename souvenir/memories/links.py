@@ -1,7 +1,7 @@
-"""What callers say of two memories: one supersedes, blocks, causes or reinforces another, or has to do with it.
+"""Links that callers make between two memories: one supersedes, blocks, causes, reinforces or relates to another.
 
-A link is a remark beside two memories and changes neither: it archives nothing, makes no entry in a history and leaves
-`updated_at` as it is. The audit notes who made or removed it.
+A link changes neither memory: it archives nothing, adds no history entry and keeps `updated_at`. The audit log records
+who created or removed it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from souvenir.store.transaction import Transaction
 
 
 def link_type_named(name: str) -> LinkType:
-    """:raises LinkNotUsable: If callers cannot make links of such a type."""
+    """:raises LinkNotUsable: If callers cannot create links of this type."""
     try:
         return LinkType(name)
     except ValueError as error:
@@ -27,15 +27,16 @@ def link_type_named(name: str) -> LinkType:
 
 
 class Links:
-    """Safe to call from any thread. A memory that the scope does not see does not exist."""
+    """Thread-safe. Memories that are invisible to the scope are reported as missing."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
 
     def add(self, scope: Scope, from_id: int, to_id: int, link_type: LinkType) -> Link:
-        """:raises MemoryNotFound: If there is no memory `from_id`.
+        """Create a link.
 
-        :raises LinkNotUsable: If it would link a memory with itself, with none, or a second time.
+        :raises MemoryNotFound: If there is no memory `from_id`.
+        :raises LinkNotUsable: If both ids are equal, the other memory does not exist, or the link exists already.
         """
         if from_id == to_id:
             raise LinkNotUsable("A memory cannot be linked with itself; send another to_id")
@@ -55,7 +56,7 @@ class Links:
     def of(
         self, scope: Scope, memory_id: int, *, link_type: LinkType | None = None, incoming: bool = False
     ) -> Sequence[Link]:
-        """Those that begin at a memory, then with `incoming` those that end there.
+        """Return the links from a memory, then with `incoming` the links to it.
 
         :raises MemoryNotFound: If there is no such memory.
         """
@@ -65,7 +66,7 @@ class Links:
             return rows.links_of(connection, namespace, memory_id, link_type=link_type, incoming=incoming)
 
     def remove(self, scope: Scope, from_id: int, to_id: int, link_type: LinkType) -> bool:
-        """Whether there was one.
+        """Remove a link; returns True if it existed.
 
         :raises MemoryNotFound: If there is no memory `from_id`.
         """

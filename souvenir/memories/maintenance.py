@@ -1,4 +1,4 @@
-"""What keeps the store of one engine in order, and the handlers of its jobs."""
+"""The maintenance services of one engine, and the handlers of their jobs."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ class MaintenanceServices:
 
     @property
     def handlers(self) -> Sequence[JobHandler]:
-        """Of those that have no lane of their own."""
+        """The handlers without a queue of their own."""
         return self.compaction, self.pruning, self.policies

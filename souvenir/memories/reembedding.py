@@ -1,13 +1,13 @@
-"""Which model a service starts with: the one that made the vectors, whatever the settings name by now.
+"""Choose the embedding model at a start, and change it by a job that embeds every passage again.
 
-The job that embeds every passage with another model and lets it take over.
+A service starts with the model that made the stored vectors, even if the settings name another one.
 
-The new vectors grow beside the old ones in small transactions, each with the progress that it makes; texts that are
-written meanwhile have greater ids, and their turn comes. Near the end every write is embedded by both models, so that
-the job catches up with whoever writes. The switch is one transaction; before it nothing that is searched has changed,
-after it the old vectors are removed in small parts. Passages stay cut as they are.
+The job inserts the new vectors in addition to the old ones in small transactions, each with its progress; texts written
+in the meantime have greater ids and are processed later. Near the end every write is embedded by both models, so that
+the job can catch up. The switch is one transaction; before it, searches are unaffected; after it, the old vectors are
+removed in small parts. Passage boundaries stay unchanged.
 
-Whose embedder it is: the service loads and closes the one that serves, also after another one has taken over.
+Ownership: the service loads and closes the serving embedder, also after a switch.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ log = structlog.get_logger(__name__)
 
 
 def chosen_model(settings: Settings, make: MakeEmbedder | None = None) -> tuple[LoadableEmbedder, ModelSpec]:
-    """An embedder that is not loaded yet, and what it is made from.
+    """Return an embedder that is not loaded yet, and its spec.
 
-    The settings' model if nothing is stored, or if the model that made the vectors cannot be had any more: the store
-    then says what to do about it.
+    It is the settings' model if nothing is stored, or if the model that made the vectors is not available any more; the
+    store's error then says what to do.
     """
     make = make or (lambda spec: embedder_of(settings, spec))
     named, stored = ModelSpec.of(settings), _stored(settings)
@@ -71,14 +71,14 @@ def chosen_model(settings: Settings, make: MakeEmbedder | None = None) -> tuple[
 
 
 def stored_spec(engine: MemoryEngine) -> ModelSpec | None:
-    """What the present model was made from, if that is noted."""
+    """Return the spec of the current model, if it is stored."""
     with engine.namespace(Scope()) as (connection, _):
         spec = schema.meta(connection, vectors.MODEL_SPEC)
     return None if spec is None else ModelSpec.from_json(json.loads(spec))
 
 
 def _stored(settings: Settings) -> tuple[str, ModelSpec] | None:
-    """Id and spec of the model that made the vectors; None if there are none, or nothing is noted of it."""
+    """Return id and spec of the model that made the vectors; None if there are none, or the spec is not stored."""
     if not settings.database_path.exists():
         return None
     try:
@@ -89,7 +89,7 @@ def _stored(settings: Settings) -> tuple[str, ModelSpec] | None:
                 return None
             return model_id, ModelSpec.from_json(json.loads(spec))
     except (apsw.Error, ValueError, TypeError, KeyError):
-        # Whoever opens the database for good says what is wrong with it.
+        # Opening the database for use reports what is wrong with it.
         return None
 
 
@@ -99,14 +99,14 @@ PASSAGES_AT_ONCE = 64
 REMOVED_AT_ONCE = 512
 
 SWITCH_PAUSE_S = 1.0
-"""Before the switch is tried again, if something is read for long."""
+"""Pause before the switch is retried, if a read takes long."""
 
 PROBE = "Does this model embed?"
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """`last` is the id of the last passage that the new model has embedded, or of which the old vector is removed."""
+    """`last` is the id of the last passage that was embedded or, after the switch, whose old vector was removed."""
 
     last: int = 0
     embedded: int = 0
@@ -118,10 +118,10 @@ _STATE = StoredJson(_State)
 
 
 class Reembedding:
-    """Handles the jobs of its kind.
+    """Runs the jobs of its kind.
 
-    :param make: Makes the embedder of a spec; it is loaded and closed here.
-    :param adopt: Takes the embedder that has taken over, and closes the one before.
+    :param make: Creates the embedder of a spec; it is loaded and closed here.
+    :param adopt: Takes ownership of the new serving embedder, and closes the previous one.
     """
 
     kind = "reembed"
@@ -153,18 +153,18 @@ class Reembedding:
         return {"model": model_id, "embedded": state.embedded, "already_serving": False}
 
     def undo(self, job: RunningJob) -> None:
-        """Remove the vectors of a model that does not take over; also old ones that were not removed yet."""
+        """Remove the vectors of a model that does not take over, and old vectors that were not removed yet."""
         self.remove_leftovers()
 
     def clear_up(self) -> None:
-        """At a start: remove what a job left that ended without clearing up; one that goes on needs what it has."""
+        """Remove leftovers of a job that ended without cleaning up; an unfinished job still needs its vectors."""
         with self._engine.namespace(Scope()) as (connection, _):
             if jobs.has_unfinished(connection, self.kind):
                 return
         self.remove_leftovers()
 
     def remove_leftovers(self) -> None:
-        """Remove vectors of other models than the present one, if there may be some."""
+        """Remove the vectors of all models but the current one, if there may be any."""
         with self._engine.namespace(Scope()) as (connection, _):
             if rows.other_model(connection) is None:
                 return
@@ -174,9 +174,9 @@ class Reembedding:
         self._engine.write_rows(lambda connection: rows.forget(connection, rows.OTHER_MODEL))
 
     def _loaded(self, spec: ModelSpec, *, begun: bool) -> LoadableEmbedder:
-        """The model, which has shown that it embeds.
+        """Return the loaded model after a test embedding.
 
-        :param begun: It did before: if it does not now, that may pass.
+        :param begun: True if it worked earlier in the job, so that a failure may be transient.
         """
         embedder: LoadableEmbedder | None = None
         try:
@@ -196,7 +196,7 @@ class Reembedding:
         return embedder
 
     def _already_serving(self, job: RunningJob, spec: ModelSpec, embedder: Embedder) -> JsonObject:
-        """Only what the model is made from may have changed, as when its folder was moved."""
+        """Update the model's spec, which may have changed, for instance because its folder was moved."""
 
         def work(connection: apsw.Connection) -> None:
             job.save(connection, done=0, total=0, state={})
@@ -206,10 +206,10 @@ class Reembedding:
         return {"model": embedder.model_id, "embedded": 0, "already_serving": True}
 
     def _embed_all(self, job: RunningJob, embedder: Embedder, spec: ModelSpec) -> _State:
-        """Embed what is there and what comes, until nothing is missing, and switch."""
+        """Embed all passages, including new ones, until none is missing, and switch."""
         state = self._begin(job, embedder)
         while True:
-            # Those that come have greater ids; before the last step all of them are looked at once more.
+            # New passages have greater ids; before the last step all passages are checked once more.
             last_look = not self._engine.models.expecting
             missing = self._missing(embedder, after=state.last) or (last_look and self._missing(embedder, after=0))
             if missing:
@@ -253,7 +253,7 @@ class Reembedding:
         return after
 
     def _switch(self, job: RunningJob, embedder: Embedder, spec: ModelSpec, state: _State) -> _State | None:
-        """The state after the switch, or None if something was written meanwhile or is read for long."""
+        """Return the state after the switch, or None if passages were written in the meantime or a read takes long."""
         after = replace(state, last=0, switched=True)
 
         def ready(connection: apsw.Connection) -> bool:
@@ -271,7 +271,7 @@ class Reembedding:
             return None
 
     def _remove_old(self, job: RunningJob, state: _State) -> None:
-        """It is too late to cancel now: that only ends the counting."""
+        """Remove the old vectors. It is too late to cancel: a cancellation only ends the progress reports."""
         try:
             self._remove_old_counting(job, state)
         except JobCancelled:
@@ -298,8 +298,9 @@ def _save(job: RunningJob, connection: apsw.Connection, state: _State) -> None:
 
 
 class ModelOwner:
-    """:param own: The embedder of the engine if it is to be loaded and closed here; None if somebody else does that.
+    """Owns the serving embedder, and replaces it when the model changes.
 
+    :param own: The engine's embedder if it is loaded and closed here; None if the caller does that.
     :param named: The model of the settings.
     """
 
@@ -315,11 +316,11 @@ class ModelOwner:
 
     @property
     def spec(self) -> ModelSpec:
-        """What the model that serves was made from, or else would be."""
+        """The spec of the serving model, or else of the settings' model."""
         return stored_spec(self._engine) or self._named
 
     def load(self) -> None:
-        """Get ready for the first search."""
+        """Load the model and the default index before the first search."""
         try:
             if self._own is not None:
                 self._own.load()
@@ -333,7 +334,7 @@ class ModelOwner:
             self._own.close()
 
     def adopt(self, embedder: LoadableEmbedder) -> None:
-        """Own one that has taken over. Of it and the one before, that is closed which does not serve."""
+        """Take ownership of a new embedder. Of it and the previous one, the one that does not serve is closed."""
         with self._changing:
             serves = self._engine.models.serving.embedder is embedder
             idle, self._own = (self._own, embedder) if serves else (embedder, self._own)
@@ -343,9 +344,9 @@ class ModelOwner:
         self.load_failed.clear()
 
     def reload(self) -> str:
-        """Load the model that serves anew; returns its id.
+        """Load the serving model again; returns its id.
 
-        :raises Conflict: If what is loaded now is another model than the one that made the vectors.
+        :raises Conflict: If the loaded model is not the one that made the vectors.
         """
         embedder = self._make(self.spec)
         try:

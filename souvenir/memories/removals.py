@@ -1,8 +1,8 @@
-"""Removal from the living store: written down first, then done in parts that let other writes in between.
+"""Removal from the live store: targets are written first, then removed in parts, so that other writes can interleave.
 
-Whoever asks waits until all of it is gone. What a kill, a deadline or a busy database left is gone on with by a thread
-of this room's own, at the next start or soon after. What was removed so is in no index, list or cache any more; backups
-have it still, and a restore brings it back.
+The caller waits until everything is removed. A background thread resumes removals that a crash, a deadline or a busy
+database interrupted, at the next start or soon after. Removed rows are in no index, list or cache any more; backups
+still contain them, and a restore brings them back.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from souvenir.store.pending_removals import RemovalStep
 from souvenir.store.selection import KINDS, Chooses, Selection, resolve
 
 TURN_INTERVAL_S = 300.0
-"""Between two looks for what was left; a start, a restore and a failure ask at once."""
+"""Polling interval for interrupted removals; a start, a restore and a failure trigger it at once."""
 
 RETRY_PAUSE_S = 0.2
-"""Before a part that found the database too busy is tried again."""
+"""Pause before a part is retried when the database was too busy."""
 
 log = structlog.get_logger(__name__)
 
 
 def not_found(selection: Selection) -> NotFound:
-    """The error that says that there is no such thing."""
+    """Return the error for a selection that matches nothing."""
     text = str(selection.value)
     match selection.chooses:
         case Chooses.AGENT:
@@ -70,10 +70,10 @@ def not_found(selection: Selection) -> NotFound:
 
 
 class Removals:
-    """Open it before anybody asks, `start` it when the service has started, and close it before the engine."""
+    """Create it before the first request, `start` it with the service, and close it before the engine."""
 
     def __init__(self, engine: MemoryEngine, *, on_jobs_gone: Callable[[], None]) -> None:
-        """:param on_jobs_gone: Called after jobs were removed, to clear up what they left."""
+        """:param on_jobs_gone: Called after jobs were removed, to clean up their leftovers."""
         self._engine = engine
         self._on_jobs_gone = on_jobs_gone
         self._lock = Lock()
@@ -83,32 +83,32 @@ class Removals:
         engine.when_restored(self._maintenance.ask)
 
     def start(self) -> None:
-        """Go on with what a former process left."""
+        """Resume the removals of an earlier process."""
         self._maintenance.start()
         self._maintenance.ask()
 
     def close(self) -> None:
-        """Stop between two parts; what is left goes on at the next start."""
+        """Stop between two parts; the rest is removed after the next start."""
         self._closing.set()
         self._maintenance.close()
 
     def remove(self, scope: Scope, chooses: Chooses, value: str | None = None) -> RemovedRows:
-        """Remove an agent, or something of the agent that the scope's namespace is.
+        """Remove an agent, or a part of the agent of the scope's namespace.
 
-        :return: How many rows went, when all of it is gone.
+        :return: The number of removed rows, once all are removed.
         :raises NotFound: If there is none, or it is being removed already.
-        :raises DeadlineExceeded: If it takes too long to wait for; it goes on.
+        :raises DeadlineExceeded: If it takes longer than the request may; the removal continues.
         """
         selection = Selection(scope.namespace, chooses, scope.namespace if value is None else value)
         with self.working() as work:
             return self.rest(work, self._engine.models.remove(partial(_begin, selection=selection, work=work)))
 
     def clear(self, scope: Scope) -> RemovedRows:
-        """Forget all that the scope's agent has; it stays, with its id, its metadata, its policy and its levels.
+        """Remove everything that the scope's agent has; the agent keeps its id, metadata, policy and access levels.
 
-        :return: How many rows went, when all of it is gone.
+        :return: The number of removed rows, once all are removed.
         :raises AgentNotFound: If the namespace is no agent.
-        :raises DeadlineExceeded: If it takes too long to wait for; it goes on.
+        :raises DeadlineExceeded: If it takes longer than the request may; the removal continues.
         """
         selection = Selection(scope.namespace, Chooses.AGENT, scope.namespace)
         with self.working() as work:
@@ -116,20 +116,20 @@ class Removals:
 
     @contextmanager
     def working(self) -> Iterator[str]:
-        """A name for a removal, which nobody else goes on with meanwhile."""
+        """Yield an id for a removal that the background thread leaves alone in the meantime."""
         work = uuid.uuid4().hex
         with self._lock:
             self._at_work.add(work)
         try:
             yield work
         except BaseException:
-            self._leave(work)
+            self._release(work)
             self._maintenance.ask()
             raise
-        self._leave(work)
+        self._release(work)
 
     def rest(self, work: str, begun: RemovalStep | None) -> RemovedRows:
-        """Everything that was written down, part by part; what went with what `begun` says."""
+        """Remove all written targets, part by part; returns the number of rows, including those of `begun`."""
         removed, step = RemovedRows(), begun
         while step is not None:
             removed += step.removed
@@ -139,7 +139,7 @@ class Removals:
         return removed
 
     def finish(self) -> None:
-        """Go on with what nobody is at work on: rows that are still there, and bytes that erasures left in files."""
+        """Resume removals in which no thread is active: remaining rows, and bytes that erasures left in files."""
         with self._engine.namespace(Scope()) as (connection, _), self._lock:
             busy = self._at_work | unfinished_ids(connection)
             left, marked = (
@@ -162,13 +162,13 @@ class Removals:
                 self._closing.wait(RETRY_PAUSE_S)
         raise ServiceClosing
 
-    def _leave(self, work: str) -> None:
+    def _release(self, work: str) -> None:
         with self._lock:
             self._at_work.discard(work)
 
 
 def clear(engine: MemoryEngine, works: Collection[str]) -> bool:
-    """Leave no bytes in any file of what these erasures removed; False if long reads are in the way."""
+    """Overwrite the bytes that these erasures left in files; False if long reads prevent it."""
     with engine.namespace(Scope()) as (connection, _):
         marked = tombstones.uncleared(connection)
     namespaces = {namespace_id for work in works for namespace_id in marked.get(work, ())}
@@ -181,7 +181,7 @@ def clear(engine: MemoryEngine, works: Collection[str]) -> bool:
 
 
 def _begin_clearing(connection: apsw.Connection, selection: Selection, work: str) -> RemovalStep:
-    """Write down that the agent's namespace is to go, and make another one in its place, in one step."""
+    """Write the removal of the agent's namespace, and create another one for the agent, in one transaction."""
     agent = agents.find(connection, selection.namespace)
     step = _begin(connection, selection, work)
     if agent is not None:
@@ -190,7 +190,7 @@ def _begin_clearing(connection: apsw.Connection, selection: Selection, work: str
 
 
 def _begin(connection: apsw.Connection, selection: Selection, work: str) -> RemovalStep:
-    """Write down what is to go and remove the first of it; all of it, if it is not much.
+    """Write the removal targets and remove the first part, or all of it if it is small.
 
     :raises NotFound: If there is none, or it is being removed already.
     """

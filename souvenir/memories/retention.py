@@ -1,12 +1,12 @@
 """Retention: jobs that archive memories by the policies of extraction profiles, and delete long-archived ones.
 
 `PolicyEnforcement` archives memories that are too old (counted from their last change) or of too little confidence. The
-metadata of an archived memory says by which rule and by how much; unarchiving it reverts that. A dry run takes the same
-steps without the writes.
+metadata of an archived memory records the rule and the measured value; unarchiving it reverts that. A dry run takes the
+same steps without the writes.
 
-`Pruning` deletes archived memories that did not change within the retention period, and never living or pinned ones. A
-backup is made first. Deletions are in small transactions, each with its progress, so that a killed job resumes and
-deletes nothing twice.
+`Pruning` deletes archived memories that did not change within the retention period, and never unarchived or pinned
+ones. A backup is made first. Deletions are in small transactions, each with its progress, so that a killed job resumes
+and deletes nothing twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from souvenir.store.namespaces import Namespace
 from souvenir.store.transaction import Transaction
 
 LOOKED_AT_ONCE = 256
-"""Memories of one transaction."""
+"""Memories processed in one transaction."""
 
 ACTIONS_SHOWN = 100
 
@@ -68,7 +68,7 @@ class RetentionAction:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """`source` is the present source, `last` the id of its last memory that was processed."""
+    """`source` is the current source, `last` the id of its last memory that was processed."""
 
     source: str = ""
     last: int = 0
@@ -109,7 +109,7 @@ class _Verdicts:
 
 
 class PolicyEnforcement:
-    """Handles the jobs of its kind."""
+    """Runs the jobs of its kind."""
 
     kind = "enforce_policies"
 
@@ -123,7 +123,7 @@ class PolicyEnforcement:
     def enforce(
         self, scope: Scope, *, at: datetime, dry_run: bool, progress: Progress, job_id: str | None = None
     ) -> JsonObject:
-        """Go through the sources that a policy is for, in order.
+        """Process the sources that have a policy, in order.
 
         :param at: The time from which ages are counted.
         :return: The first `actions`, and a `summary` of all.
@@ -167,7 +167,7 @@ def _next_source(connection: apsw.Connection, namespace: Namespace, after: str) 
 
 
 def _verdicts(connection: apsw.Connection, namespace: Namespace, state: _State, at: datetime) -> _Verdicts | None:
-    """Judge the next memories of the source; None: it has no more, or no longer a policy."""
+    """Judge the next memories of the source; None if it has no more memories, or no longer a policy."""
     profile = profile_for(connection, namespace, state.source)
     if not _has_policy(profile):
         return None
@@ -186,7 +186,7 @@ def _verdicts(connection: apsw.Connection, namespace: Namespace, state: _State, 
 
 
 def _judged(memory: Aged, profile: ExtractionProfile, at: datetime) -> tuple[RetentionAction | None, bool]:
-    """What the profile's policies do to a memory, and whether only its youth keeps it."""
+    """Return the action of the profile's policies for a memory, and True if only its young age keeps it."""
     age_days = (at - memory.updated_at) / _DAY
     prefix = profile.source_prefix
     if profile.ttl_days is not None and age_days > profile.ttl_days:
@@ -235,7 +235,7 @@ _PRUNING_STATE = StoredJson(_PruningState)
 
 
 class Pruning:
-    """Handles the jobs of its kind."""
+    """Runs the jobs of its kind."""
 
     kind = "prune"
 
@@ -243,7 +243,7 @@ class Pruning:
         self._engine = engine
 
     def candidates(self, scope: Scope, before: datetime) -> int:
-        """Return the number that a job would delete now."""
+        """Return the number of memories that a job would delete now."""
         with self._engine.namespace(scope) as (connection, namespace):
             return 0 if namespace is None else rows.count_prunable(connection, namespace, before)
 

@@ -1,7 +1,4 @@
-"""Which stored texts say the same: a greedy sweep over unit vectors, a block of rows at a time.
-
-How alike texts are: by their words, by their figures, and by the cosine of their vectors.
-"""
+"""Similarity of texts by words, figures and vectors; deduplication as a greedy sweep over blocks of unit vectors."""
 
 from __future__ import annotations
 
@@ -19,22 +16,22 @@ from souvenir.index.analyser import normalised
 _WORD = re.compile(r"\w+")
 
 BLOCK_ROWS = 2_048
-"""Rows compared at once: two blocks of vectors and their cosines take some 25 MB, however many texts there are."""
+"""Rows compared at once: two blocks of vectors and their cosines take about 25 MB, whatever the number of texts."""
 
 Pair = tuple[int, int, float]
 """(kept id, duplicate id, cosine)."""
 
 
 def same_words(one: str, other: str) -> bool:
-    """Whether two texts differ in nothing but case, spacing and punctuation.
+    """Return True if two texts differ only in case, spacing and punctuation.
 
-    A cosine cannot tell: "100 requests a minute" and "1000 requests a minute" have one above 0.98.
+    A cosine cannot decide that: "100 requests a minute" and "1000 requests a minute" have one above 0.98.
     """
     return words_of(one) == words_of(other)
 
 
 def words_of(text: str) -> list[str]:
-    """What two texts share that differ in nothing else."""
+    """Return the case-folded words of a text."""
     return _WORD.findall(text.casefold())
 
 
@@ -46,16 +43,17 @@ def duplicates(
     keep: Collection[int],
     between_blocks: Callable[[int], None],
 ) -> list[Pair]:
-    """A pair for every text that repeats a kept one with a lower id; of several, with the lowest.
+    """Return a pair for every text that repeats a kept one with a lower id; of several, with the lowest.
 
-    A text that is itself a duplicate makes no further ones, so a chain of small changes does not collapse into its
-    first link, and a text is compared with those only that are kept: n texts with k left take n * k / 2 cosines.
+    A duplicate makes no further duplicates, so a chain of small changes does not collapse into its first link, and a
+    text
+    is compared with kept ones only: n texts with k left take n * k / 2 cosines.
 
     :param ids: Shape (n,), ascending.
-    :param vectors_of: The unit vectors (m, dim) of some of the ids, in their order; a row of zeros is like nothing.
+    :param vectors_of: Returns the unit vectors (m, dim) of some of the ids, in order; a row of zeros matches nothing.
     :param threshold: Greater than 0.
     :param keep: Ids that are never duplicates.
-    :param between_blocks: Called after each comparison of two blocks, with the number of ids that are done.
+    :param between_blocks: Called after each comparison of two blocks, with the number of processed ids.
     """
     found: list[Pair] = []
     kept: list[int] = []
@@ -80,7 +78,7 @@ def duplicates(
 
 
 def _first_at_least(cosines: FloatVector, threshold: float) -> Iterator[tuple[int, int]]:
-    """For each row that has one, its first column that reaches the threshold."""
+    """Yield, for each row with a column that reaches the threshold, the first such column."""
     reached = cosines >= threshold
     for row in np.flatnonzero(reached.any(axis=1)):
         yield int(row), int(np.argmax(reached[row]))
@@ -93,7 +91,7 @@ def _within(
     protected: NDArray[np.bool_],
     threshold: float,
 ) -> Iterator[Pair]:
-    """The pairs of one block; marks the duplicates in `repeats`."""
+    """Yield the pairs within one block; marks the duplicates in `repeats`."""
     cosines = vectors @ vectors.T
     for row in range(len(ids)):
         if repeats[row]:
@@ -105,28 +103,28 @@ def _within(
 
 
 NOVELTY_SIMILARITY = 0.85
-"""Cosine from which a text says nothing new beside another, as far as vectors tell; figures may still differ."""
+"""Cosine from which a text says nothing new compared with another, by vectors alone; figures may still differ."""
 
 _FIGURE = re.compile(r"[0-9]+")
 
 
 def words_key(text: str) -> str:
-    """The same of texts that differ in nothing but case, spacing, punctuation and how their letters are encoded."""
+    """Return a key that is equal for texts that differ only in case, spacing, punctuation and Unicode encoding."""
     return " ".join(words_of(normalised(text)))
 
 
 def figures(text: str) -> Counter[str]:
-    """The numbers in a text: two that differ in one say different things, however near their vectors are."""
+    """Return the numbers in a text: different numbers mean different statements, whatever the cosine is."""
     return Counter(_FIGURE.findall(normalised(text)))
 
 
 def unit_vectors(prepared: Sequence[Sequence[PreparedPassage]]) -> list[FloatVector]:
-    """The unit mean vector (dim,) of each text's passages."""
+    """Return the unit mean vector (dim,) of each text's passages."""
     return [_unit(np.sum([passage.vector for passage in passages], axis=0)) for passages in prepared]
 
 
 def cosine(one: FloatVector, other: FloatVector) -> float:
-    """Of unit vectors."""
+    """Return the cosine of two unit vectors."""
     return float(np.dot(one, other))
 
 

@@ -1,10 +1,10 @@
-"""Splitting memories into facts in the background: those that no model has split yet, or that changed since.
+"""Background splitting of memories into facts: memories that no model has split yet, or that changed since.
 
-The queue is a table, so a kill loses nothing. Every `LOOK_S`, and when it is woken, the thread submits a job for each
-namespace with waiting memories: one at a time, and none within `REST_S` after a failed one. A job asks the model about
-one memory after the other. While the model does not answer, the job is retried for about a minute and then fails with
-the model's error, and the memories stay in the queue. A memory that changes in between is left to the next job. Without
-a model, memories are split by sentences.
+The queue is a table, so a crash loses nothing. The thread submits a job for each namespace with waiting memories, every
+`POLL_INTERVAL_S` and when it is woken: one at a time, and none within `BACK_OFF_S` after a failed one. A job asks the
+model about one memory after the other. While the model does not answer, the job is retried for about a minute and then
+fails with the model's error, and the memories stay in the queue. A memory that changes in between is left to the next
+job. Without a model, memories are split by sentences.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from souvenir.store.admin.jobs import SPLIT
 from souvenir.store.memories import facts, reads
 from souvenir.store.transaction import Transaction
 
-LOOK_S = 30.0
-"""Between two looks at the queue: imports, merges and extractions add to it without waking it."""
+POLL_INTERVAL_S = 30.0
+"""Polling interval of the queue: imports, merges and extractions add to it without waking it."""
 
-REST_S = 900.0
-"""Pause of a namespace after a failed job: an outage of a model can be long."""
+BACK_OFF_S = 900.0
+"""Back-off of a namespace after a failed job: an outage of a model can be long."""
 
 ACTOR = "souvenir"
 """The actor of jobs that no caller submitted."""
@@ -47,9 +47,9 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """`after_id`: the last memory processed. `changed`: skipped, since another request changed them.
+    """`after_id`: the last memory processed. `changed`: skipped, because another request changed them.
 
-    `unanswered`: why memories were skipped, since the model did not answer; `in_a_row`: the last one was skipped.
+    `unanswered`: why memories were skipped for lack of an answer; `in_a_row`: the last one was skipped.
     """
 
     after_id: int = 0
@@ -64,7 +64,7 @@ class _State:
         return self.by_model + self.by_sentences + self.changed
 
     def after(self, memory_id: int, found: Split | None) -> _State:
-        """:param found: The facts written; None: another request changed the memory."""
+        """:param found: The facts written; None if another request changed the memory."""
         now = replace(self, after_id=memory_id, in_a_row=False)
         if found is None:
             return replace(now, changed=self.changed + 1)
@@ -72,7 +72,7 @@ class _State:
             return replace(now, by_model=self.by_model + 1)
         return replace(now, by_sentences=self.by_sentences + 1)
 
-    def passing_over(self, memory_id: int, reason: str) -> _State:
+    def skipping(self, memory_id: int, reason: str) -> _State:
         return replace(self, after_id=memory_id, unanswered=reason, in_a_row=True)
 
 
@@ -80,17 +80,17 @@ _STATE = StoredJson(_State)
 
 
 class SplitQueue:
-    """Handles the jobs of its kind, in a lane of their own; they wait until `start`."""
+    """Runs the jobs of its kind in a queue of their own; jobs wait until `start`."""
 
     kind = SPLIT
 
     def __init__(self, store: IndexedStore, provider: LLMProvider | None, settings: Settings) -> None:
-        """:param provider: Closed by its owner, before this is closed."""
+        """:param provider: Closed by its owner before this object."""
         self._store = store
         self._provider = provider
         self._woken = Event()
         self._closing = Event()
-        self._thread = Thread(target=self._look, name="souvenir-split-later", daemon=True)
+        self._thread = Thread(target=self._poll, name="souvenir-split-later", daemon=True)
         self.jobs = Jobs(
             store, [self], queue_max=settings.job_queue_max, retention_days=settings.job_retention_days, lane=SPLIT
         )
@@ -107,7 +107,7 @@ class SplitQueue:
         self.jobs.close()
 
     def wake(self) -> None:
-        """Look at the queue soon; a memory was added to it."""
+        """Process the queue soon, because a memory was added to it."""
         self._woken.set()
 
     # --- queueing ----------------------------------------------------------------------------------------------
@@ -116,12 +116,12 @@ class SplitQueue:
         """Submit a job for each namespace with waiting memories, unless it has one or pauses."""
         with self._store.namespace(Scope()) as (connection, _):
             names = facts.namespaces_to_split(connection)
-            since = utc_now() - timedelta(seconds=REST_S)
+            since = utc_now() - timedelta(seconds=BACK_OFF_S)
             may = [name for name in names if job_rows.may_be_queued(connection, SPLIT, name, none_failed_since=since)]
         for name in may:
             self.jobs.submit(SPLIT, Scope(name, ACTOR), {"waiting_only": True, "source": "", "limit": None})
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         while not self._closing.is_set():
             self._woken.clear()
             try:
@@ -130,12 +130,12 @@ class SplitQueue:
                 log.warning("splitting_waits", reason=error.message)
             except Exception:  # the boundary of a thread; it looks again later
                 log.exception("splitting_not_queued")
-            self._woken.wait(LOOK_S)
+            self._woken.wait(POLL_INTERVAL_S)
 
     # --- the job -----------------------------------------------------------------------------------------------
 
     def run(self, job: RunningJob) -> JsonObject:
-        """:return: The numbers split by the model and by sentences; `has_more`: there are others.
+        """:return: The numbers split by the model and by sentences, and `has_more` if there are others.
 
         :raises LLMUnavailable: If the model did not answer for some; the others are done.
         """
@@ -151,7 +151,7 @@ class SplitQueue:
                 # If it answers for the next one, this one alone is too slow, and must not block the others.
                 if not job.last_try or state.in_a_row:
                     raise
-                state = state.passing_over(following.id, error.message)
+                state = state.skipping(following.id, error.message)
                 job.checkpoint(done=state.done, total=None, state=_STATE.dump(state))
         if state.unanswered is not None:
             raise LLMUnavailable(state.unanswered)

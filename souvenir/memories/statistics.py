@@ -1,4 +1,4 @@
-"""What the store takes and holds: of one namespace, or for whoever looks after it, over all without naming one."""
+"""Row counts and sizes of the store: of one namespace, or aggregated over all of them for operators."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from souvenir.store.memories import reads
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """Rows and bytes are those of the indexes that are loaded.
+    """Rows and bytes of indexes cover loaded indexes only.
 
-    :param unread: Messages and memories that are still to be read for a graph.
+    :param unread: Messages and memories that wait to be indexed into a graph.
     """
 
     memories: int
@@ -59,9 +59,9 @@ def vitals_of(database: Database, registry: IndexRegistry) -> Vitals:
 def readiness_of(
     connection: apsw.Connection, namespace: namespaces.Namespace | None, serving: Serving, *, warm: bool
 ) -> Readiness:
-    """Whether searches of the namespace are answered from all that it holds.
+    """Return True as ready if searches of the namespace are answered from all of its memories.
 
-    :param warm: Whether its index was loaded.
+    :param warm: True if its index was loaded.
     """
     stored = 0 if namespace is None else reads.count_memories(connection, namespace)
     ready = serving.embedder.ready and warm
@@ -70,7 +70,7 @@ def readiness_of(
 
 
 def stats_of(database: Database, serving: Serving, scope: Scope) -> Stats:
-    """Of a scope that does not see all: what it can count, and neither times nor size of the whole."""
+    """Return statistics; for a restricted scope the visible counts only, without times and sizes of the namespace."""
     with database.read() as connection:
         namespace = namespaces.named(connection, scope.namespace, scope.sources)
         memories = 0 if namespace is None else reads.count_memories(connection, namespace)

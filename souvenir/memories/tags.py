@@ -1,4 +1,4 @@
-"""The tags of a namespace: listed, renamed, merged, deleted. Each change is one transaction over all memories."""
+"""The tags of a namespace: list, rename, merge, delete. Each change is one transaction over all memories."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from souvenir.store.memories.tags import TagCount
 from souvenir.store.transaction import Transaction
 
 MAX_PATTERN_BYTES = 8 * 1024 * 1024
-"""Memory that a regex may take; RE2 refuses one that would need more, and is linear in what it reads."""
+"""Memory limit of a regex; RE2 rejects one that needs more, and matches in linear time."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagPage:
-    """:param total: How many there are on all pages."""
+    """:param total: The number on all pages."""
 
     tags: Sequence[TagCount]
     total: int
 
 
 class Tags:
-    """Safe for many threads."""
+    """Thread-safe."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
 
     def list(self, scope: Scope, *, regex: str | None = None, offset: int = 0, limit: int) -> TagPage:
-        """The tags of living memories, the most used first.
+        """Return the tags of memories that are not archived, the most used first.
 
-        :param regex: In the syntax of RE2: matches somewhere in the tag, without case.
-        :raises InvalidRequest: If it is none.
+        :param regex: In RE2 syntax; matches anywhere in the tag, ignoring case.
+        :raises InvalidRequest: If it is no valid regex.
         """
         pattern = None if regex is None else _compiled(regex)
         with self._engine.namespace(scope) as (connection, namespace):
@@ -48,24 +48,24 @@ class Tags:
         return TagPage(found[offset : offset + limit], len(found))
 
     def rename(self, scope: Scope, old: str, new: str) -> int:
-        """Let what has one tag have another in its place; how many memories that are.
+        """Replace one tag by another; returns the number of changed memories.
 
-        :raises TagNotFound: If nothing has it. :raises InvalidRequest: If the new one cannot be a tag.
+        :raises TagNotFound: If no memory has it. :raises InvalidRequest: If the new one is no valid tag.
         """
         return self.merge(scope, [old], new)
 
     def merge(self, scope: Scope, olds: Sequence[str], into: str) -> int:
-        """Let what has any of the tags have one in their place; how many memories that are.
+        """Replace several tags by one; returns the number of changed memories.
 
-        :raises TagNotFound: If nothing has one of them. :raises InvalidRequest: If `into` cannot be a tag.
+        :raises TagNotFound: If no memory has one of them. :raises InvalidRequest: If `into` is no valid tag.
         """
         [new] = clean_tags([into])
         return self._replace(scope, olds, new)
 
     def delete(self, scope: Scope, tag: str) -> int:
-        """Take a tag away; how many memories had it.
+        """Remove a tag; returns the number of memories that had it.
 
-        :raises TagNotFound: If nothing has it.
+        :raises TagNotFound: If no memory has it.
         """
         return self._replace(scope, [tag], None)
 
@@ -93,7 +93,7 @@ def _trimmed(tag: str) -> str:
 
 
 def _replaced(tags: Iterable[str], olds: Iterable[str], new: str | None) -> tuple[str, ...]:
-    """The tags without the old ones and with the new one, spelled like that."""
+    """Return the tags without the old ones and with the new one, in its spelling."""
     gone = {*olds} if new is None else {*olds, fold(new)}
     kept = tuple(tag for tag in tags if fold(tag) not in gone)
     return kept if new is None else (*kept, new)
@@ -103,7 +103,7 @@ def _compiled(regex: str) -> Any:
     options = re2.Options()
     options.max_mem = MAX_PATTERN_BYTES
     options.case_sensitive = False
-    # It would write to standard error; our sentence says it.
+    # RE2 would write to standard error; the exception reports the problem.
     options.log_errors = False
     try:
         return re2.compile(regex, options)

@@ -106,7 +106,7 @@ def test_after_a_job_that_failed_the_namespace_is_left_alone_for_a_while(
     assert (waiting(engine), memory(engine, before.id).facts) == ([before.id], before.facts)
     facts.queue.submit_jobs()
     assert len(jobs_of(facts)) == 1
-    monkeypatch.setattr(split_queue, "REST_S", -1.0)
+    monkeypatch.setattr(split_queue, "BACK_OFF_S", -1.0)
     facts.queue.submit_jobs()
     assert len(jobs_of(facts)) == 2
 

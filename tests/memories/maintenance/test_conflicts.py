@@ -27,7 +27,7 @@ def flags(engine: MemoryEngine) -> list[tuple[int, int]]:
 
 
 def settled(resolution: Resolution) -> list[tuple[int, int, int]]:
-    return [(one.kept.id, one.archived.id, one.flag[0]) for one in resolution.settled]
+    return [(one.kept.id, one.archived.id, one.flag[0]) for one in resolution.resolved]
 
 
 def changes(engine: MemoryEngine) -> int:
@@ -143,8 +143,8 @@ def test_at_most_so_many_are_settled_the_oldest_first(engine: MemoryEngine):
         flag(engine, newer, older)
     conflicts = Conflicts(engine)
     assert settled(conflicts.resolve(DEFAULT, dry_run=True, limit=2)) == [(2, 1, 2), (4, 3, 4)]
-    assert len(conflicts.resolve(DEFAULT, dry_run=False, limit=1).settled) == 1
-    assert len(conflicts.resolve(DEFAULT, dry_run=False).settled) == 2
+    assert len(conflicts.resolve(DEFAULT, dry_run=False, limit=1).resolved) == 1
+    assert len(conflicts.resolve(DEFAULT, dry_run=False).resolved) == 2
 
 
 def test_somebody_who_sees_a_part_sees_contradictions_within_it_and_resolves_none(engine: MemoryEngine):
