@@ -17,8 +17,8 @@ from souvenir.store.admin import jobs as rows
 
 T = TypeVar("T")
 
-PASSING = (Overloaded, EmbeddingUnavailable, LLMUnavailable)
-"""Failures after which a handler is asked again in a while, since it may succeed then."""
+TRANSIENT = (Overloaded, EmbeddingUnavailable, LLMUnavailable)
+"""Transient errors, after which a handler runs again later."""
 
 
 class JobCancelled(Exception):
@@ -78,7 +78,7 @@ class UndoableHandler(JobHandler, Protocol):
 class RunningJob:
     """A job that a handler works on, on the thread of the jobs. A checkpoint that did not return was not written.
 
-    :param last_try: Whether one of the `PASSING` failures is not waited for any more.
+    :param last_try: True if a `TRANSIENT` failure is not retried any more.
     """
 
     store: JobStore

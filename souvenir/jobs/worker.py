@@ -22,7 +22,7 @@ from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import JsonObject, Scope
 from souvenir.jobs.handler import (
-    PASSING,
+    TRANSIENT,
     JobCancelled,
     JobHandler,
     JobInterrupted,
@@ -366,7 +366,7 @@ class Jobs:
             running.last_try = pause_s is None
             try:
                 return self._handler(job).run(running)
-            except PASSING as error:
+            except TRANSIENT as error:
                 if pause_s is None:
                     raise
                 reason = error.message

@@ -18,13 +18,13 @@ from souvenir.knowledge.recognition.extraction import said
 MAX_SENTENCE_CHARS = 300
 """Longer sentences are no definitions."""
 
-_SOMEBODYS = r"(?:my|our|your|his|her|their|its|[^\W\d_]+['’]s)"
-_A = rf"(?:an?|the|one|{_SOMEBODYS})"
+_POSSESSIVES = r"(?:my|our|your|his|her|their|its|[^\W\d_]+['’]s)"
+_A = rf"(?:an?|the|one|{_POSSESSIVES})"
 _IS = r"(?:is|are|was|were|means|stands for|refers to)"
 _PATTERNS = (
     (5, rf"(?:^|\W){{form}}(?: \([^)]*\))?,? {_IS} {_A}\b"),
-    (4, rf"(?:^|\W){{form}}, (?:an?|the|{_SOMEBODYS}) "),
-    (3, rf"\b{_SOMEBODYS} (?:\w+ ){{{{1,3}}}}(?:{_IS} |{_IS} called |called |named |, )?{{form}}(?!\w)"),
+    (4, rf"(?:^|\W){{form}}, (?:an?|the|{_POSSESSIVES}) "),
+    (3, rf"\b{_POSSESSIVES} (?:\w+ ){{{{1,3}}}}(?:{_IS} |{_IS} called |called |named |, )?{{form}}(?!\w)"),
     (3, r"\b(?:called|named|known as) {form}(?!\w)"),
     (2, rf"(?:^|\W){{form}} {_IS} "),
     (1, r"^\W*(?:the |an? )?{form}(?!\w)"),

@@ -32,7 +32,7 @@ from souvenir.core.settings import Settings
 from souvenir.core.stored_json import StoredJson
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import JsonObject, Scope
-from souvenir.jobs.handler import PASSING, RunningJob
+from souvenir.jobs.handler import TRANSIENT, RunningJob
 from souvenir.jobs.worker import Jobs
 from souvenir.knowledge.claim_types import ProposedClaim
 from souvenir.knowledge.claims import Claims
@@ -230,7 +230,7 @@ class ModelClaims:
         except _NOT_THIS_ONE as error:
             return behind.with_failure(material.messages, error)
         except LLMError as error:
-            if (isinstance(error, PASSING) and not job.last_try) or not before.calls:
+            if (isinstance(error, TRANSIENT) and not job.last_try) or not before.calls:
                 raise
             # Answers so far have been paid for.
             return replace(before, stopped=error.message)

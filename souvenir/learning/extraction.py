@@ -20,7 +20,7 @@ from souvenir.core.errors import ExtractionNotConfigured, ExtractQueueFull, JobN
 from souvenir.core.ledger import FactRow, FactStage, Phase
 from souvenir.core.settings import Settings
 from souvenir.core.types import JsonObject, Scope
-from souvenir.jobs.handler import PASSING, JobCancelled, RunningJob
+from souvenir.jobs.handler import TRANSIENT, JobCancelled, RunningJob
 from souvenir.jobs.worker import Jobs, Within
 from souvenir.learning import results
 from souvenir.learning.application import FALLBACK_ADD, Applying
@@ -193,7 +193,7 @@ class Extraction:
             with self._asking(job) as provider:
                 return self._run(job, provider)
         except LLMError as error:
-            if isinstance(error, PASSING) and not job.last_try:
+            if isinstance(error, TRANSIENT) and not job.last_try:
                 raise
             return self._failed(job, error)
 

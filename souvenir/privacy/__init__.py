@@ -1,1 +1,1 @@
-"""Secrets, personal data and sensitive topics in texts: found, replaced, or refused. Pure: no store, no HTTP."""
+"""Detection of secrets, personal data and sensitive topics in texts, and their redaction or rejection."""

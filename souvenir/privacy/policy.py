@@ -1,4 +1,4 @@
-"""What is done about what is found: one action for secrets, one for personal data, and topics that stay unsaid."""
+"""Privacy policies: the action on secrets, the action on personal data, and hidden topics."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class Action(StrEnum):
 
     ALLOW = "allow"
     FLAG = "flag"
-    """Counted; the text stays as it is."""
+    """Counted; the text is unchanged."""
     REDACT = "redact"
     """Replaced by the pattern's redaction text, and counted."""
     REJECT = "reject"
-    """The whole text is refused."""
+    """The whole text is rejected."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrivacyPolicy:
-    """What an agent wants done. `hidden_topics` are kept out of the context that it is given."""
+    """The privacy policy of an agent. `hidden_topics` are excluded from its context."""
 
     secrets: Action = Action.REDACT
     pii: Action = Action.ALLOW
@@ -33,9 +33,9 @@ class PrivacyPolicy:
 
     @classmethod
     def of_json(cls, value: JsonObject) -> PrivacyPolicy:
-        """The policy of a JSON object; what it leaves out is as in `PrivacyPolicy()`.
+        """Parse a policy; missing fields are those of `PrivacyPolicy()`.
 
-        :raises InvalidRequest: If a key is unknown or a value cannot be used.
+        :raises InvalidRequest: If a key is unknown or a value is invalid.
         """
         known = [field.name for field in fields(cls)]
         for key in value:

@@ -1,17 +1,17 @@
-"""Screening of texts by rules: personal data and secrets that must not be stored, and the text without them.
+"""Screening of texts by rules: detect personal data and secrets that must not be stored, and redact them.
 
-`PrivacyRules` is made once from the rules file and used by many threads. It keeps nothing of a text, and no text stands
-in a log, an error or a `repr` of what it gives.
+`PrivacyRules` is created once from the rules file and is thread-safe. It stores nothing of a text, and no text appears
+in a log, an error or a `repr` of its results.
 
-Invariant: screening what was screened changes nothing. Redaction texts are no findings, and a text is looked at again
-after a redaction, which can uncover what a longer finding or a word too far away had hidden.
+Invariant: screening is idempotent. Redaction texts are no findings, and a text is screened again after a redaction,
+which can uncover data that a longer finding or a distant context word had hidden.
 
-`Patterns` finds every match, also those that overlap, and checks it. Patterns run in RE2, whose time is linear in the
-text, over its UTF-8 bytes; findings are in characters of the text.
+`Patterns` finds every match, including overlapping ones, and checks it. Patterns run in RE2, in linear time, over the
+UTF-8 bytes of the text; findings are in characters of the text.
 
 `Prefilter` finds in one pass which of many patterns match, and `TopicRules` which sensitive topics occur, by the words
-of a topic. Words are compared without case; their parts may be joined by spaces, hyphens or underscores, or not
-at all. A word is found as a whole or in a plural with s, not inside of another; in scripts without spaces it is found
+of a topic. Words are compared ignoring case; their parts may be joined by spaces, hyphens or underscores, or not at
+all. A word matches as a whole or in a plural with s, not inside of another; in scripts without spaces it matches
 anywhere.
 """
 
@@ -37,12 +37,14 @@ from souvenir.privacy.policy import Action, PrivacyPolicy
 from souvenir.privacy.rules_file import PatternRule, RulesFile, read_rules_file
 
 MAX_ROUNDS = 8
-"""Looks at one text. The second mostly finds nothing; a text made to need more is left as the last one leaves it."""
+"""Maximum number of passes over a text. The second one rarely finds anything; an adversarial text is left as after the
+last pass.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """A text as it may be stored. `found` counts by kind what was flagged or redacted; `topics` are those of `text`."""
+    """A storable text. `found` counts flagged and redacted findings by kind; `topics` are those of `text`."""
 
     text: str = field(repr=False)
     found: Mapping[str, int]
@@ -51,7 +53,7 @@ class Screened:
 
 @dataclass(frozen=True, slots=True)
 class ScreenedJson:
-    """A JSON value whose texts may be stored; `found` and `topics` are those of all of them together."""
+    """A JSON value with storable texts; `found` and `topics` cover all of them."""
 
     value: Any = field(repr=False)
     found: Mapping[str, int]
@@ -60,7 +62,7 @@ class ScreenedJson:
 
 @dataclass(frozen=True, slots=True)
 class RuleMatch:
-    """Something that was found: `start` and `end` are characters of the text, `kind` is the pattern's name."""
+    """A finding: `start` and `end` are characters of the text, `kind` is the pattern's name."""
 
     kind: str
     start: int
@@ -75,10 +77,10 @@ class _Finding(NamedTuple):
 
 
 class PrivacyRules:
-    """The rules of one file. Safe for many threads."""
+    """The rules of one file. Thread-safe."""
 
     def __init__(self, file: RulesFile) -> None:
-        """:raises PrivacyRulesUnusable: If a pattern cannot be used; the sentence names it."""
+        """:raises PrivacyRulesUnusable: If a pattern is unusable; the message names it."""
         self.default_policy = PrivacyPolicy(pii=Action.REDACT if file.redact_before_storage else Action.ALLOW)
         self.categories = file.categories
         self._patterns = Patterns(file)
@@ -93,38 +95,38 @@ class PrivacyRules:
 
     @classmethod
     def load(cls, path: Path) -> PrivacyRules:
-        """Read a rules file; the shipped one is `Settings.privacy_rules_path` unless PRIVACY_CONFIG names another.
+        """Load a rules file; the shipped one is `Settings.privacy_rules_path` unless PRIVACY_CONFIG names another.
 
-        :raises PrivacyRulesUnusable: If there is none, or something in it cannot be used; the sentence says what.
+        :raises PrivacyRulesUnusable: If there is none, or it contains an error; the message says which.
         """
         return _made_of(path, path.read_bytes() if path.is_file() else b"")
 
     @property
     def topic_names(self) -> tuple[str, ...]:
-        """Every topic that a text can have, in the order of the file."""
+        """All topics, in the order of the file."""
         return self._topics.names
 
     def spans(self, text: str) -> list[RuleMatch]:
-        """Everything found, in order. Findings that overlap are one, of the kind of the longest among them."""
+        """Return all findings in order. Overlapping findings are merged, with the kind of the longest."""
         found = _merged(self._find(text, lambda rule: True, {}))
         return [RuleMatch(rule.name, start, end, rule.is_secret) for rule, start, end in found]
 
     def topics(self, text: str) -> tuple[str, ...]:
-        """Names of the sensitive topics that the text touches, in the order of the file; redaction texts touch none."""
+        """Return the sensitive topics of the text, in the order of the file; redaction texts have none."""
         return self._topics.in_text(_encoded(self._redactions.sub(" ", text)))
 
     def screen(self, text: str, policy: PrivacyPolicy) -> Screened:
-        """The text as the policy lets it in.
+        """Apply a policy to a text.
 
-        :raises PersonalDataRejected: If it holds what the policy rejects; the error names the kinds, never the text.
+        :raises PersonalDataRejected: If the policy rejects its content; the error names the kinds, never the text.
         """
         screened, found = self._screened(text, policy, "")
         return Screened(screened, found, self.topics(screened))
 
     def screen_json(self, value: Any, policy: PrivacyPolicy) -> ScreenedJson:
-        """The same for every text inside of a JSON value. Keys stay; they are read as what stands before their texts.
+        """Apply a policy to every text in a JSON value. Keys are kept, and serve as context of their texts.
 
-        :raises PersonalDataRejected: If one of the texts holds what the policy rejects.
+        :raises PersonalDataRejected: If the policy rejects one of the texts.
         """
         total: Counter[str] = Counter()
         touched: set[str] = set()
@@ -147,9 +149,9 @@ class PrivacyRules:
         return ScreenedJson(safe, dict(total), tuple(name for name in self._topics.names if name in touched))
 
     def _screened(self, text: str, policy: PrivacyPolicy, before: str) -> tuple[str, dict[str, int]]:
-        """The text, and what was found in it.
+        """Return the redacted text, and the number of findings by kind.
 
-        :param before: What is read in front of the text, and is no part of it.
+        :param before: Context that precedes the text and is not part of it.
         """
         counts: Counter[str] = Counter()
         checked: CheckedMatches = {}
@@ -168,7 +170,7 @@ class PrivacyRules:
     def _by_action(
         self, text: str, policy: PrivacyPolicy, offset: int, checked: CheckedMatches
     ) -> Mapping[Action, Sequence[_Finding]]:
-        """What has to be acted on, in characters after the offset."""
+        """Return the findings to act on, by action, in characters after the offset."""
         found: dict[Action, list[_Finding]] = {action: [] for action in Action}
         if policy.secrets is policy.pii is Action.ALLOW:
             return found
@@ -178,7 +180,7 @@ class PrivacyRules:
         return found
 
     def _find(self, text: str, wanted: Callable[[PatternRule], bool], checked: CheckedMatches) -> list[_Finding]:
-        """Findings that may overlap, without those inside of a redaction text."""
+        """Return findings that may overlap, without those inside redaction texts."""
         found = [_Finding(rule, *span) for rule, span in self._patterns.found(text, _encoded(text), wanted, checked)]
         if not found:
             return []
@@ -199,9 +201,9 @@ class PrivacyRules:
 
 @lru_cache(maxsize=4)
 def _made_of(path: Path, content: bytes) -> PrivacyRules:
-    """Once a process, since reading and compiling takes some 0.1 s.
+    """Create the rules; cached, because reading and compiling takes about 0.1 s.
 
-    :param content: Only tells the states of the file apart.
+    :param content: Distinguishes versions of the file; otherwise unused.
     """
     return PrivacyRules(read_rules_file(path))
 
@@ -211,9 +213,9 @@ def _action(rule: PatternRule, policy: PrivacyPolicy) -> Action:
 
 
 def _merged(found: Iterable[_Finding]) -> list[_Finding]:
-    """Findings in order; those that overlap become one over all of their characters, so that none is cut in two.
+    """Sort findings and merge overlapping ones over all of their characters, so that none is split.
 
-    A secret gives the kind before personal data, then the longest, then the rule that stands first.
+    The kind is that of a secret before personal data, then of the longest finding, then of the first rule.
     """
     merged: list[_Finding] = []
     best = (False, 0, 0)
@@ -243,46 +245,46 @@ def _replaced(text: str, redacted: Sequence[_Finding]) -> str:
 
 
 def _encoded(text: str) -> bytes:
-    """In UTF-8; half of a surrogate pair is kept, as bytes that no pattern finds."""
+    """Encode in UTF-8; unpaired surrogates are kept as bytes that no pattern matches."""
     return text.encode("utf-8", "surrogatepass")
 
 
 MAX_PATTERN_BYTES = 8 * 1024 * 1024
-"""Memory that one pattern may take; RE2 refuses those that would need more."""
+"""Memory limit of one pattern; RE2 rejects those that need more."""
 
 CheckedMatches = dict[tuple[int, int, int, str], Sequence[Found]]
-"""Results of checks in the rounds of one text, by the rank of the pattern, the place and length of the match in its
-surroundings, and the surroundings. A redaction changes few of them, so that a further round checks few matches."""
+"""Cached results of checks in the passes over one text, by the rank of the pattern, the position and length of the match
+in its surroundings, and the surroundings. A redaction changes few of them, so that a further pass checks few matches."""
 
 _NOT_IN_MATCH = (-1, -1)
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 
 class Pattern:
-    """One rule, ready to run.
+    """A compiled rule.
 
-    If its regex has named groups, the one that took part is what it finds; the rest is what has to stand around it.
+    If its regex has named groups, the group that took part is the finding; the rest is required context.
     """
 
     def __init__(self, rule: PatternRule, check: Check | None) -> None:
-        """:raises re2.error: If RE2 cannot run it."""
+        """:raises re2.error: If RE2 does not support it."""
         self.rule = rule
         self._check = check
         chosen = options(MAX_PATTERN_BYTES)
         self._regex = re2.compile(rule.regex, chosen)
         self._groups = sorted(self._regex.groupindex.values())
         if not self._groups:
-            # Groups that nobody reads cost time.
+            # Unused groups cost time.
             chosen.never_capture = True
             self._regex = re2.compile(rule.regex, chosen)
 
     @property
     def matches_nothing(self) -> bool:
-        """Whether it matches the empty text."""
+        """True if it matches the empty text."""
         return self._regex.fullmatch(b"") is not None
 
     def matches(self, data: bytes) -> Iterator[Found]:
-        """Where it matches, in bytes."""
+        """Yield the matches, in bytes."""
         for match in self._regex.finditer(data):
             spans = [match.span(group) for group in self._groups]
             start, end = next((span for span in spans if span != _NOT_IN_MATCH), match.span())
@@ -290,7 +292,7 @@ class Pattern:
                 yield start, end
 
     def checked(self, text: str, span: Found, known: CheckedMatches) -> Sequence[Found]:
-        """The parts of a match, in characters, that pass the check."""
+        """Return the parts of a match, in characters, that pass the check."""
         if self._check is None:
             return [span]
         start, end = span
@@ -304,9 +306,9 @@ class Pattern:
 
 
 class Patterns:
-    """All patterns of a rules file. Safe for many threads.
+    """All patterns of a rules file. Thread-safe.
 
-    :raises PrivacyRulesUnusable: If one of them cannot be used; the sentence names it.
+    :raises PrivacyRulesUnusable: If one of them is unusable; the message names it.
     """
 
     def __init__(self, file: RulesFile) -> None:
@@ -320,7 +322,7 @@ class Patterns:
     def found(
         self, text: str, data: bytes, wanted: Callable[[PatternRule], bool], known: CheckedMatches
     ) -> list[tuple[PatternRule, Found]]:
-        """Every finding of the patterns that are wanted, in no order.
+        """Return all findings of the wanted patterns, in no order.
 
         :param data: The text in UTF-8. :param known: Results of checks; new ones are added.
         """
@@ -359,7 +361,7 @@ def _reason(error: re2.error) -> str:
 
 
 def _characters_at(data: bytes, positions: Iterable[int]) -> Mapping[int, int]:
-    """How many characters stand before each of the bytes: those that do not continue a character."""
+    """Map byte positions to character positions, by counting bytes that do not continue a character."""
     ordered = sorted({0, *positions})
     characters = {0: 0}
     for before, position in pairwise(ordered):
@@ -368,13 +370,13 @@ def _characters_at(data: bytes, positions: Iterable[int]) -> Mapping[int, int]:
 
 
 MAX_MEMORY_BYTES = 32 * 1024 * 1024
-"""For all patterns together, with what RE2 remembers of the texts that it saw."""
+"""Memory limit for all patterns together, including RE2's cache."""
 
 _END_OF_TEXT = r"\z"
 
 
 class Prefilter:
-    """Patterns in the syntax of RE2. Safe for many threads.
+    """Patterns in RE2 syntax. Thread-safe.
 
     :raises re2.error: If they are too large together.
     """
@@ -384,12 +386,12 @@ class Prefilter:
         self._set = re2.Set.SearchSet(options(MAX_MEMORY_BYTES))
         for pattern in patterns:
             self._set.Add(pattern)
-        # RE2 says nothing of a pass that it could not finish. The end of the text is always found by one that it could.
+        # RE2 does not report an incomplete pass. A complete one always finds the end of the text.
         self._set.Add(_END_OF_TEXT)
         self._set.Compile()
 
     def candidates(self, data: bytes) -> Sequence[int]:
-        """Positions of the patterns that occur, in order; all of them if RE2 could not tell."""
+        """Return the indices of the patterns that occur, in order; all of them if RE2 could not finish."""
         found = self._set.Match(data) or ()
         if self._count not in found:
             return range(self._count)
@@ -400,14 +402,14 @@ _JOINTS = re.compile(r"[\s_-]+")
 
 
 class TopicRules:
-    """Finds topics in texts, all in one pass. Safe for many threads."""
+    """Finds all topics of a text in one pass. Thread-safe."""
 
     def __init__(self, words: Mapping[str, Sequence[str]]) -> None:
         self.names = tuple(words)
         self._any_word = Prefilter([_pattern(words[name]) for name in self.names])
 
     def in_text(self, data: bytes) -> tuple[str, ...]:
-        """Names of the topics, in the order of the rules.
+        """Return the topics, in the order of the rules.
 
         :param data: The text in UTF-8.
         """

@@ -1,7 +1,7 @@
-"""The rules file: YAML as people write it, checked, with one sentence for what is wrong in it.
+"""The rules file: YAML written by people, validated, with one sentence for its first error.
 
-`config/privacy.yaml` shows its form. A file without `secret_patterns` keeps the shipped ones, so that nobody loses the
-protection of secrets by a file that is about personal data only; an empty section means none.
+`config/privacy.yaml` is an example. A file without `secret_patterns` uses the shipped ones, so that a file about
+personal data only does not disable the protection of secrets; an empty section means none.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _File(_Section):
 
 @dataclass(frozen=True, slots=True)
 class PatternRule:
-    """A pattern as the file has it: `name` is the kind of what it finds, `rank` its place among all."""
+    """A pattern of the file: `name` is the kind of its findings, `rank` its position among all patterns."""
 
     rank: int
     name: str
@@ -92,7 +92,7 @@ class PatternRule:
 
 @dataclass(frozen=True, slots=True)
 class RulesFile:
-    """Secret patterns stand first; else everything is in the order of the file."""
+    """Secret patterns come first; otherwise everything is in the order of the file."""
 
     path: Path
     patterns: Sequence[PatternRule]
@@ -103,7 +103,7 @@ class RulesFile:
 
 
 def read_rules_file(path: Path) -> RulesFile:
-    """:raises PrivacyRulesUnusable: The sentence names what cannot be used."""
+    """:raises PrivacyRulesUnusable: The message names the error."""
     file = _read(path)
     shipped = None
     if file.secret_patterns is None or file.phone_regions is None:
@@ -158,5 +158,5 @@ def _sentence(error: Any) -> str:
 
 
 def words_of(topic: str) -> Sequence[str]:
-    """The words of a topic that the rules name without words: known ones, or the name itself."""
+    """Return the words of a topic that is listed without words: known ones, or the name itself."""
     return KNOWN_TOPICS.get(topic.lower(), (topic,))

@@ -1,8 +1,8 @@
-"""The privacy rules on the way into the store: whatever is written goes through here before it is embedded or kept.
+"""Apply the privacy rules to everything that is written, before it is embedded or stored.
 
-Texts, the texts inside of metadata, and the names of those who say messages are screened; sources, keys, labels, names
-of users and ids are not, since others refer to them. What was found is noted in the metadata: kinds of data in
-`sensitive_data`, topics in `sensitive_topics`.
+Texts, strings in metadata, and the speakers of messages are screened; sources, keys, labels, user names and ids are
+not, because other records refer to them. Findings are noted in the metadata: kinds of data in `sensitive_data`, topics
+in `sensitive_topics`.
 """
 
 from __future__ import annotations
@@ -20,28 +20,30 @@ from souvenir.store.messages import agents
 
 @dataclass(frozen=True, slots=True)
 class AppliedPolicy:
-    """A policy that was read once, for many texts of one write."""
+    """A policy that was read once, for all texts of one write."""
 
     rules: PrivacyRules
     policy: PrivacyPolicy
 
     def text(self, text: str) -> str:
-        """A text that has no metadata to note anything in."""
+        """Screen a text that has no metadata for notes."""
         return self.rules.screen(text, self.policy).text
 
     def value(self, name: str, text: str) -> str:
-        """A text that is read behind its name; without one as it is."""
+        """Screen a text with its name as context, if it has one."""
         screened: str = self.rules.screen_json({name: text}, self.policy).value[name] if name else self.text(text)
         return screened
 
     def content(self, text: str, metadata: JsonObject | None) -> tuple[str, JsonObject | None]:
-        """A text and its metadata, with notes of what was found in either."""
+        """Screen a text and its metadata; findings in either are noted."""
         screened = self.rules.screen(text, self.policy)
-        beside = self.rules.screen_json(metadata, self.policy)
-        return screened.text, _noted(beside.value, screened.topics, {*screened.found, *beside.found})
+        screened_metadata = self.rules.screen_json(metadata, self.policy)
+        return screened.text, _noted(
+            screened_metadata.value, screened.topics, {*screened.found, *screened_metadata.found}
+        )
 
     def facts(self, facts: Iterable[str], metadata: JsonObject | None) -> tuple[tuple[str, ...], JsonObject | None]:
-        """The facts, each once, and the metadata with notes of what was found in them."""
+        """Screen facts, drop repetitions, and note their findings in the metadata."""
         found: dict[str, None] = {}
         for fact in facts:
             text, metadata = self.content(fact, metadata)
@@ -50,9 +52,9 @@ class AppliedPolicy:
 
 
 class Screening:
-    """Safe for many threads. A verb raises `PersonalDataRejected` where the namespace's policy says so.
+    """Thread-safe. Every method raises `PersonalDataRejected` if the namespace's policy rejects its input.
 
-    :param refuse: Of a verb: False redacts what the policy rejects.
+    :param refuse: In methods: False redacts what the policy rejects.
     """
 
     def __init__(self, rules: PrivacyRules, database: Database) -> None:
@@ -60,7 +62,7 @@ class Screening:
         self._database = database
 
     def policy(self, scope: Scope) -> PrivacyPolicy:
-        """Of the agent whose namespace it is, or else that of the rules."""
+        """Return the policy of the scope's agent, or else that of the rules."""
         with self._database.read() as connection:
             agent = agents.find(connection, scope.namespace)
         if agent is None or not agent.policy:
@@ -68,25 +70,25 @@ class Screening:
         return PrivacyPolicy.of_json({**self.rules.default_policy.to_json(), **agent.policy})
 
     def applied(self, scope: Scope, *, refuse: bool = True) -> AppliedPolicy:
-        """What a write to the scope's namespace goes by."""
+        """Return the policy for a write to the scope's namespace."""
         return AppliedPolicy(self.rules, self._applied(scope, refuse))
 
     def text(self, scope: Scope, text: str, *, refuse: bool = True) -> str:
-        """A text that has no metadata to note anything in."""
+        """Screen a text that has no metadata for notes."""
         return self.applied(scope, refuse=refuse).text(text)
 
     def query(self, scope: Scope, text: str) -> str:
-        """What is searched for: as it would have been stored, but never refused."""
+        """Screen a query like a stored text, but never reject it."""
         return self.text(scope, text, refuse=False)
 
     def content(
         self, scope: Scope, text: str, metadata: JsonObject | None, *, refuse: bool = True
     ) -> tuple[str, JsonObject | None]:
-        """A text and its metadata, with notes of what was found in either."""
+        """Screen a text and its metadata; findings in either are noted."""
         return self.applied(scope, refuse=refuse).content(text, metadata)
 
     def metadata(self, scope: Scope, metadata: JsonObject, *, refuse: bool = True) -> JsonObject:
-        """Metadata whose text stays as it is."""
+        """Screen metadata whose text is unchanged."""
         safe: JsonObject = self.rules.screen_json(metadata, self._applied(scope, refuse)).value
         return safe
 
@@ -97,12 +99,12 @@ class Screening:
         return replace(draft, text=text, metadata=metadata or {}, facts=facts, tags=clean_tags(draft.tags))
 
     def draft_with_facts(self, scope: Scope, draft: MemoryDraft, facts: Iterable[str]) -> MemoryDraft:
-        """A screened draft with facts that its text was split into."""
+        """Add the facts of its text to a screened draft."""
         kept, metadata = self.applied(scope).facts(facts, draft.metadata)
         return replace(draft, facts=kept, metadata=metadata or {})
 
     def patch_with_facts(self, scope: Scope, patch: MemoryPatch, facts: Iterable[str]) -> MemoryPatch:
-        """A screened patch with facts that its text was split into."""
+        """Add the facts of its text to a screened patch."""
         kept, metadata = self.applied(scope).facts(facts, patch.metadata)
         return replace(patch, facts=kept, metadata=metadata)
 
@@ -113,7 +115,7 @@ class Screening:
         return replace(policy, secrets=_at_most_redacted(policy.secrets), pii=_at_most_redacted(policy.pii))
 
     def past(self, scope: Scope, entry: HistoryEntry) -> HistoryEntry:
-        """An entry of a history, which holds texts and metadata of former times."""
+        """Screen a history entry, which contains texts and metadata of earlier times."""
         policy = self.policy(scope)
         before, after = (self.rules.screen_json(state, policy).value for state in (entry.before, entry.after))
         return replace(entry, before=before, after=after)
@@ -137,7 +139,7 @@ def _at_most_redacted(action: Action) -> Action:
 
 
 def _noted(metadata: JsonObject | None, topics: Iterable[str], found: Iterable[str]) -> JsonObject | None:
-    """The metadata with the findings added to what its caller gave."""
+    """Add the findings to the caller's metadata."""
     notes = {SENSITIVE_TOPICS: topics, SENSITIVE_DATA: found}
     noted = {key: sorted({*names(metadata, key), *values}) for key, values in notes.items()}
     kept = {key: held for key, held in noted.items() if held}

@@ -10,7 +10,7 @@ import pytest
 from souvenir.core.errors import DeadlineExceeded, InvalidRequest, LLMRejected, LLMUnavailable
 from souvenir.models.providers.circuit_breaker import CircuitBreaker
 from souvenir.models.providers.endpoints import checked_url
-from souvenir.models.providers.retry import asked_delay_s, backoff_s, is_passing
+from souvenir.models.providers.retry import asked_delay_s, backoff_s, is_transient
 
 
 @pytest.mark.parametrize(
@@ -47,15 +47,15 @@ def test_waits_grow():
 
 def test_what_passes_is_known_by_its_status():
     assert [
-        status for status in (200, 301, 400, 401, 404, 408, 409, 422, 429, 500, 503, 529) if is_passing(status)
+        status for status in (200, 301, 400, 401, 404, 408, 409, 422, 429, 500, 503, 529) if is_transient(status)
     ] == [*(408, 409, 429, 500, 503, 529)]
 
 
 def outage(*, rest_s: float, after: int) -> CircuitBreaker[LLMUnavailable]:
-    def resting(failure: LLMUnavailable, left_s: float) -> LLMUnavailable:
+    def open_error(failure: LLMUnavailable, left_s: float) -> LLMUnavailable:
         return LLMUnavailable(f"resting: {failure.message}", retry_after_s=round(left_s))
 
-    return CircuitBreaker("test", LLMUnavailable, resting, rest_s=rest_s, after=after)
+    return CircuitBreaker("test", LLMUnavailable, open_error, rest_s=rest_s, after=after)
 
 
 def fail(watched: CircuitBreaker[LLMUnavailable], sentence: str) -> None:
@@ -67,12 +67,12 @@ def test_calls_fail_at_once_after_failures_in_a_row():
     watched = outage(rest_s=600, after=2)
     fail(watched, "^down")
     fail(watched, "^down")
-    with pytest.raises(LLMUnavailable, match="resting: down") as resting, watched.watch():
-        raise AssertionError("nobody is asked")
-    assert 590 < resting.value.retry_after_s <= 600
+    with pytest.raises(LLMUnavailable, match="resting: down") as rejected, watched.watch():
+        raise AssertionError("the provider was called")
+    assert 590 < rejected.value.retry_after_s <= 600
 
 
-def test_a_success_or_another_error_in_between_starts_the_count_anew():
+def test_a_success_or_another_error_in_between_resets_the_count():
     watched = outage(rest_s=600, after=2)
     fail(watched, "^down")
     with watched.watch():

@@ -23,15 +23,18 @@ from souvenir.core.telemetry import Instruments
 from souvenir.core.types import FloatVector
 
 Row = TypeVar("Row", bound=Sized)
-"""A text as the model takes it; its length is what it costs, in tokens."""
+"""A text in the form of the model's input; its length is its cost in tokens."""
 
 EncodeBatch = Callable[[Sequence[Row]], FloatVector]
 
 MAX_BATCH_TOKENS = 320
-"""Padded tokens of one batch. More is not faster (the rows leave the cache), and a query waits for the batch to end."""
+"""Padded tokens of one batch.
+
+More is not faster (the rows exceed the cache), and a query waits for the batch to end.
+"""
 
 PADDING_PER_ROW = 8
-"""Padded tokens that a row may cost on average to share a run; a run of its own costs as much as about ten."""
+"""Average number of padded tokens per row to share a run; a separate run costs as much as about ten."""
 
 QUERY_RUNS_PER_DOCUMENT_RUN = 8
 
@@ -49,17 +52,17 @@ class BatchSize:
 
 
 Fits = Callable[[BatchSize], bool]
-"""Whether rows fit in one run; a single row always does."""
+"""Returns True if the rows fit in one run; a single row always does."""
 
 
 def fits_one_run(size: BatchSize) -> bool:
-    """For a model in this process, where every row is padded to the longest."""
+    """Return True for a model in this process, where every row is padded to the longest."""
     padded = size.rows * size.longest
     return padded <= MAX_BATCH_TOKENS and padded - size.tokens <= PADDING_PER_ROW * size.rows
 
 
 class _Request(Generic[Row]):
-    """One caller's rows, longest first, and where their vectors go."""
+    """The rows of one caller, longest first, and the future of their vectors."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows
@@ -87,7 +90,7 @@ class _Request(Generic[Row]):
                 self.done.set_result(np.stack([self._vectors[place] for place in range(len(self._rows))]))
 
     def fail(self, error: SouvenirError) -> None:
-        """The first failure counts; other runs of the same request may still be under way."""
+        """Set the first failure; other runs of the same request may still be active."""
         with self._answering:
             if not self.done.done():
                 self.done.set_exception(error)
@@ -97,11 +100,11 @@ _Batch = list[tuple[_Request[Row], int, Row]]
 
 
 class Batcher(Generic[Row]):
-    """Safe to call from many threads.
+    """Thread-safe.
 
-    :param max_waiting: Texts that may wait; a request that comes when there are more is refused.
-    :param workers: Runs at once; `encode` must be safe to call from so many threads.
-    :param instruments: Where the queue is seen until the batcher is closed.
+    :param max_waiting: Limit of waiting texts; a request beyond it is rejected.
+    :param workers: Concurrent runs; `encode` must be safe for that many threads.
+    :param instruments: Receives metrics of the queue until the batcher is closed.
     """
 
     def __init__(
@@ -116,9 +119,9 @@ class Batcher(Generic[Row]):
         self._encode = encode
         self._max_waiting = max_waiting
         self._fits = fits
-        self._lanes: dict[Kind, deque[_Request[Row]]] = {kind: deque() for kind in Kind}
+        self._queues: dict[Kind, deque[_Request[Row]]] = {kind: deque() for kind in Kind}
         self._query_runs = 0
-        self._document_runs_under_way = 0
+        self._document_runs_active = 0
         self._max_document_runs = max(1, workers - 1)
         self._closed = False
         self._changed = Condition()
@@ -128,14 +131,14 @@ class Batcher(Generic[Row]):
         for worker in self._workers:
             worker.start()
         watched = instruments or Instruments()
-        self._forget_queue = watched.watch_queue("embedding", lambda: self.waiting, capacity=max_waiting)
+        self._unwatch_queue = watched.watch_queue("embedding", lambda: self.waiting, capacity=max_waiting)
 
     def submit(self, rows: Sequence[Row], kind: Kind) -> Future[FloatVector]:
-        """Vectors (n, dim) of at least one row, in order, when they are done.
+        """Return a future of the vectors (n, dim) of at least one row, in order.
 
         The future fails with `ServiceClosing` if the batcher is closed first.
 
-        :raises Overloaded: If too many texts wait already.
+        :raises Overloaded: If too many texts wait.
         :raises ServiceClosing: If the batcher is closed.
         """
         request = _Request(rows)
@@ -145,70 +148,70 @@ class Batcher(Generic[Row]):
             waiting = self._waiting()
             if waiting > self._max_waiting:
                 raise Overloaded(f"{waiting} texts wait for the embedding model; try again later", retry_after_s=2)
-            self._lanes[kind].append(request)
+            self._queues[kind].append(request)
             self._changed.notify_all()
         return request.done
 
     @property
     def waiting(self) -> int:
-        """Texts that no run has taken yet."""
+        """Number of texts that no run has taken yet."""
         with self._changed:
             return self._waiting()
 
     def close(self) -> None:
-        """Fail the requests that still wait, let the batches that run end, and stop the workers."""
+        """Fail waiting requests, finish running batches, and stop the workers."""
         with self._changed:
             self._closed = True
-            waiting = [request for lane in self._lanes.values() for request in lane]
+            waiting = [request for queue in self._queues.values() for request in queue]
             self._changed.notify_all()
         for request in waiting:
             request.fail(ServiceClosing())
         for worker in self._workers:
             worker.join()
-        self._forget_queue()
+        self._unwatch_queue()
 
     def _waiting(self) -> int:
-        return sum(request.waiting for lane in self._lanes.values() for request in lane)
+        return sum(request.waiting for queue in self._queues.values() for request in queue)
 
     def _work(self) -> None:
         while taken := self._next_batch():
             kind, batch = taken
             self._run(batch)
             with self._changed:
-                self._document_runs_under_way -= kind is Kind.DOCUMENT
+                self._document_runs_active -= kind is Kind.DOCUMENT
                 self._changed.notify_all()
 
     def _next_batch(self) -> tuple[Kind, _Batch[Row]] | None:
-        """The next batch, waiting for one; None once the batcher is closed."""
+        """Wait for the next batch; None once the batcher is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._next_kind() is not None)
             kind = self._next_kind()
             if self._closed or kind is None:
                 return None
             self._query_runs = self._query_runs + 1 if kind is Kind.QUERY else 0
-            self._document_runs_under_way += kind is Kind.DOCUMENT
-            return kind, self._filled(self._lanes[kind])
+            self._document_runs_active += kind is Kind.DOCUMENT
+            return kind, self._filled(self._queues[kind])
 
     def _next_kind(self) -> Kind | None:
-        documents = self._lanes[Kind.DOCUMENT] and self._document_runs_under_way < self._max_document_runs
-        if self._lanes[Kind.QUERY] and not (documents and self._query_runs >= QUERY_RUNS_PER_DOCUMENT_RUN):
+        documents = self._queues[Kind.DOCUMENT] and self._document_runs_active < self._max_document_runs
+        if self._queues[Kind.QUERY] and not (documents and self._query_runs >= QUERY_RUNS_PER_DOCUMENT_RUN):
             return Kind.QUERY
         return Kind.DOCUMENT if documents else None
 
-    def _filled(self, lane: deque[_Request[Row]]) -> _Batch[Row]:
-        """Take rows that fit together from the first requests; one that is not through goes behind the others."""
+    def _filled(self, queue: deque[_Request[Row]]) -> _Batch[Row]:
+        """Take rows that fit together from the first requests; an unfinished request moves to the end of the queue."""
         batch: _Batch[Row] = []
         longest = tokens = 0
-        while lane:
-            length = lane[0].next_length
+        while queue:
+            length = queue[0].next_length
             longest, tokens = max(longest, length), tokens + length
             if batch and not self._fits(BatchSize(len(batch) + 1, tokens, longest)):
                 break
-            batch.append((lane[0], *lane[0].take()))
-            if not lane[0].waiting:
-                lane.popleft()
-        if lane and batch[-1][0] is lane[0]:
-            lane.rotate(-1)
+            batch.append((queue[0], *queue[0].take()))
+            if not queue[0].waiting:
+                queue.popleft()
+        if queue and batch[-1][0] is queue[0]:
+            queue.rotate(-1)
         return batch
 
     def _run(self, batch: _Batch[Row]) -> None:
@@ -221,7 +224,7 @@ class Batcher(Generic[Row]):
             request.put(place, vector)
 
     def _run_apart(self, batch: _Batch[Row], error: Exception) -> None:
-        """A joint run failed: only the requests whose own rows fail hear of it."""
+        """Run each request of a failed batch separately, so that only those with failing rows fail."""
         requests = dict.fromkeys(request for request, _, _ in batch)
         if len(requests) > 1:
             for request in requests:
@@ -229,9 +232,9 @@ class Batcher(Generic[Row]):
             return
         [request] = requests
         with self._changed:
-            for lane in self._lanes.values():
-                if request in lane:
-                    lane.remove(request)
+            for queue in self._queues.values():
+                if request in queue:
+                    queue.remove(request)
         request.fail(error if isinstance(error, SouvenirError) else _failed(error))
 
 

@@ -1,4 +1,4 @@
-"""Embedders from the settings. Loads nothing and sends no request before first use."""
+"""Create embedders from the settings. Nothing is loaded or sent before first use."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from souvenir.models.providers.endpoints import EmbeddingEndpoint
 def embedder_of(
     settings: Settings, spec: ModelSpec | None = None, *, instruments: Instruments | None = None
 ) -> LoadableEmbedder:
-    """An embedder that is not loaded yet; the caller closes it.
+    """Return an embedder that is not loaded yet; the caller closes it.
 
-    :param spec: Another model than the one that the settings name.
-    :param instruments: Where its queue and its query cache are seen.
-    :raises InvalidRequest: If the settings do not suffice for it; the sentence names the one that is missing.
+    :param spec: Another model than that of the settings.
+    :param instruments: Receives metrics of its queue and its query cache.
+    :raises InvalidRequest: If a required setting is missing; the message names it.
     """
     chosen = spec or ModelSpec.of(settings)
     if chosen.provider is EmbedProvider.ONNX:

@@ -29,15 +29,15 @@ DOWNLOADED = ("*.json", *ONNX_FILES, *(f"{name}_data" for name in ONNX_FILES))
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _DEFAULT_MAX_LENGTH = 512
 _UNLIMITED = 1_000_000
-"""tokenizer_config.json writes 1e30 where a tokenizer has no limit of its own."""
+"""tokenizer_config.json contains 1e30 if a tokenizer has no limit of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """Use of a model, for error sentences.
+    """Use of a model, for error messages.
 
-    :param setting: That names the model; `revision_setting` names its commit or tag.
-    :param failure: The error that says that it cannot be used.
+    :param setting: The setting with the model; `revision_setting` is the one with its commit or tag.
+    :param failure: The error raised if the model cannot be used.
     """
 
     name: str
@@ -48,7 +48,7 @@ class ModelUse:
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A model that is on this disk. `commit` is the commit of a Hugging Face model, None for a local folder."""
+    """The files of a model on disk. `commit` is the commit of a Hugging Face model, None for a local folder."""
 
     use: ModelUse
     name: str
@@ -58,11 +58,11 @@ class ModelFolder:
 
     @classmethod
     def find(cls, use: ModelUse, model: str, revision: str | None, cache_dir: Path | None) -> ModelFolder:
-        """A folder (see `resource` for relative ones), or else a Hugging Face id, downloaded if necessary.
+        """Find a folder (see `resource` for relative ones), or else a Hugging Face id, downloaded if necessary.
 
-        A model that was downloaded before is used as it is, without asking the network for a newer one.
+        A model that was downloaded before is used without asking the network for a newer one.
 
-        :raises Unavailable: As `use.failure`; the sentence says what to do.
+        :raises Unavailable: `use.failure`; the message says what to do.
         """
         path = resource(Path(model).expanduser())
         if path.is_dir():
@@ -90,7 +90,7 @@ class ModelFolder:
 
     @property
     def max_length(self) -> int:
-        """Tokens that the model was made for, special ones included; the first of its files that says so is right."""
+        """Maximum number of tokens, including special ones; the first file that specifies it is used."""
         sentence_config = self.read_json("sentence_bert_config.json", {})
         tokenizer_config = self.read_json("tokenizer_config.json", {})
         for length in (sentence_config.get("max_seq_length"), tokenizer_config.get("model_max_length")):
@@ -115,7 +115,7 @@ class ModelFolder:
             ) from error
 
     def onnx_sha256(self) -> str:
-        """sha256 of the ONNX file and of separate weights, if any."""
+        """Return the sha256 of the ONNX file and of separate weights, if any."""
         digest = hashlib.sha256()
         for path in (self.onnx_path, self.onnx_path.with_name(f"{self.onnx_path.name}_data")):
             if path.is_file():
@@ -126,7 +126,7 @@ class ModelFolder:
 
 
 def _snapshot(use: ModelUse, model: str, revision: str | None, cache_dir: Path | None) -> Path:
-    """The folder of a Hugging Face model in the local cache, named after its commit."""
+    """Return the folder of a Hugging Face model in the local cache, named after its commit."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
@@ -171,7 +171,7 @@ class Pooling(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """Use of a model according to its own files. `max_length` includes special tokens."""
+    """How to use a model, according to its own files. `max_length` includes special tokens."""
 
     pooling: Pooling
     max_length: int
@@ -191,7 +191,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """An embedding model that is on this disk."""
+    """The files of an embedding model on disk."""
 
     folder: ModelFolder
     config: ModelConfig
@@ -199,21 +199,21 @@ class ModelFiles:
 
     @classmethod
     def find(cls, model: str, revision: str | None, cache_dir: Path | None) -> ModelFiles:
-        """As `ModelFolder.find` finds it.
+        """Find a model like `ModelFolder.find`.
 
-        :raises EmbeddingUnavailable: The sentence says what to do.
+        :raises EmbeddingUnavailable: The message says what to do.
         """
         folder = ModelFolder.find(EMBEDDING, model, revision, cache_dir)
         return cls(folder, _read_config(folder), _read_manifest(folder))
 
     def model_id(self) -> str:
-        """Names the vector space: name and source weights, commit, or the ONNX file's content (which is then read)."""
+        """Return the id of the vector space: the model's name with its source weights, commit, or ONNX file's hash."""
         if self.manifest is not None:
             return f"{self.manifest.name}@{self.manifest.weights_sha256[:12]}"
         return f"{self.folder.name}@{(self.folder.commit or self.folder.onnx_sha256())[:12]}"
 
     def check_manifest(self) -> None:
-        """:raises EmbeddingUnavailable: If the ONNX file is not the one that the manifest names."""
+        """:raises EmbeddingUnavailable: If the ONNX file is not the one of the manifest."""
         if self.manifest is not None and self.folder.onnx_sha256() != self.manifest.onnx_sha256:
             raise EmbeddingUnavailable(
                 f"{self.folder.onnx_path} is damaged: its sha256 is not the one in manifest.json; "
@@ -232,7 +232,7 @@ def _read_config(folder: ModelFolder) -> ModelConfig:
     pooling = folder.read_json(str(kinds.get("Pooling", Path("1_Pooling")) / "config.json"), {})
     prompts = folder.read_json("config_sentence_transformers.json", {}).get("prompts") or {}
     if not any(prompts.values()) and _E5.search(folder.name):
-        # The e5 models were trained with these and seldom say so in their configuration.
+        # The e5 models were trained with these, but their configuration rarely contains them.
         prompts = {"query": "query: ", "passage": "passage: "}
     return ModelConfig(
         pooling=_pooling(folder.name, pooling),
@@ -243,10 +243,10 @@ def _read_config(folder: ModelFolder) -> ModelConfig:
 
 
 def _pooling(name: str, config: Mapping[str, Any]) -> Pooling:
-    """The one pooling mode that a Pooling module's config.json names, in its older or its newer form."""
+    """Return the pooling mode in a Pooling module's config.json, in its older or newer form."""
     flags = {
         "pooling_mode_mean_tokens": "mean",
-        # A sum over any root of the length has the direction of the mean.
+        # A sum divided by any power of the length has the direction of the mean.
         "pooling_mode_mean_sqrt_len_tokens": "mean",
         "pooling_mode_cls_token": "cls",
         "pooling_mode_max_tokens": "max",

@@ -1,8 +1,8 @@
 """OnnxEmbedder: texts to unit vectors, on the CPU, with ONNX Runtime and a Rust tokenizer.
 
-It works for any sentence-embedding model that has an ONNX file, in a local folder or on Hugging Face; pooling, window
-and prefixes are read from the model's own files. Nothing is cut silently: a document that is longer than the window is
-refused (the engine splits it first), a long query is embedded window by window.
+It supports any sentence-embedding model with an ONNX file, in a local folder or on Hugging Face; pooling, window and
+prefixes are read from the model's own files. Nothing is truncated silently: a document longer than the window is
+rejected (the engine splits it first), a long query is embedded in several windows.
 
 A vector depends on its text alone, not on the texts it was batched with: equal to within a cosine of 0.9999.
 """
@@ -32,19 +32,19 @@ MAX_WAITING_TEXTS = 10_000
 WARM_UP_TEXT = "Hello"
 
 RETRY_AFTER_S = 10.0
-"""A load that failed is not tried again before, so that searches fail fast while a download cannot succeed."""
+"""Back-off after a failed load, so that searches fail fast while a download cannot succeed."""
 
 
 class OnnxEmbedder:
-    """Loads on first use, or with `load`. Safe to call from many threads; one at a time runs the model.
+    """Loads on first use, or with `load`. Thread-safe; one thread at a time runs the model.
 
     :param model: A folder (`souvenir.core.files.resource` finds relative ones) or a Hugging Face id, ``org/name``.
     :param revision: Commit, tag or branch of a Hugging Face model.
-    :param threads: Threads of one run; 0 takes half of the cores that the process may use, at least one.
-    :param query_cache_size: Query vectors kept, the least recently used are dropped; 0 keeps none.
-    :param cache_dir: Where Hugging Face models are kept; None takes the client's own place (`HF_HOME`).
+    :param threads: Threads of one run; 0 means half of the cores that the process may use, at least one.
+    :param query_cache_size: Capacity of the LRU cache of query vectors; 0 disables it.
+    :param cache_dir: Folder for Hugging Face models; None for the client's default (`HF_HOME`).
     :param max_waiting_texts: Texts that may wait for the model; further requests raise `Overloaded`.
-    :param instruments: Where its queue and its query cache are seen.
+    :param instruments: Receives metrics of its queue and its query cache.
     """
 
     def __init__(
@@ -71,20 +71,21 @@ class OnnxEmbedder:
         self._ready = Event()
         self._closed = False
 
-    # --- what it is --------------------------------------------------------------------------------------------
+    # --- properties --------------------------------------------------------------------------------------------
 
     @cached_property
     def model_id(self) -> str:
-        """Names the vector space; known without loading the model.
+        """The id of the vector space; known without loading the model.
 
-        ``<name>@<12 hex digits>``: of the source weights' sha256 where the folder has a manifest (so a build that
-        requantises the same weights keeps its id), of the ONNX file's elsewhere; for Hugging Face, of the commit.
+        ``<name>@<12 hex digits>``: of the source weights' sha256 if the folder has a manifest (so a build that
+        requantises the
+        same weights keeps its id), else of the ONNX file's; for Hugging Face, of the commit.
         """
         return self._files.model_id()
 
     @cached_property
     def dim(self) -> int:
-        """Numbers in a vector. A model without a manifest is loaded to find out."""
+        """Dimension of a vector. A model without a manifest is loaded to determine it."""
         if self._files.manifest is not None:
             return self._files.manifest.dim
         return self._load()[1]
@@ -97,7 +98,7 @@ class OnnxEmbedder:
     # --- embedding ---------------------------------------------------------------------------------------------
 
     def embed_documents(self, texts: Sequence[str]) -> FloatVector:
-        """Unit vectors (n, dim), float32, in the order of the texts.
+        """Return unit vectors (n, dim), float32, in the order of the texts.
 
         :raises InvalidRequest: If a text is longer than the window; split it at `token_offsets` first.
         :raises EmbeddingUnavailable: If the model cannot be loaded or run.
@@ -108,32 +109,32 @@ class OnnxEmbedder:
         return batcher.submit(self._tokenizer.documents(texts), Kind.DOCUMENT).result()
 
     def embed_query(self, text: str) -> FloatVector:
-        """The unit vector (dim,) of a query of any length; read-only, because it is shared with the cache.
+        """Return the unit vector (dim,) of a query of any length; read-only, because it is shared with the cache.
 
-        A query over the window is cut into windows of equal length, and gets the direction of their vectors' mean.
+        A query longer than the window is split into windows of equal length; its vector is the direction of their mean.
         """
         return self._queries.get(text, lambda: self._embed_windows(text))
 
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
-        """Character spans (start, end) of the content tokens of a text of any length; needs the tokenizer only."""
+        """Return character spans (start, end) of a text's content tokens, at any length; needs the tokenizer only."""
         return self._tokenizer.offsets(text)
 
     def known_share(self, text: str) -> float:
-        """The share of the content tokens that are words to the model, in [0, 1]; needs the tokenizer only."""
+        """Return the share of the content tokens that are words to the model, in [0, 1]; needs the tokenizer only."""
         return self._tokenizer.known_share(text)
 
-    # --- life --------------------------------------------------------------------------------------------------
+    # --- lifecycle ---------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Load the model and run it once, unless that has been done.
+        """Load the model and run it once; idempotent.
 
-        :raises EmbeddingUnavailable: If that fails; the sentence says what to do.
+        :raises EmbeddingUnavailable: If that fails; the message says what to do.
         """
         self._load()
 
     @property
     def ready(self) -> bool:
-        """Whether the model is loaded."""
+        """True if the model is loaded."""
         return self._ready.is_set()
 
     def wait_ready(self, timeout_s: float) -> bool:
@@ -141,7 +142,7 @@ class OnnxEmbedder:
         return self._ready.wait(timeout_s)
 
     def close(self) -> None:
-        """Fail the requests that wait, and give the model's memory back. Later requests raise `ServiceClosing`."""
+        """Fail waiting requests, and release the model's memory. Later requests raise `ServiceClosing`."""
         with self._loading:
             self._closed = True
             self._ready.clear()
@@ -150,7 +151,7 @@ class OnnxEmbedder:
             loaded[0].close()
 
     def _embed_windows(self, query: str) -> FloatVector:
-        # The model first: a load that failed is not tried again at once, a tokenizer by itself would be.
+        # The model first: a failed load is not retried immediately, but creating the tokenizer would be.
         batcher, _ = self._load()
         return batcher.submit(self._tokenizer.query_windows(query), Kind.QUERY).result()
 
@@ -163,7 +164,7 @@ class OnnxEmbedder:
         return ModelTokenizer(self._files)
 
     def _load(self) -> tuple[Batcher[TokenIds], int]:
-        """The batcher of the loaded model, and its number of dimensions."""
+        """Return the batcher of the loaded model, and the dimension."""
         loaded = self._loaded
         if loaded is not None:
             return loaded

@@ -1,4 +1,4 @@
-"""The vectors of the last queries, by their text; and the one vector of a query that took several windows."""
+"""Cache of query vectors by text, and the mean vector of a query with several windows."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from souvenir.core.types import FloatVector
 
 
 class QueryVectors:
-    """Safe to call from many threads.
+    """Thread-safe.
 
-    :param size: Vectors kept, the least recently used are dropped; 0 keeps none.
+    :param size: Capacity; the least recently used vectors are evicted. 0 disables the cache.
     """
 
     def __init__(self, size: int, instruments: Instruments) -> None:
         self._size = size
         self._instruments = instruments
         self._vectors: OrderedDict[str, FloatVector] = OrderedDict()
-        self._under_way: dict[str, Future[FloatVector]] = {}
+        self._pending: dict[str, Future[FloatVector]] = {}
         self._lock = Lock()
 
     def get(self, text: str, windows: Callable[[], FloatVector]) -> FloatVector:
-        """The unit vector (dim,) of a query; read-only, because it is shared.
+        """Return the unit vector (dim,) of a query; read-only, because it is shared.
 
-        Of equal queries at once the first is embedded, and the others wait for its vector or its failure.
+        Concurrent equal queries are embedded once; the others wait for the vector or the failure.
 
-        :param windows: Embeds the query, if it is not known: the vectors (n, dim) of its windows.
+        :param windows: Embeds an unknown query: returns the vectors (n, dim) of its windows.
         """
         mine: Future[FloatVector] = Future()
         with self._lock:
             known = self._vectors.get(text)
             if known is not None:
                 self._vectors.move_to_end(text)
-            under_way = self._under_way.setdefault(text, mine) if known is None else mine
-        self._instruments.looked_up_query(hit=known is not None or under_way is not mine)
+            pending = self._pending.setdefault(text, mine) if known is None else mine
+        self._instruments.looked_up_query(hit=known is not None or pending is not mine)
         if known is not None:
             return known
-        return self._embed(text, windows, mine) if under_way is mine else under_way.result()
+        return self._embed(text, windows, mine) if pending is mine else pending.result()
 
     def _embed(self, text: str, windows: Callable[[], FloatVector], done: Future[FloatVector]) -> FloatVector:
         try:
@@ -56,7 +56,7 @@ class QueryVectors:
             raise
         finally:
             with self._lock:
-                del self._under_way[text]
+                del self._pending[text]
 
     def _keep(self, text: str, vector: FloatVector) -> None:
         with self._lock:
@@ -67,7 +67,7 @@ class QueryVectors:
 
 
 def mean_direction(vectors: FloatVector) -> FloatVector:
-    """The unit vector (dim,) of the mean of unit vectors (n, dim)."""
+    """Return the unit vector (dim,) of the mean of unit vectors (n, dim)."""
     mean: FloatVector = vectors.mean(axis=0)
     direction: FloatVector = mean / np.linalg.norm(mean)
     return direction

@@ -1,7 +1,7 @@
 """RemoteEmbedder: texts to unit vectors by OpenAI, Ollama or a server with OpenAI's API.
 
-It starts without the server; calls raise `EmbeddingUnavailable` until it answers. The server's tokenizer is unknown, so
-texts are measured with a rule that overestimates tokens.
+It can be created without the server; calls raise `EmbeddingUnavailable` until it answers. The server's tokenizer is
+unknown, so text length is estimated by a rule that overestimates tokens.
 """
 
 from __future__ import annotations
@@ -29,26 +29,27 @@ if TYPE_CHECKING:
 MAX_WAITING_TEXTS = 10_000
 
 MAX_BATCH_BYTES = 250_000
-"""OpenAI takes 300,000 tokens a request, and a token has at least one byte."""
+"""OpenAI accepts 300,000 tokens per request, and a token has at least one byte."""
 
 MAX_PASSAGE_TOKENS = 510
-"""Longer passages would fit in some windows, but say too many things for one vector."""
+"""Longer passages would fit some windows, but contain too many statements for one vector."""
 
 TOKENS_PER_TOKEN = 1.5
-"""Upper bound of model tokens per token of ours: measured with WordPiece, 0.7 to 1.2 in prose and code, 1.1 in hex
-digits, 1.4 in base64. What still does not fit (Korean for an English model: 1.6, random letters: 2.6) is embedded in
-halves."""
+"""Upper bound of model tokens per estimated token: measured with WordPiece, 0.7 to 1.2 in prose and code, 1.1 in hex
+digits, 1.4 in base64. A text that still does not fit (Korean for an English model: 1.6, random letters: 2.6) is
+embedded in halves.
+"""
 
 _TOKEN = re.compile(r"[A-Za-z]{1,4}|\d{1,2}|[^\W\dA-Za-z]|[^\w\s]")
 
 
 class RemoteEmbedder:
-    """Loads on first use, or with `load`, which sends nothing. Safe to call from many threads.
+    """Loads on first use, or with `load`, which sends nothing. Thread-safe.
 
-    :param batch_size: Texts of one request to the provider.
-    :param concurrency: Requests to the provider at once.
-    :param instruments: Where its queue and its query cache are seen.
-    :raises InvalidRequest: If it is not known how many numbers the model's vectors have.
+    :param batch_size: Texts per request to the provider.
+    :param concurrency: Concurrent requests to the provider.
+    :param instruments: Receives metrics of its queue and its query cache.
+    :raises InvalidRequest: If the dimension of the model's vectors is unknown.
     """
 
     def __init__(
@@ -82,28 +83,28 @@ class RemoteEmbedder:
     # --- embedding ---------------------------------------------------------------------------------------------
 
     def embed_documents(self, texts: Sequence[str]) -> FloatVector:
-        """Unit vectors (n, dim), float32, in the order of the texts.
+        """Return unit vectors (n, dim), float32, in the order of the texts.
 
-        :raises EmbeddingUnavailable: If the provider does not give them.
+        :raises EmbeddingUnavailable: If the provider fails.
         """
         return self._embed(self._known.document_prefix, texts, Kind.DOCUMENT)
 
     def embed_query(self, text: str) -> FloatVector:
-        """The unit vector (dim,) of a query of any length; read-only, because it is shared with the cache.
+        """Return the unit vector (dim,) of a query of any length; read-only, because it is shared with the cache.
 
-        A query over the window is cut into windows of equal length, and gets the direction of their vectors' mean.
+        A query longer than the window is split into windows of equal length; its vector is the direction of their mean.
         """
         return self._queries.get(text, lambda: self._embed(self._known.query_prefix, self._windows(text), Kind.QUERY))
 
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
-        """Character spans of pieces of words, numbers and signs; the model's own tokens are about as many."""
+        """Return character spans of parts of words, numbers and signs; about as many as the model's own tokens."""
         return [match.span() for match in _TOKEN.finditer(text)]
 
     def known_share(self, text: str) -> float:
-        """1: what the model knows is not known here."""
+        """Return 1, because the model's vocabulary is unknown."""
         return 1.0
 
-    # --- life --------------------------------------------------------------------------------------------------
+    # --- lifecycle ---------------------------------------------------------------------------------------------
 
     def load(self) -> None:
         """Prepare the client; no request is sent before the first text."""
@@ -111,11 +112,11 @@ class RemoteEmbedder:
 
     @property
     def ready(self) -> bool:
-        """Whether the client is prepared, not whether the provider answers: searches work without it."""
+        """True if the client is prepared, even if the provider does not answer: searches work without it."""
         return self._loaded is not None
 
     def close(self) -> None:
-        """Fail the requests that wait, and close the connections. Later requests raise `ServiceClosing`."""
+        """Fail waiting requests, and close the connections. Later requests raise `ServiceClosing`."""
         with self._loading:
             self._closed = True
             loaded, self._loaded = self._loaded, None
@@ -125,7 +126,7 @@ class RemoteEmbedder:
             batcher.close()
             vendor.close()
 
-    # --- inside ------------------------------------------------------------------------------------------------
+    # --- internal ----------------------------------------------------------------------------------------------
 
     def _checked_dim(self) -> int:
         dim, known = self._spec.dim or self._known.dim, self._known.dim
@@ -160,7 +161,7 @@ class RemoteEmbedder:
         return size.rows <= self._batch_size and size.tokens <= MAX_BATCH_BYTES
 
     def _embed(self, prefix: str, texts: Sequence[str], kind: Kind) -> FloatVector:
-        """A text of nothing but space has a direction of its own, since providers refuse it."""
+        """Embed the texts. A blank text gets a fixed vector, because providers reject it."""
         vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
         written = [place for place, text in enumerate(texts) if text.strip()]
         vectors[:, 0] = 1.0

@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime: padded token ids in, what the graph makes of them out. Not for two threads at once."""
+"""Sessions of ONNX Runtime: padded token ids in, the outputs of the graph out. Not thread-safe."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KNOWN_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 
 class Stop:
-    """Ends the run that it is given to, from any thread; that run then raises."""
+    """Ends a run from any thread; that run then raises."""
 
     def __init__(self) -> None:
         os.environ.setdefault(NO_TELEMETRY, "1")
@@ -43,9 +43,9 @@ class Stop:
 
 
 class TextSession:
-    """A graph that reads texts as token ids, whatever it says of them.
+    """A graph whose input is text as token ids.
 
-    :raises Unavailable: As `folder.use` says it, if the graph cannot be loaded or wants what a text does not have.
+    :raises Unavailable: `folder.use.failure`, if the graph cannot be loaded or has other inputs.
     """
 
     def __init__(self, folder: ModelFolder, threads: int) -> None:
@@ -74,9 +74,9 @@ class TextSession:
         types: Sequence[TokenIds] | None = None,
         stop: Stop | None = None,
     ) -> tuple[FloatVector, NDArray[np.bool_]]:
-        """One output of the model for token ids, and the attention mask (n, length).
+        """Return one output of the model for token ids, and the attention mask (n, length).
 
-        :param types: Segment of each token; 0 for all if not given.
+        :param types: Segment of each token; 0 for all by default.
         """
         lengths = np.array([len(row) for row in rows])
         mask = np.arange(lengths.max()) < lengths[:, None]
@@ -91,7 +91,7 @@ class TextSession:
 
 
 class EncoderSession:
-    """:raises EmbeddingUnavailable: If the model cannot be loaded, or what it says is no vector."""
+    """:raises EmbeddingUnavailable: If the model cannot be loaded, or its output is no vector."""
 
     def __init__(self, files: ModelFiles, threads: int) -> None:
         files.check_manifest()
@@ -101,7 +101,7 @@ class EncoderSession:
         self._output = "sentence_embedding" if "sentence_embedding" in outputs else outputs[0]
 
     def encode(self, rows: Sequence[TokenIds]) -> FloatVector:
-        """Unit vectors (n, dim) of token ids with their special tokens; padded to the longest row."""
+        """Return unit vectors (n, dim) of token ids with their special tokens; padded to the longest row."""
         vectors, mask = self._session.run(self._output, rows)
         if vectors.ndim == 3:
             vectors = pooled(vectors, mask, self._pooling)
@@ -114,7 +114,7 @@ class EncoderSession:
 
 
 def pooled(tokens: FloatVector, mask: NDArray[np.bool_], pooling: Pooling) -> FloatVector:
-    """One vector a text (n, dim) from its token vectors (n, length, dim); padding, on the right, has no part in it."""
+    """Pool token vectors (n, length, dim) to one vector per text (n, dim); padding, on the right, is ignored."""
     vectors: FloatVector
     match pooling:
         case Pooling.CLS:
@@ -141,7 +141,7 @@ def _open(folder: ModelFolder, threads: int) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or max(1, available_cores() // 2)
     options.inter_op_num_threads = 1
-    # Batches differ in shape, so a plan of one batch's memory is of no use to the next.
+    # Batches differ in shape, so the memory plan of one batch is useless for the next.
     options.enable_mem_pattern = False
     options.log_severity_level = 3
     # Spinning threads would take the cores from other work.
@@ -150,7 +150,7 @@ def _open(folder: ModelFolder, threads: int) -> onnxruntime.InferenceSession:
 
 
 def available_cores() -> int:
-    """Cores that this process may run on; fewer than the machine has, in a container or under taskset."""
+    """Return the cores that this process may use; fewer than the machine has, in a container or under taskset."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

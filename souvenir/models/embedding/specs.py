@@ -1,7 +1,7 @@
 """Specifications of embedding models: named by the settings, stored with a database.
 
-Remote models are known by their names at OpenAI and in Ollama's library, so that a service starts without a request to
-them. Dimensions, windows and prefixes are the makers'; where Ollama uses a smaller window, that one is listed.
+Remote models are listed by their names at OpenAI and in Ollama's library, so that a service starts without a request to
+them. Dimensions, windows and prefixes are the vendors'; if Ollama uses a smaller window, that one is listed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ DEFAULT_MODELS: Mapping[EmbedProvider, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """:param revision: Commit or tag of a Hugging Face model; only `onnx` has a use for it.
+    """:param revision: Commit or tag of a Hugging Face model; ignored by other providers.
 
-    :param dim: Numbers in a vector, where that cannot be known from the model; `onnx` has no use for it.
+    :param dim: Dimension of a vector, if it is not known from the model; ignored by `onnx`.
     """
 
     provider: EmbedProvider
@@ -37,7 +37,7 @@ class ModelSpec:
 
     @classmethod
     def of(cls, settings: Settings) -> ModelSpec:
-        """The model that the settings name."""
+        """Return the model of the settings."""
         provider = settings.embed_provider
         return cls(
             provider, settings.embed_model or DEFAULT_MODELS[provider], settings.embed_revision, settings.embed_dim
@@ -45,9 +45,9 @@ class ModelSpec:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> ModelSpec:
-        """The inverse of `to_json`.
+        """Return the inverse of `to_json`.
 
-        :raises ValueError: If it names a provider that this release does not know.
+        :raises ValueError: If the provider is unknown to this release.
         """
         return _SPEC_JSON.load(content)
 
@@ -59,14 +59,14 @@ _SPEC_JSON = StoredJson(ModelSpec)
 
 
 SHORTENABLE = "text-embedding-3-"
-"""Models of this name give fewer dimensions when they are asked to."""
+"""Models with this prefix return fewer dimensions on request."""
 
 _SEARCH_PASSAGES = "Represent this sentence for searching relevant passages: "
 
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """:param window: Tokens that it reads, special tokens and prefix included."""
+    """:param window: Maximum number of tokens, including special tokens and prefix."""
 
     dim: int | None
     window: int
@@ -75,7 +75,7 @@ class KnownModel:
 
 
 UNKNOWN = KnownModel(dim=None, window=512)
-"""Few models read less."""
+"""Few models have a smaller window."""
 
 KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
     {
@@ -101,5 +101,5 @@ KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
 
 
 def known_model(name: str) -> KnownModel:
-    """The model by its name, with or without the tag; `UNKNOWN` for any other."""
+    """Return the model by its name, with or without the tag; `UNKNOWN` for any other."""
     return KNOWN_MODELS.get(name) or KNOWN_MODELS.get(name.partition(":")[0], UNKNOWN)

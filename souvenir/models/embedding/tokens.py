@@ -1,4 +1,4 @@
-"""Texts to token ids, as the model wants them: with its prefixes and special tokens, and never cut silently."""
+"""Convert texts to token ids, with the model's prefixes and special tokens, and never truncated silently."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from souvenir.models.embedding.model_folder import ModelFiles, ModelFolder
 TokenIds = Sequence[int]
 
 IDENTIFIER_PIECES = 4
-"""A word of Latin letters and digits, a digit among them, in at least so many pieces is a name for one thing (a hash, a
-serial or telephone number) and not a word that the model has learned. None of the English questions of
-docs/benchmarks.md has one; dates, years and versions have fewer pieces."""
+"""A word of Latin letters and digits, with a digit, that has at least this many pieces is an identifier (a hash, a
+serial
+or telephone number) and not a word that the model has learned. None of the English questions of docs/benchmarks.md has
+one; dates, years and versions have fewer pieces.
+"""
 
 
 class ModelTokenizer:
-    """Safe to call from many threads."""
+    """Thread-safe."""
 
     def __init__(self, files: ModelFiles) -> None:
         self._tokenizer = open_tokenizer(files.folder)
@@ -30,21 +32,21 @@ class ModelTokenizer:
         content = [place for place, special in enumerate(probe.special_tokens_mask) if not special]
         self._before = probe.ids[: content[0]]
         self._after = probe.ids[content[-1] + 1 :]
-        self._room = files.config.max_length - len(self._before) - len(self._after)
+        self._max_content = files.config.max_length - len(self._before) - len(self._after)
         prefix_length = max(len(self._encode(prefix)) for prefix in (self._query_prefix, self._document_prefix))
-        self.max_tokens = self._room - prefix_length
+        self.max_tokens = self._max_content - prefix_length
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Character spans of the content tokens, however many there are."""
+        """Return the character spans of all content tokens."""
         return self._encode(text).offsets
 
     def known_share(self, text: str) -> float:
-        """The share of the content tokens that the model can make something of; 1 for a text of none.
+        """Return the share of the content tokens that the model knows; 1 for a text without any.
 
-        Not those that the vocabulary lacks, nor the pieces of an identifier.
+        Tokens that the vocabulary lacks, and the pieces of an identifier, count as unknown.
         """
         encoding = self._encode(text)
-        # Each look at them copies the whole list.
+        # Each access copies the whole list.
         ids, offsets = encoding.ids, encoding.offsets
         known = sum(
             sum(ids[place] != self._unknown_id for place in places)
@@ -57,19 +59,19 @@ class ModelTokenizer:
         """:raises InvalidRequest: If a text has more than `max_tokens` tokens."""
         encodings = self._encode_all([self._document_prefix + text for text in texts])
         for place, encoding in enumerate(encodings):
-            if len(encoding) > self._room:
+            if len(encoding) > self._max_content:
                 raise InvalidRequest(
-                    f"Text {place} has {len(encoding)} tokens and the embedding model reads {self._room}; "
+                    f"Text {place} has {len(encoding)} tokens and the embedding model reads {self._max_content}; "
                     "split it into passages first"
                 )
         return [self._wrapped(encoding.ids) for encoding in encodings]
 
     def query_windows(self, text: str) -> list[TokenIds]:
-        """The text as one window, or if it is too long as several of about the same length, each with the prefix."""
+        """Return the text as one window, or as several of about equal length if it is too long, all with the prefix."""
         encoding = self._encode(self._query_prefix + text)
         of_prefix = sum(end <= len(self._query_prefix) for _, end in encoding.offsets) if self._query_prefix else 0
         prefix, content = encoding.ids[:of_prefix], encoding.ids[of_prefix:]
-        windows = max(1, -(-len(content) // (self._room - of_prefix)))
+        windows = max(1, -(-len(content) // (self._max_content - of_prefix)))
         bounds = [len(content) * window // windows for window in range(windows + 1)]
         return [self._wrapped(prefix + content[start:end]) for start, end in pairwise(bounds)]
 
@@ -90,9 +92,9 @@ class ModelTokenizer:
 
 
 def open_tokenizer(folder: ModelFolder) -> Tokenizer:
-    """The model's tokenizer, which pads and cuts nothing, whatever its file says.
+    """Open the model's tokenizer, without padding and truncation, whatever its file specifies.
 
-    :raises Unavailable: As `folder.use` says it.
+    :raises Unavailable: `folder.use.failure`, if it cannot be read.
     """
     try:
         tokenizer = Tokenizer.from_file(str(folder.tokenizer_path))
@@ -107,7 +109,7 @@ def open_tokenizer(folder: ModelFolder) -> Tokenizer:
 
 
 def _words(encoding: Encoding) -> Iterator[Sequence[int]]:
-    """The places of each word's tokens."""
+    """Yield the indices of each word's tokens."""
     word_ids = encoding.word_ids
     for _, places in groupby(range(len(word_ids)), key=word_ids.__getitem__):
         yield list(places)

@@ -1,6 +1,6 @@
-"""Client of an OpenAI-compatible `/embeddings`: one batch of texts in, its unit vectors out.
+"""Client of an OpenAI-compatible `/embeddings`: a batch of texts in, its unit vectors out.
 
-OpenAI and Ollama share this API. A call ends within `timeout_s`, retries included. No error and no log line holds a
+OpenAI and Ollama share this API. A call ends within `timeout_s`, including retries. No error or log line contains a
 text or a key.
 """
 
@@ -21,7 +21,7 @@ from souvenir.models.embedding.wire import vectors_of
 from souvenir.models.providers.circuit_breaker import CircuitBreaker
 from souvenir.models.providers.client import ProviderClient
 from souvenir.models.providers.endpoints import EmbeddingEndpoint, bearer
-from souvenir.models.providers.retry import AnswerTooLarge, AnswerTooLate, ProviderFailure, is_passing, retrying
+from souvenir.models.providers.retry import AnswerTooLarge, AnswerTooLate, ProviderFailure, is_transient, retrying
 
 MAX_NUMBER_BYTES = 64
 """Bytes of an answer per number of its vectors; some servers write them with 20 digits."""
@@ -30,18 +30,18 @@ _REFUSED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARG
 
 
 class RequestRefused(EmbeddingUnavailable):
-    """The provider refused this request; it may accept the next."""
+    """The provider rejected this request; it may accept the next one."""
 
 
 class _TextTooLong(RequestRefused):
-    """A text of the batch has more tokens than the model reads."""
+    """A text of the batch has more tokens than the model accepts."""
 
 
 class Vendor:
-    """Safe to call from many threads.
+    """Thread-safe.
 
-    :param dim: Numbers that a vector must have.
-    :param shorten: Whether the model has to be asked for that many.
+    :param dim: Expected dimension of the vectors.
+    :param shorten: True if that dimension must be requested from the model.
     """
 
     def __init__(self, endpoint: EmbeddingEndpoint, model: str, dim: int, *, shorten: bool) -> None:
@@ -51,13 +51,13 @@ class Vendor:
         self._dim = dim
         self._shorten = shorten
         self._breaker = CircuitBreaker(
-            "embedding", EmbeddingUnavailable, _resting, rest_s=endpoint.rest_s, unless=RequestRefused
+            "embedding", EmbeddingUnavailable, _open_error, rest_s=endpoint.rest_s, unless=RequestRefused
         )
         self._closing = Event()
         self._client = ProviderClient(endpoint.base_url, bearer(endpoint.api_key))
 
     def stop_retrying(self) -> None:
-        """Calls under way end with their present attempt."""
+        """End calls in progress after their current attempt."""
         self._closing.set()
 
     def close(self) -> None:
@@ -65,14 +65,17 @@ class Vendor:
         self._client.close()
 
     def encode(self, texts: Sequence[bytes]) -> FloatVector:
-        """Unit vectors (n, dim) of texts in UTF-8.
+        """Return unit vectors (n, dim) of texts in UTF-8.
 
-        :raises EmbeddingUnavailable: The sentence says what to do.
+        :raises EmbeddingUnavailable: The message says what to do.
         """
         return self._vectors([text.decode() for text in texts])
 
     def _vectors(self, texts: Sequence[str]) -> FloatVector:
-        """A text that proves too long gets the direction of its halves' mean; nothing is cut off."""
+        """Embed texts.
+
+        If a text is too long, its vector is the direction of the mean of its halves; nothing is truncated.
+        """
         try:
             with self._breaker.watch():
                 return self._ask(texts)
@@ -89,7 +92,7 @@ class Vendor:
         deadline = monotonic() + self._endpoint.timeout_s
         body = retrying(
             lambda: self._ask_once(texts, deadline),
-            lambda failure: (self._error_of(failure), is_passing(failure.status)),
+            lambda failure: (self._error_of(failure), is_transient(failure.status)),
             left_s=lambda: deadline - monotonic(),
             closing=self._closing,
         )
@@ -110,7 +113,7 @@ class Vendor:
             return b""
         except AnswerTooLate:
             pass
-        # Outside of the except block: the error chains nothing.
+        # Outside of the except block, so that the error has no chained exception.
         raise EmbeddingUnavailable(
             f"{self._name} did not answer within {self._endpoint.timeout_s:g} s; try again later, or raise "
             "EMBED_TIMEOUT_S"
@@ -135,5 +138,5 @@ class Vendor:
         return EmbeddingUnavailable(f"{self._name} {advice}")
 
 
-def _resting(failure: EmbeddingUnavailable, left_s: float) -> EmbeddingUnavailable:
+def _open_error(failure: EmbeddingUnavailable, left_s: float) -> EmbeddingUnavailable:
     return EmbeddingUnavailable(failure.message)

@@ -1,4 +1,4 @@
-"""An answer of `/v1/embeddings` to unit vectors. What is no answer to the question is refused, never stored."""
+"""Parse an answer of `/v1/embeddings` to unit vectors. An answer that does not match the request is rejected."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from souvenir.core.types import FloatVector
 
 
 def vectors_of(body: bytes, *, count: int, dim: int) -> FloatVector:
-    """Unit vectors (count, dim) in the order of the texts, whatever the order of the answer.
+    """Return unit vectors (count, dim) in the order of the texts, whatever the order of the answer.
 
-    :raises EmbeddingUnavailable: If it holds other vectors than one of `dim` finite numbers for each text.
+    :raises EmbeddingUnavailable: Unless it contains exactly one vector of `dim` finite numbers for each text.
     """
     try:
         data = json.loads(body)["data"]
@@ -41,7 +41,7 @@ def vectors_of(body: bytes, *, count: int, dim: int) -> FloatVector:
 
 
 def _numbers(embedding: Any) -> NDArray[np.float64]:
-    """A list of numbers, or the little-endian float32 in base64 that was asked for; some servers send lists anyway."""
+    """Parse a list of numbers, or the requested little-endian float32 in base64; some servers send lists anyway."""
     if isinstance(embedding, str):
         return np.frombuffer(base64.b64decode(embedding, validate=True), dtype="<f4").astype(np.float64)
     numbers = np.array(embedding)

@@ -1,4 +1,4 @@
-"""Anthropic's messages. A model without structured outputs is made to call a tool, whose input is the answer."""
+"""Anthropic's messages API. A model without structured outputs is forced to call a tool, whose input is the answer."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class AnthropicWire:
         if not isinstance(parts, list):
             raise NoAnswer
         ending = _ENDINGS.get(str(content.get("stop_reason")), Ending.DONE)
-        # The input of a tool call that was cut is what happened to be whole.
+        # The input of a truncated tool call is incomplete.
         inputs = [part["input"] for part in parts if _is_call(part)] if ending is Ending.DONE else []
         counts = usage if isinstance(usage, dict) else {}
         return Answer(

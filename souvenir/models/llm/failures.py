@@ -1,6 +1,6 @@
-"""Errors of failed requests to a language model. The server's words may repeat prompt and key: they are not shown.
+"""Errors of failed requests to a language model. The server's message may repeat prompt and key, and is never shown.
 
-Servers word their errors differently; where words are compared, a miss only makes the sentence less exact.
+Servers word their errors differently; if a comparison of words misses one, the error is only less specific.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from math import ceil
 
 from souvenir.core.errors import LLMError, LLMPromptTooLong, LLMRejected, LLMUnavailable
 from souvenir.models.providers.endpoints import LLMEndpoint
-from souvenir.models.providers.retry import ProviderFailure, asked_delay_s, is_passing
+from souvenir.models.providers.retry import ProviderFailure, asked_delay_s, is_transient
 
 MAX_RETRY_AFTER_S = 3600
 
@@ -19,7 +19,7 @@ _NO_CREDIT = ("insufficient_quota", "billing_error", "billing_not_active", "cred
 
 
 def error_of(failure: ProviderFailure, endpoint: LLMEndpoint) -> LLMError:
-    """`LLMUnavailable` where the same request may succeed later, else `LLMRejected`."""
+    """Return `LLMUnavailable` if the same request may succeed later, else `LLMRejected`."""
     name, status = f"The language model's provider ({endpoint.provider.value})", failure.status
     if status == 0:
         return LLMUnavailable(f"{name} cannot be reached; try again later, or correct EXTRACT_BASE_URL")
@@ -29,7 +29,7 @@ def error_of(failure: ProviderFailure, endpoint: LLMEndpoint) -> LLMError:
         return LLMPromptTooLong(
             f"{name} takes no request of this length; set an EXTRACT_MODEL that reads more, or less EXTRACT_MAX_TOKENS"
         )
-    if is_passing(status):
+    if is_transient(status):
         asked_s = asked_delay_s(failure.headers)
         return LLMUnavailable(
             f"{name} takes no more requests now; try again later, or raise its limits"
@@ -54,8 +54,8 @@ def too_late(endpoint: LLMEndpoint) -> LLMUnavailable:
     )
 
 
-def resting(failure: LLMUnavailable, left_s: float) -> LLMUnavailable:
-    """The error of a call that the circuit breaker refuses."""
+def open_error(failure: LLMUnavailable, left_s: float) -> LLMUnavailable:
+    """Return the error of a call that the open circuit breaker rejects."""
     return LLMUnavailable(failure.message, retry_after_s=max(1, ceil(left_s)))
 
 

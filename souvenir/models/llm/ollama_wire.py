@@ -1,4 +1,4 @@
-"""Ollama's own `/api/chat`: its `/v1` cannot set `num_ctx`, and silently drops what goes beyond the default window."""
+"""Ollama's own `/api/chat`: its `/v1` cannot set `num_ctx`, and silently drops text beyond the default window."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from souvenir.models.llm.wire import (
 from souvenir.models.providers.endpoints import LLMEndpoint, bearer
 
 BYTES_PER_TOKEN = 3
-"""Fewer than English has (4) and as many as a Chinese character; so the window is rather too large than too small."""
+"""Fewer than in English (4) and as many as in a Chinese character, so that the window is rather too large than too
+small.
+"""
 
 WINDOW_STEP = 4096
 """Windows grow in steps, since Ollama reloads the model for each size."""

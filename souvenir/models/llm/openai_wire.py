@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, which vLLM, llama.cpp, LM Studio and others offer too."""
+"""OpenAI's chat completions API, which vLLM, llama.cpp, LM Studio and others implement too."""
 
 from __future__ import annotations
 

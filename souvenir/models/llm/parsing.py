@@ -1,7 +1,7 @@
-"""A model's text to a value of a shape. It forgives how an answer is wrapped, never what it says.
+"""Parse a model's text to a value of a shape. Tolerant of the wrapping of an answer, never of its content.
 
-Fences, prose around one JSON value, what a model thinks aloud first, commas at the end and a bare list for a shape that
-is one list are understood. Where there are two ways to read a text, it is unreadable, and the model is asked again.
+Code fences, prose around one JSON value, leading reasoning, trailing commas, and a bare list for a shape with a single
+list are accepted. An ambiguous text is rejected, and the model is asked again.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pydantic import BaseModel, ValidationError
 from souvenir.models.llm.prompts import Shape
 
 MAX_INT = 2**63 - 1
-"""Larger numbers fit in no column."""
+"""Larger numbers fit no database column."""
 
 MAX_FAULTS = 20
-"""Faults reported to the model in a repair."""
+"""Maximum number of faults reported to the model in a repair."""
 
 MAX_CHARS = 1_000_000
 
@@ -34,9 +34,9 @@ _STRING_OR_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+")|,(\s*[\]}])', re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why an answer is none.
+    """Why an answer is rejected.
 
-    :param reason: For people: no part of the answer is in it.
+    :param reason: For people; contains no part of the answer.
     :param details: For the model that wrote it.
     """
 
@@ -51,9 +51,9 @@ class Unreadable(Exception):
 
 
 def value_of(text: str, shape: type[Shape]) -> Shape:
-    """The text parsed into the shape.
+    """Parse the text into the shape.
 
-    :raises Unreadable: If it does not say exactly one thing that fits.
+    :raises Unreadable: Unless it contains exactly one value that fits.
     """
     value = _loaded(_json_in(text))
     if isinstance(value, list) and (field := _only_list_of(shape)):
@@ -62,12 +62,12 @@ def value_of(text: str, shape: type[Shape]) -> Shape:
         raise Unreadable("it is not a JSON object")
     check_characters(value)
     if missing := [key for key in _lists_of(shape) if key not in value]:
-        # An empty list is an answer; none is not.
+        # An empty list is an answer; a missing one is not.
         raise Unreadable("a list is missing in it", f"the list {missing[0]} is missing")
     try:
         return shape.model_validate(value)
     except ValidationError as error:
-        # Not chained: it repeats the answer.
+        # Not chained, because it repeats the answer.
         unfit = _unfit(error, shape)
     except RecursionError:
         unfit = Unreadable("it is nested too deeply")
@@ -75,7 +75,7 @@ def value_of(text: str, shape: type[Shape]) -> Shape:
 
 
 def _json_in(text: str) -> str:
-    """The one JSON value of the text, as it is written; fences are prose, too."""
+    """Return the one JSON value of the text, as written; code fences count as prose."""
     if len(text) > MAX_CHARS:
         raise Unreadable("it is too long")
     if _THINKS.match(text) and not _THOUGHTS.match(text):
@@ -89,7 +89,7 @@ def _json_in(text: str) -> str:
 
 
 def _groups(text: str) -> Iterator[str]:
-    """All outermost bracketed parts. Quotation marks count only inside of brackets."""
+    """Yield all outermost bracketed parts. Quotation marks count only inside brackets."""
     end = 0
     while opened := _OPENING.search(text, end):
         depth, start, end = 1, opened.start(), opened.end()
@@ -151,14 +151,14 @@ def _no_number(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-# Line ends in strings are forgiven.
+# Line breaks in strings are accepted.
 DECODER = json.JSONDecoder(
     object_pairs_hook=_once, parse_int=_integer, parse_float=_number, parse_constant=_no_number, strict=False
 )
 
 
 def check_characters(value: Any) -> None:
-    """No text that no column holds: halves of a character, and NUL."""
+    """Reject text that no column can hold: unpaired surrogates, and NUL."""
     rest = [value]
     while rest:
         match rest.pop():
@@ -172,7 +172,7 @@ def check_characters(value: Any) -> None:
 
 
 def _lists_of(shape: type[BaseModel]) -> list[str]:
-    """The keys of the shape's lists."""
+    """Return the keys of the shape's lists."""
     return [
         field.alias or name
         for name, field in shape.model_fields.items()
@@ -181,7 +181,7 @@ def _lists_of(shape: type[BaseModel]) -> list[str]:
 
 
 def _only_list_of(shape: type[BaseModel]) -> str | None:
-    """The key of the shape's list, if that is all it needs."""
+    """Return the key of the shape's list, if nothing else is required."""
     lists = _lists_of(shape)
     needed = {field.alias or name for name, field in shape.model_fields.items() if field.is_required()}
     return lists[0] if len(lists) == 1 and needed <= set(lists) else None

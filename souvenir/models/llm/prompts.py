@@ -62,10 +62,10 @@ NO_USAGE = TokenUsage(0, 0, 0.0)
 class Generated(Generic[Shape]):
     """A valid answer.
 
-    :param usage: Of all attempts, including failed ones.
+    :param usage: Usage of all attempts, including failed ones.
     :param model: The vendor's name of the model that answered.
-    :param attempts: Requests that were sent.
-    :param repaired: Whether the first answer did not fit and a repair was requested.
+    :param attempts: Number of requests sent.
+    :param repaired: True if the first answer did not fit and a repair was requested.
     """
 
     value: Shape
@@ -79,7 +79,7 @@ _VERSION = "version: "
 
 
 def prompt_of(folder: Path, name: str, user: str, *, further: str = "") -> Prompt:
-    """:param user: What is asked about. :param further: What is added to the instructions."""
+    """:param user: The subject of the question. :param further: Text appended to the instructions."""
     version, system = _read(folder / f"{name}.md")
     return Prompt(name, version, f"{system}\n\n{further}".rstrip(), user)
 
@@ -116,7 +116,7 @@ _DATE = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 
 
 def cost_usd(model: str, input_tokens: int, output_tokens: int) -> float | None:
-    """:param model: As the vendor calls it, with or without the date of its release."""
+    """:param model: The vendor's name, with or without the date of its release."""
     price = _PRICES.get(_DATE.sub("", model))
     if price is None:
         return None

@@ -1,7 +1,7 @@
-"""LLMProvider: one verb, which asks a language model and returns a validated, typed answer.
+"""LLMProvider: asks a language model and returns a validated, typed answer.
 
-Behind it are Anthropic, OpenAI, every server with OpenAI's API, and Ollama. An answer fits its shape, or there is an
-error below `LLMError`; an unreadable answer never becomes an empty one.
+Implementations exist for Anthropic, OpenAI, servers with OpenAI's API, and Ollama. An answer fits its shape, or an
+`LLMError` is raised; an unreadable answer never becomes an empty one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from souvenir.models.providers.endpoints import LLMEndpoint
 
 
 class LLMProvider(Protocol):
-    """Safe to call from many threads. It keeps nothing of what it was asked."""
+    """Thread-safe. It stores nothing of the questions."""
 
     @property
     def name(self) -> str:
@@ -25,34 +25,34 @@ class LLMProvider(Protocol):
 
     @property
     def model(self) -> str:
-        """The vendor's name of the model that is asked."""
+        """The vendor's name of the model."""
         ...
 
     def generate(self, prompt: Prompt, shape: type[Shape]) -> Generated[Shape]:
-        """Ask at temperature 0, and again where that may help; within EXTRACT_TIMEOUT_S and its caller's deadline.
+        """Ask at temperature 0, with retries, within EXTRACT_TIMEOUT_S and the caller's deadline.
 
-        :raises LLMUnavailable: If it may be tried later.
-        :raises LLMRejected: If the key, the model's name or the address has to be corrected.
+        :raises LLMUnavailable: If a retry may succeed later.
+        :raises LLMRejected: If the key, the model's name or the address must be corrected.
         :raises LLMRefused: If the model declined.
         :raises LLMOutputUnusable: If no answer fitted the shape, even after one repair.
-        :raises DeadlineExceeded: If the caller's deadline comes before that.
+        :raises DeadlineExceeded: If the caller's deadline ends first.
         """
         ...
 
     def status(self) -> str:
-        """`healthy`, or why calls would fail now; sends no request."""
+        """Return `healthy`, or why calls would fail now; sends no request."""
         ...
 
     def close(self) -> None:
-        """Calls under way end soon; later ones raise `ServiceClosing`."""
+        """End calls in progress soon; later ones raise `ServiceClosing`."""
         ...
 
 
 def provider_of(settings: Settings, instruments: Instruments | None = None) -> LLMProvider | None:
-    """The provider that the settings name, or None. It sends nothing before it is used; the caller closes it.
+    """Return the provider of the settings, or None. It sends nothing before first use; the caller closes it.
 
-    :param instruments: Where calls, tokens and times are seen.
-    :raises InvalidRequest: If the settings do not suffice for it; the sentence names the one that is missing.
+    :param instruments: Receives metrics of calls, tokens and durations.
+    :raises InvalidRequest: If a required setting is missing; the message names it.
     """
     if settings.extract_provider is None:
         return None

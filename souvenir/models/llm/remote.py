@@ -1,8 +1,8 @@
-"""RemoteLLM: a language model behind a vendor's API, with the one verb `generate`.
+"""RemoteLLM: a language model behind a vendor's API, with the single operation `generate`.
 
-It asks again where that may help: after a failure that may pass, for a truncated answer, in a dialect that the server
-accepts, and once for an answer that does not fit, with the reason. Usage is counted whatever the result. No error and
-no log line holds a prompt, an answer or a key.
+It retries after a transient failure, for a truncated answer, in a dialect that the server accepts, and once for an
+answer that does not fit, with the reason. Usage is counted in all cases. No error or log line contains a prompt, an
+answer or a key.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from souvenir.core.errors import (
 from souvenir.core.settings import ExtractProvider
 from souvenir.core.telemetry import Instruments, LLMOutcome
 from souvenir.models.llm.anthropic_wire import AnthropicWire
-from souvenir.models.llm.failures import error_of, resting, too_late
+from souvenir.models.llm.failures import error_of, open_error, too_late
 from souvenir.models.llm.ollama_wire import OllamaWire
 from souvenir.models.llm.openai_wire import OpenAIWire
 from souvenir.models.llm.parsing import Fault, Unreadable, value_of
@@ -41,7 +41,7 @@ from souvenir.models.providers.retry import AnswerTooLarge, AnswerTooLate, Provi
 
 FAILURES_IN_A_ROW = 3
 REST_S = 30.0
-"""The circuit breaker opens after so many consecutive failures, for so long."""
+"""The circuit breaker opens after this many consecutive failures, for this long."""
 
 MAX_REPEATED_CHARS = 40_000
 """Limit of an answer that is sent back to the model for repair."""
@@ -58,7 +58,7 @@ log = structlog.get_logger(__name__)
 class _Tally:
     """Usage and deadline of one `generate`.
 
-    :param waited_s: The caller's deadline if it is shorter than that of a question, else None.
+    :param waited_s: The caller's remaining time if it is shorter than that of a question, else None.
     """
 
     deadline: float
@@ -79,9 +79,9 @@ class _Wrong:
 
 
 class RemoteLLM:
-    """Safe to call from many threads. The HTTP client is loaded at the first call.
+    """Thread-safe. The HTTP client is loaded at the first call.
 
-    :param instruments: Where calls, tokens and times are seen.
+    :param instruments: Receives metrics of calls, tokens and durations.
     """
 
     def __init__(self, endpoint: LLMEndpoint, instruments: Instruments | None = None) -> None:
@@ -91,7 +91,7 @@ class RemoteLLM:
         self._connecting = Lock()
         self._client: ProviderClient | None = None
         self._dialect: Dialect | None = None
-        self._breaker = CircuitBreaker("llm", LLMUnavailable, resting, rest_s=REST_S, after=FAILURES_IN_A_ROW)
+        self._breaker = CircuitBreaker("llm", LLMUnavailable, open_error, rest_s=REST_S, after=FAILURES_IN_A_ROW)
         self._rejected: LLMRejected | None = None
         self._closing = Event()
 
@@ -177,11 +177,11 @@ class RemoteLLM:
             return _Wrong(raw, unreadable.fault)
 
     def _whole(self, question: Question, tally: _Tally) -> str:
-        """The complete answer of the model."""
+        """Return the complete answer of the model."""
         answer = self._ask(question, tally)
         if answer.ending is Ending.CUT:
             with suppress(LLMRejected):
-                # A model that does not write so much says so.
+                # A model with a lower limit rejects the request.
                 answer = self._ask(replace(question, max_tokens=2 * question.max_tokens), tally)
         if answer.ending is Ending.REFUSED:
             raise LLMRefused("The language model declined to answer; nothing was changed, try another EXTRACT_MODEL")
@@ -203,7 +203,7 @@ class RemoteLLM:
         )
 
     def _ask_once(self, question: Question, tally: _Tally) -> Answer | ProviderFailure:
-        """In the fullest dialect that the server accepts."""
+        """Send the question in the fullest dialect that the server accepts."""
         while True:
             dialect = self._dialect or self._wire.dialect
             body = self._send(question, dialect, tally)
@@ -229,11 +229,11 @@ class RemoteLLM:
             error = Unreadable(f"it is larger than {MAX_BODY_BYTES} bytes")
         except AnswerTooLate:
             error = self._too_late(tally)
-        # Outside of the except block: the error chains nothing.
+        # Outside of the except block, so that the error has no chained exception.
         raise error
 
     def _too_late(self, tally: _Tally) -> LLMUnavailable | DeadlineExceeded:
-        """A caller with a shorter deadline than a question may take says nothing about the provider."""
+        """Return the error; if only the caller's shorter deadline has passed, the provider has not failed."""
         return too_late(self._endpoint) if tally.waited_s is None else DeadlineExceeded(tally.waited_s)
 
     def _read(self, body: bytes, tally: _Tally) -> Answer:
@@ -249,7 +249,7 @@ class RemoteLLM:
         return answer
 
     def _connected(self) -> ProviderClient:
-        """The client, made at first use: a service that asks no model does not import it."""
+        """Return the client, created at first use, so that a service without a model does not import it."""
         from souvenir.models.providers.client import ProviderClient
 
         with self._connecting:
@@ -277,13 +277,13 @@ def _repair_of(question: Question, wrong: _Wrong) -> Question:
     [first] = question.turns
     said = _sendable(wrong.raw[:MAX_REPEATED_CHARS])
     if not said.strip():
-        # Some servers take no empty turn, and no two of one side.
+        # Some servers reject an empty turn, and two consecutive turns of one role.
         return replace(question, turns=(ChatTurn("user", f"{first.text}\n\n{asked}"),))
     return replace(question, turns=(first, ChatTurn("assistant", said), ChatTurn("user", asked)))
 
 
 def _sendable(text: str) -> str:
-    """Halves of characters, which UTF-8 does not have, become question marks."""
+    """Replace unpaired surrogates, which UTF-8 cannot encode, by question marks."""
     return text.encode("utf-8", "replace").decode()
 
 

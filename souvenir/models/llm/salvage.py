@@ -1,8 +1,8 @@
-"""Readable items of an answer that does not fit its shape, and a report of the unreadable ones.
+"""Extract the valid items of an answer that does not fit its shape, and report the invalid ones.
 
-For answers that are a list. Nothing is passed over: an opening bracket after which no value can be read is an item that
-cannot be read, unless it only opens the answer or its list. Linear in the answer but for what is nested and unreadable,
-which is bounded.
+For answers that are a list. Nothing is skipped silently: an opening bracket without a parsable value is an invalid
+item, unless it only opens the answer or its list. Linear in the answer except for nested invalid parts, which are
+bounded.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from souvenir.models.llm.parsing import DECODER, MAX_CHARS, Unreadable, check_ch
 from souvenir.models.llm.prompts import Shape
 
 MAX_UNREADABLE, MAX_FAILURES = 200, 1_000
-"""Items that cannot be read, and brackets; behind the last of them nothing is looked for, and that is said."""
+"""Limits of invalid items and of failed brackets; the search stops after that, and the result says so."""
 
 MAX_DEPTH = 20
 """Depth of nested lists."""
 
 _OPENING = re.compile(r"[\[{]")
 _ONLY_OPENS = re.compile(r'\{\s*"[^"]{0,80}"\s*:\s*[\[{]|\[\s*[\[{"]|[\[{]\s*$')
-"""An object that begins with a list, or a list of something."""
+"""An object that begins with a list, or a list."""
 
 _UNREADABLE = "an item cannot be read"
 
@@ -34,8 +34,8 @@ _UNREADABLE = "an item cannot be read"
 class Broken:
     """An item that does not fit.
 
-    :param reason: For people; no part of the answer is in it.
-    :param value: What the item says, if it can be read as JSON.
+    :param reason: For people; contains no part of the answer.
+    :param value: The item's value, if it is valid JSON.
     """
 
     reason: str
@@ -49,9 +49,9 @@ class Salvaged(Generic[Shape]):
 
 
 def salvaged(raw: str, key: str, shape: type[Shape]) -> Salvaged[Shape]:
-    """The items of a list, as far as they fit, in the order in which they stand.
+    """Return the items of a list that fit, in order.
 
-    :param key: Under which the list was asked for.
+    :param key: The key of the requested list.
     """
     items: list[Shape] = []
     broken: list[Broken] = []
@@ -71,7 +71,7 @@ def salvaged(raw: str, key: str, shape: type[Shape]) -> Salvaged[Shape]:
 
 
 def _values(raw: str) -> Iterator[Any]:
-    """Every JSON value in brackets that can be read, and a `Broken` for each place where none can."""
+    """Yield every bracketed JSON value that can be parsed, and a `Broken` for each place that cannot."""
     at, failures, reported = 0, 0, 0
     while opening := _OPENING.search(raw, at):
         try:
@@ -90,7 +90,7 @@ def _values(raw: str) -> Iterator[Any]:
 
 
 def _items(value: Any, key: str, shape: type[Shape], depth: int = 0) -> Iterator[Any]:
-    """Candidate items of a value: the list under the key, however it is wrapped."""
+    """Yield candidate items of a value: the list under the key, however it is wrapped."""
     fields = shape.model_fields.keys()
     if isinstance(value, dict) and key in value:
         value = value[key]

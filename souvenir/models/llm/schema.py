@@ -1,7 +1,7 @@
-"""The JSON Schema of a shape, in the part of the language that every vendor takes: types, enums, lists, nested objects.
+"""The JSON Schema of a shape, in the subset that every vendor accepts: types, enums, lists, nested objects.
 
-All fields are required and no others allowed; bounds and patterns are left out, since vendors differ in them. The
-answer is held against the shape itself afterwards, so nothing is lost by that.
+All fields are required and no others allowed; bounds and patterns are omitted, because vendors differ in them. The
+answer is validated against the shape itself afterwards, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ _KEPT = ("type", "description", "enum", "const")
 
 
 def schema_of(shape: type[BaseModel], name: str) -> JsonSchema:
-    """:param name: The schema's title, by which a model sees what it is for.
+    """Return the schema.
 
-    :raises TypeError: If the shape has a dictionary of any keys, or is no object; such shapes cannot be asked for.
+    :param name: The schema's title, which tells the model its purpose.
+    :raises TypeError: If the shape has a dictionary with arbitrary keys, or is no object.
     """
     whole = shape.model_json_schema()
     definitions = whole.pop("$defs", {})
@@ -35,14 +36,14 @@ def schema_of(shape: type[BaseModel], name: str) -> JsonSchema:
 
 
 def instructions(schema: JsonSchema) -> str:
-    """The schema in words, for servers that are not known to hold a model to it."""
+    """Return the schema as instructions, for servers that may not enforce it."""
     written = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     return f"Answer with one JSON object and nothing else, no prose and no code fence. Its JSON Schema is:\n{written}"
 
 
 def _strict(schema: Mapping[str, Any]) -> JsonSchema:
     if "$ref" in schema:
-        # A reference takes no siblings.
+        # A reference must have no siblings.
         return {"$ref": schema["$ref"]}
     strict = {key: schema[key] for key in _KEPT if key in schema}
     for key in ("anyOf", "oneOf"):

@@ -1,6 +1,6 @@
-"""Questions to language models and their answers, and the protocol of a vendor's API.
+"""Questions to language models, their answers, and the protocol of a vendor's API.
 
-A wire builds one request and reads one answer. Sending, retries and validation happen elsewhere.
+A wire builds one request and parses one answer. Sending, retries and validation are done elsewhere.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The parameters that a server accepts: all at first, without those that it refused later.
+    """The parameters that a server accepts: all at first, then without the rejected ones.
 
-    :param temperature: Newer models take none.
+    :param temperature: Newer models reject it.
     :param completion_tokens: `max_completion_tokens` (OpenAI) instead of `max_tokens` (others).
-    :param settled: Whether the other of the two was tried.
+    :param settled: True if the other of the two was tried.
     """
 
     mode: Mode = Mode.SCHEMA
@@ -47,7 +47,7 @@ class Dialect:
     settled: bool = False
 
     def without(self, words: str) -> Dialect | None:
-        """The dialect without what a server refuses in these words; None if they are about something else."""
+        """Return the dialect without the parameter that this error rejects; None if the error has another cause."""
         if self.temperature and "temperature" in words:
             return replace(self, temperature=False)
         if "too large" in words:
@@ -87,7 +87,7 @@ class ChatTurn:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """:param turns: A user's, then by turns the model's and the user's."""
+    """:param turns: The user's turn, then alternately the model's and the user's."""
 
     system: str
     turns: tuple[ChatTurn, ...]
@@ -113,7 +113,7 @@ class NoAnswer(Exception):
 
 
 class Wire(Protocol):
-    """The API of one vendor: builds requests and reads answers. Safe to use from many threads."""
+    """The API of one vendor: builds requests and parses answers. Thread-safe."""
 
     dialect: Dialect
     """The fullest dialect, used first."""
@@ -122,7 +122,7 @@ class Wire(Protocol):
     headers: dict[str, str]
 
     def request(self, question: Question, dialect: Dialect) -> dict[str, Any]:
-        """The JSON body of a request."""
+        """Return the JSON body of a request."""
         ...
 
     def read(self, body: bytes) -> Answer:
@@ -131,9 +131,9 @@ class Wire(Protocol):
 
 
 def envelope(body: bytes) -> dict[str, Any]:
-    """The body as an object.
+    """Parse the body as an object.
 
-    :raises NoAnswer: If it is none.
+    :raises NoAnswer: If it is no object.
     """
     try:
         content = json.loads(body)
@@ -145,14 +145,14 @@ def envelope(body: bytes) -> dict[str, Any]:
 
 
 def count(value: Any) -> int:
-    """Tokens as a server counted them, 0 where it did not."""
+    """Return a server's token count, 0 if it is missing."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else 0
 
 
 def text_of(content: Any) -> str:
-    """A message's content: a string, a list of parts, or nothing.
+    """Return a message's content: a string, a list of parts, or nothing.
 
-    :raises NoAnswer: If it is something else.
+    :raises NoAnswer: If it is anything else.
     """
     if content is None:
         return ""

@@ -1,4 +1,4 @@
-"""Circuit breaker: after failures of a provider, calls fail at once for a while."""
+"""Circuit breaker: after failures of a provider, calls fail immediately for some time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ log = structlog.get_logger(__name__)
 
 
 class CircuitBreaker(Generic[Failure]):
-    """Opens after consecutive failures; after a pause one call is let through, and its result closes or reopens it.
+    """Opens after consecutive failures; after a pause one probe call is allowed, and its result closes or reopens it.
 
     A call that ended because its caller's deadline passed counts neither as success nor as failure.
 
     :param provider: Its name in the log.
     :param of: Errors that count as failures; other errors count as success.
-    :param unless: Errors below `of` that count as success.
-    :param resting: Makes the error of a refused call from the last failure and the remaining seconds.
+    :param unless: Subclasses of `of` that count as success.
+    :param open_error: Creates the error of a rejected call from the last failure and the remaining seconds.
     :param rest_s: How long it stays open.
     :param after: Consecutive failures that open it.
     """
@@ -34,7 +34,7 @@ class CircuitBreaker(Generic[Failure]):
         self,
         provider: str,
         of: type[Failure],
-        resting: Callable[[Failure, float], Failure],
+        open_error: Callable[[Failure, float], Failure],
         *,
         rest_s: float,
         after: int = 1,
@@ -42,7 +42,7 @@ class CircuitBreaker(Generic[Failure]):
     ) -> None:
         self._provider = provider
         self._of = of
-        self._resting = resting
+        self._open_error = open_error
         self._rest_s = rest_s
         self._after = after
         self._unless = unless
@@ -59,11 +59,11 @@ class CircuitBreaker(Generic[Failure]):
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Around a call.
+        """Guard a call.
 
-        :raises Unavailable: The last failure, while it is open.
+        :raises Unavailable: The last failure, while the breaker is open.
         """
-        self._enter()
+        self._before_call()
         failure: Failure | None = None
         given_up = False
         try:
@@ -79,18 +79,18 @@ class CircuitBreaker(Generic[Failure]):
             if given_up:
                 self._probed = False
             else:
-                self._leave(failure)
+                self._after_call(failure)
 
-    def _enter(self) -> None:
+    def _before_call(self) -> None:
         with self._lock:
             if self._failure is None or self._failures < self._after:
                 return
             left_s = self._until - monotonic()
             if self._probed or left_s > 0:
-                raise self._resting(self._failure, max(0.0, left_s))
+                raise self._open_error(self._failure, max(0.0, left_s))
             self._probed = True
 
-    def _leave(self, failure: Failure | None) -> None:
+    def _after_call(self, failure: Failure | None) -> None:
         with self._lock:
             before, self._failure, self._probed = self._failures, failure, False
             self._failures = before + 1 if failure is not None else 0

@@ -1,8 +1,8 @@
-"""HTTP client of a model provider: one JSON request in, the bytes of its answer out, within a time and a size.
+"""HTTP client of a model provider: one JSON request in, the bytes of its answer out, within time and size limits.
 
 Timeouts of HTTP clients bound each wait for a byte, not their sum, and closing a client ends no request. Here each
-request has a connection to itself, which is cut when its time is up or when the client is closed. Neither text nor key
-is logged, and errors carry the server's words only for comparison: they may repeat prompt and key.
+request has a connection of its own, which is shut down at its deadline or when the client is closed. Neither text nor
+key is logged, and errors carry the server's message only for comparison: it may repeat prompt and key.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONNECT_TIMEOUT_S = 5.0
 CLOSE_TIMEOUT_S = 5.0
 
 MAX_ERROR_BYTES = 64 * 1024
-"""Read of the answer to a failed request."""
+"""Maximum number of bytes read from the answer to a failed request."""
 
 # httpcore2 logs received headers at DEBUG, and a server may echo what was sent.
 logging.getLogger("httpcore2").setLevel(logging.WARNING)
@@ -32,7 +32,7 @@ logging.getLogger("httpx2").setLevel(logging.WARNING)
 
 
 class _Connection:
-    """One TCP connection, used by one request at a time, which can be cut from any thread."""
+    """A TCP connection for one request at a time, which any thread can shut down."""
 
     def __init__(self, client: httpx2.Client) -> None:
         self.client = client
@@ -44,7 +44,7 @@ class _Connection:
 
     @contextmanager
     def limit(self, timeout_s: float) -> Iterator[None]:
-        """Cut the connection if the block takes longer."""
+        """Shut down the connection if the block takes longer."""
         timer = Timer(timeout_s, self._time_out)
         timer.daemon = True
         self._in_use = True
@@ -65,7 +65,7 @@ class _Connection:
                     self._shut_down()
 
     def cut(self) -> None:
-        """Wake the thread that waits for the connection."""
+        """Shut down the connection, which wakes the thread that waits for it."""
         with self._lock:
             self.is_cut = True
             self._shut_down()
@@ -78,14 +78,14 @@ class _Connection:
             self._shut_down()
 
     def _shut_down(self) -> None:
-        """Below TLS, whose own shutdown only one thread may use."""
+        """Shut down below TLS, whose own shutdown is not thread-safe."""
         if self._socket is not None:
             with suppress(OSError):
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
 class ProviderClient:
-    """Safe to use from many threads. Connections are kept alive between requests.
+    """Thread-safe. Connections are kept alive between requests.
 
     :param headers: Sent with each request.
     """
@@ -102,9 +102,9 @@ class ProviderClient:
         self._closed = False
 
     def post(self, path: str, body: Mapping[str, Any], *, timeout_s: float, max_bytes: int) -> bytes:
-        """The body of the answer to a JSON request.
+        """Return the body of the answer to a JSON request.
 
-        :param timeout_s: Of the whole request: connection, sending and the last byte of the answer.
+        :param timeout_s: Limit of the whole request: connection, sending and the last byte of the answer.
         :raises ProviderFailure: Without an answer, or with one that reports an error.
         :raises AnswerTooLate: After `timeout_s`. :raises AnswerTooLarge: Above `max_bytes`.
         :raises ServiceClosing: After `close`.
@@ -120,7 +120,7 @@ class ProviderClient:
         raise AnswerTooLate if late else ProviderFailure()
 
     def close(self) -> None:
-        """Cut the requests under way and close. Later requests raise `ServiceClosing`."""
+        """Shut down requests in progress and close. Later requests raise `ServiceClosing`."""
         with self._changed:
             self._closed = True
             for connection in self._busy:
@@ -175,7 +175,7 @@ class ProviderClient:
                 connection.client.close()
 
     def _connect(self) -> _Connection:
-        """A connection that is opened by its first request, and again if the server closed it meanwhile."""
+        """Create a connection that its first request opens, and reopens if the server closed it."""
         return _Connection(
             httpx2.Client(
                 verify=self._verify,

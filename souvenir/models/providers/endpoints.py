@@ -1,4 +1,4 @@
-"""Addresses, keys and limits of model providers, from the settings. No error repeats an address or a key."""
+"""Addresses, keys and limits of model providers, from the settings. No error contains an address or a key."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _LLM_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class LLMEndpoint:
-    """:param own: Whether the address is the vendor's own, so that its prices and abilities are known.
+    """:param own: True if the address is the vendor's own, so that its prices and capabilities are known.
 
-    :param timeout_s: Of one question, including retries and repairs.
+    :param timeout_s: Limit of one question, including retries and repairs.
     """
 
     provider: ExtractProvider
@@ -45,9 +45,9 @@ class LLMEndpoint:
 
     @classmethod
     def of(cls, settings: Settings, provider: ExtractProvider) -> LLMEndpoint:
-        """A vendor's key is sent to the vendor only, never to the server that EXTRACT_BASE_URL names.
+        """Return the endpoint. A vendor's key is sent to the vendor only, never to the server of EXTRACT_BASE_URL.
 
-        :raises InvalidRequest: If an address or a key cannot be used; the sentence names the setting.
+        :raises InvalidRequest: If an address or a key is invalid; the message names the setting.
         """
         vendor_url, vendor_key = _llm_vendor(settings, provider)
         setting = "EXTRACT_BASE_URL or OLLAMA_BASE_URL" if provider is ExtractProvider.OLLAMA else "EXTRACT_BASE_URL"
@@ -71,9 +71,9 @@ class LLMEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingEndpoint:
-    """:param timeout_s: Of one batch, including retries.
+    """:param timeout_s: Limit of one batch, including retries.
 
-    :param rest_s: Pause after a failure during which the provider is not asked.
+    :param rest_s: How long the circuit breaker stays open after a failure.
     """
 
     provider: EmbedProvider
@@ -84,9 +84,9 @@ class EmbeddingEndpoint:
 
     @classmethod
     def of(cls, settings: Settings, spec: ModelSpec) -> EmbeddingEndpoint:
-        """The endpoint of the spec's provider. Settings of another provider are not sent to it.
+        """Return the endpoint of the spec's provider. Settings of another provider are not sent to it.
 
-        :raises InvalidRequest: If an address or a key cannot be used; the sentence names the setting.
+        :raises InvalidRequest: If an address or a key is invalid; the message names the setting.
         """
         base_url, secret = _embedding_vendor(settings, spec.provider)
         if settings.embed_provider in (spec.provider, EmbedProvider.ONNX):
@@ -105,12 +105,12 @@ class EmbeddingEndpoint:
 
 
 def bearer(api_key: str | None) -> dict[str, str]:
-    """The header of a key as OpenAI and Ollama take it; none without a key."""
+    """Return the authorization header for OpenAI and Ollama; none without a key."""
     return {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
 
 def checked_url(url: str, *, setting: str) -> str:
-    """The address without a trailing slash.
+    """Return the address without a trailing slash.
 
     :param setting: The name of the setting to correct.
     :raises InvalidRequest: If it is not an HTTP address.
@@ -122,9 +122,9 @@ def checked_url(url: str, *, setting: str) -> str:
 
 
 def checked_key(secret: SecretStr | None, *, setting: str) -> str | None:
-    """The key as a header value; None if it is empty or missing.
+    """Return the key as a header value; None if it is empty or missing.
 
-    :raises InvalidRequest: If a header cannot hold it.
+    :raises InvalidRequest: If a header cannot contain it.
     """
     key = "" if secret is None else secret.get_secret_value().strip()
     if not (key.isascii() and (key.isprintable() or not key)):
@@ -133,7 +133,7 @@ def checked_key(secret: SecretStr | None, *, setting: str) -> str | None:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the address is on this machine, which is never asked through a proxy."""
+    """Return True if the address is on this machine, which is never accessed through a proxy."""
     return urlsplit(url).hostname in _LOOPBACK
 
 

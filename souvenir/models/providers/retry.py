@@ -1,4 +1,4 @@
-"""Failed requests to model providers: which may pass, and when to ask again."""
+"""Retry of failed requests to model providers: transient errors and back-off."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 MAX_ATTEMPTS = 3
 FIRST_DELAY_S = 0.5
 
-_PASSING = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+_TRANSIENT = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
 
 
 @dataclass(eq=False)
@@ -52,12 +52,12 @@ def retrying(
     left_s: Callable[[], float],
     closing: Event,
 ) -> Answer:
-    """The answer of up to MAX_ATTEMPTS requests, with exponential back-off or the delay that the server asks for.
+    """Return the answer of up to MAX_ATTEMPTS requests, with exponential back-off or the server's delay.
 
-    :param ask: One request. A failure is returned, not raised, so that no error chains what the server said.
-    :param error_of: The error of a failure, and whether the same request may succeed later.
-    :param left_s: Seconds until the deadline; a delay beyond it is not begun.
-    :raises SouvenirError: The error of the last failure. :raises ServiceClosing: If `closing` is set meanwhile.
+    :param ask: Sends one request. A failure is returned, not raised, so that no error chains the server's message.
+    :param error_of: Returns the error of a failure, and True if the same request may succeed later.
+    :param left_s: Returns the seconds until the deadline; a longer delay is not begun.
+    :raises SouvenirError: The error of the last failure. :raises ServiceClosing: If `closing` is set in the meantime.
     """
     for attempt in count(1):
         answer = ask()
@@ -73,18 +73,18 @@ def retrying(
     raise AssertionError("count() does not end")
 
 
-def is_passing(status: int) -> bool:
-    """Whether the same request may succeed later: no answer (0), 408, 409, 429 and every 5xx, Anthropic's 529 too."""
-    return status == 0 or status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+def is_transient(status: int) -> bool:
+    """Return True for a transient error: no answer (0), 408, 409, 429 and every 5xx, including Anthropic's 529."""
+    return status == 0 or status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def backoff_s(attempt: int) -> float:
-    """Exponential back-off with jitter; attempts count from 1."""
+    """Return the exponential back-off with jitter; attempts count from 1."""
     return float(FIRST_DELAY_S * 2 ** (attempt - 1) * random.uniform(0.75, 1.0))  # noqa: S311 - spreads retries
 
 
 def asked_delay_s(headers: Mapping[str, str]) -> float | None:
-    """The delay a server asks for: `retry-after-ms`, or `Retry-After` in seconds or as a date (RFC 9110, 10.2.3)."""
+    """Return the delay in `retry-after-ms`, or in `Retry-After` as seconds or a date (RFC 9110, 10.2.3)."""
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(KeyError, ValueError):
             delay_s = float(headers[name]) * unit_s

@@ -1,12 +1,12 @@
 """OnnxReranker: a cross-encoder in this process, for one search at a time and within the caller's deadline.
 
-A cross-encoder takes a question and passages and scores each passage, in small runs that can be stopped. Any sequence
-model with one output (how well the passage answers) or two classes (no, yes) works. A score is the raw output, or the
-difference of the two classes, without a sigmoid.
+A cross-encoder scores passages for a question, in small runs that can be stopped. Any sequence model with one output
+(relevance of the passage) or two classes (no, yes) works. A score is the raw output, or the difference of the two
+classes, without a sigmoid.
 
 One thread runs the model. A search that misses its deadline leaves the queue, or its run is stopped. A search that
-would probably miss it, judged by recent durations and the queue, is refused at once; otherwise under load every search
-would start and none would finish.
+would probably miss it, estimated from recent durations and the queue, is rejected immediately; otherwise under load
+every search would start and none would finish.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ MAX_PAIR_TOKENS = 512
 """Limit of a pair even if the model has a longer window: the length used in training, and a bound on the cost."""
 
 MAX_QUERY_SHARE = 0.5
-"""Share of the window for the question; the rest belongs to the passage."""
+"""Share of the window for the question; the rest is for the passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Token ids with special tokens, and of each token the part that it belongs to: 0 the question, 1 the passage."""
+    """Token ids with special tokens, and the segment of each token: 0 for the question, 1 for the passage."""
 
     ids: TokenIds
     types: TokenIds
@@ -53,19 +53,16 @@ class PairTokenizer:
     def __init__(self, folder: ModelFolder) -> None:
         self._tokenizer = open_tokenizer(folder)
         window = min(folder.max_length, MAX_PAIR_TOKENS)
-        self._room = window - self._tokenizer.num_special_tokens_to_add(is_pair=True)
-        self._query_room = int(self._room * MAX_QUERY_SHARE)
+        self._max_tokens = window - self._tokenizer.num_special_tokens_to_add(is_pair=True)
+        self._max_query_tokens = int(self._max_tokens * MAX_QUERY_SHARE)
 
     def pairs(self, query: str, passages: Sequence[str]) -> list[Pair]:
-        """The question with each passage. The end of a passage that does not fit is cut off.
-
-        So is that of a question which takes more than its share.
-        """
+        """Return the question with each passage, each truncated at its end if it exceeds its share."""
         asked = self._tokenizer.encode(query, add_special_tokens=False)
-        asked.truncate(self._query_room)
+        asked.truncate(self._max_query_tokens)
         found = []
         for passage in self._tokenizer.encode_batch(list(passages), add_special_tokens=False):
-            passage.truncate(self._room - len(asked))
+            passage.truncate(self._max_tokens - len(asked))
             joined = self._tokenizer.post_process(asked, passage)
             found.append(Pair(joined.ids, joined.type_ids))
         return found
@@ -74,17 +71,17 @@ class PairTokenizer:
 RERANKING = ModelUse("cross-encoder", "RERANK_MODEL", "RERANK_REVISION", RerankingUnavailable)
 
 WARM_UP_TEXT = "Hello " * MAX_PAIR_TOKENS
-"""As long as a pair may be, so that a model which knows fewer positions than its files say fails at once."""
+"""As long as a pair may be, so that a model with fewer positions than its files specify fails at once."""
 
 
 class GivenUp(Exception):
-    """The search that asked for the scores has ended."""
+    """The search that requested the scores has ended."""
 
 
 class CrossEncoder:
-    """Not for two threads at once.
+    """Not thread-safe.
 
-    :param threads: Of one run; 0 takes half of the cores that the process may use, at least one.
+    :param threads: Threads of one run; 0 means half of the cores that the process may use, at least one.
     :raises RerankingUnavailable: If it cannot be loaded, or does not score a pair.
     """
 
@@ -105,7 +102,7 @@ class CrossEncoder:
             ) from error
 
     def scores(self, query: str, passages: Sequence[str], stop: Stop) -> list[float]:
-        """A score a passage, in their order; higher is better.
+        """Return one score per passage, in order; higher is better.
 
         :raises GivenUp: If `stop` was set before a run; during one, ONNX Runtime raises.
         """
@@ -122,7 +119,7 @@ class CrossEncoder:
         return [float(score) for score in scores]
 
     def _of_outputs(self, outputs: FloatVector) -> FloatVector:
-        """One score a row of (n,), (n, 1) or (n, 2)."""
+        """Return one score per row of (n,), (n, 1) or (n, 2)."""
         found = outputs.reshape(len(outputs), -1)
         if found.shape[1] not in (1, 2) or not np.isfinite(found).all():
             raise RerankingUnavailable(
@@ -133,7 +130,7 @@ class CrossEncoder:
 
 
 def _runs(pairs: Sequence[Pair]) -> Iterator[list[int]]:
-    """Indices of pairs grouped into runs of similar length, longest first."""
+    """Group the indices of pairs into runs of similar length, longest first."""
     run: list[int] = []
     longest = tokens = 0
     for place in sorted(range(len(pairs)), key=lambda place: -len(pairs[place])):
@@ -149,21 +146,21 @@ def _runs(pairs: Sequence[Pair]) -> Iterator[list[int]]:
 
 
 MAX_WAITING = 8
-"""Searches at the model and before it, at most."""
+"""Maximum number of running and waiting searches."""
 
 NEWEST_SHARE = 0.2
 """Weight of the last search in the estimated duration of a search."""
 
 
 class OnnxReranker:
-    """Loaded when it is made. Safe to call from many threads.
+    """Loaded when it is created. Thread-safe.
 
     :param model: A folder (`souvenir.core.files.resource` finds relative ones) or a Hugging Face id, ``org/name``.
     :param revision: Commit, tag or branch of a Hugging Face model.
-    :param threads: Threads of one run; 0 takes half of the cores that the process may use, at least one.
-    :param cache_dir: Where Hugging Face models are kept; None takes the client's own place (`HF_HOME`).
-    :param instruments: Where its queue is seen.
-    :raises RerankingUnavailable: If the model cannot be used; the sentence says what to do.
+    :param threads: Threads of one run; 0 means half of the cores that the process may use, at least one.
+    :param cache_dir: Folder for Hugging Face models; None for the client's default (`HF_HOME`).
+    :param instruments: Receives metrics of its queue.
+    :raises RerankingUnavailable: If the model cannot be used; the message says what to do.
     """
 
     def __init__(
@@ -177,18 +174,18 @@ class OnnxReranker:
     ) -> None:
         self._encoder = CrossEncoder(ModelFolder.find(RERANKING, model, revision, cache_dir), threads)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="souvenir-reranking")
-        self._under_way: dict[Future[list[float]], Stop] = {}
+        self._active: dict[Future[list[float]], Stop] = {}
         self._changing = Lock()
         self._expected_s = 0.0
         self._closed = False
         watched = instruments or Instruments()
-        self._forget_queue = watched.watch_queue("reranking", lambda: len(self._under_way), capacity=MAX_WAITING)
+        self._unwatch_queue = watched.watch_queue("reranking", lambda: len(self._active), capacity=MAX_WAITING)
 
     def scores(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
-        """The model's raw scores; see `souvenir.models.reranking.onnx_reranker`.
+        """Return the model's raw scores; see `souvenir.models.reranking.onnx_reranker`.
 
-        :raises TimeoutError: If not all are scored in that time, or would hardly be.
-        :raises RerankingUnavailable: If the model fails on them.
+        :raises TimeoutError: If they are not complete within the timeout, or probably would not be.
+        :raises RerankingUnavailable: If the model fails.
         :raises ServiceClosing: If it was closed.
         """
         stop = Stop()
@@ -207,24 +204,24 @@ class OnnxReranker:
             found.cancel()
 
     def close(self) -> None:
-        """Stop the run that is under way, fail the searches that wait, and end the thread."""
+        """Stop the active run, fail waiting searches, and end the thread."""
         with self._changing:
             self._closed = True
-            for stop in self._under_way.values():
+            for stop in self._active.values():
                 stop.set()
         self._worker.shutdown(cancel_futures=True)
-        self._forget_queue()
+        self._unwatch_queue()
 
     def _begun(self, query: str, passages: Sequence[str], stop: Stop, timeout_s: float) -> Future[list[float]]:
         with self._changing:
             if self._closed:
                 raise ServiceClosing
-            # Alone it is always tried, so that an estimate which is too high does not stay.
-            before = len(self._under_way)
+            # A single search is always tried, so that an estimate that is too high gets corrected.
+            before = len(self._active)
             if before >= MAX_WAITING or (before and (before + 1) * self._expected_s > timeout_s):
                 raise TimeoutError(f"{before} searches go before this one")
             found = self._worker.submit(self._run, query, passages, stop)
-            self._under_way[found] = stop
+            self._active[found] = stop
         found.add_done_callback(self._forget)
         return found
 
@@ -236,7 +233,7 @@ class OnnxReranker:
             self._note(monotonic() - began, ended=not stop.is_set)
 
     def _note(self, took_s: float, *, ended: bool) -> None:
-        """Let a search count in what one takes; a run that was stopped says only that it takes longer."""
+        """Update the estimated duration; a stopped run only provides a lower bound."""
         with self._changing:
             if ended:
                 share = NEWEST_SHARE if self._expected_s else 1.0
@@ -246,13 +243,13 @@ class OnnxReranker:
 
     def _forget(self, found: Future[list[float]]) -> None:
         with self._changing:
-            del self._under_way[found]
+            del self._active[found]
 
 
 def reranker_of(settings: Settings, instruments: Instruments | None = None) -> OnnxReranker | None:
-    """The one that the settings name, loaded; None if they name none. The caller closes it.
+    """Return the loaded re-ranker of the settings; None if they name none. The caller closes it.
 
-    :raises RerankingUnavailable: If it cannot be used; the sentence says what to do.
+    :raises RerankingUnavailable: If it cannot be used; the message says what to do.
     """
     if settings.rerank_model is None:
         return None

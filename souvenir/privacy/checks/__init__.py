@@ -1,4 +1,4 @@
-"""Checks of pattern matches, by the names that the rules file uses."""
+"""Checks of pattern matches, by their names in the rules file."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ CHECK_NAMES = tuple(sorted([*CHECKS, PHONE]))
 
 
 def check_named(name: str, phone_regions: Sequence[str]) -> Check:
-    """:raises KeyError: If there is none of that name."""
+    """:raises KeyError: If there is no such check."""
     return PhoneCheck(NumberingPlans(phone_regions)) if name == PHONE else CHECKS[name]

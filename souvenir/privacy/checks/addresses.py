@@ -1,4 +1,4 @@
-"""Addresses on the network: e-mail and IP. Those of nobody in particular are left: loopback, masks, file names."""
+"""Network addresses: e-mail and IP. Impersonal ones are ignored: loopback, masks, file names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
 
-from souvenir.privacy.checks.surroundings import ContextWords, Found, Says, is_cut_out, is_word
+from souvenir.privacy.checks.surroundings import ContextWords, Found, Says, is_part_of_longer, is_word
 
 MAX_EMAIL_CHARS = 254
 """RFC 5321, 4.5.3.1.3."""
@@ -14,7 +14,7 @@ MAX_EMAIL_CHARS = 254
 MAX_URL_USER_CHARS = 64
 _IN_URL = re.compile(r"://[^\s/@]*$")
 
-# `icon@2x.png` is a picture.
+# `icon@2x.png` is an image file.
 _FILE_ENDINGS = frozenset("png jpg jpeg gif svg webp avif css js ts jsx tsx mjs json html htm py txt md pdf".split())
 
 _VERSION_WORDS = ContextWords(
@@ -28,7 +28,7 @@ _IPV6_OF_MACHINES = tuple(map(ip_network, ("2000::/3", "fc00::/7", "fe80::/10", 
 
 
 def email(text: str, start: int, end: int) -> Sequence[Found]:
-    """Mail addresses; not the user of an SSH remote (``git@host:path``) or of a URL, and no file names."""
+    """Return e-mail addresses; not the user of an SSH remote (``git@host:path``) or of a URL, and no file names."""
     address = text[start:end]
     local, _, domain = address.rpartition("@")
     local = local.lstrip(".-'+%")
@@ -45,7 +45,7 @@ def email(text: str, start: int, end: int) -> Sequence[Found]:
 
 
 def ip(text: str, start: int, end: int) -> Sequence[Found]:
-    """IPv4 and IPv6 addresses that a machine in a network can have; not versions, masks and loopback."""
+    """Return IPv4 and IPv6 addresses of machines in a network; not versions, masks and loopback."""
     try:
         if ":" not in text[start:end]:
             IPv4Address(text[start:end])
@@ -60,9 +60,9 @@ def ip(text: str, start: int, end: int) -> Sequence[Found]:
 def _is_ipv4_of_a_machine(text: str, start: int, end: int) -> bool:
     if text.startswith(("127.", "0."), start) or _MASK.fullmatch(text, start, end):
         return False
-    if is_cut_out(text, start, end, joints=""):
+    if is_part_of_longer(text, start, end, joints=""):
         return False
-    # A range may stand on either side of a hyphen, a name with a version not.
+    # A range may be on either side of a hyphen, but not a name with a version.
     if text[start - 1 : start] == "-" and text[start - 2 : start - 1].isalpha():
         return False
     if text[end : end + 1] in ("-", "+") and text[end + 1 : end + 2].isalpha():

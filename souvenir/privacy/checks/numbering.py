@@ -1,4 +1,4 @@
-"""The telephone numbering plans of the world as `phonenumbers` carries them, made quick to ask."""
+"""The telephone numbering plans of `phonenumbers`, compiled for fast matching."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import re2
 from phonenumbers import PhoneMetadata, PhoneNumber
 
 MAX_DIGITS = 15
-"""Of an international number, with its country's code (ITU-T E.164)."""
+"""Maximum length of an international number with its country code (ITU-T E.164)."""
 MAX_MEMORY_BYTES = 16 * 1024 * 1024
 
 _LONGEST_COUNTRY_CODE = 3
@@ -33,13 +33,13 @@ class _Format(NamedTuple):
 
 
 class NumberingPlans:
-    """The plans of some regions, for numbers without a country's code, and of all, for those with one.
+    """The plans of some regions, for numbers without a country code, and of all, for those with one.
 
-    :param regions: ISO 3166-1 codes that `phonenumbers` knows.
+    :param regions: ISO 3166-1 codes known to `phonenumbers`.
     """
 
     def __init__(self, regions: Sequence[str]) -> None:
-        # Loading on first use, as the library does, is not safe in many threads.
+        # Lazy loading, the library's default, is not thread-safe.
         PhoneMetadata.load_all()
         self._regions = tuple(regions)
         self._national = re2.Set.FullMatchSet(options(MAX_MEMORY_BYTES))
@@ -50,18 +50,18 @@ class NumberingPlans:
         self._formats = [_formats(region) for region in regions]
 
     def is_national(self, digits: str) -> bool:
-        """Whether the digits are dialled as they are in one of the regions."""
+        """Return True if the digits can be dialled as they are in one of the regions."""
         return bool(self._regions) and self._national.Match(digits.encode()) is not None
 
     def is_grouped_as_usual(self, groups: Sequence[str]) -> bool:
-        """Whether the digits are a number of one of the regions and are written there in these groups."""
+        """Return True if the digits are a number of one of the regions, in the groups that are usual there."""
         matching = self._national.Match("".join(groups).encode()) if self._regions else None
         number = str(int("".join(groups)))
         return any(_is_usual(self._formats[index], number, groups) for index in matching or ())
 
     @staticmethod
     def is_international(digits: str) -> bool:
-        """Whether the digits begin with a country's code, and as many follow as can be dialled there."""
+        """Return True if the digits begin with a country code, and the rest has a length that is possible there."""
         for length in range(1, _LONGEST_COUNTRY_CODE + 1):
             code, number = int(digits[:length]), digits[length:]
             if code in phonenumbers.COUNTRY_CODE_TO_REGION_CODE:
@@ -71,7 +71,7 @@ class NumberingPlans:
 
 
 def _national_pattern(region: str) -> str:
-    """The region's numbers as they are dialled inside: with the national prefix or, as some are, without."""
+    """Return the pattern of the region's numbers as dialled inside it, with or without the national prefix."""
     plan = PhoneMetadata.metadata_for_region(region)
     if plan is None:
         raise KeyError(region)
@@ -130,6 +130,6 @@ def _is_possible_length(code: int, digits: int, *, leading_zero: bool) -> bool:
 def options(max_memory_bytes: int) -> re2.Options:
     chosen = re2.Options()
     chosen.max_mem = max_memory_bytes
-    # It would write to standard error; our sentence says it.
+    # RE2 would write to standard error; the exception reports the problem.
     chosen.log_errors = False
     return chosen

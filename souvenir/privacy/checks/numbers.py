@@ -10,14 +10,14 @@ from stdnum import numdb
 from stdnum.iso7064 import mod_97_10
 from stdnum.luhn import checksum as luhn_sum
 
-from souvenir.privacy.checks.surroundings import ContextWords, Found, Says, is_cut_out, is_word
+from souvenir.privacy.checks.surroundings import ContextWords, Found, Says, is_part_of_longer, is_word
 
 CARD_DIGITS = range(13, 20)
 CARD_GROUP_DIGITS = 4
-"""In a number that is written in groups, all but the last have so many or more."""
+"""In a number that is written in groups, all groups but the last have at least this many digits."""
 MAX_CARD_GROUPS = 5
 SHORT_CARD_DIGITS = 12
-"""Maestro has cards of twelve digits. One in ten numbers passes Luhn, so these need a word before them too."""
+"""Maestro has cards of twelve digits. One in ten numbers passes Luhn, so these also need a context word."""
 
 _CARD_WORDS = ContextWords(
     "card cards creditcard credit debit cc visa mastercard maestro amex karte carte tarjeta", "order"
@@ -25,7 +25,7 @@ _CARD_WORDS = ContextWords(
 _DIGITS = re.compile(r"[0-9]+")
 _CARD_LIKE = re.compile(r"[0-9]{12}|[0-9]{4}[^0-9][0-9]{4}")
 
-# Issuers' first digits, and how long their numbers are (ISO/IEC 7812 and the issuers' own pages).
+# Issuers' prefixes, and the lengths of their numbers (ISO/IEC 7812 and the issuers' own pages).
 _ISSUERS = re.compile(
     r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})"  # Visa
     r"|(?:5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}"  # Mastercard
@@ -39,7 +39,7 @@ _ISSUERS = re.compile(
 
 
 def luhn(text: str, start: int, end: int) -> Sequence[Found]:
-    """Card numbers: Luhn's sum (ISO/IEC 7812-1, annex B), and an issuer's first digits or a word before."""
+    """Return card numbers: Luhn's sum (ISO/IEC 7812-1, annex B), and an issuer's prefix or a context word."""
     if not _CARD_LIKE.search(text, start, end):
         return ()
     groups = [match.span() for match in _DIGITS.finditer(text, start, end)]
@@ -56,7 +56,7 @@ def luhn(text: str, start: int, end: int) -> Sequence[Found]:
 
 
 def _card_from(text: str, groups: Sequence[Found], first: int) -> int | None:
-    """The last of the groups that make a card number with the first one."""
+    """Return the last of the groups that form a card number with the first one."""
     if groups[first][1] - groups[first][0] < CARD_GROUP_DIGITS:
         return None
     sizes: list[int] = []
@@ -71,7 +71,7 @@ def _card_from(text: str, groups: Sequence[Found], first: int) -> int | None:
 
 
 def _looks_grouped(sizes: Sequence[int]) -> bool:
-    """In one piece, or in fours, or as on American Express and Diners Club cards; the rest stands last."""
+    """Return True for a single group, groups of four with a shorter rest, or an American Express or Diners format."""
     total = sum(sizes)
     if len(sizes) == 1:
         return total == SHORT_CARD_DIGITS or total in CARD_DIGITS
@@ -83,7 +83,7 @@ def _looks_grouped(sizes: Sequence[int]) -> bool:
 def _is_card(text: str, start: int, end: int) -> bool:
     digits = "".join(_DIGITS.findall(text, start, end))
     issued = _ISSUERS.fullmatch(digits) is not None
-    if luhn_sum(digits) or is_cut_out(text, start, end, joints="-"):
+    if luhn_sum(digits) or is_part_of_longer(text, start, end, joints="-"):
         return False
     if issued and len(digits) > SHORT_CARD_DIGITS:
         return True
@@ -98,27 +98,31 @@ _MISTYPED_CHARS = range(15, 35)
 
 
 def iban(text: str, start: int, end: int) -> Sequence[Found]:
-    """Bank accounts by their country's length and the remainder 1 of 97 (ISO 13616, ISO/IEC 7064).
+    """Return bank accounts by their country's length and the remainder 1 of 97 (ISO 13616, ISO/IEC 7064).
 
-    A mistyped one is as personal as a right one: where the word IBAN stands before it, the shape is enough.
+    A mistyped account number is as personal as a correct one: after the word IBAN, the format is enough.
     """
     if start and is_word(text[start - 1]):
         return ()
     length = _iban_length(text[start : start + 2].upper())
     stop = _position_after(text, start, end, length) if length else None
-    if stop is not None and not is_cut_out(text, start, stop, joints="") and _iban_remainder(text[start:stop]) == 1:
+    if (
+        stop is not None
+        and not is_part_of_longer(text, start, stop, joints="")
+        and _iban_remainder(text[start:stop]) == 1
+    ):
         return [(start, stop)]
     if _IBAN_WORDS.before(text, start) is not Says.YES:
         return ()
     shape = _MISTYPED.match(text, start, end)
     if shape is None or len(_IBAN_SEPARATORS.sub("", shape[0])) not in _MISTYPED_CHARS:
         return ()
-    return () if is_cut_out(text, start, shape.end(), joints="") else [(start, shape.end())]
+    return () if is_part_of_longer(text, start, shape.end(), joints="") else [(start, shape.end())]
 
 
 @cache
 def _iban_length(country: str) -> int:
-    """Characters in an IBAN of a country, 0 if it has none (the SWIFT registry of ISO 13616)."""
+    """Return the length of an IBAN of a country, 0 if it has none (the SWIFT registry of ISO 13616)."""
     [(_, about), *_] = numdb.get("iban").info(country)
     return sum(map(int, _BBAN_PART.findall(about["bban"])), 4) if about else 0
 
@@ -129,7 +133,7 @@ def _iban_remainder(account: str) -> int:
 
 
 def _position_after(text: str, start: int, end: int, length: int) -> int | None:
-    """Where `length` letters and digits end, separators not counted."""
+    """Return the end of the first `length` letters and digits; separators do not count."""
     for position in range(start, end):
         length -= text[position].isalnum()
         if length == 0:
@@ -141,11 +145,11 @@ _SSN_WORDS = ContextWords("ssn ssns social security", "order invoice part model 
 
 
 def ssn(text: str, start: int, end: int) -> Sequence[Found]:
-    """United States social security numbers, by the ranges that are given out; also masked but for the last four.
+    """Return United States social security numbers in assigned ranges; also masked ones with the last four digits.
 
-    Anything but three hyphened parts needs a word before it.
+    Any format but three hyphenated parts requires a context word.
     """
-    if is_cut_out(text, start, end):
+    if is_part_of_longer(text, start, end):
         return ()
     digits = "".join(_DIGITS.findall(text, start, end))
     is_hyphened = text[start:end].count("-") == 2

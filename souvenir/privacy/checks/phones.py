@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from souvenir.privacy.checks.numbering import MAX_DIGITS, NumberingPlans
-from souvenir.privacy.checks.surroundings import ContextWords, Found, Says, is_cut_out
+from souvenir.privacy.checks.surroundings import ContextWords, Found, Says, is_part_of_longer
 
 MIN_DIGITS = 7
 """Of a local number."""
@@ -51,7 +51,7 @@ _DATE = re.compile(
     r"|(?<![0-9])(?:0?[1-9]|[12][0-9]|3[01])([-./])(?:0?[1-9]|[12][0-9]|3[01])\2(?:19|20)[0-9]{2}(?![0-9])"
     r"|(?<![0-9])(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?![0-9]{1,5}(?![0-9]))"
 )
-_TELLING = re.compile(r"\+|(?<![0-9])0|(?<![0-9])[0-9]{3}[^0-9]+[0-9]{3}[^0-9]+[0-9]{4}(?![0-9])")
+_RECOGNISABLE = re.compile(r"\+|(?<![0-9])0|(?<![0-9])[0-9]{3}[^0-9]+[0-9]{3}[^0-9]+[0-9]{4}(?![0-9])")
 """What a number that speaks for itself has, unless it is all of its run."""
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _MONEY = frozenset("$€£¥₹")
@@ -94,7 +94,7 @@ class PhoneCheck:
     @staticmethod
     def _can_hold_one(text: str, start: int, end: int) -> bool:
         """Of a run that is too long to be one number as a whole. Most such runs are tables of small numbers."""
-        return Says.YES in _says(text, start, end) or _TELLING.search(text, max(0, start - 1), end) is not None
+        return Says.YES in _says(text, start, end) or _RECOGNISABLE.search(text, max(0, start - 1), end) is not None
 
     def _in_run(self, text: str, run: Sequence[_Group]) -> Iterator[Found]:
         before, behind = _says(text, run[0].start, run[-1].end)
@@ -109,18 +109,18 @@ class PhoneCheck:
     def _size_of_number(self, text: str, run: Sequence[_Group], first: int, before: Says, behind: Says) -> int:
         """How many groups make a number with the first one: the most that speak for themselves, or else the most."""
         left = len(run) - first
-        for size in _telling_sizes(text, run, first):
+        for size in _recognisable_sizes(text, run, first):
             number, says = run[first : first + size], behind if size == left else before
-            if self._speaks_for_itself(text, number, says) and _stands_alone(text, number, says):
+            if self._is_recognisable(text, number, says) and _is_separate(text, number, says):
                 return size
         if before is Says.YES or (behind is Says.YES and left <= MAX_GROUPS):
             for size in _sizes(run, first):
                 number, says = run[first : first + size], behind if size == left else before
-                if says is Says.YES and _fits_the_word(number) and _stands_alone(text, number, says):
+                if says is Says.YES and _fits_the_word(number) and _is_separate(text, number, says):
                     return size
         return 0
 
-    def _speaks_for_itself(self, text: str, number: Sequence[_Group], says: Says) -> bool:
+    def _is_recognisable(self, text: str, number: Sequence[_Group], says: Says) -> bool:
         """Whether it is written so that it can hardly be anything else."""
         digits = "".join([group.digits for group in number])
         if _has_plus(text, number[0]):
@@ -161,7 +161,7 @@ def _between_dates(groups: Sequence[_Group], dates: Sequence[Found]) -> Iterator
         yield run
 
 
-def _telling_sizes(text: str, run: Sequence[_Group], first: int) -> Sequence[int]:
+def _recognisable_sizes(text: str, run: Sequence[_Group], first: int) -> Sequence[int]:
     """How many groups a number that speaks for itself can have; a cheap look, since few groups begin one."""
     if run[first].digits[0] == "0" or _has_plus(text, run[first]):
         return _sizes(run, first)
@@ -209,10 +209,10 @@ def _fits_the_word(number: Sequence[_Group]) -> bool:
     return sum(sizes) <= MAX_DIGITS and max(sizes) <= MAX_GROUP_DIGITS
 
 
-def _stands_alone(text: str, number: Sequence[_Group], says: Says) -> bool:
+def _is_separate(text: str, number: Sequence[_Group], says: Says) -> bool:
     """Whether it is neither a part of something longer nor a price, and its brackets are its own."""
     start, end = _opening(text, number), number[-1].end
-    if is_cut_out(text, start, end, joints="/" if says is Says.YES else "-/"):
+    if is_part_of_longer(text, start, end, joints="/" if says is Says.YES else "-/"):
         return False
     if text.count("(", start, end) != text.count(")", start, end):
         return False

@@ -1,6 +1,6 @@
-"""The surroundings of a match: whether it is part of something longer, and which word before it names it.
+"""The context of a match: whether it is part of something longer, and which word before it describes it.
 
-Every look is at a few characters, so that a check costs the same wherever in a text it is made.
+Every check inspects a bounded number of characters, so that its cost is independent of the position in the text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 Found = tuple[int, int]
-"""Where something begins and ends in its text, in characters."""
+"""Start and end of a match in its text, in characters."""
 
 Check = Callable[[str, int, int], Sequence[Found]]
 """Called with a match and its surroundings in the text; returns the findings among its parts."""
@@ -21,20 +21,20 @@ CHARS_AFTER_MATCH = 20
 BEFORE_CHARS = 48
 AFTER_CHARS = 16
 
-_SOMEBODYS = frozenset("my your his her their our new meine deine seine ihre unsere mon votre son mi su meu".split())
-# Latin, Greek and Cyrillic: a script without spaces around them is no part of the word.
+_POSSESSIVES = frozenset("my your his her their our new meine deine seine ihre unsere mon votre son mi su meu".split())
+# Latin, Greek and Cyrillic: adjacent characters of scripts without spaces are not part of the word.
 _WORDS = re.compile(r"[A-Za-z\u00c0-\u024f\u0370-\u052f]+|#")
 
 
 def is_word(character: str) -> bool:
-    """Whether adjacent letters and digits would be read with it; scripts without spaces end a Western word."""
+    """Return True if adjacent letters and digits belong to the same word; scripts without spaces end a Western word."""
     return character.isascii() and (character.isalnum() or character == "_")
 
 
-def is_cut_out(text: str, start: int, end: int, *, joints: str = "-/") -> bool:
-    """Whether the span is a part of a longer word or number: of ``a1b2``, ``1.5``, ``x-1``.
+def is_part_of_longer(text: str, start: int, end: int, *, joints: str = "-/") -> bool:
+    """Return True if the span is part of a longer word or number: of ``a1b2``, ``1.5``, ``x-1``.
 
-    :param joints: Characters that hold words together here, beside the point before a digit.
+    :param joints: Characters that join words here, in addition to a point before a digit.
     """
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
     if before and is_word(text[start]):
@@ -52,7 +52,7 @@ def is_cut_out(text: str, start: int, end: int, *, joints: str = "-/") -> bool:
 
 
 class Says(Enum):
-    """What the nearest telling word before a span says of it."""
+    """What the nearest context word before a span says about it."""
 
     YES = 1
     NO = 2
@@ -60,14 +60,14 @@ class Says(Enum):
 
 
 class ContextWords:
-    """Words that say what a number is, and words that say that it is something else."""
+    """Words that identify a kind of number, and words that exclude it."""
 
     def __init__(self, yes: str, no: str = "", *, named: str = "", unspaced: str = "", units: str = "") -> None:
-        """Words are given with spaces between them.
+        """Word lists are separated by spaces.
 
-        :param named: Words that say yes behind somebody's: *my number*, not *the order number*.
-        :param units: Words that say no right behind a number.
-        :param unspaced: Words of scripts without spaces, which are looked for anywhere.
+        :param named: Words that identify after a possessive: *my number*, not *the order number*.
+        :param units: Words that exclude directly after a number.
+        :param unspaced: Words of scripts without spaces, which match anywhere.
         """
         self._meaning = dict.fromkeys(no.split(), Says.NO) | dict.fromkeys(yes.split(), Says.YES)
         self._units = frozenset(units.split())
@@ -75,14 +75,14 @@ class ContextWords:
         self._unspaced = tuple(unspaced.split())
 
     def before(self, text: str, start: int) -> Says:
-        """By the last telling word in front; the nearer one knows better."""
+        """Return the meaning of the last context word before the span; the nearer one wins."""
         near = text[max(0, start - BEFORE_CHARS) : start]
         behind = ""
         for word in map(str.lower, reversed(_WORDS.findall(near))):
             meaning = self._meaning.get(word)
             if meaning is not None:
                 return meaning
-            if behind in self._named and word in _SOMEBODYS:
+            if behind in self._named and word in _POSSESSIVES:
                 return Says.YES
             behind = word
         if not near.isascii() and any(word in near for word in self._unspaced):
@@ -90,7 +90,7 @@ class ContextWords:
         return Says.NOTHING
 
     def after(self, text: str, end: int) -> Says:
-        """By the word right behind: ``555 0100 (mobile)``, ``1 000 000 EUR``."""
+        """Return the meaning of the word directly after: ``555 0100 (mobile)``, ``1 000 000 EUR``."""
         word = _WORDS.search(text, end, end + AFTER_CHARS)
         if word is None or any(character.isalnum() or character in ".\n" for character in text[end : word.start()]):
             return Says.NOTHING
