@@ -253,8 +253,8 @@ MAX_PATTERN_BYTES = 8 * 1024 * 1024
 """Memory limit of one pattern; RE2 rejects those that need more."""
 
 CheckedMatches = dict[tuple[int, int, int, str], Sequence[Found]]
-"""Cached results of checks in the passes over one text, by the rank of the pattern, the position and length of the match
-in its surroundings, and the surroundings. A redaction changes few of them, so that a further pass checks few matches."""
+"""Cached results of checks during the passes over a text, by rank of the pattern, the position and length of the match
+in its surroundings, and the surroundings. A redaction changes few of them, so further passes check few matches."""
 
 _NOT_IN_MATCH = (-1, -1)
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))

@@ -1,9 +1,9 @@
-"""Telephone numbers in a run of digits and what joins them.
+"""Telephone numbers in a run of digits and separators.
 
-With a plus (or 00, 011) and a country's code, a length that is possible there is enough. Without, the number has to be
-written in groups as such numbers are, and mostly to be of a known plan, or a word beside the run has to say that it is
-a telephone number. Dates, years, prices, decimals, and numbers that a word in front calls an order, an account or a
-version are none.
+With a plus (or 00, 011) and a country code, a length that is possible there is enough. Otherwise the number must have
+the grouping of telephone numbers and, in most cases, match a known plan, or an adjacent word must say that it is a
+telephone number. Dates, years, prices, decimals, and numbers that a preceding word calls an order, an account or a
+version are excluded.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from souvenir.privacy.checks.numbering import MAX_DIGITS, NumberingPlans
 from souvenir.privacy.checks.surroundings import ContextWords, Found, Says, is_part_of_longer
 
 MIN_DIGITS = 7
-"""Of a local number."""
+"""Minimum length of a local number."""
 MIN_BARE_DIGITS = 8
-"""Of a number in one piece; shorter ones are mostly something else, even after "call"."""
+"""Minimum length of an ungrouped number; shorter ones are mostly something else, even after "call"."""
 MIN_FORMATTED_DIGITS = 9
-"""Of a number that only the way it is written speaks for."""
+"""Minimum length of a number that is recognised by its format only."""
 MAX_GROUPS = 7
 MAX_GROUP_DIGITS = 8
 SINGLE_DIGITS = 2
-"""Groups that can be so short: both in +33 (0)1 42 68 53 00."""
+"""Number of groups that can be this short: both in +33 (0)1 42 68 53 00."""
 LONG_RUN_CHARS = 40
-"""More than a number takes with all that can join its groups."""
+"""Longer than a number with all possible separators."""
 USUAL_GROUP_DIGITS = range(2, 6)
 OUT_OF_THE_COUNTRY = ("00", "011")
 
@@ -52,13 +52,13 @@ _DATE = re.compile(
     r"|(?<![0-9])(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?![0-9]{1,5}(?![0-9]))"
 )
 _RECOGNISABLE = re.compile(r"\+|(?<![0-9])0|(?<![0-9])[0-9]{3}[^0-9]+[0-9]{3}[^0-9]+[0-9]{4}(?![0-9])")
-"""What a number that speaks for itself has, unless it is all of its run."""
+"""Features of a number that is recognised without a context word, unless it is the whole run."""
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _MONEY = frozenset("$€£¥₹")
 
 
 class _Group(NamedTuple):
-    """Digits that stand together; `end` is that of the extension, if they have one."""
+    """Consecutive digits; `end` is the end of the extension, if there is one."""
 
     digits: str
     start: int
@@ -70,9 +70,9 @@ class _Group(NamedTuple):
 
 
 class PhoneCheck:
-    """Which parts of a run of digits and separators are telephone numbers.
+    """Finds the telephone numbers in a run of digits and separators.
 
-    The work for a run is bounded by its groups of digits; most runs are done with after a look at their sizes.
+    The work for a run is bounded by its groups of digits; most runs are rejected by the sizes of the groups.
     """
 
     def __init__(self, plans: NumberingPlans) -> None:
@@ -93,7 +93,7 @@ class PhoneCheck:
 
     @staticmethod
     def _can_hold_one(text: str, start: int, end: int) -> bool:
-        """Of a run that is too long to be one number as a whole. Most such runs are tables of small numbers."""
+        """Check a run that is too long to be a single number. Most such runs are tables of small numbers."""
         return Says.YES in _says(text, start, end) or _RECOGNISABLE.search(text, max(0, start - 1), end) is not None
 
     def _in_run(self, text: str, run: Sequence[_Group]) -> Iterator[Found]:
@@ -107,7 +107,7 @@ class PhoneCheck:
             first += size or 1
 
     def _size_of_number(self, text: str, run: Sequence[_Group], first: int, before: Says, behind: Says) -> int:
-        """How many groups make a number with the first one: the most that speak for themselves, or else the most."""
+        """Return how many groups form a number: the longest recognisable one, else the longest after a context word."""
         left = len(run) - first
         for size in _recognisable_sizes(text, run, first):
             number, says = run[first : first + size], behind if size == left else before
@@ -121,7 +121,7 @@ class PhoneCheck:
         return 0
 
     def _is_recognisable(self, text: str, number: Sequence[_Group], says: Says) -> bool:
-        """Whether it is written so that it can hardly be anything else."""
+        """Return True if the format excludes almost everything but a telephone number."""
         digits = "".join([group.digits for group in number])
         if _has_plus(text, number[0]):
             return self._plans.is_international(digits)
@@ -133,7 +133,7 @@ class PhoneCheck:
         if digits[0] == "0":
             return 2 <= len(number[0].digits) <= 6 and self._plans.is_national(digits)
         if _is_north_american(number):
-            # With hyphens whatever its digits: invented ones, such as 555-123-4567, are of no plan.
+            # With hyphens any digits count: invented numbers, such as 555-123-4567, match no plan.
             if text[number[-1].start - 1] in "-.":
                 return True
             number = number[-3:]
@@ -141,14 +141,14 @@ class PhoneCheck:
 
 
 def _says(text: str, start: int, end: int) -> tuple[Says, Says]:
-    """What the words beside a run say of the numbers in it, and of the last of them."""
+    """Return what adjacent words say about the numbers in a run, and about the last of them."""
     before = _WORDS.before(text, start)
     behind = _WORDS.after(text, end + (text[end : end + 1] in ("-", "/")))
     return before, before if behind is Says.NOTHING else behind
 
 
 def _between_dates(groups: Sequence[_Group], dates: Sequence[Found]) -> Iterator[Sequence[_Group]]:
-    """The groups without those that a date is made of, in runs."""
+    """Yield runs of the groups that belong to no date."""
     run: list[_Group] = []
     for group in groups:
         if any(group.start < end and start < group.end for start, end in dates):
@@ -162,7 +162,7 @@ def _between_dates(groups: Sequence[_Group], dates: Sequence[Found]) -> Iterator
 
 
 def _recognisable_sizes(text: str, run: Sequence[_Group], first: int) -> Sequence[int]:
-    """How many groups a number that speaks for itself can have; a cheap look, since few groups begin one."""
+    """Return the possible sizes of a recognisable number; a fast check, because few groups begin one."""
     if run[first].digits[0] == "0" or _has_plus(text, run[first]):
         return _sizes(run, first)
     for size in (3, 4):
@@ -178,14 +178,14 @@ def _has_plus(text: str, group: _Group) -> bool:
 
 
 def _is_north_american(number: Sequence[_Group]) -> bool:
-    """Whether it is written as 555-123-4567 or 1-555-123-4567."""
+    """Return True for the format 555-123-4567 or 1-555-123-4567."""
     if len(number) == 4 and number[0].digits != "1":
         return False
     return len(number) in (3, 4) and [len(group.digits) for group in number[-3:]] == [3, 3, 4]
 
 
 def _sizes(run: Sequence[_Group], first: int) -> list[int]:
-    """How many groups a number can have that begins with the first one, most first."""
+    """Return the possible numbers of groups for a number that begins with the first one, most first."""
     sizes: list[int] = []
     digits = 0
     for size, group in enumerate(run[first : first + MAX_GROUPS], 1):
@@ -200,7 +200,7 @@ def _sizes(run: Sequence[_Group], first: int) -> list[int]:
 
 
 def _fits_the_word(number: Sequence[_Group]) -> bool:
-    """Whether it can be a telephone number, if a word says that it is one."""
+    """Return True if the groups can be a telephone number after a word that says so."""
     sizes = [len(group.digits) for group in number]
     if all(_YEAR.fullmatch(group.digits) for group in number):
         return False
@@ -210,7 +210,7 @@ def _fits_the_word(number: Sequence[_Group]) -> bool:
 
 
 def _is_separate(text: str, number: Sequence[_Group], says: Says) -> bool:
-    """Whether it is neither a part of something longer nor a price, and its brackets are its own."""
+    """Return True unless it is part of something longer or a price, or its brackets are unbalanced."""
     start, end = _opening(text, number), number[-1].end
     if is_part_of_longer(text, start, end, joints="/" if says is Says.YES else "-/"):
         return False
@@ -225,7 +225,7 @@ def _is_amount(text: str, start: int, end: int) -> bool:
 
 
 def _opening(text: str, number: Sequence[_Group]) -> int:
-    """Where a number begins if the plus and the bracket before its digits are its own."""
+    """Return the start of a number, including its own plus and bracket."""
     start, end = number[0].start, number[-1].end
     if text[start - 1 : start] == "+":
         start -= 1
