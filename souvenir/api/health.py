@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from souvenir import VERSION
 from souvenir.core.settings import EmbedProvider
 from souvenir.core.types import Readiness, Scope
-from souvenir.server.errors import error_response, host_refusal
+from souvenir.server.errors import error_response, open_error_responses
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import Engine, address_of, sent_key, service_of
 from souvenir.server.routing import Routes
@@ -104,7 +104,7 @@ class NotReadyBody(BaseModel):
     summary="Check liveness",
     cost=CostClass.HEALTH,
     sdk="health.check",
-    responses=host_refusal(),
+    responses=open_error_responses(),
 )
 async def health(request: Request) -> HealthResponse:
     """Respond immediately, regardless of load."""
@@ -131,7 +131,7 @@ def _tell(answer: HealthResponse, service: Service) -> None:
     sdk="health.ready",
     response_model=ReadyResponse,
     responses={
-        **host_refusal(),
+        **open_error_responses(),
         503: {"model": NotReadyBody, "description": "Not ready: the service is starting, or a component has failed."},
     },
 )

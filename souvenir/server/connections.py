@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from uvicorn.server import ServerState
 
 from souvenir.core.settings import Settings
 from souvenir.server.load_shedding import BodyProgress
-from souvenir.server.middleware import OVER_LIMIT
+from souvenir.server.middleware import OVER_LIMIT, SECURITY_HEADERS
 
 HEAD_TIMEOUT_S = 10.0
 """From the start of a connection or request to the end of its head."""
@@ -57,6 +58,8 @@ SHUTDOWN_S = 20
 
 CHECK_EVERY_TICKS = 10
 """uvicorn ticks ten times a second."""
+
+_ABSOLUTE_TARGET = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 
 log = structlog.get_logger(__name__)
 
@@ -194,6 +197,10 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._head_since, self._body_open = None, True
+        if absolute := _ABSOLUTE_TARGET.match(self.url):
+            # The name in the target counts and Host does not (RFC 9112, 3.2.2), so it is the one that is checked.
+            others = [(name, value) for name, value in self.headers if name != b"host"]
+            self.headers[:] = [*others, (b"host", absolute[1])]
         self._window_since, self._progress = self._received_at, BodyProgress()
         refusal = None if self._over_limit else self.config.shed(self.parser.get_method(), self.url)
         self.app = self._application if refusal is None else cast(ASGI3Application, refusal)
@@ -262,7 +269,8 @@ class Connection(HttpToolsProtocol):
         body = json.dumps({"detail": detail, "code": code, "request_id": ""}).encode()
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n"
         )
-        self.transport.write(head.encode("ascii") + body)
+        security = b"".join(b"%b: %b\r\n" % header for header in SECURITY_HEADERS)
+        self.transport.write(head.encode("ascii") + security + b"\r\n" + body)
         self.transport.close()

@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 
 from souvenir.core.errors import (
     DeadlineExceeded,
-    HostNotAllowed,
     LLMUnavailable,
     Overloaded,
     PayloadTooLarge,
@@ -88,25 +87,28 @@ CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: P
 _SENTENCES = {404: "No such route; GET /docs lists them all", 405: "This route does not take that method; see /docs"}
 
 _DESCRIPTIONS: Mapping[int, str] = {
-    400: "The request asks for nothing to be done.",
+    400: "The request is no valid HTTP, or asks for nothing to be done.",
     401: "The API key is missing or wrong.",
-    403: "The key lacks permission: its role is too low, or the namespace or source is outside its scope.",
+    403: "The key lacks permission: its role is too low, or the namespace or source is outside its scope. Or a page of "
+    "an origin outside of CORS_ORIGINS sent an unsafe request.",
     404: "The resource does not exist in this namespace.",
     409: "The current state forbids it: the memory is pinned or archived, the key is taken, or it is the last "
     "admin key.",
     412: "The current version does not match If-Match.",
-    408: "The body arrived too slowly.",
+    408: "The head or the body arrived too slowly.",
     413: "The body is larger than MAX_BODY_BYTES.",
     415: "The Content-Type is not the one that the route takes.",
     422: "Fields are invalid.",
     421: "The name in the Host header is not one of the service's names.",
     429: "Too many requests are queued, or too many wrong keys were sent; Retry-After gives the time until the "
     "next attempt.",
+    431: "The head of the request is larger than 64 KiB.",
     500: "Internal error; the log holds its cause under the request id.",
     501: "No EXTRACT_PROVIDER is set.",
     503: "The service is unavailable: it is starting, shutting down, or a component has failed.",
 }
-_ALWAYS = (401, 403, 408, 413, 421, 422, 429, 500, 503)
+_OPEN = (400, 408, 421, 431)
+_ALWAYS = (*_OPEN, 401, 403, 413, 422, 429, 500, 503)
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -120,10 +122,9 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def host_refusal() -> dict[int | str, dict[str, Any]]:
-    """The one error answer of routes that need no key."""
-    status = HostNotAllowed.status
-    return {status: {"description": _DESCRIPTIONS[status], "model": ErrorBody}}
+def open_error_responses() -> dict[int | str, dict[str, Any]]:
+    """The error answers of routes that need no key."""
+    return {status: {"description": _DESCRIPTIONS[status], "model": ErrorBody} for status in _OPEN}
 
 
 def error_response(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from secrets import token_hex
 from typing import Any
@@ -24,6 +24,7 @@ from fastapi import APIRouter
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -44,6 +45,13 @@ HEALTH_PATHS = frozenset({"/health", "/health/ready"})
 
 OVER_LIMIT = "over_connection_limit"
 """Set in the state of a request whose connection is one too many; only health is answered then."""
+
+SECURITY_HEADERS: Sequence[tuple[bytes, bytes]] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
+)
+"""Of every response, unless the route sets its own: no answer is rendered as a page, framed, or named to others."""
 
 _NO_SPAN = nullcontext()
 _ID_HEADER = REQUEST_ID_HEADER.lower().encode()
@@ -81,7 +89,9 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 # The SDK of MCP sends a name of it, which a log would show as such.
                 state["status"] = int(message["status"])
-                message = {**message, "headers": [*message.get("headers", ()), (_ID_HEADER, request_id.encode())]}
+                own = list(message.get("headers", ()))
+                added = [(name, value) for name, value in SECURITY_HEADERS if all(name != one for one, _ in own)]
+                message = {**message, "headers": [*own, *added, (_ID_HEADER, request_id.encode())]}
             await send(message)
 
         started = time.perf_counter()
@@ -141,7 +151,7 @@ class Dispatcher:
     """ASGI application: bounds the body, finds the route of a request, and answers the errors that are handled.
 
     Routes are found by the first segment of their path; FastAPI's router tries all of them. That one answers what is
-    found nowhere (404, 405), and serves plain FastAPI routes.
+    found nowhere (404), and serves plain FastAPI routes.
     """
 
     def __init__(self, router: APIRouter, *, max_body_bytes: int, max_bytes_of: Mapping[str, int]) -> None:
@@ -163,11 +173,17 @@ class Dispatcher:
             declared = state["headers"].get(b"content-length", b"")
             if declared.isdigit() and (len(declared) > 18 or int(declared) > max_bytes):
                 raise PayloadTooLarge(max_bytes)
+            allowed = set[str]()
             for route in self._routes.get(path[1:].partition("/")[0], ()):
                 match, found = route.matches(scope)
                 if match is Match.FULL:
                     scope.update(found)
                     return await route.app(scope, receive, send)
+                if match is Match.PARTIAL:
+                    allowed |= route.methods or set()
+                    scope["route"] = route
+            if allowed:
+                raise HTTPException(405, headers={"Allow": ", ".join(sorted(allowed))})
             await self._router(scope, receive, send)
         except HANDLED as error:
             if "status" in state:
@@ -216,7 +232,8 @@ class _Refused:
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(content)),
             (b"retry-after", b"%d" % self._error.retry_after_s),
-            (REQUEST_ID_HEADER.lower().encode(), request_id.encode()),
+            (_ID_HEADER, request_id.encode()),
+            *SECURITY_HEADERS,
         ]
         await send({"type": "http.response.start", "status": self._error.status, "headers": headers})
         await send({"type": "http.response.body", "body": content})

@@ -35,6 +35,12 @@ IMPORT_HEAD = (
     b"Content-Length: 10000000\r\n\r\n"
 )
 
+SECURITY = {
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("content-security-policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
+}
+
 
 class Served:
     """The application on a port of its own, in a thread."""
@@ -155,15 +161,50 @@ def test_the_head_of_a_second_request_has_to_come_in_time_too(serve: Serve, monk
 def test_a_head_without_end_is_431(serve: Serve):
     with closing(serve().connect()) as peer:
         peer.sendall(HEAD + b"X-More: " + b"x" * 100_000)
-        status, _, body = answer_of(peer)
+        status, headers, body = answer_of(peer)
     assert (status, body["code"]) == (431, "head_too_large")
+    assert headers.items() >= SECURITY
 
 
 def test_what_is_no_http_is_400_in_the_one_error_body(serve: Serve):
     with closing(serve().connect()) as peer:
         peer.sendall(b"\x16\x03\x01 this is TLS\r\n\r\n")
-        status, _, body = answer_of(peer)
+        status, headers, body = answer_of(peer)
     assert (status, body["code"]) == (400, "bad_request")
+    assert headers.items() >= SECURITY
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        (b"/health", b"localhost", 200),
+        (b"http://localhost/health", b"localhost", 200),
+        (b"http://localhost:8900/health?x=1", b"evil.example", 200),
+        (b"HTTPS://[::1]/health", b"localhost", 200),
+        (b"http://evil.example/health", b"localhost", 421),
+        (b"http://localhost@evil.example/health", b"localhost", 421),
+        (b"http://evil.example:80/health", b"", 421),
+    ],
+)
+def test_the_name_in_an_absolute_target_counts_and_not_that_in_host(serve: Serve, target, host, status):
+    with closing(serve().connect()) as peer:
+        peer.sendall(b"GET %b HTTP/1.1\r\nHost: %b\r\nConnection: close\r\n\r\n" % (target, host))
+        assert answer_of(peer)[0] == status
+
+
+@pytest.mark.parametrize("target", [b"*", b"evil.example:443", b"//evil.example/health"])
+def test_other_forms_of_a_target_reach_no_route(serve: Serve, target: bytes):
+    method = b"CONNECT" if target.endswith(b"443") else b"OPTIONS"
+    with closing(serve().connect()) as peer:
+        peer.sendall(b"%b %b HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % (method, target))
+        assert answer_of(peer)[0] in {400, 404, 405}
+
+
+def test_an_upgrade_is_answered_as_a_request_without_one(serve: Serve):
+    with closing(serve().connect()) as peer:
+        upgrade = b"Connection: Upgrade, close\r\nUpgrade: websocket\r\nOrigin: http://evil.example\r\n"
+        peer.sendall(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n%b\r\n" % upgrade)
+        assert answer_of(peer)[0] == 405
 
 
 def test_a_target_that_is_no_url_is_400_and_the_service_goes_on(serve: Serve):
@@ -356,6 +397,7 @@ def test_what_finds_the_queue_full_is_refused_before_its_key_is_read_and_its_con
         refused = client.post("/search?a=b", json={"query": "x" * 5000}, headers={"X-Request-ID": "mine"})
         assert (refused.status_code, refused.json()["code"]) == (429, "overloaded")
         assert int(refused.headers["Retry-After"]) >= 1
+        assert refused.headers.items() >= SECURITY
         assert refused.json()["request_id"] == refused.headers["X-Request-ID"] == "mine"
         assert "connection" not in refused.headers
         assert client.get("/memories/count").status_code == 401
