@@ -1,4 +1,4 @@
-"""The front door of the HTTP service: `python app.py [check | restore NAME]`, or `uvicorn app:app`."""
+"""The front door of the HTTP service: `python app.py [check | repair-ids | restore NAME]`, or `uvicorn app:app`."""
 
 from souvenir.application import __getattr__, create_app
 from souvenir.command_line import main

@@ -2,6 +2,7 @@
 
     souvenir-server                 serve on HOST:PORT
     souvenir-server check           compare the database with itself, while no service runs on it
+    souvenir-server repair-ids      renumber memories whose ids an import moved too far, while no service runs on it
     souvenir-server restore NAME    replace the database with a backup, while no service runs on it
 
 `python app.py` is the same command.
@@ -27,7 +28,7 @@ from souvenir.server.connections import ServerConfig, serve_until_stopped
 from souvenir.server.logs import configure_logging
 from souvenir.server.middleware import EarlyRefusal
 from souvenir.server.service import Service
-from souvenir.store.restore import restore_offline
+from souvenir.store.restore import repair_ids, restore_offline
 
 
 def serve(settings: Settings) -> int:
@@ -57,6 +58,18 @@ def check(settings: Settings) -> int:
     return 1 if problems else 0
 
 
+def repair(settings: Settings) -> int:
+    """Repair the ids of memories, and print the old and the new id of each memory that was renumbered."""
+    done = repair_ids(settings)
+    if done.backup is None:
+        _say(f"The ids in {settings.database_path} need no repair")
+        return 0
+    for old, new in done.new_of_old.items():
+        _say(f"{old} -> {new}")
+    _say(f"{len(done.new_of_old)} memories in {settings.database_path} were renumbered; the backup is {done.backup}")
+    return 0
+
+
 def restore(settings: Settings, name: str) -> int:
     """Replace the database with a backup, and print where the files that it replaced are."""
     done = restore_offline(settings, name)
@@ -74,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="command")
     commands.add_parser("serve", help="answer requests on HOST:PORT (the default)")
     commands.add_parser("check", help="compare the database with itself, while no service runs on it")
+    commands.add_parser("repair-ids", help="renumber memories whose ids an import moved too far, while no service runs")
     commands.add_parser("restore", help="go back to a backup, while no service runs").add_argument("name")
     command = parser.parse_args(arguments)
     os.umask(PRIVATE_UMASK)
@@ -82,6 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         match command.command:
             case "check":
                 return check(settings)
+            case "repair-ids":
+                return repair(settings)
             case "restore":
                 return restore(settings, command.name)
             case _:

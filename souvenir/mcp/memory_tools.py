@@ -37,10 +37,12 @@ from souvenir.mcp.memory_models import (
 )
 from souvenir.mcp.tools import Call, Tool
 from souvenir.memories.fact_splitting import given
+from souvenir.memories.short_ids import Kind, short_id
 from souvenir.retrieval.reranking import RERANK
 from souvenir.retrieval.searcher import LEXICAL, VECTOR
 from souvenir.server.access_policy import REMEMBERED, SEARCHING
 from souvenir.server.load_shedding import CostClass
+from souvenir.store.memories.memories import last_memory_id
 
 MCP_SOURCE = "mcp"
 """Source of memories that are added without one by a key for the whole namespace."""
@@ -63,6 +65,7 @@ def _add(call: Call, asked: AddMemoryArguments) -> StoredMemory:
     facts = () if asked.facts is None else given(asked.facts).facts
     split = asked.facts is None
     draft = MemoryDraft(asked.text, source, tags=clean_tags(asked.context_tags), facts=facts, split=split)
+    _require_short_id(call)
     call.progress(0, 1, "Splitting the text into facts")
     outcome = call.service.engine.add(call.scope, draft)
     stored = None
@@ -71,6 +74,12 @@ def _add(call: Call, asked: AddMemoryArguments) -> StoredMemory:
     if stored is None:
         raise InvalidRequest("The memory was deleted concurrently; use search_memory to see the current memories")
     return StoredMemory.of_stored(stored)
+
+
+def _require_short_id(call: Call) -> None:
+    """:raises Unavailable: If the next memory would have no short id; an agent could not name what it stored."""
+    with call.service.engine.namespace(call.scope) as (connection, _):
+        short_id(Kind.MEMORY, last_memory_id(connection) + 1)
 
 
 def _update(call: Call, asked: UpdateMemoryArguments) -> StoredMemory:

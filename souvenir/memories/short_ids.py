@@ -1,11 +1,11 @@
-"""Short ids: 8 characters of base64url instead of numbers, for agents that copy an id from an answer into a call.
+"""Short ids: 8 characters of base64url instead of a number, where agents copy an id from an answer into a call.
 
     short_id(Kind.MEMORY, 42)            # '06y_GaCT'
     id_of(Kind.MEMORY, "06y_GaCT")       # 42
 
-A fixed bijection of 48 bits, so nothing is stored. It is no secret: anyone can compute other ids. Two of the bits
-encode
-the kind, so that an id of one kind is never accepted for another.
+A fixed bijection of 48 bits, so nothing is stored; it is no secret. Two of the bits are the kind, so that an id of one
+kind is never taken for one of another. The other 46 hold every id that a sound store counts to; a larger one is an
+error, since without its upper bits it would be the id of another memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from enum import IntEnum
 
-from souvenir.core.errors import FactNotFound, MemoryNotFound, NotFound
+from souvenir.core.errors import FactNotFound, MemoryNotFound, NotFound, Unavailable
 
 
 class Kind(IntEnum):
@@ -37,8 +37,19 @@ _SHOWN_CHARS = 32
 _SHORT_ID = re.compile(r"[A-Za-z0-9_-]{8}")
 
 
+MAX_NUMBER = (1 << _BITS - _KIND_BITS) - 1
+
+
 def short_id(kind: Kind, number: int) -> str:
-    """:param number: An id of the store, below 2^46."""
+    """Return the short id of a number.
+
+    :raises Unavailable: If the number has more than 46 bits.
+    """
+    if not 0 <= number <= MAX_NUMBER:
+        raise Unavailable(
+            f"The {kind.name.lower()} id {number} is too large for MCP; an administrator repairs the ids with "
+            "`souvenir-server repair-ids` while the service is stopped"
+        )
     mixed = _folded((number << _KIND_BITS | kind) * _FACTOR & _ALL) * _FACTOR & _ALL
     return urlsafe_b64encode(mixed.to_bytes(_BITS // 8)).decode()
 

@@ -39,6 +39,7 @@ AUTOMATIC = frozenset(
         "pre_delete",
         "pre_import",
         "pre_prune",
+        "pre_repair",
         "pre_restore",
         "snapshot",
         SCHEDULED,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import apsw
 
+from souvenir.store.renumbering import MAX_COUNTED_ID
+
 _OF_GRAPHS = ("concepts", "topics", "claims", "unread")
 _SECONDS = "(a.at - (a.at % 1000000 + 1000000) % 1000000) / 1000000"
 _MONTH = f"12 * strftime('%Y', {_SECONDS}, 'unixepoch') + strftime('%m', {_SECONDS}, 'unixepoch') - 1"
@@ -135,6 +137,9 @@ _RULES = {
     "history of the deleted memory {} still holds text": (
         "SELECT memory_id FROM history h WHERE (before IS NOT NULL OR after IS NOT NULL) "
         "AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = h.memory_id)"
+    ),
+    "the id counter of {} was moved too far by an import; stop the service and run `souvenir-server repair-ids`": (
+        f"SELECT name FROM sqlite_sequence WHERE name = 'memories' AND seq > {MAX_COUNTED_ID}"
     ),
     "{} counts below its greatest id": " UNION ALL ".join(
         f"SELECT '{table}' WHERE (SELECT max(id) FROM {table}) > "

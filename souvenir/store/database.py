@@ -37,12 +37,14 @@ from souvenir.store.permissions import make_private
 from souvenir.store.restore import (
     COMPACT,
     LINEAGE,
+    MEMORIES,
     REPLACED,
     carry_over,
     forget_again,
     lock_folders,
     open_copy,
     raise_sequences,
+    repair_copy,
     sequences,
     stage_backup,
 )
@@ -327,9 +329,11 @@ class Database:
     def _carry_over(self, restoring: Path) -> None:
         """Keep the current keys, tombstones and id counters."""
         with self._readers.read() as present, closing(open_copy(restoring)) as restored:
-            raise_sequences(restored, sequences(present))
+            least = sequences(present)
+            raise_sequences(restored, least)
             carry_over(present, restored)
         forget_again(restoring)
+        repair_copy(restoring, above=least[MEMORIES])
         sync(restoring)
 
     def _switch(self, restoring: Path) -> None:

@@ -18,21 +18,21 @@ from souvenir.core.errors import BackupDamaged, BackupNotFound, StoreUnusable
 from souvenir.core.files import sync
 from souvenir.core.settings import Settings
 from souvenir.core.timestamps import utc_now
-from souvenir.store import tombstones, vectors
+from souvenir.store import renumbering, tombstones, vectors
 from souvenir.store.admin import jobs
 from souvenir.store.backups import Backups
 from souvenir.store.cascade import RemovedRows
-from souvenir.store.connections import open_reader, require_sound
+from souvenir.store.connections import open_reader, open_writer, require_sound
 from souvenir.store.permissions import LOCK_NAME, require_usable
 from souvenir.store.rows import select
-from souvenir.store.schema import migrate, require_known
+from souvenir.store.schema import has_table, migrate, require_known
 from souvenir.store.tombstones import Tombstone
 
 LINEAGE = "lineage"
 """The key of a random id of the database. A restored one gets a new id, so that old index snapshots are not loaded."""
 
 
-CARRIED_OVER = ("api_keys", "audit_events")
+CARRIED_OVER = ("api_keys", "audit_events", "renumbered_memories")
 """Tables that a restore keeps as they are now."""
 
 
@@ -77,6 +77,9 @@ def lock_folders(settings: Settings) -> ExitStack:
         return held.pop_all()
 
 
+MEMORIES = "memories"
+"""The table whose ids an import can keep."""
+
 OFFLINE_ID_GAP = 1_000_000
 """Added to every id counter when the counters of the replaced database could not be read."""
 
@@ -112,8 +115,11 @@ def stage_backup(source: Path, path: Path, name: str, *, id_gap: int = 0) -> Pat
 
 
 def sequences(connection: apsw.Connection) -> dict[str, int]:
-    """Return the AUTOINCREMENT counter of every table that has one; 0 for a table that was never used."""
-    return dict(
+    """Return the AUTOINCREMENT counter of every table that has one; 0 for a table that was never used.
+
+    A counter of memories that was moved too far is returned as if it had not been.
+    """
+    found = dict(
         select(
             connection,
             tuple[str, int],
@@ -121,6 +127,7 @@ def sequences(connection: apsw.Connection) -> dict[str, int]:
             "WHERE t.type = 'table' AND t.sql LIKE '%AUTOINCREMENT%'",
         )
     )
+    return {**found, MEMORIES: renumbering.last_counted_id(connection)}
 
 
 def raise_sequences(connection: apsw.Connection, least: Mapping[str, int]) -> None:
@@ -145,7 +152,7 @@ def carry_over(present: apsw.Connection, restored: apsw.Connection) -> None:
     with restored:
         tombstones.add(restored, tombstones.read(present))
         for table in CARRIED_OVER:
-            if not present.execute(f"SELECT EXISTS (SELECT 1 FROM {table})").get:
+            if not has_table(present, table) or not present.execute(f"SELECT EXISTS (SELECT 1 FROM {table})").get:
                 continue
             columns = [column for (column,) in restored.execute("SELECT name FROM pragma_table_info(?)", (table,))]
             rows = present.execute(f"SELECT {', '.join(columns)} FROM {table}")
@@ -165,6 +172,15 @@ def forget_again(path: Path) -> None:
     with closing(open_reader(path)) as copy:
         copy.execute("VACUUM INTO ?", (str(compact),))
     os.replace(compact, path)
+
+
+def repair_copy(path: Path, *, above: int) -> None:
+    """Renumber the memories of a copy if its id counter was moved too far; its tombstones are of the old ids.
+
+    :param above: The new ids are greater.
+    """
+    with closing(open_copy(path)) as copy, copy:
+        renumbering.renumber(copy, above=above)
 
 
 def rewrite_backup(backups: Backups, name: str, rows: Sequence[Tombstone]) -> None:
@@ -247,7 +263,9 @@ def restore_offline(settings: Settings, name: str) -> OfflineRestore:
             keys_carried_over = _carry_over_from(path, restored)
             if not keys_carried_over:
                 _tombstones_of(backups, restored)
+            last = sequences(restored)[MEMORIES]
         forget_again(staged)
+        repair_copy(staged, above=last + OFFLINE_ID_GAP)
         sync(staged)
         mark = f"{REPLACED}-{uuid.uuid4().hex[:8]}"
         for suffix in ("-wal", "-shm", ""):
@@ -257,3 +275,37 @@ def restore_offline(settings: Settings, name: str) -> OfflineRestore:
         os.replace(staged, path)
         sync(path.parent)
     return OfflineRestore(kept, keys_carried_over)
+
+
+@dataclass(frozen=True, slots=True)
+class IdRepair:
+    """Result of a repair of ids.
+
+    :param new_of_old: The new id of each memory by its old one; empty if no repair was needed.
+    :param backup: The name of the backup that was made before, if a repair was needed.
+    """
+
+    new_of_old: Mapping[int, int]
+    backup: str | None
+
+
+def repair_ids(settings: Settings) -> IdRepair:
+    """Renumber the memories of a store whose id counter was moved too far, while no service uses the folder.
+
+    :raises StoreUnusable: If there is no database, or it must not be opened; nothing was changed.
+    """
+    path = settings.database_path
+    with lock_folders(settings):
+        if not path.exists():
+            raise StoreUnusable(f"{path} does not exist; set DATA_DIR or DB_PATH to the store that is to be repaired")
+        with closing(open_writer(path)) as connection:
+            require_sound(connection, path)
+            migrate(connection)
+            if not renumbering.is_affected(connection):
+                return IdRepair({}, None)
+            backups = Backups(settings.backup_dir, keep=settings.max_backups)
+            backup = backups.create(connection, reason="pre_repair", now=utc_now())
+            with connection:
+                new_of_old = renumbering.renumber(connection)
+                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (LINEAGE, uuid.uuid4().hex))
+    return IdRepair(new_of_old, backup.name)

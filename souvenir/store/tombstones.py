@@ -16,6 +16,7 @@ from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.pending_removals import Removable, Target, advance, begin, forget_extractions
+from souvenir.store.renumbering import former_ids
 from souvenir.store.rows import first, select
 from souvenir.store.schema import has_table
 from souvenir.store.vectors import note
@@ -37,8 +38,11 @@ class Tombstone(NamedTuple):
 
 
 def create(connection: apsw.Connection, targets: Iterable[Target], now: datetime) -> None:
-    """Write tombstones, so that a restored backup does not bring these back."""
-    add(connection, [Tombstone(target.kind.value, target.id, to_us(now)) for target in targets])
+    """Write tombstones, so that a restored backup does not bring these back, also under an id from before a repair."""
+    wanted = list(targets)
+    former = former_ids(connection, [target.id for target in wanted if target.kind is Removable.MEMORY])
+    wanted += [Target(Removable.MEMORY, memory_id) for memory_id in former]
+    add(connection, [Tombstone(target.kind.value, target.id, to_us(now)) for target in wanted])
 
 
 def read(connection: apsw.Connection) -> list[Tombstone]:

@@ -10,6 +10,7 @@ import pytest
 from tests.client.running import RunningService
 from tests.mcp.conftest import TIMEOUT_S, Asking, Start
 from tests.memories.engine.conftest import BreakableEmbedder
+from tests.memories.engine.verbs import leap
 
 
 @pytest.fixture
@@ -217,3 +218,26 @@ def test_who_names_no_namespace_gets_that_of_the_settings(start: Start):
     add(ask, "/mcp", "Ann likes tea.")
     assert ask.call("list_memories", "/mcp/ann")["total"] == 1
     assert ask.call("list_memories", headers={"X-Namespace": "default"})["total"] == 0
+
+
+def test_no_tool_names_a_memory_by_the_id_of_another_one(tmp_path: Path):
+    service = RunningService(tmp_path / "data")
+    service.start()
+    try:
+        with httpx.Client(base_url=service.url, timeout=TIMEOUT_S, trust_env=False) as http:
+            ask = Asking(http)
+            victim = add(ask, "/mcp", "The boat is in the harbour.")
+            leap(service.app.state.service.engine, 2**46)
+            large = http.post("/memory/add", json={"text": "A car is in the garage.", "source": "mcp"}).json()["id"]
+            assert large == 2**46 + 1
+            for refused in (ask.call("search_memory", query="car in the garage"), ask.call("list_memories")):
+                assert "too large for MCP" in refused
+                assert "repair-ids" in refused
+            assert "too large for MCP" in ask.call("add_memory", text="A bike is in the shed.")
+            assert http.get("/memories").json()["total"] == 2
+            listed = ask.post({"jsonrpc": "2.0", "id": 1, "method": "resources/list", "params": {}})
+            assert "too large for MCP" in listed.json()["error"]["message"]
+            assert ask.call("delete_memory", memory_id=victim)["deleted"]
+            assert [one["id"] for one in http.get("/memories").json()["memories"]] == [large]
+    finally:
+        service.stop()

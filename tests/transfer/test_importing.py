@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,7 @@ import pytest
 
 from souvenir.core.errors import Overloaded, PayloadTooLarge, Unavailable
 from souvenir.core.types import FactsBy, Link, Memory, MemoryDraft, Scope, SearchQuery
-from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import transfers
-from souvenir.store.transaction import Transaction
 from souvenir.transfer.import_job import ImportHandler, ImportOrder
 from souvenir.transfer.spool import Spools
 from tests.memories.engine.verbs import add, memory, stored, texts
@@ -113,39 +111,6 @@ def test_a_backup_is_made_first_unless_nobody_wants_one(store: Store):
     assert (report["backup"], backup.reason, backup.memories) == (backup.name, "pre_import", 1)
 
 
-# --- ids ---------------------------------------------------------------------------------------------------------
-
-
-def test_ids_are_kept_with_their_gaps_where_nothing_had_them(store: Store):
-    store.import_(ndjson(line("five", id=5), line("nine", id=9)))
-    assert [found.id for found in stored(store.engine)] == [5, 9]
-    assert add(store.engine, "next") == 10
-
-
-def test_an_id_that_was_given_out_once_is_never_given_again(store: Store):
-    for _ in range(3):
-        store.engine.delete(DEFAULT, add(store.engine, "gone"))
-    store.import_(ndjson(line("two", id=2), line("three", id=3), line("seven", id=7), line("six", id=6)))
-    assert [(found.id, found.text) for found in stored(store.engine)] == [
-        (4, "two"),
-        (5, "three"),
-        (7, "seven"),
-        (8, "six"),
-    ]
-
-
-def test_no_file_can_use_the_ids_up(store: Store):
-    store.import_(ndjson(line("huge", id=2**63 - 1), line("zero", id=0)))
-    assert [found.id for found in stored(store.engine)] == [1, 2]
-
-
-def test_an_id_that_stands_twice_in_the_file_is_an_error_of_the_second_line(store: Store):
-    filler = [line(f"text number {number}") for number in range(100)]
-    report = store.import_(ndjson(line("first", id=1), line("second", id=1), *filler, line("third", id=1)))
-    assert [error["line"] for error in report["errors"]] == [2, 103]
-    assert report["imported"] == 101
-
-
 # --- links -------------------------------------------------------------------------------------------------------
 
 
@@ -174,42 +139,6 @@ def test_a_link_to_what_is_not_in_the_file_is_dropped_and_counted(store: Store):
     report = store.import_(ndjson(line("eight", id=8, links=links), line("nine", id=9), line("no id", links=links)))
     assert (report["links"], report["links_dropped"]) == (1, 3)
     assert [it.to_id for it in memory(store.engine, 8).links] == [9]
-
-
-def test_a_merged_memory_never_comes_to_name_a_stranger_as_its_source(store: Store):
-    stranger = add(store.engine, "not meant by the file")
-    sources = {"source_memory_ids": [stranger, 7, 12]}
-    store.import_(ndjson(line("seven", id=7), line("merged", id=9, custom_fields=sources)))
-    for _ in range(3):
-        stranger = add(store.engine, "stored later by another caller")
-    assert stranger == 12
-    assert memory(store.engine, 9).metadata == {"source_memory_ids": [7]}
-    store.import_(ndjson(line("without an id", custom_fields=sources)))
-    assert stored(store.engine)[-1].metadata == {"source_memory_ids": []}
-
-
-def test_a_cancelled_import_leaves_no_memory_that_names_a_stranger_as_its_source(tmp_path: Path):
-    class Cancelling(MemoryEngine):
-        """Cancels the import after its first batch."""
-
-        def write(self, scope: Scope, work: Callable[[Transaction], Any]) -> Any:
-            done = super().write(scope, work)
-            self.write_rows(lambda connection: connection.execute("UPDATE jobs SET cancel_requested = 1"))
-            return done
-
-    past = {"text": "x", "source": "notes", "metadata": {"source_memory_ids": [1]}}
-    history = [{"action": "merge", "actor": "a", "at": AT, "after": past}]
-    merged = line("merged", id=2, custom_fields={"source_memory_ids": [1]}, history=history)
-    filler = [line(f"text number {number}") for number in range(100)]
-    with open_store(tmp_path, start=False) as store:
-        add(store.engine, "the memory 1 of another caller")
-    with open_store(tmp_path, start=False, engine_class=Cancelling) as store:
-        job = store.submit(ndjson(merged, *filler))
-        store.jobs.start()
-        assert store.jobs.wait(job.id, PATIENCE_S).status == "cancelled"
-        assert stored(store.engine)[1].metadata == {"source_memory_ids": []}
-        states = [entry["after"]["metadata"] for entry in lines_of(store.export(history=True))[2]["history"]]
-        assert states == [{"source_memory_ids": []}] * 2
 
 
 # --- keys, history, sources ----------------------------------------------------------------------------------------

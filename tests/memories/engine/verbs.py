@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import apsw
+
 from souvenir.core.types import Memory, MemoryDraft, Scope
 from souvenir.memories.engine import MemoryEngine
 
@@ -27,3 +29,13 @@ def texts(engine: MemoryEngine, scope: Scope = DEFAULT) -> list[str]:
 
 def memory(engine: MemoryEngine, memory_id: int, scope: Scope = DEFAULT) -> Memory:
     return engine.get(scope, [memory_id])[memory_id]
+
+
+def leap(engine: MemoryEngine, to: int = 2**50) -> None:
+    """Move the counter as the import of one line with a large id did."""
+
+    def move(connection: apsw.Connection) -> None:
+        connection.execute("DELETE FROM sqlite_sequence WHERE name = 'memories'")
+        connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('memories', ?)", (to,))
+
+    engine.write_rows(move)

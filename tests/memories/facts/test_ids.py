@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from souvenir.core.errors import FactNotFound, MemoryNotFound
+from souvenir.core.errors import FactNotFound, MemoryNotFound, Unavailable
 from souvenir.memories.short_ids import Kind, id_of, short_id
 
 NUMBERS = st.integers(0, 2**46 - 1)
@@ -19,6 +19,12 @@ def test_a_short_id_stands_for_one_number(kind: Kind, number: int):
     text = short_id(kind, number)
     assert re.fullmatch(r"[A-Za-z0-9_-]{8}", text)
     assert id_of(kind, text) == number
+
+
+@pytest.mark.parametrize("number", [-1, 2**46, 2**46 + 42, 2**52, 2**63])
+def test_a_number_that_a_short_id_cannot_hold_has_none(number: int):
+    with pytest.raises(Unavailable, match="too large for MCP"):
+        short_id(Kind.MEMORY, number)
 
 
 @given(NUMBERS)
