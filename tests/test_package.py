@@ -59,3 +59,14 @@ def test_an_installation_finds_its_model_and_rules_and_opens_a_store(installed, 
         [sys.executable, "-P", "-c", code], cwd=tmp_path, env=environment, check=False, capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (0, f"{tmp_path}/data/souvenir.db is sound\n"), done.stderr
+
+
+def test_an_installation_has_the_memory_manager_of_the_documentation(installed, tmp_path):
+    code = (
+        "from souvenir.conversations import MemoryConfig, MemoryManager; MemoryManager(MemoryConfig(history_db='m.db'))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], cwd=tmp_path, env=environment, check=False, stderr=subprocess.PIPE
+    )
+    assert done.returncode == 0, done.stderr

@@ -12,8 +12,8 @@ from benchmarks.conversation.filling import AGENT, SCOPE
 from benchmarks.conversation.peer import NEWEST, BlobScan
 from benchmarks.load.sentences import memories, questions
 from benchmarks.report import percentile_ms, progress
+from souvenir.conversations import MemoryManager
 from souvenir.conversations.context import ContextQuery, Contexts
-from souvenir.conversations.manager import MemoryManager
 from souvenir.conversations.messages import Conversations
 from souvenir.core.settings import Settings
 from souvenir.memories.engine import MemoryEngine

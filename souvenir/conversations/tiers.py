@@ -191,11 +191,12 @@ def settings_of(database: Path, model: str | None, *, ollama_host: str, provider
     if named not in known:
         raise InvalidRequest(f"The embedder provider {named!r} is not known; give one of {', '.join(sorted(known))}")
     file = database.expanduser()
-    return Settings(
+    settings = Settings(
         data_dir=file.parent,
         db_path=file,
         embed_provider=known[named],
         embed_model=model,
         embed_base_url=None,
-        ollama_base_url=ollama_host,
     )
+    # The default address is Ollama's own, which OLLAMA_HOST of the environment replaces.
+    return settings if ollama_host == OLLAMA_HOST else settings.model_copy(update={"ollama_base_url": ollama_host})

@@ -26,6 +26,9 @@ from souvenir.core.saved_settings import DEFAULT_PATH, SavedSource, expanded, sa
 from souvenir.core.types import DEFAULT_NAMESPACE, Fusion
 
 DATABASE_NAME = "souvenir.db"
+MAX_DIM = 16_384
+"""Numbers in the longest vector that is accepted."""
+
 FIRST_KEY_NAME = "initial_admin_key"
 
 
@@ -125,23 +128,30 @@ class Settings(NetworkSettings):
     )
     embed_base_url: str | None = Field(
         default=None,
-        description="Address of the provider's API, such as `http://gpu:8000/v1`; unset takes OpenAI's or "
+        description="Address of the provider's API, such as `http://gpu:8000/v1`; unset takes `OPENAI_BASE_URL` or "
         "`OLLAMA_BASE_URL`.",
     )
     embed_api_key: SecretStr | None = Field(default=None, description="Key for the embedding provider.")
+    openai_base_url: str = Field(
+        default="https://api.openai.com/v1",
+        description="Address of OpenAI's API, or of a server with the same API that receives `OPENAI_API_KEY`.",
+    )
     openai_api_key: SecretStr | None = Field(
         default=None,
         description="Key for OpenAI where `EMBED_API_KEY` or `EXTRACT_API_KEY` is unset; never sent to Ollama.",
     )
     ollama_base_url: str = Field(
-        default="http://localhost:11434", description="Address of Ollama, with or without `/v1`."
+        default="http://localhost:11434",
+        validation_alias=AliasChoices("ollama_base_url", "ollama_host"),
+        description="Address of Ollama, with or without `/v1`; also in the short forms of `OLLAMA_HOST`, such as "
+        "`gpu` or `gpu:11434`.",
     )
     embed_dim: int | None = Field(
         default=None,
         ge=1,
-        le=16384,
+        le=MAX_DIM,
         description="Vector dimension, for a provider's model that is not known here; a smaller one shortens the "
-        "vectors of `text-embedding-3-*`.",
+        "vectors of `text-embedding-3-*`. Unset, Ollama is asked for it once at the start.",
     )
     embed_timeout_s: float = Field(
         default=30.0, gt=0, description="Maximum seconds for one batch of texts, retries included."
@@ -181,13 +191,17 @@ class Settings(NetworkSettings):
     )
     extract_base_url: str | None = Field(
         default=None,
-        description="Address of the provider's API, such as `http://gpu:8000/v1`; unset takes Anthropic's, OpenAI's "
-        "or `OLLAMA_BASE_URL`.",
+        description="Address of the provider's API, such as `http://gpu:8000/v1`; unset takes `ANTHROPIC_BASE_URL`, "
+        "`OPENAI_BASE_URL` or `OLLAMA_BASE_URL`.",
     )
     extract_api_key: SecretStr | None = Field(
         default=None,
         description="Key for the provider; unset takes `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, unless "
         "`EXTRACT_BASE_URL` is set.",
+    )
+    anthropic_base_url: str = Field(
+        default="https://api.anthropic.com",
+        description="Address of Anthropic's API, or of a server with the same API that receives `ANTHROPIC_API_KEY`.",
     )
     anthropic_api_key: SecretStr | None = Field(
         default=None, description="Key for Anthropic where `EXTRACT_API_KEY` is unset."

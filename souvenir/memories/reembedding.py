@@ -25,7 +25,7 @@ import structlog
 
 from souvenir.core.errors import Conflict, EmbeddingUnavailable, InvalidRequest, SouvenirError
 from souvenir.core.passages import Embeddable
-from souvenir.core.settings import Settings
+from souvenir.core.settings import EmbedProvider, Settings
 from souvenir.core.stored_json import StoredJson, to_json
 from souvenir.core.types import Embedder, JsonObject, LoadableEmbedder, Scope
 from souvenir.jobs.handler import JobCancelled, RunningJob
@@ -52,6 +52,9 @@ def chosen_model(settings: Settings, make: MakeEmbedder | None = None) -> tuple[
     """
     make = make or (lambda spec: embedder_of(settings, spec))
     named, stored = ModelSpec.of(settings), _stored(settings)
+    if stored is not None and stored[1] == named and named.provider is EmbedProvider.OLLAMA and named.dim is None:
+        # The id of the stored vectors' model ends with their dimension: Ollama need not be asked for it again.
+        return make(replace(named, dim=int(stored[0].rpartition("/")[2]))), named
     if stored is not None and stored[1] != named:
         model_id, spec = stored
         try:

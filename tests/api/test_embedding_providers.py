@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app import create_app
+from souvenir.core.errors import InvalidRequest
 from souvenir.core.settings import Settings
 from tests.api.conftest import BASE_URL
 from tests.vendors.embeddings import DIM, VendorServer
@@ -94,3 +95,21 @@ def test_ollama_serves_under_the_settings_of_other_systems(vendor, monkeypatch, 
         assert add(client, "kept").status_code == 200
         assert client.get("/stats").json()["model"] == f"ollama/their-model/{DIM}"
     assert vendor.batches == [["kept"]]
+
+
+def test_ollama_is_asked_once_for_a_dimension_that_is_not_known(serve, vendor):
+    settings = {"embed_provider": "ollama", "embed_dim": None, "embed_base_url": vendor.url}
+    client = serve(**settings)
+    assert add(client, "kept").status_code == 200
+    assert client.get("/stats").json()["model"] == f"ollama/their-model/{DIM}"
+    assert vendor.batches == [["dimension"], ["kept"]]
+    client.__exit__()
+    vendor.stop()
+    again = serve(**settings)
+    assert texts(search(again, "kept")) == ["kept"]
+
+
+def test_a_start_without_a_dimension_and_without_ollama_says_what_to_set(serve, vendor):
+    vendor.stop()
+    with pytest.raises(InvalidRequest, match="set EMBED_DIM"):
+        serve(embed_provider="ollama", embed_dim=None, embed_base_url=vendor.url)

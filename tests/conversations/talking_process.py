@@ -16,7 +16,7 @@ from pathlib import Path
 
 import structlog
 
-from souvenir.conversations.manager import MemoryManager
+from souvenir.conversations import MemoryManager
 from souvenir.core.settings import Settings
 from souvenir.memories.engine import MemoryEngine
 from tests.fake_embedder import FakeEmbedder

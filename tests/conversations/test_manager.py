@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from souvenir.conversations.manager import MemoryConfig, MemoryManager
+from souvenir.conversations import MemoryConfig, MemoryManager
 from souvenir.conversations.messages import Conversations
 from souvenir.conversations.sessions import Sessions
 from souvenir.core.errors import EmbeddingUnavailable, InvalidRequest, StoreUnusable

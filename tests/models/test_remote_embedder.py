@@ -94,7 +94,7 @@ def test_what_the_model_is_called_and_holds_is_known_without_the_network(values,
         ({"embed_provider": "openai", "embed_api_key": "k\u00e9y"}, "holds signs that no key has"),
         ({"embed_provider": "openai", "embed_api_key": KEY, "embed_model": "other"}, "say it in EMBED_DIM"),
         ({"embed_provider": "openai", "embed_api_key": KEY, "embed_dim": 1537}, "1536 numbers at most"),
-        ({"embed_provider": "ollama", "ollama_base_url": "localhost:11434"}, "OLLAMA_BASE_URL is not an address"),
+        ({"embed_provider": "ollama", "ollama_base_url": "ftp://localhost"}, "OLLAMA_BASE_URL is not an address"),
         ({"embed_provider": "openai", "embed_base_url": "http://"}, "EMBED_BASE_URL is not an address"),
         ({"embed_provider": "openai", "embed_base_url": "http://[gpu/v1"}, "EMBED_BASE_URL is not an address"),
         ({"embed_provider": "openai", "embed_base_url": "http://gpu:80000/v1"}, "EMBED_BASE_URL is not an address"),
@@ -421,3 +421,32 @@ def test_no_log_line_and_no_error_holds_the_key_or_a_text(vendor, embedding, cap
     settings = Settings(embed_provider=EmbedProvider.OPENAI, embed_api_key=SecretStr(KEY))
     assert KEY not in repr(settings)
     assert KEY not in repr(EmbeddingEndpoint.of(settings, ModelSpec.of(settings)))
+
+
+def test_openai_base_url_gets_the_texts_and_the_key_as_with_the_sdk(vendor, embedding, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{vendor.url}/v1")
+    embedding(embed_base_url=None, embed_api_key=None, openai_api_key=KEY).embed_query("where")
+    [request] = vendor.requests
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_server_named_by_embed_base_url_gets_no_key_of_openai(vendor, embedding):
+    embedding(embed_api_key=None, openai_api_key=KEY).embed_query("where")
+    [request] = vendor.requests
+    assert "authorization" not in request.headers
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("gpu", "http://gpu:11434/v1"),
+        ("gpu:8080", "http://gpu:8080/v1"),
+        (":8080", "http://127.0.0.1:8080/v1"),
+        ("0.0.0.0", "http://127.0.0.1:11434/v1"),
+        ("https://gpu/ollama/", "https://gpu/ollama/v1"),
+    ],
+)
+def test_ollama_host_is_read_as_its_own_client_does(monkeypatch, host, url):
+    monkeypatch.setenv("OLLAMA_HOST", host)
+    settings = Settings(embed_provider=EmbedProvider.OLLAMA)
+    assert EmbeddingEndpoint.of(settings, ModelSpec.of(settings)).base_url == url

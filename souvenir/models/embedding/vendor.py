@@ -7,6 +7,7 @@ text or a key.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from http import HTTPStatus
 from threading import Event
 from time import monotonic
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from souvenir.core.errors import EmbeddingUnavailable
+from souvenir.core.settings import MAX_DIM
 from souvenir.core.types import FloatVector
 from souvenir.models.embedding.query_cache import mean_direction
 from souvenir.models.embedding.wire import vectors_of
@@ -40,11 +42,11 @@ class _TextTooLong(RequestRefused):
 class Vendor:
     """Thread-safe.
 
-    :param dim: Expected dimension of the vectors.
+    :param dim: Expected dimension of the vectors; None if it is not known yet.
     :param shorten: True if that dimension must be requested from the model.
     """
 
-    def __init__(self, endpoint: EmbeddingEndpoint, model: str, dim: int, *, shorten: bool) -> None:
+    def __init__(self, endpoint: EmbeddingEndpoint, model: str, dim: int | None, *, shorten: bool) -> None:
         self._endpoint = endpoint
         self._name = f"The embedding provider ({endpoint.provider.value})"
         self._model = model
@@ -102,7 +104,7 @@ class Vendor:
         body: dict[str, Any] = {"model": self._model, "input": list(texts), "encoding_format": "base64"}
         if self._shorten:
             body["dimensions"] = self._dim
-        max_bytes = 65_536 + len(texts) * self._dim * MAX_NUMBER_BYTES
+        max_bytes = 65_536 + len(texts) * (self._dim or MAX_DIM) * MAX_NUMBER_BYTES
         try:
             return self._client.post(
                 "/embeddings", body, timeout_s=max(0.001, deadline - monotonic()), max_bytes=max_bytes
@@ -136,6 +138,15 @@ class Vendor:
             case _:
                 advice = f"failed with status {status}; try again later, or look at its log"
         return EmbeddingUnavailable(f"{self._name} {advice}")
+
+
+def asked_dim(endpoint: EmbeddingEndpoint, model: str) -> int:
+    """Ask the provider for one vector and return its dimension.
+
+    :raises EmbeddingUnavailable: If it gives none.
+    """
+    with closing(Vendor(endpoint, model, None, shorten=False)) as vendor:
+        return int(vendor.encode([b"dimension"]).shape[1])
 
 
 def _open_error(failure: EmbeddingUnavailable, left_s: float) -> EmbeddingUnavailable:

@@ -13,8 +13,10 @@ from souvenir.core.errors import EmbeddingUnavailable
 from souvenir.core.types import FloatVector
 
 
-def vectors_of(body: bytes, *, count: int, dim: int) -> FloatVector:
-    """Return unit vectors (count, dim) in the order of the texts, whatever the order of the answer.
+def vectors_of(body: bytes, *, count: int, dim: int | None) -> FloatVector:
+    """Return unit vectors (count, dim) in the order of the texts, regardless of the order in the answer.
+
+    :param dim: The expected dimension; None accepts any, if it is the same for all.
 
     :raises EmbeddingUnavailable: Unless it contains exactly one vector of `dim` finite numbers for each text.
     """
@@ -26,9 +28,10 @@ def vectors_of(body: bytes, *, count: int, dim: int) -> FloatVector:
         raise _unusable() from None
     if len(data) != count:
         raise _unusable()
-    if wrong := {row.shape for row in in_order} - {(dim,)}:
+    expected = in_order[0].shape if dim is None else (dim,)
+    if wrong := {row.shape for row in in_order} - {expected}:
         raise EmbeddingUnavailable(
-            f"The embedding provider gave a vector of {wrong.pop()[0]} numbers where {dim} were expected; "
+            f"The embedding provider gave a vector of {wrong.pop()[0]} numbers where {expected[0]} were expected; "
             "correct EMBED_MODEL or EMBED_DIM"
         )
     vectors = np.stack(in_order)

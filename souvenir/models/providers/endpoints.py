@@ -11,8 +11,9 @@ from souvenir.core.errors import InvalidRequest
 from souvenir.core.settings import EmbedProvider, ExtractProvider, Settings
 from souvenir.models.embedding.specs import ModelSpec
 
-OPENAI_URL = "https://api.openai.com/v1"
-ANTHROPIC_URL = "https://api.anthropic.com"
+OPENAI_URL: str = Settings.model_fields["openai_base_url"].default
+ANTHROPIC_URL: str = Settings.model_fields["anthropic_base_url"].default
+OLLAMA_PORT = 11434
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -45,15 +46,21 @@ class LLMEndpoint:
 
     @classmethod
     def of(cls, settings: Settings, provider: ExtractProvider) -> LLMEndpoint:
-        """Return the endpoint. A vendor's key is sent to the vendor only, never to the server of EXTRACT_BASE_URL.
+        """Return the endpoint of a provider.
+
+        Its own key, such as OPENAI_API_KEY, is sent to its own address only, such as OPENAI_BASE_URL, and never to
+        another server that EXTRACT_BASE_URL names.
 
         :raises InvalidRequest: If an address or a key is invalid; the message names the setting.
         """
         vendor_url, vendor_key = _llm_vendor(settings, provider)
-        setting = "EXTRACT_BASE_URL or OLLAMA_BASE_URL" if provider is ExtractProvider.OLLAMA else "EXTRACT_BASE_URL"
-        base_url = checked_url(settings.extract_base_url or vendor_url, setting=setting)
-        own = base_url == vendor_url and provider is not ExtractProvider.OLLAMA
-        key = checked_key(settings.extract_api_key or (vendor_key if own else None), setting=_LLM_KEYS[provider])
+        base_url = vendor_url = checked_url(vendor_url, setting=f"{provider.value.upper()}_BASE_URL")
+        if settings.extract_base_url is not None:
+            base_url = checked_url(settings.extract_base_url, setting="EXTRACT_BASE_URL")
+        own = base_url in (ANTHROPIC_URL, OPENAI_URL)
+        key = checked_key(
+            settings.extract_api_key or (vendor_key if base_url == vendor_url else None), setting=_LLM_KEYS[provider]
+        )
         if own and not key:
             raise InvalidRequest(
                 f"{provider.value.capitalize()} needs a key; set {_LLM_KEYS[provider]}, or another EXTRACT_PROVIDER"
@@ -88,13 +95,15 @@ class EmbeddingEndpoint:
 
         :raises InvalidRequest: If an address or a key is invalid; the message names the setting.
         """
-        base_url, secret = _embedding_vendor(settings, spec.provider)
-        if settings.embed_provider in (spec.provider, EmbedProvider.ONNX):
-            base_url, secret = settings.embed_base_url or base_url, settings.embed_api_key or secret
-        if secret is None and base_url == OPENAI_URL:
-            raise InvalidRequest("OpenAI needs a key; set EMBED_API_KEY or OPENAI_API_KEY, or another EMBED_PROVIDER")
         ollama = spec.provider is EmbedProvider.OLLAMA
-        url = checked_url(base_url, setting="EMBED_BASE_URL or OLLAMA_BASE_URL" if ollama else "EMBED_BASE_URL")
+        vendor_url, secret = _ollama(settings) if ollama else (settings.openai_base_url, settings.openai_api_key)
+        url = vendor_url = checked_url(vendor_url, setting=f"{'OLLAMA' if ollama else 'OPENAI'}_BASE_URL")
+        if settings.embed_provider in (spec.provider, EmbedProvider.ONNX):
+            if settings.embed_base_url is not None:
+                url = checked_url(settings.embed_base_url, setting="EMBED_BASE_URL")
+            secret = settings.embed_api_key or (secret if url == vendor_url else None)
+        if secret is None and url == OPENAI_URL:
+            raise InvalidRequest("OpenAI needs a key; set EMBED_API_KEY or OPENAI_API_KEY, or another EMBED_PROVIDER")
         return cls(
             spec.provider,
             f"{url}/v1" if ollama and not url.endswith("/v1") else url,
@@ -140,16 +149,23 @@ def is_loopback(url: str) -> bool:
 def _llm_vendor(settings: Settings, provider: ExtractProvider) -> tuple[str, SecretStr | None]:
     match provider:
         case ExtractProvider.ANTHROPIC:
-            return ANTHROPIC_URL, settings.anthropic_api_key
+            return settings.anthropic_base_url, settings.anthropic_api_key
         case ExtractProvider.OPENAI:
-            return OPENAI_URL, settings.openai_api_key
-    return settings.ollama_base_url, None
+            return settings.openai_base_url, settings.openai_api_key
+    return _ollama(settings)
 
 
-def _embedding_vendor(settings: Settings, provider: EmbedProvider) -> tuple[str, SecretStr | None]:
-    if provider is EmbedProvider.OLLAMA:
-        return settings.ollama_base_url, None
-    return OPENAI_URL, settings.openai_api_key
+def _ollama(settings: Settings) -> tuple[str, None]:
+    """Return Ollama's address, which needs no key.
+
+    Scheme, host and port are optional, as for Ollama's client; 0.0.0.0, at which a server listens, is this machine.
+    """
+    address = settings.ollama_base_url.strip()
+    if "://" not in address:
+        host, slash, path = address.partition("/")
+        host = f"127.0.0.1{host}" if host.startswith(":") else host
+        address = f"http://{host if ':' in host else f'{host}:{OLLAMA_PORT}'}{slash}{path}"
+    return address.replace("://0.0.0.0", "://127.0.0.1", 1), None
 
 
 def _is_web_address(url: str) -> bool:

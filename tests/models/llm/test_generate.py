@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import pytest
 
 from souvenir.core.errors import InvalidRequest, LLMOutputUnusable, LLMRefused
-from souvenir.core.settings import Settings
+from souvenir.core.settings import ExtractProvider, Settings
 from souvenir.models.llm.provider import provider_of
 from tests.models.llm.conftest import GOOD, PROMPT, SECRET_TEXT, WIRES, FactList, Lenient, Provide
 from tests.vendors.llm import KEY, LLMVendor, fails, says
@@ -130,10 +131,25 @@ def test_without_a_provider_there_is_none():
         ({"extract_provider": "openai"}, "Openai needs a key; set EXTRACT_API_KEY or OPENAI_API_KEY"),
         ({"extract_provider": "anthropic", "openai_api_key": KEY}, "set EXTRACT_API_KEY or ANTHROPIC_API_KEY"),
         ({"extract_provider": "openai", "extract_base_url": "gpu:8000"}, "EXTRACT_BASE_URL is not an address"),
-        ({"extract_provider": "ollama", "ollama_base_url": "gpu"}, "OLLAMA_BASE_URL is not an address"),
+        ({"extract_provider": "ollama", "ollama_base_url": "ftp://gpu"}, "OLLAMA_BASE_URL is not an address"),
         ({"extract_provider": "openai", "extract_api_key": "k\u00e9y"}, "holds signs that no key has"),
     ],
 )
 def test_settings_that_do_not_suffice_say_which_one_to_correct(values, sentence):
     with pytest.raises(InvalidRequest, match=sentence):
         provider_of(Settings(**values))
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+def test_the_base_url_of_a_vendors_sdk_gets_the_transcripts_and_its_key(
+    llm_vendor: LLMVendor, monkeypatch: pytest.MonkeyPatch, wire: str
+):
+    monkeypatch.setenv(f"{wire.upper()}_BASE_URL", llm_vendor.url + ("/v1" if wire == "openai" else ""))
+    monkeypatch.setenv(f"{wire.upper()}_API_KEY", KEY)
+    llm_vendor.replies.append(says(GOOD))
+    provider = provider_of(Settings(extract_provider=ExtractProvider(wire), extract_model="their-model"))
+    assert provider is not None
+    with closing(provider):
+        provider.generate(PROMPT, FactList)
+    [request] = llm_vendor.requests
+    assert KEY in str(request.headers)
