@@ -302,7 +302,7 @@ def reembed(
 ) -> ReembedResponse | JSONResponse:
     """Embed all passages of all namespaces with another model, then switch to it; searches continue meanwhile."""
     spec = (body or ReembedRequest()).spec(ModelSpec.of(service.settings))
-    result = service.long_work.run(Reembedding.kind, scope, {"spec": spec.to_json()}, wait_s=wait_s)
+    result = service.reembedding_work.run(Reembedding.kind, scope, {"spec": spec.to_json()}, wait_s=wait_s)
     return result if isinstance(result, JSONResponse) else ReembedResponse.model_validate(result)
 
 

@@ -204,5 +204,5 @@ def erase(
     with service.removals.working() as work:
         parameters = service.erasure.begin(selection, work, backups=body.backups)
         service.audit.act(scope, "erase", work, detail=selection.chooses.value)
-        result = service.long_work.run(Erasure.kind, scope, parameters, wait_s=wait_s, job_id=work)
+        result = service.erasure_work.run(Erasure.kind, scope, parameters, wait_s=wait_s, job_id=work)
     return result if isinstance(result, JSONResponse) else EraseResponse.model_validate(result)

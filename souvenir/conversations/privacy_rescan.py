@@ -185,6 +185,7 @@ class _RescanRun:
             return state
 
         self.state = self._engine.write(self._job.scope, work)
+        self._job.give_way()
 
     def _screened_memory(self, memory: Memory) -> MemoryPatch:
         """Screen the text with its facts, so that these keep no word that is removed from the text."""

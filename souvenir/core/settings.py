@@ -352,9 +352,11 @@ class Settings(NetworkSettings):
     write_timeout_s: float = Field(
         default=30.0, gt=0, description="Maximum seconds that one write waits for the database."
     )
-    job_queue_max: int = Field(default=100, ge=1, description="Maximum waiting jobs; more are refused (429).")
+    job_queue_max: int = Field(
+        default=100, ge=1, description="Maximum waiting jobs; more are refused (429). A key may have a quarter of them."
+    )
     job_retention_days: float = Field(
-        default=7.0, gt=0, description="Days that finished jobs are kept; never more than 1,000 of them."
+        default=7.0, gt=0, description="Days that finished jobs are kept; never more than 1,000 of one queue."
     )
     max_body_bytes: int = Field(
         default=32 * 1024 * 1024, ge=1024, description="Largest request body, in bytes (413 above)."

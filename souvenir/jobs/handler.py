@@ -26,7 +26,18 @@ class JobCancelled(Exception):
 
 
 class JobInterrupted(Exception):
-    """The service closes; the job goes on from its last state when it is back."""
+    """The service closes; the job resumes from its last state at the next start."""
+
+
+class JobYielded(Exception):
+    """The job ends its turn and is queued again; it resumes from its last state.
+
+    :param waits_for: The temporary failure after which it rests; None if it made way for another caller's job.
+    """
+
+    def __init__(self, waits_for: str | None = None) -> None:
+        super().__init__(waits_for)
+        self.waits_for = waits_for
 
 
 class JobStore(Protocol):
@@ -52,6 +63,9 @@ class Progress(Protocol):
     def save(self, connection: apsw.Connection, *, done: int, total: int | None, state: JsonObject) -> None:
         """The same inside the caller's own write, so that a piece of work and its progress stand or fall together."""
 
+    def give_way(self) -> None:
+        """End this turn if another caller's job waits. Call it where the saved state suffices to resume."""
+
 
 class JobHandler(Protocol):
     """Does the jobs of one kind. What it did before a kill is in `job.state`, and only that."""
@@ -74,11 +88,16 @@ class UndoableHandler(JobHandler, Protocol):
         """Take back what is half done; called before the job ends, and again if it was interrupted."""
 
 
+def _nobody_waits() -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class RunningJob:
     """A job that a handler works on, on the thread of the jobs. A checkpoint that did not return was not written.
 
-    :param last_try: True if a `TRANSIENT` failure is not retried any more.
+    :param last_try: True if one of the `TRANSIENT` failures will end the job.
+    :param others_wait: Whether a job of another caller could run instead.
     """
 
     store: JobStore
@@ -88,6 +107,7 @@ class RunningJob:
     state: JsonObject
     closing: Event
     last_try: bool = False
+    others_wait: Callable[[], bool] = _nobody_waits
 
     def checkpoint(self, *, done: int, total: int | None, state: JsonObject) -> None:
         """:raises JobCancelled: If it shall not go on. :raises JobInterrupted: If the service closes."""
@@ -105,6 +125,13 @@ class RunningJob:
             raise JobInterrupted
         self._advance(connection, done, total, state)
 
+    def give_way(self) -> None:
+        """:raises JobYielded: If another caller's job waits. :raises JobInterrupted: If the service closes."""
+        if self.closing.is_set():
+            raise JobInterrupted
+        if self.others_wait():
+            raise JobYielded
+
     def _advance(self, connection: apsw.Connection, done: int, total: int | None, state: JsonObject) -> None:
         if not rows.advance(connection, self.id, done=done, total=total, state=state):
             raise JobCancelled
@@ -120,4 +147,7 @@ class AtOnce:
         self.state = state
 
     def save(self, connection: apsw.Connection, *, done: int, total: int | None, state: JsonObject) -> None:
+        return None
+
+    def give_way(self) -> None:
         return None

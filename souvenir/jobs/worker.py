@@ -1,13 +1,15 @@
-"""The jobs of a lane: submitted by any thread, run by the lane's own threads, oldest first.
+"""The jobs of a lane: submitted by any thread, run by the lane's own threads; the callers take turns.
 
-Every state is a row before anybody hears of it. A job that the process did not live to finish is queued again at the
-next start and goes on from what it saved. A handler that fails ends its own job, never the thread.
+A caller is a namespace and an actor. A long job ends its turn between two steps if another caller's job waits, and a
+job that waits for a busy or missing service rests in the queue, so neither delays the jobs of others by more than one
+step. Every state is stored before it is reported. A job that was running when the process ended is queued again at the
+next start and resumes from its saved state. A handler that fails ends its own job, never the thread.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Condition, Event, Lock, Thread
@@ -27,6 +29,7 @@ from souvenir.jobs.handler import (
     JobHandler,
     JobInterrupted,
     JobStore,
+    JobYielded,
     RunningJob,
     UndoableHandler,
 )
@@ -44,7 +47,7 @@ CLOSE_TIMEOUT_S = 10.0
 """That closing waits for the next checkpoint of the job that runs; what it did not save it does again."""
 
 RETRY_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-"""Pauses before a job goes on that failed in passing, as when the database or a model is too busy; then it fails."""
+"""Pauses after temporary failures, such as a busy database or model, during which a job rests; after them it fails."""
 
 WRITE_PAUSE_S = 1.0
 """Before the state of a job, which could not be written, is written again."""
@@ -58,6 +61,15 @@ def _nothing() -> None:
 
 def _too_many_wait(_: int) -> Overloaded:
     return Overloaded("Too many jobs are waiting; look at GET /jobs and try again later", retry_after_s=30)
+
+
+@dataclass(slots=True)
+class _Rest:
+    """Temporary failures of a job in one state, and the monotonic time until which it rests."""
+
+    state: JsonObject
+    failures: int
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +117,7 @@ class Jobs:
         self._closing = Event()
         self._changed = Condition()
         self._changes = 0
+        self._rests: dict[str, _Rest] = {}
         self._starting = Lock()
         self._threads: list[Thread] = []
 
@@ -151,7 +164,7 @@ class Jobs:
         chosen = job_id or uuid.uuid4().hex
 
         def work(connection: apsw.Connection) -> Job:
-            self._require_room(connection)
+            self._require_place(connection, scope.actor)
             _record(connection, scope, "job.submit", chosen, kind)
             job = rows.insert(connection, chosen, kind, scope, parameters, utc_now(), serial_key=serial_key)
             if in_transaction is not None:
@@ -210,6 +223,7 @@ class Jobs:
             if job.finished:
                 raise Conflict(f"Job {job_id!r} is {job.status} already; there is nothing to cancel")
             rows.request_cancel(connection, job_id, utc_now())
+            rows.prune_excess(connection, rows.lane_of(job.kind))
             _record(connection, scope, "job.cancel", job_id, job.kind)
             return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
 
@@ -236,7 +250,7 @@ class Jobs:
             if job.status is not JobStatus.COMPLETED:
                 raise Conflict(f"Job {job_id!r} is {job.status}; only a completed one can go on")
             in_transaction(connection, job)
-            self._require_room(connection)
+            self._require_place(connection, job.actor)
             rows.reopen(connection, job_id)
             _record(connection, scope, "job.reopen", job_id, job.kind)
             return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
@@ -267,13 +281,23 @@ class Jobs:
                     self._changed.wait(left)
 
     def tell_gone(self) -> None:
-        """Jobs were removed: clear up what they left, and let nobody wait for them."""
+        """Jobs were removed: clear up what they left, and wake the threads that wait for them."""
+        with self._changed:
+            self._rests.clear()
         self._tell_end(None)
 
-    def _require_room(self, connection: apsw.Connection) -> None:
+    def _require_place(self, connection: apsw.Connection, actor: str) -> None:
+        """:raises Overloaded: If the queue has no place for another job of the actor."""
         waiting = rows.count_queued(connection, self._lane)
+        own = rows.count_queued(connection, self._lane, actor=actor)
+        if rows.has_place(actor, own=own, waiting=waiting, places=self._queue_max):
+            return
         if waiting >= self._queue_max:
             raise self._when_full(waiting)
+        raise Overloaded(
+            f"{own} jobs of this key are waiting, as many as one key may have; try again when some are done",
+            retry_after_s=30,
+        )
 
     def _tell_end(self, job: T) -> T:
         try:
@@ -310,20 +334,44 @@ class Jobs:
             while not self._closing.is_set():
                 with self._changed:
                     seen = self._changes
-                job = self._persist(lambda connection: rows.claim(connection, utc_now(), self._lane))
+                    resting = self._resting()
+
+                def claim(connection: apsw.Connection, resting: Collection[str] = resting) -> Job | None:
+                    return rows.claim(connection, utc_now(), self._lane, resting=resting)
+
+                job = self._persist(claim)
                 if job is not None:
                     self._work_on(job)
                     continue
                 with self._changed:
                     while self._changes == seen and not self._closing.is_set():
-                        self._changed.wait()
+                        left = min(resting.values()) - monotonic() if resting else None
+                        if left is not None and left <= 0:
+                            break
+                        self._changed.wait(left)
         except JobInterrupted:
             return
 
+    def _resting(self) -> dict[str, float]:
+        """The jobs that rest, and until when. The caller holds the lock."""
+        now = monotonic()
+        return {job_id: rest.until for job_id, rest in self._rests.items() if rest.until > now}
+
+    def _others_wait(self, job: Job) -> bool:
+        with self._changed:
+            resting = self._resting()
+        with self._store.namespace(rows.scope_of(job)) as (connection, _):
+            return rows.others_wait(connection, rows.scope_of(job), self._lane, resting=resting)
+
     def _work_on(self, job: Job) -> None:
-        """Run a job to its end, unless the service closes first."""
+        """Run a job to its end, unless the service closes first or the job gives way or rests."""
         log.info("job_started", job_id=job.id, kind=job.kind)
-        result, error, status = self._outcome(job)
+        try:
+            result, error, status = self._outcome(job)
+        except JobYielded as yielded:
+            self._persist(partial(rows.requeue, job_id=job.id, waits_for=yielded.waits_for))
+            self._tell_change()
+            return
         if status is not JobStatus.COMPLETED:
             self._undo(job)
 
@@ -332,13 +380,15 @@ class Jobs:
             rows.prune(connection, utc_now(), retention_days=self._retention_days, lane=self._lane)
 
         self._persist(end)
+        with self._changed:
+            self._rests.pop(job.id, None)
         log.info("job_ended", job_id=job.id, kind=job.kind, status=status.value)
         self._tell_end(job)
 
     def _outcome(self, job: Job) -> tuple[str | None, str | None, JobStatus]:
         """The result as JSON, or the sentence of a failure, and the status that the job ends with.
 
-        :raises JobInterrupted: If the service closes first.
+        :raises JobInterrupted: If the service closes first. :raises JobYielded: If the job gives way or rests.
         """
         try:
             return to_json(dict(self._result(job))), None, JobStatus.COMPLETED
@@ -346,7 +396,7 @@ class Jobs:
             return None, None, JobStatus.CANCELLED
         except ServiceClosing as error:
             raise JobInterrupted from error
-        except JobInterrupted:
+        except (JobInterrupted, JobYielded):
             raise
         except SouvenirError as error:
             log.warning("job_failed", job_id=job.id, kind=job.kind, reason=error.message)
@@ -356,24 +406,26 @@ class Jobs:
             return None, f"internal error; look at the service's log for job {job.id}", JobStatus.FAILED
 
     def _result(self, job: Job) -> JsonObject:
-        """What the handler returns. What fails in passing is tried again, as long as it does not fail all the time."""
-        pauses, last_state = iter(RETRY_PAUSES_S), None
-        while True:
-            running = self._resumed(job)
-            if running.state != last_state:
-                pauses, last_state = iter(RETRY_PAUSES_S), running.state
-            pause_s = next(pauses, None)
-            running.last_try = pause_s is None
-            try:
-                return self._handler(job).run(running)
-            except TRANSIENT as error:
-                if pause_s is None:
-                    raise
-                reason = error.message
-            log.warning("job_waits", job_id=job.id, kind=job.kind, reason=reason, pause_s=pause_s)
-            self._persist(partial(rows.note_failure, job_id=job.id, reason=reason))
-            if self._closing.wait(pause_s):
-                raise JobInterrupted
+        """What the handler returns.
+
+        :raises JobYielded: After a temporary failure, unless all pauses are used up without progress.
+        """
+        running = self._resumed(job)
+        with self._changed:
+            rest = self._rests.get(job.id)
+        failures = rest.failures if rest is not None and rest.state == running.state else 0
+        running.last_try = failures >= len(RETRY_PAUSES_S)
+        before = running.state
+        try:
+            return self._handler(job).run(running)
+        except TRANSIENT as error:
+            if running.last_try:
+                raise
+            pause_s = RETRY_PAUSES_S[failures]
+            log.warning("job_waits", job_id=job.id, kind=job.kind, reason=error.message, pause_s=pause_s)
+            with self._changed:
+                self._rests[job.id] = _Rest(before, failures + 1, monotonic() + pause_s)
+            raise JobYielded(error.message) from error
 
     def _undo(self, job: Job) -> None:
         """Let the handler clear up.
@@ -405,7 +457,8 @@ class Jobs:
         if kept is None:
             raise JobCancelled
         parameters, state = kept
-        return RunningJob(self._store, job.id, scope, parameters, state, self._closing)
+        others_wait = partial(self._others_wait, job)
+        return RunningJob(self._store, job.id, scope, parameters, state, self._closing, others_wait=others_wait)
 
     def _persist(self, work: Callable[[apsw.Connection], T]) -> T:
         """Write, and try until it succeeds.

@@ -155,6 +155,7 @@ class Deduplication:
                 state = replace(self._delete_duplicates(scope, pairs, progress, state, total), source=source)
                 state = replace(state, compared=after.compared)
             progress.checkpoint(done=state.compared, total=total, state=_STATE.dump(state))
+            progress.give_way()
         return {
             "found": state.found,
             "pairs": [list(pair) for pair in state.pairs],
@@ -278,6 +279,7 @@ class Compaction:
             pairs, compared = self._finder.pairs(scope, source, threshold, between, mergeable_only=True)
             state = state.after(source, compared, clusters_of(source, pairs))
             progress.checkpoint(done=state.compared, total=total, state=_COMPACTION_STATE.dump(state))
+            progress.give_way()
         return {"clusters": state.clusters, "memories": state.memories, "shown": list(state.shown)}
 
 

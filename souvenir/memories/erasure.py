@@ -22,6 +22,7 @@ from souvenir.jobs.handler import RunningJob
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.removals import clear, not_found
 from souvenir.store import pending_removals, tombstones
+from souvenir.store.admin.jobs import ERASE
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.learning import extractions
 from souvenir.store.pending_removals import RemovalStep, Target
@@ -36,9 +37,10 @@ SETTLE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """`removed` includes the rows removed by the first step."""
+    """`removed` includes what the first step removed; `total` is the value of `done` at the end."""
 
     removed: RemovedRows = field(default_factory=RemovedRows)
+    total: int | None = None
     postings: int = 0
     rewritten: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
@@ -51,15 +53,10 @@ class _State:
 _STATE = StoredJson(_State)
 
 
-def _begun(job: RunningJob) -> _State:
-    """Return the state of a job, initialised with the rows removed at submission."""
-    return _STATE.load(job.state or {"removed": job.parameters["removed"]})
-
-
 class Erasure:
     """Starts erasures, and runs the jobs of the kind `erase`, whose ids identify the removals."""
 
-    kind = "erase"
+    kind = ERASE
 
     def __init__(self, engine: MemoryEngine, *, on_jobs_gone: Callable[[], None]) -> None:
         """:param on_jobs_gone: Called after jobs were removed, to clean up their leftovers."""
@@ -87,7 +84,7 @@ class Erasure:
         return {"removed": asdict(removed), "tombstones": len(targets), "backups": backups}
 
     def run(self, job: RunningJob) -> JsonObject:
-        state = self._remove_rows(job, _begun(job))
+        state = self._remove_rows(job, self._begun(job))
         cleared = clear(self._engine, {job.id})
         state = self._wait_for_backups(job, state)
         if job.parameters["backups"]:
@@ -101,6 +98,14 @@ class Erasure:
             "backups_dropped": list(state.dropped),
             "backups_holding": self._holding(),
         }
+
+    def _begun(self, job: RunningJob) -> _State:
+        """The state of a job, which begins with what its submission removed."""
+        if job.state:
+            return _STATE.load(job.state)
+        state = _STATE.load({"removed": job.parameters["removed"]})
+        with self._engine.namespace(Scope()) as (connection, _):
+            return replace(state, total=state.done + pending_removals.count_pending(connection, job.id))
 
     def _targets(self, selection: Selection) -> list[Target]:
         """Return the selected rows of the store and of its backups."""
@@ -124,7 +129,7 @@ class Erasure:
                 step = pending_removals.advance(connection, job.id, utc_now())
                 if step is not None:
                     after = replace(before, removed=before.removed + step.removed)
-                    job.save(connection, done=after.done, total=None, state=_STATE.dump(after))
+                    job.save(connection, done=after.done, total=after.total, state=_STATE.dump(after))
                 return step
 
             step = self._engine.models.remove(work)

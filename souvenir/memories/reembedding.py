@@ -127,7 +127,7 @@ class Reembedding:
     :param adopt: Takes ownership of the new serving embedder, and closes the previous one.
     """
 
-    kind = "reembed"
+    kind = jobs.REEMBED
 
     def __init__(self, engine: MemoryEngine, make: MakeEmbedder, adopt: Callable[[LoadableEmbedder], None]) -> None:
         self._engine = engine

@@ -33,7 +33,7 @@ from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store import pending_removals, tombstones
-from souvenir.store.admin.jobs import unfinished_ids
+from souvenir.store.admin.jobs import unfinished
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.learning import extractions
 from souvenir.store.messages import agents
@@ -141,7 +141,7 @@ class Removals:
     def finish(self) -> None:
         """Resume removals in which no thread is active: remaining rows, and bytes that erasures left in files."""
         with self._engine.namespace(Scope()) as (connection, _), self._lock:
-            busy = self._at_work | unfinished_ids(connection)
+            busy = self._at_work | unfinished(connection).keys()
             left, marked = (
                 pending_removals.pending_works(connection) - busy,
                 tombstones.uncleared(connection).keys() - busy,

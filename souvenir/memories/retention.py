@@ -137,11 +137,13 @@ class PolicyEnforcement:
                 return _result(state, dry_run=dry_run)
             if found is None:
                 state = replace(state, source=following or "", last=0)
-            elif dry_run or not found.actions:
+                continue
+            if dry_run or not found.actions:
                 state = state.with_verdicts(found)
                 progress.checkpoint(done=state.scanned, total=None, state=_STATE.dump(state))
             else:
                 state = self._archive(scope, state, at, progress, job_id)
+            progress.give_way()
 
     def _archive(self, scope: Scope, state: _State, at: datetime, progress: Progress, job_id: str | None) -> _State:
         """Apply the policies to the next memories, in one transaction with the progress."""

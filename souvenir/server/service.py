@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -49,6 +49,7 @@ from souvenir.models.reranking.onnx_reranker import reranker_of
 from souvenir.server.job_responses import LongWork
 from souvenir.server.load_shedding import Admission, BodyMemory, WorkerThreads
 from souvenir.server.metrics import AdmissionCollector, Metrics, StoreCollector, add_collectors
+from souvenir.store.admin.jobs import lane_of
 from souvenir.transfer.lines import ImportFormat
 from souvenir.transfer.services import TransferServices
 
@@ -69,6 +70,8 @@ class Service:
     deduplication: Deduplication
     transfer: TransferServices
     jobs: Jobs
+    erasure_jobs: Jobs
+    reembedding_jobs: Jobs
     memory: MemoryTrim
     keys: ApiKeys
     authenticator: Authenticator
@@ -96,6 +99,8 @@ class Service:
     extraction: Extraction
     model_claims: ModelClaims
     long_work: LongWork = field(init=False)
+    erasure_work: LongWork = field(init=False)
+    reembedding_work: LongWork = field(init=False)
     extraction_work: LongWork = field(init=False)
     consolidation_work: LongWork = field(init=False)
     splitting_work: LongWork = field(init=False)
@@ -105,6 +110,8 @@ class Service:
 
     def __post_init__(self) -> None:
         self.long_work = LongWork(self.jobs)
+        self.erasure_work = LongWork(self.erasure_jobs)
+        self.reembedding_work = LongWork(self.reembedding_jobs)
         self.extraction_work = LongWork(self.extraction.jobs)
         self.consolidation_work = LongWork(self.maintenance.consolidation.jobs)
         self.splitting_work = LongWork(self.engine.facts.queue.jobs)
@@ -135,15 +142,14 @@ class Service:
         )
         keys, authenticator = _keys_and_authenticator(engine, settings)
         model = ModelOwner(engine, make, ModelSpec.of(settings), own)
-        deduplication = Deduplication(engine)
-        reembedding = Reembedding(engine, make, model.adopt)
+        deduplication, reembedding = Deduplication(engine), Reembedding(engine, make, model.adopt)
         transfer = TransferServices.open(engine, settings, import_format)
         maintenance = MaintenanceServices.open(engine, provider, settings)
         erasure = Erasure(engine, on_jobs_gone=lambda: _tell_gone(jobs, *own_lanes))
         memory = MemoryTrim(cooldown_s=settings.memory_trim_cooldown_sec, enabled=settings.memory_trim_enabled)
-        handlers: list[JobHandler] = [deduplication, reembedding, PrivacyRescan(engine), erasure]
-        handlers += [*transfer.handlers, *maintenance.handlers]
-        jobs = _common_jobs(engine, settings, handlers, lambda: _after_jobs(transfer, memory))
+        common: list[JobHandler] = [deduplication, PrivacyRescan(engine), *transfer.handlers, *maintenance.handlers]
+        lane = partial(_lane, engine, settings, lambda: _after_jobs(transfer, memory))
+        jobs, erasure_jobs, reembedding_jobs = lane(*common), lane(erasure), lane(reembedding)
         extraction = _watched(instruments, jobs, Extraction(engine, provider, settings, on_end=memory.ask))
         model_claims = ModelClaims(engine, provider, settings)
         own_lanes = extraction.jobs, maintenance.consolidation.jobs, engine.facts.queue.jobs, model_claims.jobs
@@ -159,6 +165,8 @@ class Service:
             deduplication=deduplication,
             transfer=transfer,
             jobs=jobs,
+            erasure_jobs=erasure_jobs,
+            reembedding_jobs=reembedding_jobs,
             memory=memory,
             keys=keys,
             authenticator=authenticator,
@@ -209,6 +217,8 @@ class Service:
         self.model_claims.close()
         self.graph.close()
         self.jobs.close()
+        self.erasure_jobs.close()
+        self.reembedding_jobs.close()
         self.memory.close()
         if self.loading is not None:
             self.loading.join(LOADING_TIMEOUT_S)
@@ -232,6 +242,8 @@ class Service:
             log.exception("old_vectors_not_removed")
         # Also without a model: not every job needs it.
         self.jobs.start()
+        self.erasure_jobs.start()
+        self.reembedding_jobs.start()
         self.extraction.start()
         self.maintenance.consolidation.jobs.start()
         self.engine.facts.start()
@@ -267,11 +279,10 @@ def _keys_and_authenticator(engine: MemoryEngine, settings: Settings) -> tuple[A
     return keys, Authenticator(env_key, keys, FailedAttempts(limit=settings.auth_rate_limit))
 
 
-def _common_jobs(
-    engine: MemoryEngine, settings: Settings, handlers: Sequence[JobHandler], on_end: Callable[[], None]
-) -> Jobs:
-    queue_max, retention_days = settings.job_queue_max, settings.job_retention_days
-    return Jobs(engine, handlers, queue_max=queue_max, retention_days=retention_days, on_end=on_end)
+def _lane(engine: MemoryEngine, settings: Settings, on_end: Callable[[], None], *handlers: JobHandler) -> Jobs:
+    """The jobs of handlers that share a lane."""
+    queue_max, retention_days, lane = settings.job_queue_max, settings.job_retention_days, lane_of(handlers[0].kind)
+    return Jobs(engine, handlers, queue_max=queue_max, retention_days=retention_days, on_end=on_end, lane=lane)
 
 
 def _watched(instruments: Instruments, jobs: Jobs, extraction: Extraction) -> Extraction:

@@ -197,6 +197,20 @@ def pending_works(connection: apsw.Connection) -> set[str]:
     return set(select(connection, str, "SELECT DISTINCT work FROM removals"))
 
 
+def count_pending(connection: apsw.Connection, work: str) -> int:
+    """How many messages, memories and blocks a removal still has to delete."""
+    named = "SELECT owner_id FROM removals WHERE work = ?1 AND kind = "
+    messages = (
+        f"SELECT count(*) FROM messages WHERE namespace_id IN ({named} 'namespace') OR user_id IN ({named} 'user') "
+        f"OR session_id IN ({named} 'session') OR id IN ({named} 'message')"
+    )
+    memories, blocks = (
+        f"SELECT count(*) FROM {TABLES[kind]} WHERE namespace_id IN ({named} 'namespace') OR id IN ({named} '{kind}')"
+        for kind in (Removable.MEMORY, Removable.BLOCK)
+    )
+    return int(connection.execute(f"SELECT ({messages}) + ({memories}) + ({blocks})", (work,)).get)
+
+
 def namespaces_of(connection: apsw.Connection, targets: Iterable[Target]) -> set[int]:
     """Return the namespaces of those targets that exist."""
     found: set[int] = set()

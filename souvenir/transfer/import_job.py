@@ -34,6 +34,11 @@ from souvenir.transfer.smart_import import Decision, Verdict, decide, decide_in
 from souvenir.transfer.spool import MAX_LINE_BYTES, Spool, SpooledLine, Spools, spooled_lines
 
 BATCH_LINES = 64
+"""Memories that are embedded and stored together."""
+
+BATCH_ENTRIES = 4096
+"""Lines of a batch, with those that cannot be stored."""
+
 BATCH_BYTES = 1024 * 1024
 MAX_ERRORS_SHOWN = 1_000
 MAX_IDS_SHOWN = 1_000
@@ -92,7 +97,7 @@ _STATE = StoredJson(_State, unknown="ignore")
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A line as it was read: what it says, or why it cannot be used; neither for a header or an empty line."""
+    """A line as it was read: its content, or why it cannot be used; neither for a header."""
 
     raw: SpooledLine
     line: ImportLine | None = None
@@ -166,9 +171,10 @@ class _Run:
         for batch in self._batches():
             prepared = self._prepared(batch)
             # One by one where a line is compared with what the lines before it left behind.
-            for part in [[entry] for entry in prepared] if self._smart else [prepared]:
+            for part in _single(prepared) if self._smart else [prepared]:
                 verdicts = [self._verdict(entry) for entry in part]
                 self._write(part[-1].raw, partial(self._store, part, verdicts))
+            self._job.give_way()
         first_link = replace(self.state, phase=Phase.LINKS, offset=0, line=0)
         self._job.checkpoint(done=self._total, total=self._total, state=_STATE.dump(first_link))
         self.state = first_link
@@ -178,6 +184,7 @@ class _Run:
         if self.state.linking and self.state.phase is Phase.LINKS:
             for batch in self._batches():
                 self._write(batch[-1].raw, partial(self._link, batch))
+                self._job.give_way()
 
     def report_ids(self) -> None:
         """Move the ids that changed from the map of the job to its report."""
@@ -213,16 +220,18 @@ class _Run:
         lines = spooled_lines(self._path, offset=self.state.offset, number=self.state.line)
         for first in lines:
             batch, size = [self._read(first)], first.size
-            while len(batch) < BATCH_LINES and size < BATCH_BYTES and (line := next(lines, None)) is not None:
+            storable = int(batch[0].line is not None)
+            while storable < BATCH_LINES and len(batch) < BATCH_ENTRIES and size < BATCH_BYTES:
+                if (line := next(lines, None)) is None:
+                    break
                 batch.append(self._read(line))
+                storable += batch[-1].line is not None
                 size += line.size
             yield batch
 
     def _read(self, raw: SpooledLine) -> _Entry:
         if raw.content is None:
             return _Entry(raw, error=f"The line is longer than {MAX_LINE_BYTES} bytes; split the memory")
-        if not raw.content.strip():
-            return _Entry(raw)
         try:
             line = self._format.read(raw.content)
         except InvalidRequest as error:
@@ -348,6 +357,18 @@ class _Run:
 
 def _without(metadata: JsonObject, names: Collection[str]) -> JsonObject:
     return {name: value for name, value in metadata.items() if name not in names}
+
+
+def _single(entries: Sequence[_Entry]) -> Iterator[Sequence[_Entry]]:
+    """Parts with one memory each, and before it the entries without one."""
+    part: list[_Entry] = []
+    for entry in entries:
+        part.append(entry)
+        if entry.line is not None:
+            yield part
+            part = []
+    if part:
+        yield part
 
 
 def _merged_from(line: ImportLine) -> list[int]:

@@ -66,6 +66,7 @@ class BuildHandler:
         run = _Run(self._engine, self._workspace, job)
         for path in job.parameters["files"][run.state.files :]:
             run.store_file(path)
+            job.give_way()
         return _STATE.dump(run.state)
 
 

@@ -11,15 +11,15 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from threading import Lock
-from typing import IO
 
 from souvenir.core.errors import Overloaded, PayloadTooLarge, Unavailable
 from souvenir.core.files import sync
 from souvenir.core.types import Scope
 from souvenir.memories.engine import MemoryEngine
-from souvenir.store.admin.jobs import unfinished_ids
+from souvenir.store.admin.jobs import has_place, unfinished
 
 WRITE_BYTES = 1024 * 1024
 """Gathered of a body before it goes to the file: the most of it that is in memory."""
@@ -30,7 +30,7 @@ MAX_LINE_BYTES = 32 * 1024 * 1024
 MAX_HEADER_BYTES = 64 * 1024
 
 MAX_SPOOLS = 8
-"""Imports that may arrive or wait at once, each with up to IMPORT_MAX_BYTES on disk."""
+"""Imports that may arrive or wait at once, each with up to IMPORT_MAX_BYTES on disk; a key may have a share of them."""
 
 _WHOLE, _ARRIVING = ".ndjson", ".arriving"
 
@@ -62,19 +62,20 @@ class Spools:
         self._directory = directory
         self._max_bytes = max_bytes
         self._lock = Lock()
-        self._mine: set[str] = set()
+        self._mine: dict[str, str] = {}
+        """The actors of requests under way, by the job ids of their spools."""
 
     def path(self, job_id: str) -> Path:
         return self._directory / f"{job_id}{_WHOLE}"
 
-    async def receive(self, body: AsyncIterator[bytes]) -> Spool:
-        """Write a body to disk as it arrives; nobody removes it until `until_submitted` is over.
+    async def receive(self, body: AsyncIterator[bytes], actor: str) -> Spool:
+        """Write a body to disk as it arrives; nothing removes it until `until_submitted` is over.
 
         :raises PayloadTooLarge: If it is larger than IMPORT_MAX_BYTES.
-        :raises Overloaded: If too many bodies are there already.
-        :raises Unavailable: If the disk does not take it.
+        :raises Overloaded: If too many imports arrive or wait already, of all callers or of this actor.
+        :raises Unavailable: If it cannot be written to disk.
         """
-        job_id = await asyncio.to_thread(self._reserve)
+        job_id = await asyncio.to_thread(self._reserve, actor)
         try:
             return await self._write(job_id, body)
         except OSError as error:
@@ -106,13 +107,19 @@ class Spools:
         await asyncio.to_thread(self._finish, arriving, self.path(job_id))
         return Spool(job_id, self.path(job_id), line_feeds + (last not in (b"", b"\n")))
 
-    def _reserve(self) -> str:
+    def _reserve(self, actor: str) -> str:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         job_id = uuid.uuid4().hex
         with self._lock:
-            if len(self._mine | {path.stem for path in self._directory.iterdir()}) >= MAX_SPOOLS:
-                raise Overloaded(f"{MAX_SPOOLS} imports wait already; try again when one is done", retry_after_s=30)
-            self._mine.add(job_id)
+            on_disk = {path.stem for path in self._directory.iterdir()}
+            actors = {**self._unfinished(), **self._mine}
+            waiting = self._mine.keys() | on_disk
+            own = sum(actors.get(one) == actor for one in waiting)
+            if not has_place(actor, own=own, waiting=len(waiting), places=MAX_SPOOLS):
+                full = len(waiting) >= MAX_SPOOLS
+                which = f"{len(waiting)} imports" if full else f"{own} imports of this key"
+                raise Overloaded(f"{which} wait already; try again when one is done", retry_after_s=30)
+            self._mine[job_id] = actor
         return job_id
 
     def _finish(self, arriving: Path, whole: Path) -> None:
@@ -131,7 +138,7 @@ class Spools:
 
     def _disown(self, job_id: str) -> None:
         with self._lock:
-            self._mine.discard(job_id)
+            self._mine.pop(job_id, None)
 
     def _remove(self, job_id: str) -> None:
         self.path(job_id).with_suffix(_ARRIVING).unlink(missing_ok=True)
@@ -141,46 +148,66 @@ class Spools:
     def sweep(self) -> None:
         """Remove every spool that is neither that of an unfinished job nor of a request that is under way."""
         with self._lock:
-            # In this order: what gets a job meanwhile is still somebody's.
+            # In this order: a spool that gets a job meanwhile is still in `_mine`.
             paths = list(self._directory.iterdir()) if self._directory.is_dir() else []
-            kept = {*self._mine, *self._unfinished()} if paths else set()
+            kept = self._mine.keys() | self._unfinished().keys() if paths else set()
             for path in paths:
                 if path.stem not in kept:
                     path.unlink(missing_ok=True)
 
-    def _unfinished(self) -> set[str]:
+    def _unfinished(self) -> dict[str, str]:
         with self._engine.namespace(Scope()) as (connection, _):
-            return unfinished_ids(connection)
+            return unfinished(connection)
 
 
 def first_line(path: Path) -> bytes:
-    """The first line that is not empty, as far as a header is long."""
+    """The first line that is not blank, up to the length of a header."""
     with path.open("rb") as file:
-        while line := file.readline(MAX_HEADER_BYTES):
-            if line.strip():
-                return line
-    return b""
+        line = b"\n"
+        while line and not line.strip():
+            _skip_blank_lines(file)
+            line = file.readline(MAX_HEADER_BYTES)
+        return line
 
 
 def spooled_lines(path: Path, *, offset: int = 0, number: int = 0) -> Iterator[SpooledLine]:
-    """The lines of a file, without their line feeds, from an offset that comes after so many lines."""
+    """The lines of a file that are not blank, without their line feeds, from an offset that comes after so many lines.
+
+    Blank lines are counted, so that `number` is that of the file.
+    """
     with _opened(path) as file:
         file.seek(offset)
+        number += _skip_blank_lines(file)
         while content := file.readline(MAX_LINE_BYTES + 1):
             number += 1
             too_long = len(content) > MAX_LINE_BYTES
             if too_long:
                 _skip_line(file, content)
-            yield SpooledLine(number, len(content), file.tell(), None if too_long else content.rstrip(b"\r\n"))
+            if too_long or content.strip():
+                yield SpooledLine(number, len(content), file.tell(), None if too_long else content.rstrip(b"\r\n"))
+            number += _skip_blank_lines(file)
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _opened(path: Path) -> BufferedReader:
     try:
         return path.open("rb")
     except OSError as error:
         raise Unavailable("The file of this import is gone or cannot be read; send it again") from error
 
 
-def _skip_line(file: IO[bytes], content: bytes) -> None:
+def _skip_blank_lines(file: BufferedReader) -> int:
+    """Move behind the blank lines that follow, a buffer at a time, and return their number."""
+    number = 0
+    while ahead := file.peek():
+        blank = len(ahead) - len(ahead.lstrip())
+        lines_end = ahead.rfind(b"\n", 0, blank) + 1
+        if not lines_end:
+            break
+        number += ahead.count(b"\n", 0, lines_end)
+        file.read(lines_end)
+    return number
+
+
+def _skip_line(file: BufferedReader, content: bytes) -> None:
     while content and not content.endswith(b"\n"):
         content = file.readline(WRITE_BYTES)

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from souvenir.core.types import MemoryPatch, Scope, SearchQuery
+from souvenir.core.types import JsonObject, MemoryPatch, Scope, SearchQuery
+from souvenir.jobs.handler import RunningJob
+from souvenir.transfer.import_job import ImportHandler
 from tests.api.conftest import KEY, Start
 from tests.api.test_agents import ENV, key_for
 from tests.api.test_removals import MINE, say, service_in
@@ -125,9 +127,49 @@ def test_an_answer_that_would_take_too_long_is_202_and_the_receipt_comes_to_the_
     accepted = client.post("/erase?wait_s=0", json={"selector": {"agent_name": "mine"}, "confirm": True})
     assert accepted.status_code == 202
     assert client.get("/agents/mine").status_code == 404
-    job = service_in(client).jobs.wait(accepted.json()["job_id"], PATIENCE_S)
+    job = service_in(client).erasure_jobs.wait(accepted.json()["job_id"], PATIENCE_S)
     assert job.result is not None
     assert job.result["removed"]["agents"] == 1
+
+
+def test_an_erasure_is_done_while_an_import_holds_the_other_jobs(client: TestClient, monkeypatch: pytest.MonkeyPatch):
+    let_go, begun = Event(), Event()
+
+    def held(handler: ImportHandler, job: RunningJob) -> JsonObject:
+        begun.set()
+        assert let_go.wait(PATIENCE_S)
+        return {}
+
+    monkeypatch.setattr(ImportHandler, "run", held)
+    say(client, "one")
+    assert client.post("/import?wait_s=0", content=b'{"text": "x"}\n').status_code == 202
+    assert begun.wait(PATIENCE_S)
+    try:
+        receipt = erase(client)
+        assert (receipt.status_code, receipt.json()["removed"]["agents"]) == (200, 1)
+        [imported] = client.get("/jobs?kind=import").json()["jobs"]
+        assert imported["status"] == "running"
+    finally:
+        let_go.set()
+
+
+def test_an_erasure_reports_how_much_of_it_is_done(client: TestClient, monkeypatch: pytest.MonkeyPatch):
+    for number in range(5):
+        say(client, f"number {number}", session_id="s", user="mia")
+    client.post("/memory/add", json={"text": "red tea", "source": "n"}, headers={"X-Namespace": "mine"})
+    seen: list[tuple[int, int | None]] = []
+    save = RunningJob.save
+
+    def noted(job: RunningJob, connection: Any, *, done: int, total: int | None, state: JsonObject) -> None:
+        seen.append((done, total))
+        save(job, connection, done=done, total=total, state=state)
+
+    monkeypatch.setattr(RunningJob, "save", noted)
+    assert erase(client).status_code == 200
+    done = [one for one, _ in seen]
+    assert {total for _, total in seen} == {6}
+    assert done == sorted(done)
+    assert done[-1] == 6
 
 
 def test_bytes_that_a_long_read_keeps_are_cleared_when_it_is_over(client: TestClient, monkeypatch: pytest.MonkeyPatch):

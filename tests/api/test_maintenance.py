@@ -99,7 +99,7 @@ def test_a_service_that_is_stopped_in_the_middle_goes_on_when_it_is_back(start: 
     client.post("/memory/add-batch", json={"memories": memories})
     job_id = client.post("/maintenance/reembed?wait_s=0", json={"model": "other"}).json()["job_id"]
     assert held.reached.wait(PATIENCE_S)
-    jobs: Jobs = client.app.state.service.jobs  # type: ignore[attr-defined]  # an application
+    jobs: Jobs = client.app.state.service.reembedding_jobs  # type: ignore[attr-defined]  # an application
 
     def let_go() -> None:
         assert jobs._closing.wait(PATIENCE_S)
@@ -110,7 +110,7 @@ def test_a_service_that_is_stopped_in_the_middle_goes_on_when_it_is_back(start: 
     client = start("fake", lambda spec: OtherEmbedder(embedded.extend) if spec.model == "other" else FakeEmbedder())
     stopping.join()
     service = client.app.state.service  # type: ignore[attr-defined]  # an application
-    assert service.jobs.wait(job_id, PATIENCE_S).result == {
+    assert service.reembedding_jobs.wait(job_id, PATIENCE_S).result == {
         "model": "other@1",
         "embedded": 12,
         "already_serving": False,

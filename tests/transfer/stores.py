@@ -39,7 +39,7 @@ class Store:
         return b"".join(self.exports.stream(scope, filters, WrittenAs(None, None, None), history=history))
 
     def submit(self, body: bytes, scope: Scope = DEFAULT, **order: Any) -> Job:
-        spool = drain(self.spools.receive(in_pieces(body)))
+        spool = drain(self.spools.receive(in_pieces(body), scope.actor))
         with self.spools.until_submitted(spool.job_id):
             parameters = ImportOrder(**{"back_up": False, "by_admin": True, **order}).parameters(spool)
             return self.jobs.submit(ImportHandler.kind, scope, parameters, job_id=spool.job_id)
@@ -58,13 +58,13 @@ class Store:
 
 @contextmanager
 def open_store(
-    data_dir: Path, *, start: bool = True, engine_class: type[MemoryEngine] = MemoryEngine
+    data_dir: Path, *, start: bool = True, engine_class: type[MemoryEngine] = MemoryEngine, queue_max: int = 3
 ) -> Iterator[Store]:
     """:param start: Whether its jobs are run."""
     settings = Settings(data_dir=data_dir)
     with closing(engine_class.open(settings, FakeEmbedder())) as engine:
         parts = TransferServices.open(engine, settings, ReadAs())
-        jobs = Jobs(engine, parts.handlers, queue_max=3, retention_days=1.0, on_end=parts.spools.sweep)
+        jobs = Jobs(engine, parts.handlers, queue_max=queue_max, retention_days=1.0, on_end=parts.spools.sweep)
         if start:
             jobs.start()
         with closing(jobs):

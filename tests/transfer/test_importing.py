@@ -307,10 +307,10 @@ def test_a_body_that_breaks_off_or_is_too_large_leaves_nothing(store: Store, tmp
         raise ConnectionError
 
     with pytest.raises(Unavailable):
-        drain(store.spools.receive(broken()))
+        drain(store.spools.receive(broken(), DEFAULT.actor))
     small = Spools(store.engine, tmp_path / "small", max_bytes=10)
     with pytest.raises(PayloadTooLarge):
-        drain(small.receive(in_pieces(b"x" * 11)))
+        drain(small.receive(in_pieces(b"x" * 11), DEFAULT.actor))
     assert spools_in(store) + list((tmp_path / "small").iterdir()) == []
 
 
@@ -325,7 +325,7 @@ def test_a_body_is_never_held_in_memory(store: Store):
 
     tracemalloc.start()
     try:
-        spool = drain(store.spools.receive(body()))
+        spool = drain(store.spools.receive(body(), DEFAULT.actor))
         with store.spools.until_submitted(spool.job_id):
             parameters = ImportOrder(back_up=False).parameters(spool)
             store.jobs.submit(ImportHandler.kind, DEFAULT, parameters, job_id=spool.job_id)

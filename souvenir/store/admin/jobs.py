@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -14,21 +15,27 @@ import apsw
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject, Scope
+from souvenir.store.admin.keys import KEY_ACTOR
 from souvenir.store.rows import first, select
 
 MAX_FINISHED = 1_000
-"""Maximum number of finished jobs to keep, regardless of age."""
+"""Maximum number of finished jobs of one queue to keep, regardless of age."""
 
-STORE_WIDE = ("erase", "reembed")
+ERASE = "erase"
+REEMBED = "reembed"
+STORE_WIDE = (ERASE, REEMBED)
 """Kinds of jobs that cover the whole store, whatever namespace their caller named."""
-
 
 EXTRACT = "extract"
 CONSOLIDATE = "consolidate"
 SPLIT = "split"
 DESCRIBE = "describe"
-OWN_LANES = (EXTRACT, CONSOLIDATE, SPLIT, DESCRIBE)
+OWN_LANES = (ERASE, REEMBED, EXTRACT, CONSOLIDATE, SPLIT, DESCRIBE)
 """Kinds with a queue and workers of their own; all others share one queue."""
+
+
+SHARE = 4
+"""A key may have one in so many of the places of a queue."""
 
 
 class JobStatus(StrEnum):
@@ -128,10 +135,25 @@ def find(connection: apsw.Connection, job_id: str) -> Job | None:
     return next(iter(_jobs(connection, "id = ?", (job_id,))), None)
 
 
-def count_queued(connection: apsw.Connection, lane: str | None = None) -> int:
-    """:param lane: A kind of `OWN_LANES`; None for all other kinds."""
+def count_queued(connection: apsw.Connection, lane: str | None = None, *, actor: str | None = None) -> int:
+    """:param lane: A kind of `OWN_LANES`; None for all other kinds. :param actor: Count only the jobs of this actor."""
     where, parameters = _of_lane(lane)
+    if actor is not None:
+        where, parameters = f"{where} AND actor = ?", [*parameters, actor]
     return int(connection.execute(f"SELECT count(*) FROM jobs WHERE status = 'queued' AND {where}", parameters).get)
+
+
+def has_place(actor: str, *, own: int, waiting: int, places: int) -> bool:
+    """Whether an actor may queue something more.
+
+    A managed key may hold one in `SHARE` of the places, and may queue one thing even if all places are taken, so that
+    the keys cannot keep each other out. Callers without a managed key are one party, which may fill the queue.
+
+    :param own: What the actor has in the queue. :param waiting: What all have in it. :param places: Its length.
+    """
+    if not actor.startswith(KEY_ACTOR):
+        return waiting < places
+    return own == 0 or (waiting < places and own < max(1, places // SHARE))
 
 
 def count(connection: apsw.Connection, lane: str | None = None) -> int:
@@ -164,8 +186,10 @@ def may_be_queued(connection: apsw.Connection, kind: str, namespace: str, *, non
     return status not in (JobStatus.QUEUED, JobStatus.RUNNING)
 
 
-def unfinished_ids(connection: apsw.Connection) -> set[str]:
-    return set(select(connection, str, "SELECT id FROM jobs WHERE status IN ('queued', 'running')"))
+def unfinished(connection: apsw.Connection) -> dict[str, str]:
+    """The actors of the jobs that are queued or running, by the ids of these."""
+    query = "SELECT id, actor FROM jobs WHERE status IN ('queued', 'running')"
+    return dict(select(connection, tuple[str, str], query))
 
 
 def page(connection: apsw.Connection, chosen: JobFilter, *, limit: int, offset: int) -> tuple[list[Job], int]:
@@ -176,23 +200,51 @@ def page(connection: apsw.Connection, chosen: JobFilter, *, limit: int, offset: 
     return _jobs(connection, f"{where} {rest}", (*parameters, limit, offset)), total
 
 
-def claim(connection: apsw.Connection, now: datetime, lane: str | None = None) -> Job | None:
-    """Start the oldest queued job that does not have to wait for another one with the same serial key."""
+def claim(
+    connection: apsw.Connection, now: datetime, lane: str | None = None, *, resting: Collection[str] = ()
+) -> Job | None:
+    """Start the next job of a queue: the callers (namespace and actor) take turns, each with its oldest job first.
+
+    A job waits for earlier jobs of its serial key. One that was cancelled after it began is next, to clear up.
+
+    :param resting: Ids of jobs that must not start yet, unless they were cancelled.
+    """
     where, parameters = _of_lane(lane)
-    earlier = (
-        "SELECT 1 FROM jobs e WHERE e.kind = j.kind AND e.serial_key = j.serial_key AND e.created_at < j.created_at "
-        "AND e.status IN ('queued', 'running')"
-    )
-    oldest = (
-        f"SELECT id FROM jobs j WHERE status = 'queued' AND {where} AND NOT EXISTS ({earlier}) "
-        "ORDER BY created_at, id LIMIT 1"
+    startable, values = _startable(lane, resting)
+    following = (
+        "WITH served AS "
+        f"(SELECT namespace, actor, max(turn) AS turn FROM jobs WHERE {where} GROUP BY namespace, actor) "
+        f"SELECT id FROM jobs j JOIN served USING (namespace, actor) WHERE {startable} "
+        "ORDER BY cancel_requested DESC, coalesce(served.turn, 0), created_at, id LIMIT 1"
     )
     return first(
         connection,
         Job,
-        "UPDATE jobs SET status = 'running', started_at = coalesce(started_at, ?) "
-        f"WHERE id = ({oldest}) RETURNING {_COLUMNS}",
-        (to_us(now), *parameters),
+        "UPDATE jobs SET status = 'running', started_at = coalesce(started_at, ?), "
+        f"turn = (SELECT coalesce(max(turn), 0) + 1 FROM jobs) WHERE id = ({following}) RETURNING {_COLUMNS}",
+        (to_us(now), *parameters, *values),
+    )
+
+
+def others_wait(
+    connection: apsw.Connection, scope: Scope, lane: str | None = None, *, resting: Collection[str] = ()
+) -> bool:
+    """Whether a job of another caller (namespace and actor) could start now."""
+    startable, values = _startable(lane, resting)
+    row = connection.execute(
+        f"SELECT 1 FROM jobs j WHERE {startable} AND (namespace, actor) <> (?, ?) LIMIT 1",
+        (*values, scope.namespace, scope.actor),
+    ).fetchone()
+    return row is not None
+
+
+def requeue(connection: apsw.Connection, job_id: str, *, waits_for: str | None = None) -> None:
+    """Queue a running job again, to resume from its last state.
+
+    :param waits_for: The temporary failure because of which it is queued again; its next progress clears it.
+    """
+    connection.execute(
+        "UPDATE jobs SET status = 'queued', error = ? WHERE id = ? AND status = 'running'", (waits_for, job_id)
     )
 
 
@@ -214,11 +266,6 @@ def advance(connection: apsw.Connection, job_id: str, *, done: int, total: int |
         (done, total, to_json(dict(state)), job_id),
     ).fetchone()
     return row is not None
-
-
-def note_failure(connection: apsw.Connection, job_id: str, reason: str) -> None:
-    """Record the transient error of a running job; its next progress or its end clears it."""
-    connection.execute("UPDATE jobs SET error = ? WHERE id = ? AND status = 'running'", (reason, job_id))
 
 
 def finish(
@@ -288,13 +335,30 @@ def cancel_unfinished(connection: apsw.Connection, now: datetime, *, reason: str
 
 
 def prune(connection: apsw.Connection, now: datetime, *, retention_days: float, lane: str | None = None) -> None:
-    """Delete a queue's finished jobs that are older, and the oldest beyond `MAX_FINISHED`."""
+    """Delete finished jobs of a queue that are older than that, and those beyond `MAX_FINISHED`."""
     where, parameters = _of_lane(lane)
-    connection.execute(
-        f"DELETE FROM jobs WHERE {where} AND (finished_at < ? OR id IN (SELECT id FROM jobs "
-        f"WHERE finished_at IS NOT NULL AND {where} ORDER BY finished_at DESC, id LIMIT -1 OFFSET ?))",
-        (*parameters, to_us(now - timedelta(days=retention_days)), *parameters, MAX_FINISHED),
+    expired_at = to_us(now - timedelta(days=retention_days))
+    connection.execute(f"DELETE FROM jobs WHERE {where} AND finished_at < ?", (*parameters, expired_at))
+    prune_excess(connection, lane)
+
+
+def prune_excess(connection: apsw.Connection, lane: str | None = None) -> None:
+    """Delete finished jobs of a queue beyond `MAX_FINISHED`: the oldest ones of the actors that have most."""
+    where, parameters = _of_lane(lane)
+    ranked = (
+        "SELECT id, finished_at, row_number() OVER (PARTITION BY actor ORDER BY finished_at DESC, id) AS rank "
+        f"FROM jobs WHERE finished_at IS NOT NULL AND {where}"
     )
+    connection.execute(
+        "DELETE FROM jobs WHERE id IN "
+        f"(SELECT id FROM ({ranked}) ORDER BY rank, finished_at DESC, id LIMIT -1 OFFSET ?)",
+        (*parameters, MAX_FINISHED),
+    )
+
+
+def lane_of(kind: str) -> str | None:
+    """The lane of a kind; None for the one shared by all kinds without their own."""
+    return kind if kind in OWN_LANES else None
 
 
 def scope_of(job: Job) -> Scope:
@@ -307,6 +371,20 @@ def _of_lane(lane: str | None) -> tuple[str, list[str]]:
     if lane is None:
         return "kind NOT IN (SELECT value FROM json_each(?))", [to_json(list(OWN_LANES))]
     return "kind = ?", [lane]
+
+
+def _startable(lane: str | None, resting: Collection[str]) -> tuple[str, list[str]]:
+    """SQL that is true of the queued jobs `j` of a queue that may start now, and its parameters."""
+    where, parameters = _of_lane(lane)
+    earlier = (
+        "SELECT 1 FROM jobs e WHERE e.kind = j.kind AND e.serial_key = j.serial_key AND e.created_at < j.created_at "
+        "AND e.status IN ('queued', 'running')"
+    )
+    condition = (
+        f"j.status = 'queued' AND {where} AND (cancel_requested = 1 OR id NOT IN (SELECT value FROM json_each(?))) "
+        f"AND NOT EXISTS ({earlier})"
+    )
+    return condition, [*parameters, to_json(list(resting))]
 
 
 def _sources(scope: Scope) -> str | None:

@@ -6,3 +6,7 @@ CREATE TABLE renumbered_memories (
     old_id INTEGER PRIMARY KEY,
     new_id INTEGER NOT NULL UNIQUE
 ) STRICT;
+
+-- The number of the turn in which a job was started last: callers take turns.
+ALTER TABLE jobs ADD COLUMN turn INTEGER;
+CREATE INDEX jobs_by_turn ON jobs (namespace, actor, kind, turn);

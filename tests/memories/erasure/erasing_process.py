@@ -18,6 +18,7 @@ from souvenir.jobs.worker import Jobs
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.erasure import Erasure
 from souvenir.memories.removals import Removals
+from souvenir.store.admin.jobs import ERASE
 from souvenir.store.selection import Chooses, Selection
 from tests.conversations.talk import ANN
 from tests.fake_embedder import FakeEmbedder
@@ -44,7 +45,7 @@ if __name__ == "__main__":
         removals.remove(ANN, Chooses.AGENT)
     else:
         erasing = Erasure(engine, on_jobs_gone=no_jobs)
-        jobs = Jobs(engine, [erasing], queue_max=10, retention_days=1)
+        jobs = Jobs(engine, [erasing], queue_max=10, retention_days=1, lane=ERASE)
         with removals.working() as work:
             selection = Selection(ANN.namespace, Chooses.AGENT, ANN.namespace)
             parameters = erasing.begin(selection, work, backups=True)

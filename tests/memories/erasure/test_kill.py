@@ -57,7 +57,7 @@ def test_an_erasure_that_is_killed_is_finished_at_the_next_start_with_every_row_
         service: Service = client.app.state.service  # type: ignore[attr-defined]
         listed, _ = service.jobs.list(ANN, kind="erase", limit=10)
         if listed:
-            result = service.jobs.wait(listed[0].id, PATIENCE_S).result
+            result = service.erasure_jobs.wait(listed[0].id, PATIENCE_S).result
             assert result is not None
             assert result["removed"]["messages"] == MESSAGES
             assert result["postings"] >= MESSAGES

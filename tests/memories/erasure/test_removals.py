@@ -21,6 +21,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import Reembedding
 from souvenir.memories.removals import Removals
 from souvenir.store import pending_removals
+from souvenir.store.admin.jobs import REEMBED
 from souvenir.store.admin.jobs import insert as insert_job
 from souvenir.store.idempotency import Once
 from souvenir.store.messages.blocks import BlockDraft
@@ -257,7 +258,7 @@ def test_an_agent_that_goes_while_the_model_changes_leaves_no_vector_of_either(
         conversations.add(scope, [draft(f"apple {n}") for n in range(250)])
         found(conversations, "apple", scope)
     held = Held(at=batch)
-    with closing(Jobs(engine, [reembedding_with(engine, held)], queue_max=10, retention_days=1)) as jobs:
+    with closing(Jobs(engine, [reembedding_with(engine, held)], queue_max=10, retention_days=1, lane=REEMBED)) as jobs:
         # The agent's own key may have asked for it: it is about the whole store all the same.
         job = jobs.submit("reembed", ANN, {"spec": OTHER.to_json()})
         jobs.start()

@@ -14,7 +14,7 @@ from souvenir.jobs.worker import Jobs
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import MakeEmbedder, Reembedding
 from souvenir.models.embedding.specs import ModelSpec
-from souvenir.store.admin.jobs import Job
+from souvenir.store.admin.jobs import REEMBED, Job
 from tests.jobs.handlers import PATIENCE_S
 from tests.memories.reembedding.embedders import make_any
 
@@ -30,7 +30,7 @@ def open_jobs(engine: MemoryEngine) -> Iterator[OpenJobs]:
 
         def open_them(make: MakeEmbedder = make_any, adopt: Callable[[object], None] = lambda embedder: None) -> Jobs:
             handler = Reembedding(engine, make, adopt)
-            jobs = opened.enter_context(closing(Jobs(engine, [handler], queue_max=10, retention_days=1)))
+            jobs = opened.enter_context(closing(Jobs(engine, [handler], queue_max=10, retention_days=1, lane=REEMBED)))
             jobs.start()
             return jobs
 

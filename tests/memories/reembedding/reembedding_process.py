@@ -20,6 +20,7 @@ from souvenir.jobs.worker import Jobs
 from souvenir.memories import reembedding as reembedding
 from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import Reembedding, chosen_model
+from souvenir.store.admin.jobs import REEMBED
 from tests.memories.reembedding.embedders import FAKE, OTHER, make_any
 
 
@@ -34,7 +35,9 @@ if __name__ == "__main__":
     reembedding.PASSAGES_AT_ONCE = reembedding.REMOVED_AT_ONCE = 4
     engine = opened(Path(sys.argv[1]))
     engine.warm_up()
-    jobs = Jobs(engine, [Reembedding(engine, make_any, lambda embedder: None)], queue_max=100, retention_days=1)
+    jobs = Jobs(
+        engine, [Reembedding(engine, make_any, lambda embedder: None)], queue_max=100, retention_days=1, lane=REEMBED
+    )
     for _ in range(3):
         for spec in (OTHER, FAKE):
             jobs.submit("reembed", Scope(), {"spec": spec.to_json()})

@@ -11,7 +11,7 @@ import pytest
 from souvenir.core.types import Scope, SearchQuery
 from souvenir.jobs.worker import Jobs
 from souvenir.memories.reembedding import Reembedding
-from souvenir.store.admin.jobs import JobStatus
+from souvenir.store.admin.jobs import REEMBED, JobStatus
 from tests.jobs.handlers import PATIENCE_S
 from tests.killing import lines_until_killed
 from tests.memories.reembedding.conftest import models_of_vectors
@@ -35,7 +35,7 @@ def test_a_change_that_is_killed_again_and_again_loses_nothing_and_ends(tmp_path
     with closing(opened(tmp_path)) as engine:
         engine.warm_up()
         handler = Reembedding(engine, make_any, lambda embedder: None)
-        with closing(Jobs(engine, [handler], queue_max=100, retention_days=1)) as jobs:
+        with closing(Jobs(engine, [handler], queue_max=100, retention_days=1, lane=REEMBED)) as jobs:
             jobs.start()
             found_jobs, total = jobs.list(Scope(), limit=100)
             assert total == 6 * ROUNDS

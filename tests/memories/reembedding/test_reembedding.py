@@ -20,7 +20,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.reembedding import Reembedding
 from souvenir.models.embedding.specs import ModelSpec
 from souvenir.store import database
-from souvenir.store.admin.jobs import JobStatus
+from souvenir.store.admin.jobs import REEMBED, JobStatus
 from tests.fake_embedder import FakeEmbedder
 from tests.jobs.handlers import PATIENCE_S
 from tests.memories.reembedding.conftest import (
@@ -343,7 +343,7 @@ def test_a_search_whose_model_is_replaced_under_it_is_answered_by_the_new_one(se
     with closing(MemoryEngine.open(settings, Replaced())) as engine:
         fill(engine, 10)
         handler = Reembedding(engine, make_any, adopt=lambda embedder: None)
-        with closing(Jobs(engine, [handler], queue_max=10, retention_days=1)) as jobs:
+        with closing(Jobs(engine, [handler], queue_max=10, retention_days=1, lane=REEMBED)) as jobs:
             jobs.start()
             result = engine.search(DEFAULT, SearchQuery("red apple"))
     assert (result.degraded, len(result.hits)) == ((), 5)
