@@ -109,9 +109,9 @@ class Requests:
         for parameter in operation.get("parameters", ()):
             name, place = parameter["name"], parameter["in"]
             if place == "path":
-                path = path.replace(f"{{{name}}}", quote(str(self._value(name, parameter["schema"])), safe=""))
+                path = path.replace(f"{{{name}}}", quote(str(self.value(name, parameter["schema"])), safe=""))
             elif place == "query" and (parameter.get("required") or self._dice.random() < 0.5):
-                query[name] = self._value(name, parameter["schema"])
+                query[name] = self.value(name, parameter["schema"])
         query = {name: value for name, value in query.items() if value is not None}
         path += f"?{urlencode(query)}" if query else ""
         content = operation.get("requestBody", {}).get("content", {})
@@ -119,17 +119,17 @@ class Requests:
             return Request(method, template, path)
         content_type, described = next(iter(content.items()))
         if content_type == "application/json":
-            body = json.dumps(self._value("body", described["schema"])).encode()
+            body = json.dumps(self.value("body", described["schema"])).encode()
         else:
             lines = [{"text": self._text(), "source": self._source()} for _ in range(self._dice.randint(1, 3))]
             body = "\n".join(map(json.dumps, lines)).encode()
         return Request(method, template, path, body, content_type)
 
-    def _value(self, name: str, schema: Mapping[str, Any]) -> Any:
+    def value(self, name: str, schema: Mapping[str, Any]) -> Any:
         if "$ref" in schema:
-            return self._value(name, self._schemas[schema["$ref"].rsplit("/", 1)[-1]])
+            return self.value(name, self._schemas[schema["$ref"].rsplit("/", 1)[-1]])
         if "anyOf" in schema:
-            return self._value(name, self._dice.choice(schema["anyOf"]))
+            return self.value(name, self._dice.choice(schema["anyOf"]))
         if "enum" in schema:
             return self._dice.choice(schema["enum"])
         match schema.get("type"):
@@ -137,7 +137,7 @@ class Requests:
                 return self._object(schema)
             case "array":
                 least = max(1, schema.get("minItems", 0))
-                return [self._value(name, schema.get("items", {})) for _ in range(self._dice.randint(least, least + 2))]
+                return [self.value(name, schema.get("items", {})) for _ in range(self._dice.randint(least, least + 2))]
             case "integer":
                 return self._integer(name, schema)
             case "number":
@@ -151,7 +151,7 @@ class Requests:
     def _object(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         properties, required = schema.get("properties", {}), schema.get("required", ())
         chosen = {
-            name: self._value(name, described)
+            name: self.value(name, described)
             for name, described in properties.items()
             if name in required or self._dice.random() < 0.3
         }

@@ -19,6 +19,7 @@ from souvenir.core.errors import InvalidRequest
 from souvenir.core.timestamps import utc_now
 from souvenir.knowledge.claim_types import ConceptStatement, RelationStatement, StatementResult
 from souvenir.knowledge.graph_export import Edge, Node, Value, graph_pieces
+from souvenir.server.access_policy import REMEMBERED
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import RunningService
 from souvenir.server.routing import Routes
@@ -313,6 +314,7 @@ def _writer_of(written_as: GraphFileFormat, *, embeddings: bool) -> JsonGraph | 
     "/agents/{agent_name}/graph",
     summary="Upsert concepts",
     cost=CostClass.WRITE,
+    access=REMEMBERED,
     sdk="agents.state_concepts",
     idempotent=True,
     errors=[404],

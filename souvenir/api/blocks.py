@@ -21,7 +21,7 @@ from souvenir.api.parameters import (
 )
 from souvenir.conversations.blocks import DEFAULT_MAX_CHARS, MOST_MAX_CHARS, BlockChange
 from souvenir.core.errors import InvalidRequest
-from souvenir.server.access_policy import REMEMBERED
+from souvenir.server.access_policy import OF_MEMORY, REMEMBERED
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import DOTS, MakeOnce, RunningService, Writer, agent_scope
 from souvenir.server.routing import Routes
@@ -96,8 +96,8 @@ class MemoryBlock(BaseModel):
     id: str = Field(description="A UUID.", examples=["2f0c5a1e-7d43-4a53-8f0e-5f3f1d9b6a10"])
     agent_id: str = Field(description="The UUID of the agent.")
     label: str = Field(examples=["human"])
-    value: str
-    description: str | None = Field(examples=["What is known of the person."])
+    value: Annotated[str, OF_MEMORY]
+    description: Annotated[str | None, OF_MEMORY] = Field(examples=["What is known of the person."])
     limit: int = Field(description="Maximum number of characters of the value.")
     read_only: bool
     version: int = Field(description="The version number, counted from 1.")

@@ -15,7 +15,7 @@ from souvenir.api.parameters import AgentReader, AgentWriter
 from souvenir.core.types import ClaimedBy, ClaimKind
 from souvenir.knowledge.claim_types import TypedRelation
 from souvenir.knowledge.model_claims import NamedClaim, UndoneClaims
-from souvenir.server.access_policy import REMEMBERED
+from souvenir.server.access_policy import OF_MEMORY, REMEMBERED
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, WaitS, result_of
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import RunningService
@@ -43,10 +43,10 @@ class RelateRequest(BaseModel):
 
 class ConceptRelation(BaseModel):
     concept_id: int = Field(description="The id of the concept that it starts from.")
-    concept: str = Field(examples=["Alice"])
-    type: str = Field(examples=["works_for"])
+    concept: Annotated[str, OF_MEMORY] = Field(examples=["Alice"])
+    type: Annotated[str, OF_MEMORY] = Field(examples=["works_for"])
     other_id: int = Field(description="The id of the concept that it leads to.")
-    other: str = Field(examples=["Heron"])
+    other: Annotated[str, OF_MEMORY] = Field(examples=["Heron"])
     made_by: ClaimedBy
     confidence: float = Field(description="1 for a caller's statement, else the confidence of the model.")
     message_id: str | None = Field(description="The source message of a model's claim.")

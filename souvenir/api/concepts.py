@@ -14,7 +14,7 @@ from souvenir.api.parameters import AgentReader, AgentWriter, Limit, Offset
 from souvenir.knowledge.claim_types import ConceptPatch
 from souvenir.knowledge.concepts import ConceptDetails
 from souvenir.knowledge.related import MAX_DEPTH, ReachedConcept
-from souvenir.server.access_policy import REMEMBERED
+from souvenir.server.access_policy import OF_MEMORY, REMEMBERED
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import RunningService
 from souvenir.server.routing import Routes
@@ -73,14 +73,18 @@ class ConceptRecord(BaseModel):
     """A concept that an agent's messages and memories mention."""
 
     id: int
-    key: str = Field(description="Its normal form, which all its spellings share.")
-    name: str = Field(description="The stated name, or else the most frequent spelling.", examples=["Alice"])
-    kind: str = Field(
+    key: Annotated[str, OF_MEMORY] = Field(description="Its normal form, which all its spellings share.")
+    name: Annotated[str, OF_MEMORY] = Field(
+        description="The stated name, or else the most frequent spelling.", examples=["Alice"]
+    )
+    kind: Annotated[str, OF_MEMORY] = Field(
         description="`name`, `phrase`, `date`, `quantity`, `hashtag` or `code`, or a stated kind.", examples=["name"]
     )
     mentions: int = Field(description="The number of messages and memories that mention it.")
-    aliases: list[str] = Field(description="Other names; stated ones first.", examples=[["Alice Smith"]])
-    description: str | None = Field(description="The stated description, if any.")
+    aliases: Annotated[list[str], OF_MEMORY] = Field(
+        description="Other names; stated ones first.", examples=[["Alice Smith"]]
+    )
+    description: Annotated[str | None, OF_MEMORY] = Field(description="The stated description, if any.")
     first_at: str | None = Field(description="The time of the first mention.")
     last_at: str | None
 

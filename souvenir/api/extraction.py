@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,7 +18,7 @@ from souvenir.jobs.worker import JobFigures
 from souvenir.learning.extraction import Extraction
 from souvenir.learning.results import MODE
 from souvenir.models.llm.provider import LLMProvider
-from souvenir.server.access_policy import NOTHING
+from souvenir.server.access_policy import NOTHING, OF_BOTH
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import MakeOnce, Reader, RunningService, Writer, agent_scope
 from souvenir.server.routing import Routes
@@ -55,7 +55,7 @@ class ExtractResult(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    actions: list[dict[str, Any]] = Field(
+    actions: Annotated[list[dict[str, Any]], OF_BOTH] = Field(
         default_factory=list,
         description="`action` is `add`, `update`, `delete`, `noop`, `conflict`, `fallback_add`, `skipped` or `error`.",
         examples=[[{"action": "add", "text": "The billing service moves to Postgres 17 in May.", "id": 12}]],

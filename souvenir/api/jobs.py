@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from souvenir.api.fields import Clean, wire_time
 from souvenir.core.types import Role
 from souvenir.jobs.worker import Jobs
-from souvenir.server.access_policy import NOTHING
+from souvenir.server.access_policy import NOTHING, OF_BOTH
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import Reader, Writer, service_of
 from souvenir.server.routing import Routes
@@ -34,7 +34,7 @@ class JobRecord(BaseModel):
     status: JobStatus
     done: int = Field(description="The progress, in units of the job kind.")
     total: int | None = Field(description="The value of `done` at the end; null while unknown.")
-    result: dict[str, Any] | None = Field(
+    result: Annotated[dict[str, Any] | None, OF_BOTH] = Field(
         description="The result, once the job is completed.",
         examples=[{"found": 1, "pairs": [[12, 13, 0.951203]], "removed": 1, "remaining": 12039, "dry_run": False}],
     )

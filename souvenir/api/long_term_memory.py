@@ -17,7 +17,7 @@ from souvenir.conversations.long_term import (
     LongTermMatch,
     LongTermMatches,
 )
-from souvenir.server.access_policy import REMEMBERED, SEARCHING
+from souvenir.server.access_policy import OF_MEMORY, REMEMBERED, SEARCHING
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import MakeOnce, Reader, RunningService, Writer, agent_scope, result_limit
 from souvenir.server.routing import Routes
@@ -94,11 +94,11 @@ class LongTermRecord(BaseModel):
 
     id: int = Field(description="The id of the memory, which is also valid on the memory routes.")
     key: str | None = Field(description="Null for a memory that was stored without a key.")
-    value: str = Field(description="The stored value, redacted by the privacy rules.")
+    value: Annotated[str, OF_MEMORY] = Field(description="The stored value, redacted by the privacy rules.")
     category: str
     created_at: str = Field(description="ISO-8601 in UTC with microseconds.")
     updated_at: str = Field(description="The time when the value was last set.")
-    metadata: dict[str, Any]
+    metadata: Annotated[dict[str, Any], OF_MEMORY]
 
     @classmethod
     def of(cls, memory: KeyedMemory, **further: Any) -> Self:

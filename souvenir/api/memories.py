@@ -26,7 +26,7 @@ from souvenir.core.timestamps import to_us, utc_now
 from souvenir.core.types import Fact, FactsBy, HistoryEntry, Listing, Memory, OriginClass, SourceFilter, SourceMatch
 from souvenir.memories.history import MemoryHistory
 from souvenir.retrieval.ranking import CONFIDENCE_HALF_LIFE_DAYS, DAY_US
-from souvenir.server.access_policy import REMEMBERED
+from souvenir.server.access_policy import OF_MEMORY, REMEMBERED
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import Engine, Reader, RunningService
 from souvenir.server.routing import Routes
@@ -61,7 +61,7 @@ class FactRecord(BaseModel):
     """A fact: one statement of a memory."""
 
     id: int = Field(description="Never reused.")
-    text: str
+    text: Annotated[str, OF_MEMORY]
     made_by: FactsBy = Field(description="How the text was split: by the `caller`, the `model`, or into `sentences`.")
     created_at: str
 

@@ -11,6 +11,7 @@ from souvenir.api.fields import Ids, MemoryId, Source
 from souvenir.api.memories import CountResponse
 from souvenir.core.types import Scope, SourceFilter, SourceMatch
 from souvenir.memories.engine import MemoryEngine
+from souvenir.server.access_policy import OF_MEMORY
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import Engine, Writer
 from souvenir.server.routing import Routes
@@ -23,7 +24,7 @@ DELETED_TEXT_CHARS = 100
 class DeleteResponse(BaseModel):
     success: bool
     deleted_id: int
-    deleted_text: str = Field(
+    deleted_text: Annotated[str, OF_MEMORY] = Field(
         description=f"The first {DELETED_TEXT_CHARS} characters of the deleted text.",
         examples=["The billing service moves to Postgres 17 in May."],
     )
@@ -67,8 +68,8 @@ class DeleteManyResponse(BaseModel):
     deleted_count: int | None = None
     deleted_ids: list[int] | None = Field(default=None, description="Set for a key with prefixes.")
     missing_ids: list[int] | None = Field(default=None, description="Set for a key with prefixes; always empty.")
-    count: int | None = None
-    would_delete: list[int] | None = None
+    count: Annotated[int | None, OF_MEMORY] = None
+    would_delete: Annotated[list[int] | None, OF_MEMORY] = None
 
 
 @routes.delete(

@@ -10,6 +10,7 @@ from souvenir.api.fields import Ids, MemoryId, OptionalSource, Source, StoredTex
 from souvenir.api.metadata import Metadata, read_change
 from souvenir.core.types import OriginClass, Scope, SupersedeOutcome
 from souvenir.memories.engine import MemoryEngine
+from souvenir.server.access_policy import OF_MEMORY
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import Engine, Writer
 from souvenir.server.routing import Routes
@@ -44,7 +45,7 @@ class SupersedeResponse(BaseModel):
     success: bool
     old_id: int
     new_id: int
-    previous_text: str = Field(examples=["The billing service moves to Postgres 17 in May."])
+    previous_text: Annotated[str, OF_MEMORY] = Field(examples=["The billing service moves to Postgres 17 in May."])
     archived_old: bool
 
     @classmethod

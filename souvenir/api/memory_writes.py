@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,6 +22,7 @@ from souvenir.core.types import (
     UpsertOutcome,
 )
 from souvenir.memories.fact_splitting import given
+from souvenir.server.access_policy import OF_MEMORY
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import MakeOnce, RunningService, Writer
 from souvenir.server.routing import Routes
@@ -100,11 +101,15 @@ class AddMemoryResponse(BaseModel):
     message: str | None = None
     action: AddAction | None = None
     superseded: int | None = Field(default=None, description="The memory that was archived in its favour.")
-    previous_text: str | None = Field(default=None, description="The text of that memory.")
-    similarity: float | None = Field(default=None, description="Cosine similarity to the duplicate.")
+    previous_text: Annotated[str | None, OF_MEMORY] = Field(default=None, description="The text of that memory.")
+    similarity: Annotated[float | None, OF_MEMORY] = Field(
+        default=None, description="Cosine similarity to the duplicate."
+    )
     reason: SkipReason | None = Field(default=None, description="The reason that nothing was stored.")
     blocked_by: int | None = Field(default=None, description="The id of the duplicate.")
-    blocked_similarity: float | None = Field(default=None, description="Cosine similarity to that memory.")
+    blocked_similarity: Annotated[float | None, OF_MEMORY] = Field(
+        default=None, description="Cosine similarity to that memory."
+    )
     hint: str | None = Field(default=None, description="How to resolve it.")
     facts_created: int | None = Field(default=None, description="With `facts` or `split`: the number of facts.")
     facts_by: FactsBy | None = Field(default=None, description="Who split the text into facts, if it has any.")

@@ -30,7 +30,7 @@ from souvenir.api.parameters import (
     set_total,
 )
 from souvenir.core.types import MessageRole
-from souvenir.server.access_policy import SAID
+from souvenir.server.access_policy import OF_CONVERSATION, SAID
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import MakeOnce, RunningService, Writer, agent_scope
 from souvenir.server.routing import Routes
@@ -125,16 +125,16 @@ class MessageRecord(BaseModel):
     id: str = Field(description="A UUID.", examples=["0f8f5b0a-64a3-4c88-9d3b-0a6a5a0b8c11"])
     agent_id: str = Field(description="The UUID of its agent.")
     role: MessageRole
-    content: str
+    content: Annotated[str, OF_CONVERSATION]
     created_at: str = Field(description="The time of the message; ISO-8601 in UTC with microseconds.")
-    metadata: dict[str, Any] | None
-    similarity: float | None = Field(
+    metadata: Annotated[dict[str, Any] | None, OF_CONVERSATION]
+    similarity: Annotated[float | None, OF_CONVERSATION] = Field(
         description="Cosine similarity to the query, in [-1, 1]; null outside of searches, and if the query was "
         "not embedded."
     )
     session_id: str
-    user: str | None = Field(description="The user of the message, or else of its session.")
-    name: str | None = Field(description="The name of the speaker.")
+    user: Annotated[str | None, OF_CONVERSATION] = Field(description="The user of the message, or else of its session.")
+    name: Annotated[str | None, OF_CONVERSATION] = Field(description="The name of the speaker.")
     edited_at: str | None = Field(description="The time of the last change of content or metadata.")
 
     @classmethod

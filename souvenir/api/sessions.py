@@ -12,7 +12,7 @@ from souvenir.api.fields import Moment, SessionId, Title, UserName, optional_wir
 from souvenir.api.messages import MessageList, MessageRecord
 from souvenir.api.metadata import PlainMetadata
 from souvenir.api.parameters import COUNTED, AgentName, AgentReader, AgentWriter, Limit, Offset, set_total
-from souvenir.server.access_policy import SAID
+from souvenir.server.access_policy import OF_CONVERSATION, SAID
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import MakeOnce, RunningService, Writer, agent_scope
 from souvenir.server.routing import Routes
@@ -54,9 +54,9 @@ class SessionRecord(BaseModel):
     """A session."""
 
     session_id: str
-    user: str | None = Field(description="The first user named in the session.")
-    title: str | None
-    metadata: dict[str, Any] | None
+    user: Annotated[str | None, OF_CONVERSATION] = Field(description="The first user named in the session.")
+    title: Annotated[str | None, OF_CONVERSATION]
+    metadata: Annotated[dict[str, Any] | None, OF_CONVERSATION]
     implicit: bool = Field(description="True if it was created for messages without a session.")
     started_at: str = Field(description="The start, or the time of the first message if that is earlier.")
     last_message_at: str | None = Field(description="The time of the latest message; null without messages.")

@@ -19,7 +19,7 @@ from souvenir.conversations.context import DEFAULT_MAX_TOKENS, Context, ContextQ
 from souvenir.core.errors import AgentNotFound, BlockChanged, BlockExists, BlockNotFound, BlockReadOnly, InvalidRequest
 from souvenir.core.types import EvidenceLevel, MessageRole, Role
 from souvenir.mcp.tools import Arguments, Call, Result, Tool
-from souvenir.server.access_policy import REMEMBERED, SEARCHING
+from souvenir.server.access_policy import OF_MEMORY, REMEMBERED, SEARCHING
 from souvenir.server.load_shedding import CostClass
 from souvenir.store.messages.blocks import Block, BlockDraft
 from souvenir.store.messages.messages import MessageDraft
@@ -106,9 +106,9 @@ class ListBlocksArguments(Arguments):
 
 class BlockShown(Result):
     label: str
-    value: str
+    value: Annotated[str, OF_MEMORY]
     truncated: bool | None = Field(default=None, description="True if the value is cut; get_block returns all of it.")
-    description: str | None = None
+    description: Annotated[str | None, OF_MEMORY] = None
     chars: int = Field(description="Length of the value in characters.")
     limit: int = Field(description="Maximum length in characters.")
     read_only: bool
@@ -346,6 +346,7 @@ TOOLS = (
         CostClass.LIGHT,
         role=Role.READ_WRITE,
         of_agent=True,
+        needs=REMEMBERED,
         destructive=True,
     ),
 )

@@ -20,7 +20,7 @@ from souvenir.knowledge.entities import Entity, Graph, Observations
 from souvenir.knowledge.knowledge_graph import MAX_ENTITIES
 from souvenir.mcp.memory_models import MAX_OFFSET, MAX_QUERY_CHARS
 from souvenir.mcp.tools import Arguments, Call, Result, Tool, spelled
-from souvenir.server.access_policy import REMEMBERED
+from souvenir.server.access_policy import OF_MEMORY, REMEMBERED
 from souvenir.server.load_shedding import CostClass
 from souvenir.store.graph.relations import EntityRelation
 
@@ -133,16 +133,18 @@ class ShownRelation(_Shaped):
 
 
 class CreatedEntities(_Shaped):
-    entities: list[ShownEntity] = Field(description="The new ones.")
+    entities: Annotated[list[ShownEntity], OF_MEMORY] = Field(description="The new ones.")
 
 
 class CreatedRelations(_Shaped):
-    relations: list[ShownRelation] = Field(description="The new ones.")
+    relations: Annotated[list[ShownRelation], OF_MEMORY] = Field(description="The new ones.")
 
 
 class AddedToEntity(_Shaped):
     entity_name: str = Field(validation_alias="entityName", serialization_alias="entityName")
-    added_observations: list[str] = Field(validation_alias="addedObservations", serialization_alias="addedObservations")
+    added_observations: Annotated[list[str], OF_MEMORY] = Field(
+        validation_alias="addedObservations", serialization_alias="addedObservations"
+    )
 
 
 class AddedObservations(_Shaped):

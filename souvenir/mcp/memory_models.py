@@ -13,6 +13,7 @@ from souvenir.mcp.tools import Arguments, Result, spelled
 from souvenir.memories.fact_splitting import MAX_GIVEN_FACT_CHARS, MAX_GIVEN_FACTS
 from souvenir.memories.short_ids import Kind, id_of, short_id
 from souvenir.memories.tags import TagPage
+from souvenir.server.access_policy import OF_MEMORY
 from souvenir.store.memories.tags import TagCount
 
 DEFAULT_SEARCH_LIMIT, MAX_SEARCH_LIMIT = 10, 50
@@ -207,11 +208,11 @@ class ListMemoriesResult(Result):
 
 class WholeMemory(Result):
     memory_id: str
-    memory: str = Field(description="Its text.")
-    tags: list[str]
-    facts: list[str] = Field(description="Its statements; each can be found by itself.")
+    memory: Annotated[str, OF_MEMORY] = Field(description="Its text.")
+    tags: Annotated[list[str], OF_MEMORY]
+    facts: Annotated[list[str], OF_MEMORY] = Field(description="Its statements; each can be found by itself.")
     split_by: FactsBy | None = Field(default=None, description="The origin of the facts.")
-    source: str
+    source: Annotated[str, OF_MEMORY]
     created_at: str = Field(description="ISO-8601 in UTC.")
     updated_at: str
     pinned: bool
@@ -282,7 +283,7 @@ class ContextTags(Result):
 class DeletedMemory(Result):
     memory_id: str
     deleted: bool
-    memory: str = Field(description="The beginning of the deleted text.")
+    memory: Annotated[str, OF_MEMORY] = Field(description="The beginning of the deleted text.")
 
 
 class DeletedAll(Result):

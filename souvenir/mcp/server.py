@@ -150,8 +150,9 @@ class McpServer:
             raise MCPError(wire.INVALID_PARAMS, no_such_tool(params.name))
         request = _request(context)
         try:
-            scope = scope_for(tool, caller_of(request), access_of(request), request.state.namespace)
-            call = Call(self._service, scope, partial(_report, context.session), most_found(request))
+            levels = access_of(request)
+            scope = scope_for(tool, caller_of(request), levels, request.state.namespace)
+            call = Call(self._service, scope, partial(_report, context.session), most_found(request), levels)
             answer = await _in_thread(request, partial(tool.answer, call, params.arguments or {}))
         except SouvenirError as error:
             self._note(request, tool, error)

@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError, model_validator
 
 from souvenir.core.errors import InvalidRequest
-from souvenir.core.types import Role, Scope
-from souvenir.server.access_policy import NOTHING, Needs
+from souvenir.core.types import UNLIMITED, AccessLevel, AccessLevels, Role, Scope
+from souvenir.server.access_policy import NOTHING, Needs, shown
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.service import Service
 
@@ -59,12 +59,14 @@ class Call:
     :param progress: Tells how far it is, if the caller wants to know. Raises if the caller is gone, so it may be
         called only where leaving off does no harm.
     :param most_results: That a search may give; None: as many as are asked for.
+    :param levels: What the caller may read.
     """
 
     service: Service
     scope: Scope
     progress: Callable[[float, float | None, str | None], None] = _nothing
     most_results: int | None = None
+    levels: AccessLevels = UNLIMITED
 
     def result_limit(self, wanted: int) -> int:
         """How many results a search gives that is asked for so many."""
@@ -106,8 +108,11 @@ class Tool(Generic[A]):
             raise InvalidRequest(self._complaint(error)) from error
 
     def answer(self, call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Call it."""
-        return self.run(call, self.read(given)).model_dump(mode="json", exclude_none=True)
+        """Call it; stored content in the result is shown as far as the caller's access levels go."""
+        result = self.run(call, self.read(given))
+        seen = result if AccessLevel.QUICK in self.needs else shown(result, call.levels)
+        answer: dict[str, Any] = seen.model_dump(mode="json", exclude_none=True)
+        return answer
 
     @property
     def is_reader(self) -> bool:

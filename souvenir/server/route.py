@@ -36,8 +36,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from souvenir.core.concurrency import Deadline, deadline
 from souvenir.core.errors import BodyTooSlow, Overloaded, PayloadTooLarge, ServiceClosing, SouvenirError
-from souvenir.core.types import Role
-from souvenir.server.access_policy import EVERYTHING, NOTHING, Needs
+from souvenir.core.types import UNLIMITED, AccessLevel, Role
+from souvenir.server.access_policy import EVERYTHING, NOTHING, Needs, shown, shows_stored_content
 from souvenir.server.errors import error_responses
 from souvenir.server.load_shedding import BodyMemory, BodyProgress, CostClass, Lane, Refusal
 from souvenir.server.request_guards import (
@@ -199,6 +199,7 @@ class JsonRoute(APIRoute):
         )
         self._is_async = asyncio.iscoroutinefunction(self.endpoint)
         self._guard, self._levels = self.role, self.access
+        self._is_filtered = AccessLevel.QUICK not in self._levels and shows_stored_content(self.response_model)
         self.app = self._serve
         if self.include_in_schema:
             if sdk is None:
@@ -265,13 +266,13 @@ class JsonRoute(APIRoute):
             if service.authenticator.keys.generation != state["keys"]:
                 # Body and turn may have taken long, and keys are revoked at once.
                 establish_scope(request, admit_again(request), self._guard)
-            if self._levels and state["role"] is not Role.ADMIN:
+            if (self._levels or self._is_filtered) and state["role"] is not Role.ADMIN:
                 await settle_access(request)
                 require_access(request, self._levels)
         arguments, declared = await self._arguments(request)
         if self._is_async:
-            return asyncio.ensure_future(self._answer_async(arguments, declared))
-        return service.threads.run(self._answer, arguments, declared)
+            return asyncio.ensure_future(self._answer_async(request, arguments, declared))
+        return service.threads.run(self._answer, request, arguments, declared)
 
     async def _arguments(self, request: JsonRequest) -> tuple[dict[str, Any], Response | None]:
         """The arguments of the route's function, and the response whose status and headers it may set.
@@ -301,14 +302,14 @@ class JsonRoute(APIRoute):
             arguments[name] = given(request.scope["state"])
         return arguments, declared
 
-    def _answer(self, arguments: dict[str, Any], declared: Response | None) -> Response:
+    def _answer(self, request: Request, arguments: dict[str, Any], declared: Response | None) -> Response:
         """Call the route's function and serialise what it returns, on the thread of the request."""
-        return self._rendered(self.endpoint(**arguments), declared)
+        return self._rendered(request, self.endpoint(**arguments), declared)
 
-    async def _answer_async(self, arguments: dict[str, Any], declared: Response | None) -> Response:
-        return self._rendered(await self.endpoint(**arguments), declared)
+    async def _answer_async(self, request: Request, arguments: dict[str, Any], declared: Response | None) -> Response:
+        return self._rendered(request, await self.endpoint(**arguments), declared)
 
-    def _rendered(self, result: Any, declared: Response | None) -> Response:
+    def _rendered(self, request: Request, result: Any, declared: Response | None) -> Response:
         """:param declared: Status and headers that the function set."""
         if isinstance(result, Response):
             return result
@@ -318,6 +319,8 @@ class JsonRoute(APIRoute):
         value, errors = self.response_field.validate(result, {}, loc=("response",))
         if errors:
             raise ResponseValidationError(errors=errors, body=result)
+        if self._is_filtered:
+            value = shown(value, request.scope["state"].get("access", UNLIMITED))
         response = Response(
             self.response_field.serialize_json(value, exclude_unset=True), status, media_type="application/json"
         )

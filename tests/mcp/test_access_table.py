@@ -209,6 +209,6 @@ def test_without_any_level_a_key_is_offered_only_what_stores_and_forgets(ask: As
     path, headers = "/mcp/closed", key(ask, Role.READ_WRITE, namespace="closed")
     set_access(ask, "closed", quick_memory=False, full_memory=False, logs=False)
     listed = ask.post(asking("tools/list"), path, headers).json()["result"]["tools"]
-    assert {tool["name"] for tool in listed} == {name for name, tool in TOOLS.items() if not tool.is_reader}
+    assert {tool["name"] for tool in listed} == {name for name, tool in TOOLS.items() if not tool.needs}
     refused = ask.post(asking("prompts/get", name="recall", arguments={"query": "x"}), path, headers)
     assert "quick_memory" in refused.json()["error"]["message"]
