@@ -1,1 +1,1 @@
-"""Types, errors, settings and other values that every package uses."""
+"""Types, errors, settings and other values that all packages use."""

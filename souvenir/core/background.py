@@ -39,5 +39,5 @@ class Maintenance:
                 return
             try:
                 self._work()
-            except Exception:  # tried again at the next turn; the database is the truth meanwhile
+            except Exception:  # retried at the next interval; the database is authoritative meanwhile
                 log.exception("maintenance_failed")

@@ -1,11 +1,11 @@
 """Deadlines of requests, and a readers-writer lock.
 
-A deadline is passed on in the context of a thread or task. The HTTP boundary sets it; a wait asks how long it may still
-last. Without a deadline, as in a job or in maintenance, a wait has only its own limit.
+A deadline is passed on in the context of a thread or task. The HTTP boundary sets it, and every wait limits itself to
+the remaining time. Without a deadline, as in a job or in maintenance, only the wait's own limit applies.
 
-The lock admits many readers at once, or one writer alone, in fair turns. A waiting writer goes before readers that come
-later, and the readers that waited for a writer go before the next one, so that neither a stream of searches nor a long
-import keeps the other side out (phase-fair locks, Brandenburg and Anderson 2010).
+The lock admits many readers at once, or one writer alone, in fair turns. A waiting writer precedes readers that arrive
+later, and the readers that waited for a writer precede the next one, so that neither a stream of searches nor a long
+import blocks the other side (phase-fair locks, Brandenburg and Anderson 2010).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from souvenir.core.errors import DeadlineExceeded
 
 
 class Deadline:
-    """`timeout_s` from when it was made, or renewed; `at` is on the clock of `time.monotonic`."""
+    """`timeout_s` after creation or renewal; `at` is on the clock of `time.monotonic`."""
 
     def __init__(self, timeout_s: float) -> None:
         self.timeout_s = timeout_s
@@ -39,7 +39,7 @@ _current: ContextVar[Deadline | None] = ContextVar("souvenir_deadline", default=
 
 @contextmanager
 def deadline(timeout_s: float) -> Iterator[Deadline]:
-    """Set a deadline for calls inside, also on threads that inherit the context."""
+    """Set a deadline for the calls inside, including threads that inherit the context."""
     made = Deadline(timeout_s)
     token = _current.set(made)
     try:
@@ -49,9 +49,9 @@ def deadline(timeout_s: float) -> Iterator[Deadline]:
 
 
 def time_left(bound_s: float) -> float:
-    """Seconds that a wait may last: its own limit, or less.
+    """Return the seconds that a wait may last: its own limit, or the remaining time if that is less.
 
-    :raises DeadlineExceeded: If the time is over, so that no work begins that is not waited for.
+    :raises DeadlineExceeded: If the deadline has passed, so that no useless work begins.
     """
     current = _current.get()
     if current is None:
@@ -62,13 +62,13 @@ def time_left(bound_s: float) -> float:
 
 
 class ReadersWriterLock:
-    """Not reentrant: a thread that holds it in either way must not ask again."""
+    """Not reentrant: a thread that holds it for reading or writing must not acquire it again."""
 
     def __init__(self) -> None:
         self._changed = Condition(Lock())
         self._readers = 0
         self._readers_waiting = 0
-        self._readers_due = 0  # waited for the last writer and go before the next
+        self._readers_due = 0  # readers that waited for the last writer and precede the next one
         self._writing = False
         self._writers_waiting = 0
         self._writes = 0
@@ -88,18 +88,18 @@ class ReadersWriterLock:
                     self._changed.notify_all()
 
     def _wait_for_one_writer(self) -> None:
-        came_at = self._writes
+        arrived_at = self._writes
         self._readers_waiting += 1
-        while self._writes == came_at:
+        while self._writes == arrived_at:
             self._changed.wait()
         self._readers_waiting -= 1
         self._readers_due -= 1
 
     @contextmanager
     def write(self, timeout_s: float | None = None) -> Iterator[None]:
-        """:param timeout_s: Wait no longer, since readers that come wait too.
+        """:param timeout_s: Maximum wait, since arriving readers wait too.
 
-        :raises TimeoutError: If readers did not let go of it in that time.
+        :raises TimeoutError: If readers did not release it in that time.
         """
         with self._changed:
             self._writers_waiting += 1
@@ -107,7 +107,7 @@ class ReadersWriterLock:
             self._writers_waiting -= 1
             if not free:
                 if not self._writing:
-                    self._let_readers_in()
+                    self._admit_readers()
                 raise TimeoutError
             self._writing = True
         try:
@@ -115,13 +115,13 @@ class ReadersWriterLock:
         finally:
             with self._changed:
                 self._writing = False
-                self._let_readers_in()
+                self._admit_readers()
 
     def _is_free(self) -> bool:
         return not (self._writing or self._readers or self._readers_due)
 
-    def _let_readers_in(self) -> None:
-        """Those who wait for a writer have waited for one."""
+    def _admit_readers(self) -> None:
+        """Admit the readers that waited for a writer."""
         self._writes += 1
         self._readers_due = self._readers_waiting
         self._changed.notify_all()

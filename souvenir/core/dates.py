@@ -1,7 +1,7 @@
 """English month names, and the order of day and month in numeric dates.
 
-Shared by the recognisers of dates in text: those of questions (`retrieval`), of concepts (`knowledge`) and of
-transcripts (`learning`). What each of them accepts as a date is its own rule. The names do not depend on the locale.
+Shared by the recognisers of dates in text: those of queries (`retrieval`), of concepts (`knowledge`) and of transcripts
+(`learning`), each with its own rules for what counts as a date. The names do not depend on the locale.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MONTHS: Mapping[str, int] = {
 
 
 def is_day_first(first: int, second: int) -> bool | None:
-    """Whether the day precedes the month in a date such as 13/5/2023; None if it may be either, as in 5/8/2023."""
+    """Return whether the day precedes the month, as in 13/5/2023; None if it may be either, as in 5/8/2023."""
     if first <= len(MONTH_NAMES) and second <= len(MONTH_NAMES) and first != second:
         return None
     return first > len(MONTH_NAMES)

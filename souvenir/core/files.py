@@ -16,13 +16,13 @@ PRIVATE_UMASK = 0o077
 
 
 def resource(path: Path) -> Path:
-    """A relative path below RESOURCES if something exists there, otherwise below the working directory."""
+    """Resolve a relative path below RESOURCES if it exists there, otherwise below the working directory."""
     shipped = RESOURCES / path
     return shipped if shipped.exists() else path.absolute()
 
 
 def sync(path: Path) -> None:
-    """Wait until the file or folder is on the disk."""
+    """Flush a file or folder to disk (fsync)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -31,7 +31,7 @@ def sync(path: Path) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """The file's SHA-256 in hexadecimal."""
+    """Return the file's SHA-256 in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

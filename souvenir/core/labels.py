@@ -1,6 +1,6 @@
 """Sources and tags, the labels of memories, and the notes of sensitive data in their metadata.
 
-A source is a path: `proj/a/b` lies in `proj/a`. A tag is a short label that keeps its case and is matched without it.
+A source is a path: `proj/a/b` is in `proj/a`. A tag is a short label that keeps its case and is matched ignoring it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ SEPARATOR, PARENT = "/", ".."
 
 
 def lies_in(source: str, path: str) -> bool:
-    """Whether a source is the path or lies below it: `proj/a/b` lies in `proj/a`, `proj/ab` does not."""
+    """Return whether a source equals the path or is below it: `proj/a/b` is in `proj/a`, `proj/ab` is not."""
     return source == path or source.startswith(path + SEPARATOR)
 
 
 def is_visible(source: str, paths: Sequence[str] | None) -> bool:
-    """Whether a source lies in one of the paths; one with a `..` segment lies in none. No paths: all are."""
+    """Return whether a source is in one of the paths; one with a `..` segment never is. Without paths, all are."""
     if paths is None:
         return True
     return PARENT not in source.split(SEPARATOR) and any(lies_in(source, path) for path in paths)
@@ -28,13 +28,13 @@ def is_visible(source: str, paths: Sequence[str] | None) -> bool:
 
 MAX_TAG_CHARS = 100
 MAX_TAGS = 50
-"""Of one memory."""
+"""Maximum number of tags per memory."""
 
 WORDS_READ = 64
-"""Of a question, when it is looked for tags."""
+"""Number of words at the start of a query in which tags are looked for."""
 
 WORDS_IN_A_TAG = 3
-"""At most, of a tag that a question names."""
+"""Maximum number of words of a tag that a query names."""
 
 AUTHORSHIP = frozenset({"author", "contributors", "promotion"})
 """Names in metadata that say who made a memory: no caller can set them, and only an admin can import them."""
@@ -44,12 +44,12 @@ _AROUND_WORDS = ".,;:!?\"'()[]{}“”‘’«»"
 
 
 def fold(tag: str) -> str:
-    """What two spellings of a tag have in common."""
+    """Return the normalised form by which spellings of a tag are compared."""
     return unicodedata.normalize("NFKC", tag).casefold()
 
 
 def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """The tags without blanks around them; of two spellings of one, the first.
+    """Return the tags with white space normalised; of equal tags, the first.
 
     :raises InvalidRequest: If one is empty or too long, or there are too many.
     """
@@ -63,7 +63,7 @@ def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def few(tags: tuple[str, ...]) -> tuple[str, ...]:
-    """The tags, which one memory shall have.
+    """Check the number of tags of one memory.
 
     :raises InvalidRequest: If there are too many.
     """
@@ -73,12 +73,12 @@ def few(tags: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def inherited(tags: Sequence[str], olds: Iterable[str]) -> tuple[str, ...]:
-    """The tags of what takes the place of others: its own and theirs, as many as a memory takes."""
+    """Return the tags of a memory that replaces others: its own, then theirs, up to the limit."""
     return joined(tags, olds)[:MAX_TAGS]
 
 
 def joined(tags: Sequence[str], more: Iterable[str], without: Iterable[str] = ()) -> tuple[str, ...]:
-    """Tags with more of them, then without some; a spelling that is there stays."""
+    """Add tags, then remove some; the existing spelling is kept."""
     gone = {fold(tag) for tag in without}
     found: dict[str, str] = {}
     for tag in (*tags, *more):
@@ -87,7 +87,7 @@ def joined(tags: Sequence[str], more: Iterable[str], without: Iterable[str] = ()
 
 
 def named_in(text: str) -> set[str]:
-    """Every tag, folded, that the words of a text could name: up to three that follow each other."""
+    """Return every folded tag that the words of a text may name: up to three consecutive words."""
     words = [word.strip(_AROUND_WORDS) for word in fold(text).split()[:WORDS_READ]]
     found: set[str] = set()
     for start in range(len(words)):
@@ -97,25 +97,25 @@ def named_in(text: str) -> set[str]:
 
 
 SENSITIVE_TOPICS, SENSITIVE_DATA = "sensitive_topics", "sensitive_data"
-"""Keys of metadata under which the service notes what a text touches and what was found in it."""
+"""Metadata keys under which the service notes the sensitive topics of a text and the kinds of data found in it."""
 
 
 def without_notes(metadata: JsonObject) -> JsonObject:
-    """Metadata of a text that another one takes the place of."""
+    """Return metadata without the notes, for a text that is replaced."""
     return {key: value for key, value in metadata.items() if key not in (SENSITIVE_TOPICS, SENSITIVE_DATA)}
 
 
 def notes_of(metadata: JsonObject) -> JsonObject:
-    """What metadata holds of what was found in its text."""
+    """Return the notes in metadata."""
     return {key: value for key, value in metadata.items() if key in (SENSITIVE_TOPICS, SENSITIVE_DATA)}
 
 
 def joined_notes(metadata: JsonObject, found: JsonObject) -> JsonObject:
-    """The notes of what was found, each with what metadata holds of the same."""
+    """Merge the notes of new findings with those in metadata."""
     return {key: sorted({*names(metadata, key), *names(found, key)}) for key in notes_of(found) if names(found, key)}
 
 
 def names(metadata: Mapping[str, object] | None, key: str) -> list[str]:
-    """The names under a key, if a list of names stands there: callers write these keys too."""
+    """Return the names under a key, if its value is a list of names: callers can write these keys too."""
     held = (metadata or {}).get(key)
     return [one for one in held if isinstance(one, str)] if isinstance(held, list) else []

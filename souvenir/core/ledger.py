@@ -1,7 +1,7 @@
 """The ledger of an extraction: proposed facts, the decisions about them, and their outcomes.
 
-Values only; who proposes, decides and applies is said in `souvenir.learning`, how they are stored in
-`souvenir.store.learning.extractions`.
+Values only; `souvenir.learning` proposes, decides and applies them, and `souvenir.store.learning.extractions` stores
+them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from souvenir.core.types import JsonObject, OriginClass
 
 
 class Phase(StrEnum):
-    """The phase of an extraction. What is decided and not applied waits for a commit or an approval."""
+    """The phase of an extraction. A decided extraction waits for a commit or an approval before it is applied."""
 
     PROPOSING = "proposing"
     DECIDING = "deciding"
@@ -44,7 +44,7 @@ class Category(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What is decided about a fact."""
+    """The decision about a fact."""
 
     ADD = "ADD"
     UPDATE = "UPDATE"
@@ -54,7 +54,7 @@ class Verdict(StrEnum):
 
 
 class DecidedBy(StrEnum):
-    """Who decided: the model, the novelty gate, a rule that overruled it, or the fallback for want of one."""
+    """The origin of a decision: the model, the novelty gate, an overriding rule, or the fallback without a model."""
 
     MODEL = "model"
     NOVELTY = "novelty"
@@ -63,7 +63,7 @@ class DecidedBy(StrEnum):
 
 
 class TextSpan(NamedTuple):
-    """Characters of the kept transcript, `end` not included."""
+    """Characters of the stored transcript, `end` excluded."""
 
     start: int
     end: int
@@ -71,11 +71,11 @@ class TextSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LedgerFact:
-    """A statement that was found in a transcript.
+    """A statement found in a transcript.
 
-    :param origin_class: Of the turn in which its quote stands; `inferred` if it stands nowhere.
-    :param event_at: When what it says happened; None: not known.
-    :param span: Where its quote stands.
+    :param origin_class: Of the message that contains its quote; `inferred` if none does.
+    :param event_at: The time of the described event; None if unknown.
+    :param span: The position of its quote.
     """
 
     text: str
@@ -87,7 +87,7 @@ class LedgerFact:
 
 
 class Seen(NamedTuple):
-    """A memory as the model saw it: `version` is the id of its last row in the history."""
+    """A memory as the model saw it: `version` is the id of its last history row."""
 
     memory_id: int
     version: int
@@ -95,14 +95,14 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """:param target: The memory that is updated, deleted, said again or contradicted; None of an ADD.
+    """:param target: The memory that is updated, deleted, restated or contradicted; None for an ADD.
 
-    :param text: The new text of an UPDATE, if it is not the fact's own.
-    :param reason: Why, in a sentence.
+    :param text: The new text of an UPDATE, if it differs from the fact.
+    :param reason: One sentence.
     :param candidates: Every memory that was shown with the fact.
-    :param prompt: Name and version of the prompt, such as `decide@1`; None where no model was asked.
-    :param similarity: Cosine to the nearest memory, where the novelty gate looked.
-    :param asked: How often it was decided: again each time that a memory changed meanwhile.
+    :param prompt: Name and version of the prompt, such as `decide@1`; None if no model was called.
+    :param similarity: Cosine to the nearest memory, if the novelty gate computed it.
+    :param asked: Number of decisions: a change of a memory in the meantime requires a new one.
     """
 
     verdict: Verdict
@@ -121,7 +121,7 @@ class Decision:
 class FactRow:
     """A row of the ledger. `fact` and `decision` are None once they are forgotten.
 
-    :param outcome: What came of it, as clients see it, and what undoing it needs.
+    :param outcome: The outcome as shown to clients, and the data for undoing it.
     """
 
     ordinal: int

@@ -1,6 +1,6 @@
-"""What is embedded and searched, whatever noun it is of, and what a write means to the indexes.
+"""Passages, the embedded and searched units of all kinds of records, and the index changes of a write.
 
-Values without behaviour, known to store, indexes and engine; the nouns' own values are in `souvenir.core.types`.
+Values without behaviour, known to store, indexes and engine; the records' own values are in `souvenir.core.types`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from souvenir.core.types import FloatVector, MessageRole, PassageKind, Profile
 
 Chunks = Sequence[Sequence[str]]
-"""The analyser's terms of a passage, chunk by chunk: what BM25 weighs is a chunk, what is found is its passage."""
+"""The analyser's terms of a passage, chunk by chunk: BM25 scores chunks, and search returns passages."""
 
 
 class SpokenBy(NamedTuple):
-    """Who says a message: a role, and a name if the caller gave one."""
+    """The speaker of a message: a role, and a name if the caller gave one."""
 
     role: MessageRole
     speaker: str | None = None
@@ -29,11 +29,11 @@ class SpokenBy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """Where in which conversation something was said, and by whom.
+    """The place of a message in its conversation, and its speaker.
 
-    :param position: Ascends within the session in the order of storing; gaps are messages that are gone.
-    :param user_id: The user whom the agent talks with, if the caller named one.
-    :param speaker: A name, if the caller gave one; it is searched with the text.
+    :param position: Ascends within the session in insertion order; gaps are deleted messages.
+    :param user_id: The user with whom the agent talks, if the caller named one.
+    :param speaker: A name, if the caller gave one; it is searched together with the text.
     """
 
     session_id: int
@@ -45,9 +45,9 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class PassageOwner:
-    """What a noun lends to its passages: everything that filters read. `turn` is a message's.
+    """The attributes that a record copies to its passages, on which filters operate. `turn` is a message's.
 
-    :param dated: Whether a caller said when it occurred; memories of one source and one such time belong together.
+    :param dated: Whether a caller gave the time; memories of one source and one such time belong together.
     """
 
     kind: PassageKind
@@ -60,12 +60,12 @@ class PassageOwner:
 
 
 def searched_text(text: str, speaker: str | None) -> str:
-    """What is analysed of a passage, and embedded unless it is too long."""
+    """Return the text that is analysed, and embedded unless it is too long."""
     return text if speaker is None else f"{speaker}: {text}"
 
 
 class EmbeddedPart(Enum):
-    """How much of a text that is longer than the model's window makes its vector (`souvenir.retrieval.preparation`)."""
+    """The part to embed of a text that is longer than the model's window (`souvenir.retrieval.preparation`)."""
 
     ALL = "all"
     FIRST_WINDOW = "first window"
@@ -73,16 +73,16 @@ class EmbeddedPart(Enum):
 
 
 class Embeddable(NamedTuple):
-    """What a vector is made of."""
+    """The input of a vector."""
 
     text: str
     part: EmbeddedPart
 
 
 def embeddable(text: str, profile: Profile, spoken_by: SpokenBy | None) -> Embeddable:
-    """A message is found by what it begins with, and an assistant's answer, which is long, by less of that.
+    """Choose the part to embed: the start of a message, and less of it for an assistant's answer, which is long.
 
-    docs/retrieval.md has what was measured.
+    docs/retrieval.md has the measurements.
     """
     if spoken_by is None:
         return Embeddable(text, EmbeddedPart.ALL)
@@ -93,9 +93,9 @@ def embeddable(text: str, profile: Profile, spoken_by: SpokenBy | None) -> Embed
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What is embedded and searched: a text that fits in the model's window, with what filters read.
+    """The embedded and searched unit: a text that fits in the model's window, with its filter attributes.
 
-    :param fact_id: The fact of a memory that it is of; None: it is of the memory's own text.
+    :param fact_id: The fact of a memory that it belongs to; None: the memory's own text.
     """
 
     id: int
@@ -122,7 +122,7 @@ class Passage:
 
 
 class PassageRow(NamedTuple):
-    """What filters and scores read of a passage, as an index holds it; ids and `flags` are 0 where there is none."""
+    """The filter and score attributes of a passage in an index; missing ids and `flags` are 0."""
 
     id: int
     owner_id: int
@@ -141,7 +141,7 @@ class PassageRow(NamedTuple):
 
 
 class TurnFlag(IntFlag):
-    """What a message's text looks like."""
+    """Properties of the form of a message's text."""
 
     QUESTION = 1
     TIME = 2
@@ -151,12 +151,12 @@ class TurnFlag(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class PassageColumns:
-    """What scores read of an index's n passages; arrays of shape (n,).
+    """The inputs of the field scores for an index's n passages; arrays of shape (n,).
 
-    :param profiles: `Profile` values. :param only_profile: That of all passages, if they have one.
-    :param flags: `TurnFlag` values. :param lengths: Terms of each.
-    :param by_user: Which were said by the user. :param with_assistant: Whether an assistant said any.
-    :param by_named: Which were said by the one speaker whom the question names; None if it names none or several.
+    :param profiles: `Profile` values. :param only_profile: The profile of all passages, if there is only one.
+    :param flags: `TurnFlag` values. :param lengths: Number of terms.
+    :param by_user: Mask of messages of the user. :param with_assistant: Whether there are messages of an assistant.
+    :param by_named: Mask of messages of the only speaker that the query names; None if it names none or several.
     """
 
     profiles: NDArray[np.uint8]
@@ -175,11 +175,11 @@ FieldScores = Mapping[str, NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class PreparedPassage:
-    """A passage that has no id yet: analysed and embedded, outside of every lock.
+    """A passage without an id: analysed and embedded, outside of all locks.
 
     :param model_id: Of the model that made `vector`.
-    :param next_vector: The id and the vector of a model that is about to take over.
-    :param spoken_by: Of a message. :param fact: The whole fact, of a fact's.
+    :param next_vector: The id and the vector of the model that is about to replace it.
+    :param spoken_by: For a message. :param fact: For a passage of a fact, the whole fact.
     """
 
     text: str
@@ -196,7 +196,7 @@ class PreparedPassage:
         return embeddable(self.text, self.profile, self.spoken_by)
 
     def vector_by(self, model_id: str) -> FloatVector | None:
-        """The vector that this model made, if it made one."""
+        """Return the vector made by this model, if there is one."""
         if model_id == self.model_id:
             return self.vector
         if self.next_vector is not None and self.next_vector[0] == model_id:
@@ -206,7 +206,7 @@ class PreparedPassage:
 
 @dataclass(frozen=True, slots=True)
 class FormerText:
-    """What an owner said at a moment that is over, where its passages say something else now."""
+    """The text of an owner at a past time, if its passages differ now."""
 
     owner: PassageOwner
     passages: Sequence[PreparedPassage]
@@ -214,7 +214,7 @@ class FormerText:
 
 @dataclass(frozen=True, slots=True)
 class PastPassages:
-    """What of one kind stood at a moment: the ids of the owners that say the same now, and the others as they were."""
+    """The passages of one kind at a past time: ids of the owners that have not changed, and the others as they were."""
 
     unchanged: Sequence[int]
     former: Sequence[FormerText]
@@ -235,7 +235,7 @@ class PassageRemoved:
 
 @dataclass(frozen=True, slots=True)
 class OwnerChanged:
-    """What filters read of a noun changed; its passages did not."""
+    """The filter attributes of an owner changed; its passages did not."""
 
     kind: PassageKind
     owner_id: int
@@ -246,4 +246,4 @@ class OwnerChanged:
 
 
 IndexChange = PassageAdded | PassageRemoved | OwnerChanged
-"""What a committed transaction means to its namespace's indexes. Passages are never changed, only added and removed."""
+"""The effect of a committed transaction on an index. Passages are immutable; they are only added and removed."""

@@ -1,8 +1,8 @@
-"""What this process takes of the machine's memory, and giving back what it needs no more.
+"""The memory of this process, and the return of unused memory to the operating system.
 
-After a large piece of work the freed memory stays with the process: Python waits with cycles, and the C library keeps
-pages between those that are still in use. `MemoryTrim` collects the cycles and, where the C library is glibc, hands
-such pages back. It works on a thread of its own, one trim at a time and seldom: the caller continues at once.
+After a large piece of work the freed memory stays with the process: Python delays the collection of cycles, and the C
+library keeps free pages between used ones. `MemoryTrim` collects the cycles and, with glibc, returns such pages. It
+runs on a thread of its own, one trim at a time and rarely; the caller continues at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from threading import Event, Lock, Thread
 import structlog
 
 CLOSE_TIMEOUT_S = 5.0
-"""That closing waits for a trim that is under way."""
+"""Maximum time that closing waits for a running trim."""
 
 _STATM = Path("/proc/self/statm")
 
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 
 def resident_kb() -> int:
-    """Resident memory in KiB, as the kernel says; where there is no /proc, the peak stands for the present."""
+    """Return the resident memory in KiB, as the kernel reports it; without /proc, the peak."""
     if not _STATM.exists():
         return peak_kb()
     resident_pages = int(_STATM.read_text(encoding="ascii").split()[1])
@@ -35,13 +35,13 @@ def resident_kb() -> int:
 
 
 def peak_kb() -> int:
-    """The most resident memory that there ever was, in KiB."""
+    """Return the peak resident memory in KiB."""
     usage = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return usage // 1024 if sys.platform == "darwin" else usage
 
 
-def give_back() -> None:
-    """Collect what nothing refers to, and return free pages to the system. It may take some tenths of a second."""
+def return_memory() -> None:
+    """Collect garbage and return free pages to the operating system. This may take some tenths of a second."""
     gc.collect()
     trim = _malloc_trim()
     if trim is not None:
@@ -50,7 +50,7 @@ def give_back() -> None:
 
 @cache
 def _malloc_trim() -> Callable[[int], int] | None:
-    """The function of glibc; None with another C library."""
+    """Return the function of glibc; None with another C library."""
     try:
         trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):
@@ -60,9 +60,9 @@ def _malloc_trim() -> Callable[[int], int] | None:
 
 
 class MemoryTrim:
-    """Safe to ask from any thread.
+    """Thread-safe.
 
-    :param cooldown_s: From one trim to the next, at least; what is asked for meanwhile is done once after it.
+    :param cooldown_s: Minimum time between two trims; requests in the meantime are combined into one after it.
     """
 
     def __init__(self, *, cooldown_s: float, enabled: bool = True) -> None:
@@ -73,10 +73,10 @@ class MemoryTrim:
         self._starting = Lock()
         self._thread: Thread | None = None
         self.done = 0
-        """Trims since the start."""
+        """Number of trims since the start."""
 
     def ask(self) -> None:
-        """Let memory be given back soon."""
+        """Request a trim soon."""
         if not self._enabled:
             return
         with self._starting:
@@ -86,7 +86,7 @@ class MemoryTrim:
         self._asked.set()
 
     def close(self) -> None:
-        """What was asked for and has not begun is not done."""
+        """Stop; requested trims that have not begun are dropped."""
         with self._starting:
             self._closing.set()
         self._asked.set()
@@ -100,7 +100,7 @@ class MemoryTrim:
                 return
             self._asked.clear()
             before_kb = resident_kb()
-            give_back()
+            return_memory()
             self.done += 1
             log.debug("memory_given_back", before_kb=before_kb, after_kb=resident_kb())
             if self._closing.wait(self._cooldown_s):

@@ -1,8 +1,8 @@
-"""The saved file of settings: one JSON object, which the service reads and `souvenir config` writes.
+"""The saved settings file: one JSON object, which the service reads and `souvenir config` writes.
 
-A name stands in it as the setting is called, in any case, or as other systems write it (`sqlitePath`). Here is only
-the content of the file; `souvenir.core.settings` has the precedence of the environment and validates values. A file
-that cannot be read is an error, never an empty one.
+Names are those of the settings, in any case, or in the style of other systems (`sqlitePath`). This module handles the
+content of the file; `souvenir.core.settings` gives the environment precedence and validates values. An unreadable file
+is an error and never treated as empty.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from souvenir.core.errors import SavedSettingsUnusable
 
 DEFAULT_PATH = Path("~/.souvenir/config.json")
 
-OF_THE_CLIENT = frozenset({"souvenir_url", "souvenir_api_key", "souvenir_agent", "souvenir_home"})
-"""The client reads the same file."""
+CLIENT_SETTINGS = frozenset({"souvenir_url", "souvenir_api_key", "souvenir_agent", "souvenir_home"})
+"""Settings of the client, which reads the same file."""
 
-MODELS_OF_OPENAI: Mapping[str, tuple[str, str]] = {
+OPENAI_MODEL_SETTINGS: Mapping[str, tuple[str, str]] = {
     "embedding_model": ("embed_model", "embed_provider"),
     "model": ("extract_model", "extract_provider"),
 }
-"""Names of a memory server that knows no other provider: the setting of the model, and that of who has it."""
+"""Names used by a memory server that supports only OpenAI: the setting of the model, and that of its provider."""
 
 _NEW_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def expanded(path: Path) -> Path:
-    """The path with `~` as the home folder; one of a user who is not known stays as it is."""
+    """Return the path with `~` as the home folder; that of an unknown user is unchanged."""
     try:
         return path.expanduser()
     except RuntimeError:
@@ -40,7 +40,7 @@ def expanded(path: Path) -> Path:
 
 
 class SavedSource(InitSettingsSource):
-    """What the saved file says, after the environment and `.env` said which file it is."""
+    """The saved file as a settings source, after the environment and `.env` have named the file."""
 
     def __init__(self, settings_class: type[BaseSettings]) -> None:
         super().__init__(settings_class, {})
@@ -50,31 +50,31 @@ class SavedSource(InitSettingsSource):
 
 
 def saved_settings(named: str | Path | None) -> dict[str, Any]:
-    """What the file says, by names in lower case; what is null or empty is not said.
+    """Return the settings in the file, by names in lower case; null and empty values are skipped.
 
-    :param named: None for the one in the home folder, which need not be there.
-    :raises SavedSettingsUnusable: If it cannot be read, or holds no JSON object.
+    :param named: None for the file in the home folder, which may be missing.
+    :raises SavedSettingsUnusable: If it cannot be read, or is not a JSON object.
     """
     path = DEFAULT_PATH if named is None else Path(named)
     try:
         content = _read(expanded(path), named is not None)
     except ValueError as error:
         raise SavedSettingsUnusable(path, str(error)) from error
-    said = {_name(key): value for key, value in content.items() if value not in (None, "")}
-    for theirs, (model, provider) in MODELS_OF_OPENAI.items():
-        if theirs in said:
-            said.setdefault(model, said.pop(theirs))
-            said.setdefault(provider, "openai")
-    return said
+    found = {_name(key): value for key, value in content.items() if value not in (None, "")}
+    for name, (model, provider) in OPENAI_MODEL_SETTINGS.items():
+        if name in found:
+            found.setdefault(model, found.pop(name))
+            found.setdefault(provider, "openai")
+    return found
 
 
-def unknown(said: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The names among them that are no setting."""
-    return sorted(set(said) - {name.lower() for name in known} - OF_THE_CLIENT)
+def unknown(found: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return the names among them that are not settings."""
+    return sorted(set(found) - {name.lower() for name in known} - CLIENT_SETTINGS)
 
 
 def _name(key: str) -> str:
-    """`sqlitePath`, `SQLITE_PATH` and `sqlite_path` are one name."""
+    """Normalise a name: `sqlitePath`, `SQLITE_PATH` and `sqlite_path` are equal."""
     return (key if key.isupper() else _NEW_WORD.sub("_", key)).lower()
 
 
@@ -90,10 +90,10 @@ def _read(path: Path, is_named: bool) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ValueError("it is not UTF-8; save it again as UTF-8") from error
     try:
-        said = json.loads(text)
+        found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        # The decoder's own words name the place and no value.
+        # The decoder's own message contains the position and no value.
         raise ValueError(f"it is not JSON ({error}); correct it") from error
-    if not isinstance(said, dict):
+    if not isinstance(found, dict):
         raise ValueError("it holds no JSON object; write one with the settings' names")
-    return said
+    return found

@@ -69,7 +69,7 @@ class ExtractProvider(StrEnum):
 
 
 UserPath = Annotated[Path, AfterValidator(expanded)]
-"""`~` is the home folder."""
+"""A path in which `~` is the home folder."""
 
 
 class Settings(NetworkSettings):
@@ -432,15 +432,15 @@ class Settings(NetworkSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Sources in order of precedence."""
+        """Return the sources in order of precedence."""
         saved = SavedSource(settings_cls)
         if isinstance(dotenv_settings, DotEnvSettingsSource) and not dotenv_settings.env_vars:
-            # A `.env` without a line, or that is not there, would be asked for each setting: a third of the time.
+            # An empty or missing `.env` would be queried for each setting, which takes a third of the time.
             return init_settings, env_settings, saved
         return init_settings, env_settings, dotenv_settings, saved
 
     def unknown_saved(self) -> list[str]:
-        """Names in the saved file that are no setting of this release; read again."""
+        """Return the names in the saved file that are not settings of this release; the file is read again."""
         known: set[str] = set()
         for name, field in type(self).model_fields.items():
             aliases = field.validation_alias.choices if isinstance(field.validation_alias, AliasChoices) else []

@@ -35,11 +35,11 @@ class StoredJson(Generic[T]):
         self._unknown: Literal["forbid", "ignore"] = unknown
 
     def load(self, stored: Mapping[str, Any]) -> T:
-        """:raises ValueError: If the object is not one of these."""
+        """:raises ValueError: If the object is invalid."""
         return self._adapter.validate_python(stored, extra=self._unknown)
 
     def dump(self, value: T) -> dict[str, Any]:
-        """The object, in the order of the fields."""
+        """Return the object, in the order of the fields."""
         found: dict[str, Any] = self._adapter.dump_python(value, mode="json")
         return found
 
@@ -49,5 +49,5 @@ def to_json(value: Any) -> str:
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Whether two values are one JSON value: keys in any order, but 1, 1.0 and true are three."""
+    """Return whether two values are equal as JSON: keys in any order, but 1, 1.0 and true differ."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -1,15 +1,15 @@
 """Telemetry: traces for OpenTelemetry, and metrics in addition to those of requests.
 
-Traces have a span a request and a span a memory operation, and are sent to the operator's own collector; they are off
-unless an endpoint is set. The names are those of OpenTelemetry's semantic conventions for HTTP and for memory
-operations of generative AI; `gen_ai.memory.store.id` is the namespace. No span holds a text, a query, a source, a key
-or the message of an error, which could all be private; so FastAPI's own telemetry, which records paths and query
-strings, stays off. The API of OpenTelemetry comes with FastAPI; the SDK that records and sends comes with the extra
-`otel`, and is imported only when it is needed.
+Traces have one span per request and one per memory operation, and are sent to the operator's own collector; they are
+off unless an endpoint is set. The names are those of OpenTelemetry's semantic conventions for HTTP and for memory
+operations of generative AI; `gen_ai.memory.store.id` is the namespace. No span contains a text, a query, a source, a
+key or an error message, which could all be private; so FastAPI's own telemetry, which records paths and query strings,
+stays off. The API of OpenTelemetry comes with FastAPI; the SDK that records and sends comes with the extra `otel`, and
+is imported lazily.
 
-Metrics cover stages, queues, caches, degraded searches and language models. One `Instruments` belongs to one service:
-nothing here is global, so two in a process do not share a number. Labels come from closed sets, never from text that
-was sent or stored.
+Metrics cover stages, queues, caches, degraded searches and language models. Each service has its own `Instruments`:
+there is no global state, so two services in a process do not share metrics. Labels come from closed sets, never from
+text that was sent or stored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 TRACES_PATH = "/v1/traces"
 EXPORT_TIMEOUT_S = 4
-"""For one batch of spans, all attempts together; closing waits for the last one."""
+"""Timeout of one batch of spans, including retries; closing waits for the last one."""
 
 
 class MemoryOperation(StrEnum):
@@ -47,9 +47,9 @@ class MemoryOperation(StrEnum):
 
 
 class Tracing:
-    """Safe to use from any thread.
+    """Thread-safe.
 
-    :param tracer: None while traces are off: spans then cost nothing to speak of.
+    :param tracer: None while traces are off: the cost of spans is then negligible.
     """
 
     def __init__(self, tracer: Tracer | None = None, close: Callable[[], None] = lambda: None) -> None:
@@ -59,7 +59,7 @@ class Tracing:
 
     @classmethod
     def to(cls, endpoint: str | None, version: str) -> Tracing:
-        """:param endpoint: Of a collector that speaks OTLP over HTTP, without the path; None: no traces.
+        """:param endpoint: A collector's OTLP endpoint over HTTP, without the path; None: no traces.
 
         :raises Unavailable: If the packages of the extra are not installed.
         """
@@ -84,7 +84,7 @@ class Tracing:
 
     @contextmanager
     def request(self, method: str, headers: Mapping[str, str]) -> Iterator[Span]:
-        """A span of a request, which continues the trace that the caller's `traceparent` names."""
+        """A span of a request, which continues the trace in the caller's `traceparent`."""
         if self._tracer is None:
             yield INVALID_SPAN
             return
@@ -95,7 +95,7 @@ class Tracing:
 
     @contextmanager
     def operation(self, operation: MemoryOperation, store: str) -> Iterator[Span]:
-        """A span of a memory operation, inside of the request's."""
+        """A span of a memory operation within that of the request."""
         if self._tracer is None:
             yield INVALID_SPAN
             return
@@ -123,7 +123,7 @@ def fail(span: Span, error_type: str) -> None:
 
 
 def trace_id_of(span: Span) -> str:
-    """In the usual hexadecimal form."""
+    """Return the trace id in hexadecimal."""
     return f"{span.get_span_context().trace_id:032x}"
 
 
@@ -140,10 +140,10 @@ Self = TypeVar("Self", bound=Traced)
 def traced(
     operation: MemoryOperation, *, records: Callable[[Any], int] | None = None
 ) -> Callable[[Callable[Concatenate[Self, Scope, P], T]], Callable[Concatenate[Self, Scope, P], T]]:
-    """Trace a verb whose first argument is a scope.
+    """Trace a method whose first argument is a scope.
 
-    :param records: How many memories the result is about. Without it, the verb's second argument says that: an id, one
-        draft, or several of either.
+    :param records: Number of memories in the result. Without it, the method's second argument determines the number: an
+        id, one draft, or several of either.
     """
 
     def decorate(verb: Callable[Concatenate[Self, Scope, P], T]) -> Callable[Concatenate[Self, Scope, P], T]:
@@ -169,7 +169,7 @@ def _describe(span: Span, subject: object) -> None:
 
 
 STAGE_BUCKETS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-"""From a lookup in a cache to a large import."""
+"""From a cache lookup to a large import."""
 
 
 class Stage(Enum):
@@ -188,11 +188,11 @@ class Stage(Enum):
 
 
 LLM_BUCKETS_S = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0)
-"""From a small local model to a large one that is retried."""
+"""From a small local model to a large one with retries."""
 
 
 class LLMOutcome(Enum):
-    """How a call of a language model ended."""
+    """The outcome of a call of a language model."""
 
     OK = "ok"
     REPAIRED = "repaired"
@@ -204,7 +204,7 @@ class LLMOutcome(Enum):
 
 
 class Instruments:
-    """Safe to use from any thread. `registry` holds every metric of the service."""
+    """Thread-safe. `registry` holds every metric of the service."""
 
     def __init__(self, tracing: Tracing | None = None) -> None:
         self.tracing = tracing or Tracing()
@@ -260,16 +260,16 @@ class Instruments:
         )
 
     def stage(self, stage: Stage) -> AbstractContextManager[object]:
-        """Times what runs inside, also when that fails."""
+        """Measure the duration of the block, also if it fails."""
         return self._stages[stage].time()
 
     def took(self, stage: Stage, duration_s: float) -> None:
         self._stages[stage].observe(duration_s)
 
     def watch_queue(self, name: str, depth: Callable[[], int], *, capacity: int) -> Callable[[], None]:
-        """Show a queue's depth until the function that is returned is called; queues of one name are added up.
+        """Publish a queue's depth until the returned function is called; queues with the same name are added up.
 
-        :param depth: Called whenever the figures are read, from any thread.
+        :param depth: Called on every scrape of the metrics, from any thread.
         """
         with self._watching:
             depths = self._depths.setdefault(name, [])

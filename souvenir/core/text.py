@@ -1,13 +1,13 @@
-"""Sentence boundaries, and the fence: two lines around recalled text that set it apart from what is said.
+"""Sentence boundaries, and the fence: two lines around recalled text that separate it from the conversation.
 
     <recalled_memory>
     - 2025-03-30: Alice leads the billing team.
     </recalled_memory>
 
 Invariants: text inside of the fence neither opens nor closes it, and keeps its length: each character that would begin
-such a tag becomes "(", which is never turned back. One place decides what counts as a tag, for writing and reading, and
-widely: in any case, with blanks, invisible characters, separators or full-width letters in it, with or without
-attributes and an end. Pure functions, linear in the text.
+such a tag becomes "(", which is not reverted. Writing and reading use the same definition of a tag, which is wide: in
+any case, with blanks, invisible characters, separators or full-width letters in it, with or without attributes and an
+end. Pure functions, linear in the text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|prof|st|no|ap
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Spans that follow each other and are the whole text, blanks behind a sentence with it."""
+    """Return consecutive spans that cover the whole text; white space belongs to the preceding sentence."""
     cuts = [
         end.end()
         for end in _END.finditer(text)
@@ -38,7 +38,7 @@ _BEGINNINGS = "<＜﹤"
 _BEGINNING = re.compile(f"[{_BEGINNINGS}]")
 _SEPARATORS = "_-"
 _MAX_TAG_CHARS = 200
-"""Of a tag's attributes; what has no end by then ends with its name."""
+"""Maximum length of a tag's attributes; a tag without an end within it ends with its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class FenceTag:
 
 
 def fenced(text: str, *, name: str = RECALLED) -> str:
-    """The text between an opening and a closing line; tags of that name in it are defused.
+    """Return the text between an opening and a closing line; tags of that name in it are defused.
 
     :param name: Words of ASCII letters, joined by underscores.
     """
@@ -60,7 +60,7 @@ def fenced(text: str, *, name: str = RECALLED) -> str:
 
 
 def defuse(text: str, *, name: str = RECALLED) -> str:
-    """The text without a tag of that name, of the same length."""
+    """Return the text without tags of that name, with the same length."""
     parts, done = [], 0
     for tag in fence_tags(text, name=name):
         parts += [text[done : tag.start], "("]
@@ -69,7 +69,7 @@ def defuse(text: str, *, name: str = RECALLED) -> str:
 
 
 def fence_tags(text: str, *, name: str = RECALLED) -> Iterator[FenceTag]:
-    """The tags of that name in a text, in their order."""
+    """Yield the tags of that name in a text, in order."""
     letters = name.replace("_", "")
     for beginning in _BEGINNING.finditer(text):
         found = _tag(text, beginning.start(), letters)
@@ -78,7 +78,7 @@ def fence_tags(text: str, *, name: str = RECALLED) -> Iterator[FenceTag]:
 
 
 def _tag(text: str, start: int, letters: str) -> FenceTag | None:
-    """Never reads past the next beginning of a tag, since that sign stands in no name."""
+    """Return the tag that begins at `start`. Stops at the next beginning of a tag, since that sign is in no name."""
     read, closing, at = "", False, start + 1
     while at < len(text) and len(read) < len(letters):
         sign = unicodedata.normalize("NFKC", text[at]).casefold()
@@ -86,7 +86,7 @@ def _tag(text: str, start: int, letters: str) -> FenceTag | None:
             closing = True
         elif letters.startswith(read + sign):
             read += sign
-        elif sign not in _SEPARATORS and not _is_unseen(text[at]):
+        elif sign not in _SEPARATORS and not _is_ignorable(text[at]):
             return None
         at += 1
     if read != letters:
@@ -95,7 +95,7 @@ def _tag(text: str, start: int, letters: str) -> FenceTag | None:
 
 
 def _end(text: str, at: int) -> int:
-    """Behind the tag's `>` if it comes in the same line, before another tag, and soon; else behind its name."""
+    """Return the position after the tag's `>` if it follows soon, in the same line, before another tag; else `at`."""
     for end in range(at, min(at + _MAX_TAG_CHARS, len(text))):
         sign = text[end]
         if sign in ">＞﹥":
@@ -116,6 +116,6 @@ def is_blank(text: str) -> bool:
     return all(sign in FILLERS or unicodedata.category(sign) in _BLANK_CATEGORIES for sign in text)
 
 
-def _is_unseen(sign: str) -> bool:
-    """Blanks, control and format characters, and marks that belong to the sign before them."""
+def _is_ignorable(sign: str) -> bool:
+    """Return whether it is a blank, a control or format character, or a combining mark."""
     return unicodedata.category(sign)[0] in "ZCM"

@@ -9,7 +9,7 @@ import weakref
 
 import pytest
 
-from souvenir.core.process_memory import MemoryTrim, give_back, peak_kb, resident_kb
+from souvenir.core.process_memory import MemoryTrim, peak_kb, resident_kb, return_memory
 
 TIMEOUT_S = 20
 FOREVER_S = 3_600.0
@@ -50,7 +50,7 @@ def test_pages_between_those_in_use_are_given_back():
     texts = texts[::KEPT_OF]
     gc.collect()
     before_kb = resident_kb()
-    give_back()
+    return_memory()
     assert before_kb - resident_kb() > TEXTS * TEXT_BYTES / 1024 / 2
     assert len(texts) == TEXTS / KEPT_OF
 
@@ -60,7 +60,7 @@ def test_what_only_a_cycle_holds_is_collected():
     try:
         seen = weakref.ref(Loop())
         assert seen() is not None
-        give_back()
+        return_memory()
         assert seen() is None
     finally:
         gc.enable()

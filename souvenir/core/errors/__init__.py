@@ -1,4 +1,4 @@
-"""Every error that this service raises on purpose, in one tree.
+"""All errors that this service raises on purpose, in one tree.
 
     SouvenirError                    500  internal
     +- InvalidRequest                422  invalid_request     a value that cannot be used
@@ -15,7 +15,7 @@
     |  +- AccessLimited              403  access_limited      the agent's access does not include this
     |  +- OutsideWorkspace           403  outside_workspace   a file that does not lie in WORKSPACE_DIR
     |  +- OriginNotAllowed           403  origin_not_allowed  a browser's page of another origin
-    +- HostNotAllowed                421  host_not_allowed    the request is for a name that is not ours
+    +- HostNotAllowed                421  host_not_allowed    the Host header names another server
     +- NotFound                      404
     |  +- MemoryNotFound             404  memory_not_found
     |  +- FactNotFound               404  fact_not_found
@@ -39,8 +39,8 @@
     |  +- BlockExists                409  block_exists
     |  +- BlockReadOnly              409  block_read_only
     |  +- SessionEnded               409  session_ended
-    |  +- UndoBlocked                409  undo_blocked        something newer stands on what a job wrote
-    +- BlockChanged                  412  block_changed       it is not the version that If-Match names
+    |  +- UndoBlocked                409  undo_blocked        later changes depend on what a job wrote
+    +- BlockChanged                  412  block_changed       the version differs from that in If-Match
     +- BodyTooSlow                   408  body_too_slow
     +- PayloadTooLarge               413  payload_too_large
     +- UnsupportedMediaType          415  unsupported_media_type  the Content-Type that an import needs
@@ -52,11 +52,11 @@
        +- EmbeddingUnavailable       503  embedding_unavailable
        +- SearchUnavailable          503  search_unavailable
        +- RerankingUnavailable       503  reranking_unavailable  the service refuses to start
-       +- JobFailed                  503  job_failed          its sentence is the job's
-       +- LLMError                   503  llm_failed          a language model gave nothing that can be used
-       |  +- LLMUnavailable          503  llm_unavailable     may be tried later; carries retry_after_s
+       +- JobFailed                  503  job_failed          the message is the job's
+       +- LLMError                   503  llm_failed          a language model gave no usable answer
+       |  +- LLMUnavailable          503  llm_unavailable     may be retried later; carries retry_after_s
        |  +- LLMRejected             503  llm_rejected        the settings have to be corrected
-       |  |  +- LLMPromptTooLong     503  llm_prompt_too_long  other questions may be answered
+       |  |  +- LLMPromptTooLong     503  llm_prompt_too_long  shorter prompts may succeed
        |  +- LLMRefused              503  llm_refused         the model declined
        |  +- LLMOutputUnusable       503  llm_output_unusable
        +- DeadlineExceeded           503  deadline_exceeded   carries retry_after_s
@@ -65,9 +65,9 @@
        +- PrivacyRulesUnusable       503  privacy_rules_unusable  the service refuses to start
        +- SavedSettingsUnusable      503  saved_settings_unusable  the service refuses to start
        +- StoreUnusable              503  store_unusable      the service refuses to start
-          +- BackupDamaged           503  backup_damaged      the present store is left as it was
+          +- BackupDamaged           503  backup_damaged      the current store is unchanged
 
-A message is one sentence that says what to do; the HTTP boundary sends it, or `detail` where that is more, with `code`.
+A message is one sentence that says what to do; the HTTP boundary sends it, or `detail` if that has more, with `code`.
 Errors of libraries are wrapped with `raise ... from`, never shown.
 """
 

@@ -1,4 +1,4 @@
-"""The base of the tree."""
+"""The base class of all errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 
 class SouvenirError(Exception):
-    """Base of the tree. `message` is fit for a client; `code` is stable; `status` is the HTTP status."""
+    """Base class. `message` may be shown to clients; `code` is stable; `status` is the HTTP status."""
 
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500
@@ -17,5 +17,5 @@ class SouvenirError(Exception):
 
     @property
     def detail(self) -> Any:
-        """What a client is sent: the message, unless clients of this error know an object."""
+        """The `detail` of the response: the message, or an object for errors whose clients expect one."""
         return self.message

@@ -1,4 +1,4 @@
-"""A request that does not fit what is there."""
+"""Errors of requests that conflict with the current state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not there, or must not be known to be."""
+"""Errors of objects that do not exist, or are not visible to the caller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class NotFound(SouvenirError):
 
 
 class MemoryNotFound(NotFound):
-    """:param memory_id: As the caller wrote it: the number, or the short text that stands for one."""
+    """:param memory_id: As the caller wrote it: the number, or its short text form."""
 
     code = "memory_not_found"
 
@@ -101,7 +101,7 @@ class MessageNotFound(NotFound):
 
 
 class ConceptNotFound(NotFound):
-    """:param concept: Its id, or the name that the caller wrote."""
+    """:param concept: Its id, or the name as the caller wrote it."""
 
     code = "concept_not_found"
 

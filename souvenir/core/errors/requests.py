@@ -58,7 +58,7 @@ class BlockTooLong(InvalidRequest):
 
 
 class PersonalDataRejected(InvalidRequest):
-    """A text that holds what the policy does not let in. It carries no part of the text."""
+    """Raised for a text with data that the policy rejects. It contains no part of the text."""
 
     code = "personal_data_rejected"
 
@@ -86,7 +86,7 @@ class SourceForbidden(Forbidden):
 
 
 class AccessLimited(Forbidden):
-    """What is asked for is of a level that the agent's access does not include."""
+    """Raised for a request that needs a level which the agent's access does not include."""
 
     code = "access_limited"
 
@@ -116,7 +116,7 @@ class HostNotAllowed(SouvenirError):
 
 
 class OriginNotAllowed(Forbidden):
-    """For a page in a browser; programs send neither Origin nor Sec-Fetch-Site."""
+    """Raised for a page in a browser; programs send neither Origin nor Sec-Fetch-Site."""
 
     code = "origin_not_allowed"
 

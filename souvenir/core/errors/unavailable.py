@@ -1,4 +1,4 @@
-"""Errors of a service that cannot answer now, or is not configured to; those of language models among them."""
+"""Errors of a service that cannot answer now or is not configured to, including those of language models."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SearchUnavailable(Unavailable):
 
 
 class RerankingUnavailable(Unavailable):
-    """The cross-encoder cannot be used. Searches do without it: no request ends in this."""
+    """Raised if the cross-encoder cannot be used at the start. Later, searches continue without it."""
 
     code = "reranking_unavailable"
 
@@ -55,7 +55,7 @@ class DeadlineExceeded(Unavailable):
 class ServiceClosing(Unavailable):
     code = "service_closing"
     retry_after_s = 5
-    """A restart takes about that long."""
+    """A restart takes about this long."""
 
     def __init__(self) -> None:
         super().__init__("The service is shutting down; try again when it is back")
@@ -71,7 +71,7 @@ class TooManyConnections(Unavailable):
 
 
 class PrivacyRulesUnusable(Unavailable):
-    """The file that PRIVACY_CONFIG names cannot be used; the service does not start without its rules."""
+    """Raised if the file in PRIVACY_CONFIG cannot be used; the service does not start without its rules."""
 
     code = "privacy_rules_unusable"
 
@@ -82,7 +82,7 @@ class PrivacyRulesUnusable(Unavailable):
 
 
 class SavedSettingsUnusable(Unavailable):
-    """The file that CONFIG_FILE names cannot be used; the service does not start without what it says."""
+    """Raised if the file in CONFIG_FILE cannot be used; the service does not start without its settings."""
 
     code = "saved_settings_unusable"
 
@@ -93,7 +93,7 @@ class SavedSettingsUnusable(Unavailable):
 
 
 class StoreUnusable(Unavailable):
-    """The database cannot be read, or is not ours to read; the service does not start on it."""
+    """Raised if the database is unreadable or belongs to another program; the service does not start on it."""
 
     code = "store_unusable"
 
@@ -108,10 +108,10 @@ class BackupDamaged(StoreUnusable):
 
 
 class LLMError(Unavailable):
-    """No message below holds a part of a prompt, an answer or a key.
+    """No message of these errors contains a part of a prompt, an answer or a key.
 
-    What was asked before it failed was paid for: `attempts` requests, their tokens, and what they cost in dollars, None
-    where that is not known.
+    Requests before the failure were paid for: `attempts` is their number, followed by their tokens and their cost in
+    dollars, None if that is unknown.
     """
 
     code = "llm_failed"
@@ -134,7 +134,7 @@ class LLMRejected(LLMError):
 
 
 class LLMPromptTooLong(LLMRejected):
-    """For this question: the model may well answer shorter ones."""
+    """Raised for this prompt only: the model may answer shorter ones."""
 
     code = "llm_prompt_too_long"
 
@@ -144,7 +144,7 @@ class LLMRefused(LLMError):
 
 
 class LLMOutputUnusable(LLMError):
-    """`raw` is what the model wrote last: never shown, never logged."""
+    """`raw` is the model's last output, which is never shown or logged."""
 
     code = "llm_output_unusable"
 

@@ -1,4 +1,4 @@
-"""The values that the service passes around: frozen, without behaviour, known to every layer.
+"""The values that are passed between all layers: frozen, without behaviour.
 
 Times are aware datetimes in UTC. `similarity` is a cosine; every `score` is higher-is-better; `rank` counts from 1.
 """

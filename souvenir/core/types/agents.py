@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class ConceptKind(StrEnum):
-    """What sort of thing a concept is, as far as its spelling tells."""
+    """The kind of a concept, inferred from its spelling."""
 
     NAME = "name"
     PHRASE = "phrase"
@@ -39,8 +39,8 @@ class ClaimedBy(StrEnum):
 class Mentioned:
     """One concept in one text.
 
-    :param key: The normalised form that all its spellings share; readable, never empty.
-    :param form: As it stands in the text.
+    :param key: The normalised form of all its spellings; readable, never empty.
+    :param form: Its spelling in the text.
     """
 
     key: str
@@ -49,7 +49,7 @@ class Mentioned:
 
 
 class AccessLevel(StrEnum):
-    """The names of the levels, as they are stored and sent."""
+    """The names of the levels, as stored and sent."""
 
     QUICK = "quick_memory"
     FULL = "full_memory"
@@ -58,9 +58,9 @@ class AccessLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AccessLevels:
-    """:param quick_memory: Searching, with few results. :param full_memory: All that is remembered, and that too.
+    """:param quick_memory: Searches with few results. :param full_memory: All memories; includes `quick_memory`.
 
-    :param logs: What was said: messages, sessions and with whom.
+    :param logs: Messages, sessions and users.
     """
 
     quick_memory: bool = True
@@ -68,7 +68,7 @@ class AccessLevels:
     logs: bool = True
 
     def missing(self, needed: Iterable[AccessLevel]) -> tuple[AccessLevel, ...]:
-        """Those of the levels that are not given, in their order."""
+        """Return those of the levels that are not granted, in their order."""
         given = {AccessLevel.QUICK: self.quick_memory or self.full_memory}
         given |= {AccessLevel.FULL: self.full_memory, AccessLevel.LOGS: self.logs}
         wanted = frozenset(needed)
@@ -76,4 +76,4 @@ class AccessLevels:
 
 
 UNLIMITED = AccessLevels()
-"""What an agent has of which nobody said otherwise, and what is no agent."""
+"""The default levels of agents, and those of namespaces that are not agents."""

@@ -1,4 +1,4 @@
-"""What embeds texts and what reads a question and a passage together, as the rest of the service sees it."""
+"""Interfaces of embedding models and cross-encoders."""
 
 from __future__ import annotations
 
@@ -13,57 +13,57 @@ FloatVector = NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """Turns text into vectors. Safe to call from many threads."""
+    """Turns text into vectors. Thread-safe."""
 
     @property
     def model_id(self) -> str:
-        """Names the vector space: vectors of two ids are never compared. Known without loading the model."""
+        """Identifies the vector space: vectors of two ids are never compared. Known without loading the model."""
 
     @property
     def dim(self) -> int: ...
 
     @property
     def ready(self) -> bool:
-        """Whether the model is loaded, so that the next call does not wait for it."""
+        """Whether the model is loaded, so that the next call does not have to wait for it."""
 
     @property
     def max_tokens(self) -> int:
-        """Content tokens that one passage may hold."""
+        """Maximum number of content tokens of a passage."""
 
     def embed_documents(self, texts: Sequence[str]) -> FloatVector:
-        """Unit vectors (n, dim) of texts that each fit in one passage."""
+        """Return unit vectors (n, dim) of texts that each fit in one passage."""
 
     def embed_query(self, text: str) -> FloatVector:
-        """The unit vector (dim,) of a question, of any length."""
+        """Return the unit vector (dim,) of a query of any length."""
 
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
-        """Character spans of the content tokens, in order."""
+        """Return the character spans of the content tokens, in order."""
 
     def known_share(self, text: str) -> float:
-        """The share of the content tokens that the model can make something of, in [0, 1]; 1 for a text of none."""
+        """Return the share of content tokens that the model knows, in [0, 1]; 1 for a text without any."""
 
 
 class LoadableEmbedder(Embedder, Protocol):
-    """An embedder with a life that somebody owns. It loads on first use too; `close` ends it for good."""
+    """An embedder whose owner loads and closes it. It also loads on first use; `close` is final."""
 
     def load(self) -> None:
-        """Make the next call quick; a second time does nothing.
+        """Load the model; idempotent.
 
-        :raises EmbeddingUnavailable: If that fails; the sentence says what to do.
+        :raises EmbeddingUnavailable: If that fails; the message says what to do.
         """
 
     def close(self) -> None:
-        """Fail the requests that wait; later ones raise `ServiceClosing`."""
+        """Fail waiting requests; later ones raise `ServiceClosing`."""
 
 
 class Reranker(Protocol):
-    """Reads a question and a passage together. Safe to call from many threads."""
+    """Scores a query and a passage together. Thread-safe."""
 
     def scores(self, query: str, passages: Sequence[str], *, timeout_s: float) -> Sequence[float]:
-        """How well each passage answers the question, in their order; higher is better, and any number may come.
+        """Return how well each passage answers the query, in order; higher is better, and any number is possible.
 
-        :raises TimeoutError: If not all are scored in that time; nothing is worked on any more soon after.
+        :raises TimeoutError: If not all are scored in time; the work stops soon after.
         """
 
     def close(self) -> None:
-        """Give the model's memory back; later calls raise `ServiceClosing`."""
+        """Free the model's memory; later calls raise `ServiceClosing`."""

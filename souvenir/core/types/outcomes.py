@@ -27,7 +27,7 @@ class SkipReason(StrEnum):
 class AddOutcome:
     """`blocker` is the stored memory that the text collided with, `similarity` the cosine between them.
 
-    `split_failure` says why no model split the text into facts, if one was to.
+    `split_failure` is the reason why no model split the text into facts, if one should have.
     """
 
     action: AddAction
@@ -42,7 +42,7 @@ class AddOutcome:
 class FactsOutcome:
     """A memory after its facts were set.
 
-    :param pending: Whether it is split again in the background. :param failure: Why no model split it just now.
+    :param pending: Whether it is split again in the background. :param failure: Why no model split it now.
     """
 
     memory: Memory
@@ -87,7 +87,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """`index_bytes` is what the loaded index of the namespace takes in memory."""
+    """`index_bytes` is the memory of the namespace's loaded index."""
 
     memories: int
     passages: int
@@ -101,7 +101,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """`index_count` counts memories that search can find, `record_count` those stored; unequal means trouble."""
+    """`index_count` counts searchable memories, `record_count` stored ones; they should be equal."""
 
     ready: bool
     status: str

@@ -1,4 +1,4 @@
-"""A memory, who sees it, how sources and roles are named, and what a change of it is."""
+"""Memories and their changes, visibility, sources and roles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JsonObject = Mapping[str, Any]
 
 
 class Profile(IntEnum):
-    """Which row of constants scores a passage; decided when it is stored, from what it is."""
+    """The set of constants that scores a passage; determined when it is stored."""
 
     FACT = 0
     DOC = 1
@@ -23,7 +23,7 @@ class Profile(IntEnum):
 
 
 class PassageKind(StrEnum):
-    """Which noun a passage belongs to; `owner_id` is an id of that noun. Each kind has an index of its own."""
+    """The kind of a passage's owner; `owner_id` is an id of that kind. Each kind has its own index."""
 
     MEMORY = "memory"
     MESSAGE = "message"
@@ -38,7 +38,7 @@ class RecordKind(StrEnum):
 
 
 class FactsBy(StrEnum):
-    """How a memory was split into facts: by its caller, by a language model, or into sentences."""
+    """The origin of a memory's facts: its caller, a language model, or a split into sentences."""
 
     CALLER = "caller"
     MODEL = "model"
@@ -70,7 +70,7 @@ class OriginClass(StrEnum):
 
 
 class LinkType(StrEnum):
-    """What callers can say of two memories. The service makes links of other types, which callers cannot."""
+    """Link types that callers can create. The service creates links of other types, which callers cannot."""
 
     SUPERSEDES = "supersedes"
     RELATED_TO = "related_to"
@@ -80,7 +80,7 @@ class LinkType(StrEnum):
 
 
 def least_trusted(classes: Iterable[OriginClass]) -> OriginClass:
-    """What a text is that was made from several: no text becomes more trusted by being merged."""
+    """Return the class of a text made from several: merging never increases trust."""
     return min(classes, key=lambda one: one.trust)
 
 
@@ -102,9 +102,9 @@ class OnDuplicate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Who asks, of which namespace, and what of it they may see: everything outside does not exist for them.
+    """The caller, the namespace, and the visible part of it: everything outside does not exist for the caller.
 
-    :param sources: Paths; only memories whose source equals one or lies below it can be seen or written. None: all.
+    :param sources: Paths; only memories whose source equals or is below one can be seen or written. None: all.
     """
 
     namespace: str = DEFAULT_NAMESPACE
@@ -134,8 +134,8 @@ class Fact:
 class Memory:
     """A stored text. `previous_text`, `superseded_by` and `conflicts_with` are read from its links.
 
-    `valid_to` is when what it says ceased to be so, of one that another took the place of. Tags stand in the order of
-    their names, facts in that of the memory.
+    `valid_to` is when the statement of a superseded memory ceased to hold. Tags are sorted by name, facts are in the
+    order of the text.
     """
 
     id: int
@@ -159,16 +159,16 @@ class Memory:
 
     @property
     def occurred_at(self) -> datetime:
-        """When what it says happened: the caller's `document_at`, else when it was stored."""
+        """The time of what it describes: the caller's `document_at`, else the time of storing."""
         return self.document_at or self.created_at
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryDraft:
-    """A memory somebody asks to store. `document_at` dates what the text says, if that is not now.
+    """A memory to store. `document_at` dates its content, if that is not now.
 
-    :param facts: What the text says, statement by statement, to be found by each. :param facts_by: Who split it.
-    :param split_later: Whether the facts stand only until it is split again.
+    :param facts: The statements of the text, by which it can be found. :param facts_by: Their origin.
+    :param split_later: Whether the facts are provisional until it is split again.
     :param split: Whether the service splits the text, if no facts are given.
     """
 
@@ -190,13 +190,13 @@ class MemoryDraft:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPatch:
-    """A change of some fields; `None` leaves a field as it is. A metadata value of `None` removes that key.
+    """A change of some fields; `None` leaves a field unchanged. A metadata value of `None` removes that key.
 
-    A new text without new facts takes the old ones away: they are not what it says any more.
+    A new text without new facts removes the old ones, since they no longer describe it.
 
-    :param tags: All that it shall have; `add_tags` and `remove_tags` come after. :param facts: Likewise all.
+    :param tags: Replaces all tags; `add_tags` and `remove_tags` apply afterwards. :param facts: Replaces all facts.
 
-    :param origin_class: Where the new text comes from; a memory can become less trusted by it, and never more.
+    :param origin_class: The origin of the new text; it can lower the trust of a memory, but not raise it.
     :param split: Whether the service splits the new text, if no facts are given.
     """
 
@@ -220,9 +220,9 @@ class MemoryPatch:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One change of a memory: who made it, when, and its fields before and after; None where they are forgotten.
+    """One change of a memory: its author, time, and the fields before and after; None where they were forgotten.
 
-    :param job_id: The job whose change it is.
+    :param job_id: The job that made the change.
     :param imported: Whether an import brought the entry: then actor and time are claims of its file, not verified here.
     """
 
@@ -241,7 +241,7 @@ class Origin:
 
     :param id: Kept if `souvenir.store.memories.memories.kept_id` allows it; otherwise the memory gets a new one.
     :param history: Its changes in that store; they precede the entry of the import and are marked as imported.
-    :param split: Who made the facts of these texts, and when.
+    :param split: Author and time of the facts with these texts.
     """
 
     created_at: datetime

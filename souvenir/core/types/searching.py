@@ -1,4 +1,4 @@
-"""A search: what is asked and filtered, and what was found and why."""
+"""Searches: queries, filters, results and their explanations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from souvenir.core.types.records import Fact, JsonObject, Memory, MessageRole, P
 
 
 class Fusion(StrEnum):
-    """How the two arms' evidence becomes one score."""
+    """The combination of both arms' evidence into one score."""
 
     SUM = "sum"
     RRF = "rrf"
@@ -29,7 +29,7 @@ class SearchStrategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnFilter:
-    """Which messages may be found, by what their turns say; None lets all pass."""
+    """Filters of messages by their place and speaker; None does not filter."""
 
     session_id: int | None = None
     not_session_id: int | None = None
@@ -39,11 +39,11 @@ class TurnFilter:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a hit must satisfy; applied before top-k. `since` and `until` are inclusive.
+    """Conditions on hits; applied before top-k. `since` and `until` are inclusive.
 
     `sources` is a union; empty means any source. `metadata` holds keys and the exact JSON values they must have.
-    `tags` are matched without case: any of them suffices, or `all_tags` are wanted. `turn` is for messages, `without`
-    holds ids of owners that must not be found. `visible` is what the scope may see, and only the engine sets it.
+    `tags` are matched ignoring case: any of them, or with `all_tags` all. `turn` is for messages, `without` holds ids
+    of excluded owners. `visible` holds the paths visible to the scope, and only the engine sets it.
     """
 
     sources: tuple[SourceFilter, ...] = ()
@@ -60,9 +60,9 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Which memories are listed, and in which order: that in which they were stored, or the other way round.
+    """Filters and order of a listing: in insertion order, or with `newest_first` reversed.
 
-    `tags` are matched as in `Filters`; None lets all pass.
+    `tags` are matched as in `Filters`; None does not filter.
     """
 
     source: SourceFilter | None = None
@@ -75,14 +75,14 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What a caller can shift between the terms of a score; the defaults are the measured ones.
+    """Weights of a score's terms that a caller can set; the defaults are the measured ones.
 
-    :param vector: Share of the dense arm in [0, 1]; 0.7 leaves the profile's own constants as they are.
+    :param vector: Share of the dense arm in [0, 1]; 0.7 leaves the profile's own constants unchanged.
     :param recency: Added per hit, times ``0.5 ** (age / half-life)``.
     :param confidence: Added per hit, times its confidence.
-    :param feedback: Share kept back for feedback in reciprocal rank fusion.
-    :param role: Added to what the user said in a chat with an assistant; None: the measured weight, or 0 if the
-        question asks for what the assistant said. Below 0 the assistant's messages come first.
+    :param feedback: Share reserved for feedback in reciprocal rank fusion.
+    :param role: Added to messages of the user in a chat with an assistant; None: the measured weight, or 0 if the query
+        asks for what the assistant said. Below 0 the assistant's messages come first.
     """
 
     vector: float = 0.7
@@ -95,11 +95,11 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """A search. `threshold` is the least cosine that a hit may have; `now` dates recency and confidence.
+    """A search. `threshold` is the minimum cosine of a hit; `now` is the reference of recency and confidence.
 
-    `explain` adds the terms of each hit and what each arm found alone; `auto_intent` reads times in the text.
+    `explain` adds the terms of each hit and the results of each arm alone; `auto_intent` uses times in the text.
 
-    :param hybrid: Both arms; False: the vectors' arm alone. :param words_only: Of both the words' arm alone.
+    :param hybrid: Both arms; False: the vectors' arm alone. :param words_only: With `hybrid`, the words' arm alone.
     """
 
     text: str
@@ -126,9 +126,9 @@ class TermMatch:
 
 @dataclass(frozen=True, slots=True)
 class ScoreParts:
-    """Everything that a hit's score is made of; `sum(parts.values())` is the score under the sum fusion.
+    """All components of a hit's score; `sum(parts.values())` is the score under the sum fusion.
 
-    `rerank_score` is a cross-encoder's raw score, if one read the passage; with one, the sum holds under any fusion.
+    `rerank_score` is a cross-encoder's raw score, if it scored the passage; the sum then holds under any fusion.
     """
 
     lexical: float
@@ -155,12 +155,12 @@ UNRANKED = ScoreParts(
     profile=Profile.DOC,
     passage_id=0,
 )
-"""Of what was found without a look at its text."""
+"""Parts of hits that were found without their text."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFact:
-    """A fact that bears on the query; its score is that of its own passage."""
+    """A fact that matches the query; its score is that of its own passage."""
 
     fact: Fact
     score: float
@@ -168,7 +168,7 @@ class FoundFact:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """:param facts: Those of the memory that were found, best first."""
+    """:param facts: The found facts of the memory, best first."""
 
     memory: Memory
     score: float
@@ -186,7 +186,7 @@ class EvidenceLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ArmCandidate:
-    """What one arm alone found, for explain."""
+    """A result of one arm alone, for explain."""
 
     memory_id: int
     score: float
@@ -194,7 +194,7 @@ class ArmCandidate:
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """From `since` to `until`, both inclusive, None being open; or of every year a `month`, or a `day` of it."""
+    """From `since` to `until`, both inclusive, None being open; or a `month`, or a `day` of it, of every year."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -204,12 +204,12 @@ class TimeSpan:
 
 @dataclass(frozen=True, slots=True)
 class TimeUse:
-    """What a search made of the times in its text.
+    """The effect of the times in its text on a search.
 
-    :param phrases: The words that were read.
-    :param boosted: What occurred in any of these has the score's part `period`.
-    :param near: What occurred near to any of these days has its part `day`.
-    :param filtered: Nothing outside of it was searched; None: the text filters nothing.
+    :param phrases: The recognised phrases.
+    :param boosted: Periods whose passages have the score part `period`.
+    :param near: Days whose neighbourhood has the score part `day`.
+    :param filtered: The only period that was searched; None: the text filters nothing.
     :param recency: The weight of recency that the text asks for; None: the caller's.
     """
 
@@ -222,11 +222,11 @@ class TimeUse:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """`degraded` names the arms that could not run, and `rerank`; empty means that nothing was left out.
+    """`degraded` names the arms that could not run, and `rerank`; empty means that the search was complete.
 
-    `time` is None where the text says nothing of when, or was not to be read for it.
+    `time` is None if the text names no time, or was not to be analysed for one.
 
-    :param relevance: How likely it is that the hits answer the question, in [0, 1]; `signals` are what says so.
+    :param relevance: How likely it is that the hits answer the query, in [0, 1]; `signals` are the inputs.
     """
 
     query: str
