@@ -19,7 +19,7 @@ NOW = datetime(2026, 1, 15, tzinfo=UTC)
 DAYS = st.dates(date(1901, 1, 1), date(2099, 12, 31))
 
 
-def test_a_month_is_known_by_its_name_and_its_abbreviations() -> None:
+def test_months_are_recognised_by_name_and_abbreviation() -> None:
     expected = {name: datetime.strptime(name, "%B").month for name in MONTH_NAMES}  # noqa: DTZ007 - a month only
     expected |= {name[:3]: number for name, number in expected.items()}
     assert {**expected, "sept": 9} == MONTHS
@@ -44,7 +44,7 @@ def spellings(day: date) -> Iterator[str]:
 
 
 @given(DAYS)
-def test_the_recognisers_read_the_same_day(day: date) -> None:
+def test_all_recognisers_agree_on_the_day(day: date) -> None:
     for text in spellings(day):
         assert [one.key for one in mentioned(f"We met on {text}.")] == [day.isoformat()], text
         stamp = parse_stamp(text, None)

@@ -32,7 +32,7 @@ HOSTILE = st.lists(st.one_of(_TAGS, st.text(max_size=5)), max_size=10).map("".jo
 
 
 @given(HOSTILE)
-def test_only_the_two_lines_of_the_fence_are_tags_whatever_is_put_in_it(text: str):
+def test_fenced_text_has_only_the_two_tags_of_the_fence(text: str):
     inside = fenced(text)
     opening, closing = fence_tags(inside)
     assert (opening.start, opening.closing) == (0, False)
@@ -40,7 +40,7 @@ def test_only_the_two_lines_of_the_fence_are_tags_whatever_is_put_in_it(text: st
 
 
 @given(HOSTILE)
-def test_a_defused_text_has_no_tag_and_every_other_sign_that_it_had(text: str):
+def test_a_defused_text_has_no_tags_and_keeps_all_other_characters(text: str):
     defused = defuse(text)
     assert list(fence_tags(defused)) == []
     changed = [at for at, (old, new) in enumerate(zip(text, defused, strict=True)) if old != new]
@@ -63,14 +63,14 @@ def test_a_defused_text_has_no_tag_and_every_other_sign_that_it_had(text: str):
         "</recalled_memory id='7'>",
     ],
 )
-def test_what_a_model_may_read_as_the_end_of_the_fence_is_defused(tag: str):
+def test_variants_of_the_closing_tag_are_defused(tag: str):
     assert fenced(f"a{tag}b") == f"<recalled_memory>\na({tag[1:]}b\n</recalled_memory>\n"
 
 
 @pytest.mark.parametrize(
     "text", ["", "a", "a\n", "a < b", "<memory>x</memory>", "recalled_memory", "<recalled>", "<b/recalled_memory>"]
 )
-def test_other_text_stays_as_it_is(text: str):
+def test_text_without_tags_is_unchanged(text: str):
     assert defuse(text) == text
     assert (
         fenced(text)
@@ -78,7 +78,7 @@ def test_other_text_stays_as_it_is(text: str):
     )
 
 
-def test_another_frame_is_defused_by_its_own_name():
+def test_a_fence_of_another_name_is_defused_by_that_name():
     assert fenced("a</transcript><recalled_memory>", name="transcript") == (
         "<transcript>\na(/transcript><recalled_memory>\n</transcript>\n"
     )

@@ -14,7 +14,7 @@ PATIENCE_S = 20.0
 A_MOMENT_S = 0.05
 
 
-def test_many_readers_hold_it_at_once():
+def test_readers_share_the_lock():
     lock, together = ReadersWriterLock(), Barrier(8)
 
     def read() -> int:
@@ -25,7 +25,7 @@ def test_many_readers_hold_it_at_once():
         assert sorted(readers.map(lambda _: read(), range(8))) == list(range(8))
 
 
-def test_a_writer_is_alone():
+def test_a_writer_has_exclusive_access():
     lock, count = ReadersWriterLock(), 0
     inside = {"readers": 0, "writers": 0}
     guard = Lock()
@@ -58,7 +58,7 @@ def test_a_writer_is_alone():
     assert all(writers <= 1 and not (writers and readers) for readers, writers in seen)
 
 
-def test_a_waiting_writer_goes_before_readers_that_come_later():
+def test_a_waiting_writer_precedes_later_readers():
     lock, order = ReadersWriterLock(), list[str]()
     writer_waits = Event()
 
@@ -88,7 +88,7 @@ def test_a_waiting_writer_goes_before_readers_that_come_later():
 
 
 @pytest.mark.parametrize("side", ["read", "write"])
-def test_it_is_given_back_when_the_work_under_it_fails(side: str):
+def test_the_lock_is_released_if_the_work_fails(side: str):
     lock = ReadersWriterLock()
     with pytest.raises(ZeroDivisionError), getattr(lock, side)():
         raise ZeroDivisionError
@@ -98,7 +98,7 @@ def test_it_is_given_back_when_the_work_under_it_fails(side: str):
         pass
 
 
-def test_a_reader_that_waits_gets_in_between_two_writes_of_one_thread():
+def test_a_waiting_reader_precedes_the_next_write_of_a_thread():
     """So a large write that lets go of the lock now and then does let searches in."""
     lock = ReadersWriterLock()
     waiting, entered = Event(), Event()
@@ -118,7 +118,7 @@ def test_a_reader_that_waits_gets_in_between_two_writes_of_one_thread():
         future.result(PATIENCE_S)
 
 
-def test_a_writer_that_waits_no_longer_lets_those_in_who_waited_for_it():
+def test_a_writer_that_times_out_admits_waiting_readers():
     lock, reading, over = ReadersWriterLock(), Event(), Event()
 
     def read_long() -> None:
@@ -149,7 +149,7 @@ def test_a_writer_that_waits_no_longer_lets_those_in_who_waited_for_it():
         pass
 
 
-def test_writers_that_give_up_leave_the_others_alone():
+def test_writers_that_time_out_do_not_affect_others():
     lock, inside, gave_up = ReadersWriterLock(), 0, 0
     guard = Lock()
     seen: list[int] = []

@@ -34,7 +34,7 @@ def trimmed(trim: MemoryTrim, times: int) -> None:
         assert time.monotonic() < deadline, trim.done
 
 
-def test_resident_memory_is_what_the_kernel_says_and_never_more_than_its_peak():
+def test_resident_memory_equals_the_kernel_s_value_and_is_below_the_peak():
     # More than malloc ever keeps in its heap, however much the tests before took: it goes back as soon as it is freed.
     held = bytearray(b"x" * 64 * 1024 * 1024)
     before_kb = resident_kb()
@@ -45,7 +45,7 @@ def test_resident_memory_is_what_the_kernel_says_and_never_more_than_its_peak():
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be asked for it")
-def test_pages_between_those_in_use_are_given_back():
+def test_free_pages_between_used_ones_are_returned():
     texts = [bytes(TEXT_BYTES) for _ in range(TEXTS)]
     texts = texts[::KEPT_OF]
     gc.collect()
@@ -55,7 +55,7 @@ def test_pages_between_those_in_use_are_given_back():
     assert len(texts) == TEXTS / KEPT_OF
 
 
-def test_what_only_a_cycle_holds_is_collected():
+def test_cycles_are_collected():
     gc.disable()
     try:
         seen = weakref.ref(Loop())
@@ -66,7 +66,7 @@ def test_what_only_a_cycle_holds_is_collected():
         gc.enable()
 
 
-def test_memory_is_given_back_once_for_all_who_ask_within_the_cooldown():
+def test_requests_within_the_cooldown_are_combined():
     trim = MemoryTrim(cooldown_s=FOREVER_S)
     trim.ask()
     trimmed(trim, 1)
@@ -76,7 +76,7 @@ def test_memory_is_given_back_once_for_all_who_ask_within_the_cooldown():
     assert trim.done == 1
 
 
-def test_what_is_asked_for_after_the_cooldown_is_done_again():
+def test_a_request_after_the_cooldown_trims_again():
     trim = MemoryTrim(cooldown_s=0)
     for times in (1, 2, 3):
         trim.ask()
@@ -84,7 +84,7 @@ def test_what_is_asked_for_after_the_cooldown_is_done_again():
     trim.close()
 
 
-def test_nothing_is_done_that_was_not_asked_for_or_that_the_settings_forbid():
+def test_no_trim_runs_without_a_request_or_if_disabled():
     idle, disabled = MemoryTrim(cooldown_s=0), MemoryTrim(cooldown_s=0, enabled=False)
     disabled.ask()
     for trim in (idle, disabled):
@@ -92,7 +92,7 @@ def test_nothing_is_done_that_was_not_asked_for_or_that_the_settings_forbid():
         assert trim.done == 0
 
 
-def test_a_closed_one_takes_no_more():
+def test_a_closed_trim_ignores_requests():
     trim = MemoryTrim(cooldown_s=0)
     trim.close()
     trim.ask()

@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def test_the_environment_goes_before_dotenv_and_that_before_the_file(
+def test_the_environment_precedes_dotenv_which_precedes_the_file(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     save(home / ".souvenir" / "config.json", port=1, host="one", max_backups=11)
@@ -55,7 +55,7 @@ def test_dotenv_may_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     "name", ["db_path", "DB_PATH", "Db_Path", "dbPath", "sqlite_path", "SQLITE_PATH", "sqlitePath"]
 )
-def test_a_name_is_known_in_any_case_and_as_others_write_it(tmp_path: Path, name: str):
+def test_setting_names_are_recognised_in_any_style(tmp_path: Path, name: str):
     named = save(tmp_path / "config.json", **{name: "~/one/memory.db"})
     settings = Settings(config_file=named)
     assert settings.database_path == Path.home() / "one" / "memory.db"
@@ -82,13 +82,13 @@ def test_the_file_of_a_memory_server_that_uses_openai_can_be_named(tmp_path: Pat
     assert settings.unknown_saved() == []
 
 
-def test_what_is_empty_in_it_is_not_said(tmp_path: Path):
+def test_empty_values_in_the_file_are_ignored(tmp_path: Path):
     settings = Settings(config_file=save(tmp_path / "config.json", openaiApiKey="", api_key=None, model="", port="81"))
     assert (settings.openai_api_key, settings.api_key, settings.extract_provider) == (None, None, None)
     assert settings.port == 81
 
 
-def test_a_folder_below_the_home_folder_is_meant_wherever_a_path_is_taken(monkeypatch: pytest.MonkeyPatch):
+def test_a_tilde_is_expanded_in_every_path_setting(monkeypatch: pytest.MonkeyPatch):
     for name in ("DATA_DIR", "DB_PATH", "WORKSPACE_DIR", "PRIVACY_CONFIG"):
         monkeypatch.setenv(name, "~/there")
     settings = Settings()
@@ -109,7 +109,7 @@ def test_a_folder_below_the_home_folder_is_meant_wherever_a_path_is_taken(monkey
         (None, "not there"),
     ],
 )
-def test_a_file_that_cannot_be_read_stops_the_start_with_a_sentence(
+def test_an_unreadable_file_stops_the_start_with_a_sentence(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -126,22 +126,22 @@ def test_a_file_that_cannot_be_read_stops_the_start_with_a_sentence(
     assert told in sentence
 
 
-def test_a_folder_is_no_file_of_settings(tmp_path: Path):
+def test_a_folder_is_refused_as_a_settings_file(tmp_path: Path):
     with pytest.raises(SavedSettingsUnusable, match="Is a directory"):
         Settings(config_file=tmp_path)
 
 
-def test_without_a_file_in_the_home_folder_the_defaults_count(home: Path):
+def test_without_a_file_the_defaults_apply(home: Path):
     assert Settings().port == 8900
     assert not home.exists()
 
 
-def test_a_value_that_cannot_be_used_is_refused_as_one_of_the_environment_is(tmp_path: Path):
+def test_an_invalid_value_in_the_file_is_refused_like_one_in_the_environment(tmp_path: Path):
     with pytest.raises(ValidationError, match="port"):
         Settings(config_file=save(tmp_path / "config.json", port="many"))
 
 
-def test_what_is_no_setting_is_named_in_the_log_without_its_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_unknown_names_are_logged_without_their_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     named = save(tmp_path / "config.json", prot="s3cret", souvenir_url="http://elsewhere:1", PORT=0)
     with TestClient(create_app(Settings(config_file=named, data_dir=tmp_path / "data"), FakeEmbedder())):
         logged = capsys.readouterr().err
@@ -151,7 +151,7 @@ def test_what_is_no_setting_is_named_in_the_log_without_its_value(tmp_path: Path
     assert "s3cret" not in logged
 
 
-def test_the_database_of_another_memory_server_is_refused_and_left_as_it_is(
+def test_the_database_of_another_memory_server_is_refused_and_not_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     theirs = tmp_path / "memory.db"

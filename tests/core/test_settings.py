@@ -37,20 +37,20 @@ def test_every_variable_of_a_local_memory_server_is_read(monkeypatch: pytest.Mon
     assert limits == (3, 30, 7)
 
 
-def test_our_own_names_go_before_those_of_others(monkeypatch: pytest.MonkeyPatch):
+def test_our_own_setting_names_take_precedence(monkeypatch: pytest.MonkeyPatch):
     for name, value in {"PORT": "1", "MEMORY_SERVER_PORT": "2", "DB_PATH": "a.db"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("MEMORY_SERVER_DB_PATH", "b.db")
     assert (Settings().port, Settings().database_path) == (1, Path("a.db"))
 
 
-def test_a_database_lies_in_the_data_folder_unless_its_path_is_set(tmp_path: Path):
+def test_the_database_is_in_the_data_folder_unless_its_path_is_set(tmp_path: Path):
     assert Settings(data_dir=tmp_path).database_path == tmp_path / "souvenir.db"
     apart = Settings(data_dir=tmp_path / "data", db_path=tmp_path / "memory.db")
     assert (apart.database_path, apart.backup_dir) == (tmp_path / "memory.db", tmp_path / "data" / "backups")
 
 
-def test_a_database_apart_from_its_data_folder_works_and_nobody_else_may_open_it(tmp_path: Path):
+def test_a_database_outside_of_its_data_folder_is_locked_too(tmp_path: Path):
     apart = Settings(data_dir=tmp_path / "data", db_path=tmp_path / "elsewhere" / "memory.db")
     other = Settings(data_dir=tmp_path / "other", db_path=apart.db_path)
     with closing(MemoryEngine.open(apart, FakeEmbedder())) as engine:

@@ -34,13 +34,13 @@ PATHS = st.lists(SEGMENTS, min_size=1, max_size=4).map("/".join)
         ("proj/a/../b", None, True),
     ],
 )
-def test_a_path_shows_itself_and_what_lies_below_it(source, paths, visible):
+def test_a_path_makes_itself_and_everything_below_it_visible(source, paths, visible):
     assert is_visible(source, paths) is visible
 
 
 @given(sources=st.lists(PATHS, min_size=1, max_size=8), paths=st.none() | st.lists(PATHS, max_size=3).map(tuple))
 @example(sources=["a/b", "a", "ab", "a/../b"], paths=("a",))
-def test_sql_and_the_index_show_what_the_rule_shows(sources: list[str], paths: tuple[str, ...] | None):
+def test_sql_and_the_index_agree_with_the_visibility_rule(sources: list[str], paths: tuple[str, ...] | None):
     expected = [is_visible(source, paths) for source in sources]
     assert [shown_by_sql(source, paths) for source in sources] == expected
     attributes = PassageAttributes(str.split)

@@ -100,7 +100,7 @@ def test_the_state_of_a_job_that_has_not_begun_is_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STATES)
-def test_a_job_does_not_go_on_from_a_state_of_a_newer_release(name: str) -> None:
+def test_a_job_does_not_resume_from_a_state_of_a_newer_release(name: str) -> None:
     adapter, stored = STATES[name]
     with pytest.raises(ValueError, match="from_tomorrow"):
         adapter.load({**json.loads(stored), "from_tomorrow": 1})
@@ -188,7 +188,7 @@ def test_the_history_of_a_memory_is_read() -> None:
     assert state.facts == (FactState(id=7, text="It rains", made_by=FactsBy.MODEL, created_at=AT),)
 
 
-def test_the_history_that_the_first_release_wrote_is_read() -> None:
+def test_the_history_of_the_first_release_is_read() -> None:
     stored: dict[str, Any] = {
         "text": "t",
         "source": "",

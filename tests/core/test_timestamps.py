@@ -14,14 +14,14 @@ moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=zone
 
 
 @given(moment=moments)
-def test_a_moment_comes_back_as_the_same_moment_in_utc(moment: datetime):
+def test_a_time_round_trips_as_the_same_time_in_utc(moment: datetime):
     again = from_us(to_us(moment))
     assert again == moment
     assert again.tzinfo is UTC
 
 
 @given(one=moments, other=moments)
-def test_moments_keep_their_order(one: datetime, other: datetime):
+def test_microseconds_keep_the_order_of_times(one: datetime, other: datetime):
     assert (to_us(one) < to_us(other)) == (one < other)
 
 

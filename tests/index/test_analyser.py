@@ -181,11 +181,11 @@ def test_punctuation_after_a_token_changes_nothing(token: str, mark: str) -> Non
     ("written", "also_written"),
     [("wi-fi", "wifi"), ("user_name", "userName"), ("get-user-id", "getUserId"), ("U.S.", "US"), ("GPT-4", "gpt4")],
 )
-def test_two_spellings_of_a_name_share_the_whole(written: str, also_written: str) -> None:
+def test_spellings_of_a_compound_name_share_its_whole_term(written: str, also_written: str) -> None:
     assert ENGLISH.terms(written)[0] == ENGLISH.terms(also_written)[0]
 
 
-def test_a_query_word_knows_how_it_was_written_and_whether_it_may_be_repaired() -> None:
+def test_a_query_word_has_its_spelling_and_whether_it_may_be_repaired() -> None:
     assert ENGLISH.query_words("Where did Jane's getUserName run in 2023?") == [
         QueryWord("jane", "jane", WordKind.PLAIN),
         QueryWord("getusername", "getusernam", WordKind.EXACT),
@@ -229,18 +229,18 @@ def test_a_query_looks_up_other_compounds_as_a_whole_too(name: str) -> None:
         ("porter", "the generalizations", ["gener"]),
     ],
 )
-def test_other_languages_are_stemmed_by_their_own_rules(language: str, text: str, terms: list[str]) -> None:
+def test_other_languages_use_their_own_stemmer(language: str, text: str, terms: list[str]) -> None:
     assert Analyser(language).terms(text) == terms
 
 
-def test_an_unknown_language_is_refused_with_the_known_ones_named() -> None:
+def test_the_refusal_of_an_unknown_language_names_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"no stemmer for 'klingon'.*english"):
         Analyser("klingon")
 
 
 @given(texts)
 @settings(max_examples=300)
-def test_any_text_gives_short_terms_without_blanks_and_always_the_same(text: str) -> None:
+def test_terms_of_any_text_are_short_unspaced_and_deterministic(text: str) -> None:
     terms = ENGLISH.terms(text)
     assert terms == Analyser().terms(text)
     assert all(0 < len(term) <= MAX_TERM_LENGTH and not any(map(str.isspace, term)) for term in terms)
@@ -258,31 +258,31 @@ def test_composed_and_decomposed_text_give_the_same_terms(text: str) -> None:
 
 
 @given(st.lists(st.text(string.ascii_letters + string.digits, min_size=1, max_size=10), max_size=12))
-def test_a_text_gives_the_terms_of_its_words_in_order(words: list[str]) -> None:
+def test_the_terms_of_a_text_are_those_of_its_words_in_order(words: list[str]) -> None:
     content = [word for word in words if ENGLISH.query_words(word)[0].kind is not WordKind.STOP]
     if content:
         assert ENGLISH.terms(" ".join(words)) == [term for word in content for term in ENGLISH.terms(word)]
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_no_text_of_50000_characters_takes_long(name: str) -> None:
+def test_analysis_time_is_linear_in_the_length_of_a_text(name: str) -> None:
     """Which is to say, no longer than its length is to that of a shorter one."""
     assert_linear(lambda text: Analyser().terms(text), BOMBS[name])
     assert_linear(lambda text: Analyser().query_words(text), BOMBS[name])
 
 
-def test_a_long_token_is_cut_and_not_taken_apart_at_capitals() -> None:
+def test_a_long_token_is_cut_and_not_split_at_capitals() -> None:
     assert ENGLISH.terms("aB" * 500) == [("ab" * 500)[:MAX_TERM_LENGTH]]
 
 
-def test_the_memory_of_tokens_is_bounded_and_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_cache_is_bounded_and_does_not_change_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("souvenir.index.analyser.CACHED_TOKENS", 5)
     analyser = Analyser()
     for text, terms in TABLE * 2:
         assert analyser.terms(text) == terms
 
 
-def test_threads_share_an_analyser() -> None:
+def test_an_analyser_is_thread_safe() -> None:
     analyser = Analyser()
     endings = ("ing", "ed", "ional", "izations")
     sentences = [f"walk{chr(97 + n)}{ending} nation{ending}" for n in range(26) for ending in endings]

@@ -71,7 +71,7 @@ def assert_neighbours_are_those_said_together(attributes: PassageAttributes, pas
 
 
 @given(steps=st.lists(added | removed | changed, max_size=60), wanted=filters)
-def test_after_any_changes_the_filters_allow_what_they_would_of_a_plain_list(
+def test_filters_equal_those_of_a_plain_list_after_any_changes(
     steps: list[tuple[int, str, datetime, bool, Profile] | float | OwnerChanged], wanted: Filters
 ):
     attributes, passages = PassageAttributes(str.split), dict[int, Passage]()
@@ -115,7 +115,7 @@ def test_after_any_changes_the_filters_allow_what_they_would_of_a_plain_list(
     }
 
 
-def test_owners_that_other_filters_left_are_all_that_is_allowed():
+def test_only_owners_selected_by_other_filters_are_allowed():
     attributes = PassageAttributes(str.split)
     for number in range(200):
         append(attributes, passage_of(number, owner=number // 2))
@@ -131,7 +131,7 @@ def passage_of(number: int, owner: int) -> Passage:
     return Passage(number, PassageKind.MEMORY, owner, 0, "", Profile.FACT, "a", START, False)
 
 
-def test_a_row_that_was_archived_leaves_nothing_behind_when_it_is_used_again():
+def test_a_reused_row_does_not_inherit_the_archived_flag():
     attributes = PassageAttributes(str.split)
     append(attributes, replace(passage_of(1, owner=1), archived=True))
     attributes.remove(0)
@@ -142,7 +142,7 @@ def test_a_row_that_was_archived_leaves_nothing_behind_when_it_is_used_again():
     assert allowed.tolist() == [True, False]
 
 
-def test_rows_appended_together_are_like_rows_appended_one_by_one():
+def test_bulk_append_equals_single_appends():
     passages = [
         replace(passage_of(number, owner=number // 3), source=f"s{number % 4}", archived=number % 5 == 0)
         for number in range(300)
@@ -186,7 +186,7 @@ def test_without_filters_every_row_is_allowed_without_a_mask():
         {"id": 8},
     ],
 )
-def test_a_row_that_says_anything_else_than_its_passage_does_not_agree(changed: dict[str, object]):
+def test_a_row_with_any_differing_attribute_does_not_agree(changed: dict[str, object]):
     attributes, passage = PassageAttributes(str.split), passage_of(7, owner=1)
     append(attributes, passage)
     assert attributes.agrees(0, passage)

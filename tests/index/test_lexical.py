@@ -62,9 +62,7 @@ def zipf_rows(count: int, length: int, vocabulary: int) -> list[list[str]]:
 
 
 @given(st.lists(rows_of_terms, min_size=1, max_size=12).filter(any), rows_of_terms)
-def test_weights_with_the_idf_of_rank_bm25_are_the_scores_of_rank_bm25(
-    corpus: list[list[str]], query: list[str]
-) -> None:
+def test_weights_times_the_idf_of_rank_bm25_equal_its_scores(corpus: list[list[str]], query: list[str]) -> None:
     okapi = BM25Okapi(corpus, k1=1.5, b=0.75)
     index = LexicalIndex({Profile.DOC: Bm25Constants(1.5, 0.75)})
     for terms in corpus:
@@ -86,7 +84,7 @@ def test_a_score_is_the_idf_weighted_mean_of_saturated_frequencies() -> None:
     assert index.score(["apple"]).dtype == np.float32
 
 
-def test_constants_are_those_of_the_row() -> None:
+def test_each_row_is_scored_with_the_constants_of_its_profile() -> None:
     index = LexicalIndex(CONSTANTS)
     index.add(["apple", "pear"], Profile.DOC)
     index.add(["apple", "pear"], Profile.FACT)
@@ -97,7 +95,7 @@ def test_constants_are_those_of_the_row() -> None:
     np.testing.assert_array_equal(index.profiles, [Profile.DOC, Profile.FACT, Profile.DOC])
 
 
-def test_an_index_without_rows_or_a_query_without_known_terms_scores_nothing() -> None:
+def test_scores_are_empty_or_zero_without_rows_or_known_terms() -> None:
     index = LexicalIndex(CONSTANTS)
     assert index.score(["apple"]).shape == (0,)
     assert index.average_length == 0
@@ -108,7 +106,7 @@ def test_an_index_without_rows_or_a_query_without_known_terms_scores_nothing() -
     assert index.explain(["pear"], [1]) == [[]]
 
 
-def test_weigh_gives_each_distinct_known_term_with_the_rows_that_hold_it() -> None:
+def test_weigh_yields_each_distinct_known_term_with_its_rows() -> None:
     index = index_of("red apple", "green apple", "pear")
     apple, red = index.weigh(["appl", "missing", "red", "appl"])
     assert (apple.term, apple.rows.tolist(), red.term, red.rows.tolist()) == ("appl", [0, 1], "red", [0])
@@ -118,7 +116,7 @@ def test_weigh_gives_each_distinct_known_term_with_the_rows_that_hold_it() -> No
     np.testing.assert_allclose(scores / (apple.idf + red.idf), index.score(["appl", "red"]), rtol=1e-6)
 
 
-def test_readers_on_many_threads_get_the_same_scores() -> None:
+def test_concurrent_readers_get_the_same_scores() -> None:
     index = LexicalIndex(CONSTANTS)
     for terms in zipf_rows(500, 10, 200):
         index.add(terms, Profile.FACT)
@@ -190,7 +188,7 @@ TestLexicalIndexMachine = LexicalIndexMachine.TestCase
 TestLexicalIndexMachine.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
 
 
-def test_a_larger_index_after_many_changes_is_the_index_of_what_is_left() -> None:
+def test_a_large_index_after_many_changes_equals_a_new_one() -> None:
     chance, rows = random.Random(3), zipf_rows(1_500, 12, 800)
     index, left = LexicalIndex(CONSTANTS), []
     for terms in rows:
@@ -210,7 +208,7 @@ def test_a_larger_index_after_many_changes_is_the_index_of_what_is_left() -> Non
 
 
 @pytest.mark.parametrize("row", [-1, 1, 99])
-def test_a_row_that_does_not_exist_is_an_index_error_and_changes_nothing(row: int) -> None:
+def test_a_missing_row_is_an_index_error_and_changes_nothing(row: int) -> None:
     index = index_of("an apple")
     for read_or_remove in (index.remove, index.terms_of, lambda row: index.explain(["appl"], [row])):
         with pytest.raises(IndexError, match=f"row {row} "):
@@ -225,7 +223,7 @@ def test_a_row_of_a_profile_without_constants_is_refused_before_anything_changes
     assert (len(index), index.document_frequency("apple")) == (0, 0)
 
 
-def test_a_removed_text_leaves_no_word_behind() -> None:
+def test_removing_a_text_removes_its_terms() -> None:
     index = index_of("a public garden", "a secret password")
     index.remove(1)
     assert index.document_frequency("password") == 0
@@ -233,7 +231,7 @@ def test_a_removed_text_leaves_no_word_behind() -> None:
     assert index.repair(Analyser().query_words("pasword")).repairs == {}
 
 
-def test_a_frequency_beyond_16_bits_counts_as_the_highest() -> None:
+def test_a_frequency_beyond_16_bits_is_capped() -> None:
     index = LexicalIndex(CONSTANTS)
     index.add(["apple"] * (MAX_TF + 10), Profile.FACT)
     assert index.terms_of(0) == {"apple": MAX_TF}
@@ -242,7 +240,7 @@ def test_a_frequency_beyond_16_bits_counts_as_the_highest() -> None:
     assert again.average_length == MAX_TF + 10
 
 
-def test_the_memory_that_it_says_it_holds_is_about_what_it_holds() -> None:
+def test_the_reported_memory_is_close_to_the_actual_memory() -> None:
     rows = zipf_rows(5_000, 20, 20_000)
     tracemalloc.start()
     index = LexicalIndex(CONSTANTS)
@@ -278,14 +276,14 @@ REPAIR_TEXTS = (
         ("getUsrName", ["getusrnam", "get", "usr", "name"], {}),
     ],
 )
-def test_an_unknown_word_becomes_the_known_one_that_is_spelled_most_like_it(
+def test_an_unknown_word_is_repaired_to_the_most_similar_known_one(
     query: str, terms: list[str], repairs: dict[str, str]
 ) -> None:
     repaired = index_of(*REPAIR_TEXTS).repair(Analyser().query_words(query))
     assert (list(repaired.terms), repaired.repairs) == (terms, repairs)
 
 
-def test_equally_similar_terms_are_decided_by_frequency_and_then_by_the_alphabet() -> None:
+def test_ties_of_similar_terms_are_broken_by_frequency_then_alphabetically() -> None:
     query = Analyser().query_words("wxnder")
     assert index_of("wonder", "wander").repair(query).terms == ("wander",)
     assert index_of("wonder", "wander", "wonder").repair(query).terms == ("wonder",)
@@ -299,7 +297,7 @@ words_of_letters = st.text("abcé", min_size=3, max_size=7)
 
 
 @given(st.lists(words_of_letters, max_size=25, unique=True), st.data())
-def test_similar_terms_are_those_that_comparing_with_each_finds(words: list[str], data: st.DataObject) -> None:
+def test_similar_terms_equal_those_of_pairwise_comparison(words: list[str], data: st.DataObject) -> None:
     added, built = TrigramIndex(), TrigramIndex.of(words)
     for term_id, word in enumerate(words):
         added.add(term_id, word)
@@ -324,7 +322,7 @@ def test_similar_terms_are_those_that_comparing_with_each_finds(words: list[str]
 # --- snapshots ------------------------------------------------------------------------------------------------------
 
 
-def test_a_snapshot_is_plain_numbers_and_the_same_index_after_a_file() -> None:
+def test_a_snapshot_of_plain_arrays_restores_the_same_index() -> None:
     index = index_of("我的上司叫赵雅琳", "Jane likes fly.io", "", profile=Profile.DOC)
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **index.to_arrays())
@@ -337,7 +335,7 @@ def test_a_snapshot_is_plain_numbers_and_the_same_index_after_a_file() -> None:
     }
 
 
-def test_an_empty_index_has_a_snapshot_too() -> None:
+def test_an_empty_index_can_be_restored_from_its_snapshot() -> None:
     again = LexicalIndex.from_arrays(LexicalIndex(CONSTANTS).to_arrays(), CONSTANTS)
     again.add(["apple"], Profile.FACT)
     assert again.score(["apple"]) == pytest.approx([1.0])

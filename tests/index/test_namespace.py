@@ -98,7 +98,7 @@ def histories(draw: st.DrawFn) -> list[tuple[list[IndexChange], list[Passage]]]:
 
 
 @given(history=histories(), seen=st.integers(0, 8), again=st.integers(0, 8))
-def test_writes_that_a_load_has_seen_already_may_be_told_again(
+def test_writes_included_in_a_load_may_be_applied_again(
     history: list[tuple[list[IndexChange], list[Passage]]], seen: int, again: int
 ):
     seen = min(seen, len(history))
@@ -113,7 +113,7 @@ def test_writes_that_a_load_has_seen_already_may_be_told_again(
     assert index.change_seq == len(history)
 
 
-def test_a_passage_that_is_told_again_after_an_earlier_move_of_its_owner_stands_where_it_should():
+def test_a_repeated_passage_after_an_earlier_move_has_its_current_source():
     """Loaded after both writes, told of both: first the owner moves to b, then it gets a new text and moves to c."""
     old, new = passage_of(1, "garden", owner=1, source="a"), passage_of(2, "bread", owner=1, source="c")
     index = index_of(new)
@@ -122,7 +122,7 @@ def test_a_passage_that_is_told_again_after_an_earlier_move_of_its_owner_stands_
     assert differences(index, [new]) == []
 
 
-def test_a_large_write_is_applied_whole():
+def test_a_large_write_is_applied_completely():
     passages = [passage_of(id_, f"text {id_} {WORDS[id_ % 8]}") for id_ in range(1, 1001)]
     index = index_of(*passages)
     assert differences(index, passages) == []
@@ -131,7 +131,7 @@ def test_a_large_write_is_applied_whole():
     assert index.owner_count() == 500
 
 
-def test_the_lexical_arm_alone_and_the_vector_arm_alone_find_their_own():
+def test_each_arm_alone_finds_its_own_matches():
     index = index_of(passage_of(1, "garden bread"), passage_of(2, "violin"), passage_of(3, "harbour"))
     assert owners_found(index, probe("violin", vector=None)) == [2]
     assert owners_found(index, probe("violin", words=None, candidate_count=1)) == [2]
@@ -139,14 +139,14 @@ def test_the_lexical_arm_alone_and_the_vector_arm_alone_find_their_own():
     assert owners_found(index, probe("violin")) == [1, 2, 3]
 
 
-def test_without_a_query_vector_no_cosine_is_claimed():
+def test_cosines_are_zero_without_a_query_vector():
     found = index_of(passage_of(1, "violin")).search(probe("violin", vector=None))
     assert (found.dense.tolist(), found.similarity.tolist()) == ([0.0], [0.0])
     assert found.lexical[0] > 0
 
 
 @pytest.mark.parametrize("count", [3, 300])
-def test_filters_leave_room_in_both_arms_for_what_they_allow(count: int):
+def test_filters_apply_before_the_cut_in_both_arms(count: int):
     """The best hits of either arm are all filtered out; those below them take their places."""
     best = [passage_of(id_, "violin violin", source="other") for id_ in range(1, 101)]
     wanted = [passage_of(id_, f"violin {WORDS[id_ % 8]} {id_}", source="mine") for id_ in range(101, 104)]
@@ -160,7 +160,7 @@ def test_filters_leave_room_in_both_arms_for_what_they_allow(count: int):
     assert owners_found(index, probe("violin", owner_ids=np.array([102]))) == [102]
 
 
-def test_a_cut_that_left_something_out_says_so():
+def test_results_of_a_cut_are_marked_as_incomplete():
     index = index_of(*(passage_of(id_, f"violin {id_}") for id_ in range(1, 50)))
     assert not index.search(probe("violin", candidate_count=5)).complete
     assert index.search(probe("violin", candidate_count=49)).complete
@@ -192,7 +192,7 @@ def brute_nearest(passages: Sequence[Passage], texts: FloatVector) -> dict[int, 
     texts=st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join), min_size=1, max_size=12),
     asked=st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join), min_size=1, max_size=3),
 )
-def test_the_nearest_owner_is_that_of_a_comparison_with_everything(texts: list[str], asked: list[str]):
+def test_the_nearest_owner_equals_that_of_an_exhaustive_comparison(texts: list[str], asked: list[str]):
     passages = [passage_of(id_, text, owner=id_ // 2, archived=id_ // 2 == 1) for id_, text in enumerate(texts)]
     index, vectors = index_of(*passages), EMBEDDER.embed_documents(asked)
     found, expected = index.nearest(vectors, filters=Filters()), brute_nearest(passages, vectors)
@@ -202,7 +202,7 @@ def test_the_nearest_owner_is_that_of_a_comparison_with_everything(texts: list[s
     assert similarity == pytest.approx(expected[owner], abs=1e-5)
 
 
-def test_an_empty_namespace_has_no_nearest_owner_and_finds_nothing():
+def test_an_empty_namespace_has_no_nearest_owner_and_no_results():
     index = NamespaceIndex(EMBEDDER.dim, RULES, ANALYSER.terms)
     assert index.nearest(EMBEDDER.embed_documents(["violin"]), filters=Filters()) is None
     assert owners_found(index, probe("violin")) == []
@@ -221,11 +221,11 @@ def test_an_empty_namespace_has_no_nearest_owner_and_finds_nothing():
         ([passage_of(1, "garden", owner=2)], "passage 1 has other attributes"),
     ],
 )
-def test_the_check_names_every_difference_from_what_is_stored(truth: list[Passage], problem: str):
+def test_the_check_reports_every_difference_from_the_stored_passages(truth: list[Passage], problem: str):
     assert problem in differences(index_of(passage_of(1, "garden")), truth)
 
 
-def test_the_check_names_what_of_all_rows_differs_from_the_rows():
+def test_the_check_reports_aggregates_that_differ_from_the_rows():
     passages = [replace(passage_of(id_, "garden"), dated=True) for id_ in range(1, 4)]
     index = index_of(*passages)
     assert differences(index, passages) == []
@@ -237,7 +237,7 @@ def test_the_check_names_what_of_all_rows_differs_from_the_rows():
     assert any("but (0, 0, " in problem for problem in differences(index, passages))
 
 
-def test_searches_beside_updates_see_whole_rows():
+def test_searches_during_updates_see_consistent_rows():
     """Every row that a search finds has the cosine of its own text, whatever moves meanwhile."""
     texts = {id_: f"{WORDS[id_ % 8]} number{id_}" for id_ in range(1, 401)}
     index = index_of(*(passage_of(id_, texts[id_]) for id_ in range(1, 201)))

@@ -42,7 +42,7 @@ def nearest_text(shelf: Shelf, text: str, namespace: str = "default") -> int | N
     return None if found is None else found[0]
 
 
-def test_an_index_is_made_from_the_stored_passages_and_vectors(shelf: Shelf):
+def test_an_index_is_built_from_the_stored_passages_and_vectors(shelf: Shelf):
     ids = shelf.add(*TEXTS)
     assert len(shelf.index()) == len(TEXTS)
     assert shelf.analyser.texts == len(TEXTS)
@@ -50,7 +50,7 @@ def test_an_index_is_made_from_the_stored_passages_and_vectors(shelf: Shelf):
     assert nearest_text(shelf, TEXTS[7]) == ids[7]
 
 
-def test_an_index_is_loaded_once_however_many_ask_for_it_at_once(shelf: Shelf):
+def test_concurrent_requests_load_an_index_once(shelf: Shelf):
     shelf.add(*TEXTS)
     with ThreadPoolExecutor(8) as callers:
         found = list(callers.map(lambda _: shelf.index(), range(16)))
@@ -59,12 +59,12 @@ def test_an_index_is_loaded_once_however_many_ask_for_it_at_once(shelf: Shelf):
     assert shelf.analyser.texts == len(TEXTS)
 
 
-def test_a_write_to_a_namespace_that_is_not_loaded_loads_nothing(shelf: Shelf):
+def test_a_write_does_not_load_the_index_of_its_namespace(shelf: Shelf):
     shelf.add(*TEXTS)
     assert shelf.registry.loaded() == {}
 
 
-def test_a_loaded_index_follows_every_write(shelf: Shelf):
+def test_a_loaded_index_receives_every_write(shelf: Shelf):
     ids = shelf.add(*TEXTS)
     index = shelf.index()
     shelf.add("a new one")
@@ -77,7 +77,7 @@ def test_a_loaded_index_follows_every_write(shelf: Shelf):
     assert shelf.problems() == []
 
 
-def test_a_load_beside_writes_loses_none_of_them(shelf: Shelf):
+def test_no_write_during_a_load_is_lost(shelf: Shelf):
     """A write is seen by the load, or told to it, or both; never neither."""
     shelf.add(*TEXTS)
     stop = Event()
@@ -107,7 +107,7 @@ def test_a_load_beside_writes_loses_none_of_them(shelf: Shelf):
     assert shelf.problems() == []
 
 
-def test_a_snapshot_spares_the_analysis_of_every_text(shelf: Shelf):
+def test_loading_a_snapshot_analyses_no_text(shelf: Shelf):
     ids = shelf.add(*TEXTS)
     shelf.index()
     shelf.snapshot()
@@ -117,7 +117,7 @@ def test_a_snapshot_spares_the_analysis_of_every_text(shelf: Shelf):
     assert shelf.problems() == []
 
 
-def test_a_stale_snapshot_is_brought_up_to_date_with_what_changed_since(shelf: Shelf):
+def test_a_stale_snapshot_is_updated_with_later_changes(shelf: Shelf):
     ids = shelf.add(*TEXTS)
     shelf.index()
     shelf.snapshot()
@@ -131,7 +131,7 @@ def test_a_stale_snapshot_is_brought_up_to_date_with_what_changed_since(shelf: S
     assert shelf.registry.loaded() != {}
 
 
-def test_a_snapshot_brought_up_to_date_is_written_anew(shelf: Shelf):
+def test_an_updated_snapshot_is_written_again(shelf: Shelf):
     shelf.add(*TEXTS)
     shelf.index()
     shelf.snapshot()
@@ -155,7 +155,7 @@ def test_an_unchanged_index_is_not_written_again(shelf: Shelf):
 
 
 @pytest.mark.parametrize("rows_changed", [4, 5])
-def test_while_running_an_index_is_written_once_enough_of_its_rows_changed(
+def test_a_running_service_writes_an_index_after_enough_changes(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch, rows_changed: int
 ):
     monkeypatch.setattr(registry_module, "SNAPSHOT_MIN_CHANGES", 5)
@@ -170,7 +170,7 @@ def test_while_running_an_index_is_written_once_enough_of_its_rows_changed(
 
 
 @pytest.mark.parametrize("field", ["lineage", "model_id", "analyser"])
-def test_a_snapshot_of_something_else_is_not_used(shelf: Shelf, field: str):
+def test_a_snapshot_of_another_origin_is_not_used(shelf: Shelf, field: str):
     shelf.add(*TEXTS)
     shelf.index()
     shelf.snapshot()
@@ -229,7 +229,7 @@ SPOILERS = [flip_a_byte, truncate, empty, fill_with_garbage, write_other_json, m
 
 @pytest.mark.parametrize("suffix", ["faiss", "npz", "json"])
 @pytest.mark.parametrize("spoil", SPOILERS, ids=lambda spoil: spoil.__name__)
-def test_a_damaged_snapshot_is_made_again_and_the_log_says_so(shelf: Shelf, suffix: str, spoil):
+def test_a_damaged_snapshot_is_rebuilt_and_logged(shelf: Shelf, suffix: str, spoil):
     shelf.add(*TEXTS)
     shelf.index()
     shelf.snapshot()
@@ -265,7 +265,7 @@ def test_swapped_snapshots_of_two_namespaces_are_not_used(shelf: Shelf, suffixes
 
 
 @pytest.mark.parametrize("suffix", ["faiss", "npz", "json"])
-def test_a_snapshot_that_cannot_be_written_costs_a_log_line_and_no_data(shelf: Shelf, suffix: str):
+def test_a_failed_snapshot_write_is_logged_and_loses_no_data(shelf: Shelf, suffix: str):
     shelf.add(*TEXTS)
     shelf.index()
     blocking = shelf.index_dir / f"{shelf.namespace_id()}.{suffix}.partial"
@@ -281,7 +281,7 @@ def test_a_snapshot_that_cannot_be_written_costs_a_log_line_and_no_data(shelf: S
     assert shelf.analyser.texts == 0
 
 
-def test_the_least_recently_used_indexes_are_dropped_and_come_back_from_their_snapshots(shelf: Shelf):
+def test_dropped_indexes_are_the_least_recently_used_and_reload_from_snapshots(shelf: Shelf):
     names = [f"agent{number}" for number in range(5)]
     for name in names:
         shelf.add(*TEXTS, f"{name} was here", namespace=name)
@@ -300,7 +300,7 @@ def test_the_least_recently_used_indexes_are_dropped_and_come_back_from_their_sn
     assert shelf.analyser.texts == analysed
 
 
-def test_the_last_used_index_stays_however_small_the_budget(shelf: Shelf):
+def test_the_most_recently_used_index_is_never_dropped(shelf: Shelf):
     for name in ("default", "ann"):
         shelf.add(*TEXTS, namespace=name)
     shelf.new_registry(max_bytes=0)
@@ -311,7 +311,7 @@ def test_the_last_used_index_stays_however_small_the_budget(shelf: Shelf):
     assert not shelf.registry.over_budget
 
 
-def test_writes_to_a_dropped_index_are_there_when_it_is_loaded_again(shelf: Shelf):
+def test_a_reloaded_index_contains_writes_made_while_it_was_dropped(shelf: Shelf):
     shelf.add(*TEXTS)
     shelf.add("elsewhere", namespace="ann")
     shelf.new_registry(max_bytes=0)
@@ -323,7 +323,7 @@ def test_writes_to_a_dropped_index_are_there_when_it_is_loaded_again(shelf: Shel
     assert shelf.problems() == []
 
 
-def test_an_index_that_cannot_follow_a_write_is_made_again(shelf: Shelf):
+def test_an_index_that_fails_to_apply_a_write_is_rebuilt(shelf: Shelf):
     shelf.add(*TEXTS)
     index = shelf.index()
     with shelf.open_view(shelf.key()) as view:
@@ -337,7 +337,7 @@ def test_an_index_that_cannot_follow_a_write_is_made_again(shelf: Shelf):
     assert shelf.problems() == []
 
 
-def test_a_write_that_removes_much_makes_the_index_be_loaded_again(shelf: Shelf, monkeypatch: pytest.MonkeyPatch):
+def test_a_write_with_many_removals_reloads_the_index(shelf: Shelf, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(registry_module, "SNAPSHOT_MIN_CHANGES", 5)
     ids = shelf.add(*TEXTS)
     index = shelf.index()
@@ -348,7 +348,7 @@ def test_a_write_that_removes_much_makes_the_index_be_loaded_again(shelf: Shelf,
     assert shelf.problems() == []
 
 
-def test_a_load_that_fails_fails_for_all_who_wait_and_is_tried_again_by_the_next(shelf: Shelf):
+def test_a_failed_load_fails_all_waiting_callers_and_is_retried_by_the_next(shelf: Shelf):
     shelf.add(*TEXTS)
     key = shelf.key()
     failures, inside, go_on = [True], Event(), Event()

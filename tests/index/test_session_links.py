@@ -64,7 +64,7 @@ steps = st.one_of(
 
 
 @given(st.lists(steps, max_size=60))
-def test_neighbours_are_those_of_plain_lists(written: list[tuple[str, int] | int]):
+def test_neighbours_equal_those_of_plain_lists(written: list[tuple[str, int] | int]):
     rows = Rows()
     for step in written:
         if isinstance(step, tuple):
@@ -75,7 +75,7 @@ def test_neighbours_are_those_of_plain_lists(written: list[tuple[str, int] | int
 
 
 @given(st.integers(100, 300), st.integers(0, 99), st.booleans())
-def test_a_write_touches_its_neighbours_and_no_others(count: int, place: int, adds: bool):
+def test_a_write_changes_only_the_links_of_its_neighbours(count: int, place: int, adds: bool):
     """A removal touches the last row too, which takes the number of the removed one, and whoever points to it."""
     rows = Rows()
     for number in range(count):

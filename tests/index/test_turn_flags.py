@@ -26,12 +26,12 @@ def expected(text: str) -> TurnFlag:
 
 
 @given(st.lists(st.sampled_from([*WORDS, *OTHERS, *MARKS, *MARKS]), max_size=8).map("".join))
-def test_flags_are_those_of_a_walk_over_the_text(text: str):
+def test_flags_equal_those_of_a_scan_of_the_text(text: str):
     assert turn_flags(text) == expected(text)
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_every_word_of_the_lists_counts_in_any_case_and_only_whole(word: str):
+def test_listed_words_match_in_any_case_and_only_as_whole_words(word: str):
     for written in (word, word.upper(), f"so {word.title()}, yes", f"{word}?"):
         assert turn_flags(written) == expected(written)
         assert turn_flags(written) & (TurnFlag.TIME | TurnFlag.NUMBER)
@@ -51,5 +51,5 @@ def test_every_word_of_the_lists_counts_in_any_case_and_only_whole(word: str):
         ("好吗？", TurnFlag.QUESTION),
     ],
 )
-def test_flags_of_some_turns(text: str, flags: TurnFlag):
+def test_flags_of_example_turns(text: str, flags: TurnFlag):
     assert turn_flags(text) == expected(text) == flags

@@ -43,7 +43,7 @@ steps = st.lists(st.integers(1, 5) | st.floats(0, 1, exclude_max=True), max_size
 
 
 @given(steps=steps)
-def test_any_additions_and_removals_leave_the_rows_of_a_list_with_holes_filled_from_the_end(steps: list[int | float]):
+def test_rows_equal_those_of_a_list_whose_holes_are_filled_from_the_end(steps: list[int | float]):
     index, rows = VectorIndex(DIM), []
     for number, step in enumerate(steps):
         if isinstance(step, int):
@@ -65,7 +65,7 @@ def test_any_additions_and_removals_leave_the_rows_of_a_list_with_holes_filled_f
 
 @pytest.mark.parametrize("share", [0.0, 0.02, GATHER_SHARE, GATHER_SHARE + 0.01, 0.5, 1.0])
 @pytest.mark.parametrize("count", [1, 10, 1000])
-def test_filters_hold_before_top_k_however_few_rows_they_leave(share: float, count: int):
+def test_filters_apply_before_top_k(share: float, count: int):
     vectors = units(517)
     index = filled(vectors)
     chosen = np.random.default_rng(1).permutation(len(vectors))[: int(share * len(vectors))]
@@ -97,7 +97,7 @@ def test_a_search_by_codes_finds_the_nearest_among_a_few_more(monkeypatch: pytes
             assert set(best_first(vectors, query, 20, mask)) <= set(found)
 
 
-def test_codes_follow_additions_and_removals_and_are_part_of_what_a_row_agrees_with():
+def test_codes_follow_additions_and_removals_and_are_checked():
     index = filled(units(40))
     for number in range(60):
         index.remove(number * 7 % len(index))
@@ -135,7 +135,7 @@ def test_removing_a_row_that_is_not_there_changes_nothing(row: int):
     assert np.array_equal(stored(index), vectors)
 
 
-def test_rows_are_copies_that_later_changes_leave_alone():
+def test_returned_rows_are_copies():
     index = filled(units(3))
     copies = index.rows(np.array([0, 1]))
     before = copies.copy()
@@ -144,7 +144,7 @@ def test_rows_are_copies_that_later_changes_leave_alone():
     assert np.array_equal(copies, before)
 
 
-def test_an_index_written_and_read_goes_on_as_it_was(tmp_path: Path):
+def test_an_index_can_be_changed_after_it_was_written_and_read(tmp_path: Path):
     index = filled(units(20))
     index.remove(4)
     index.write(tmp_path / "index.faiss")
@@ -156,7 +156,7 @@ def test_an_index_written_and_read_goes_on_as_it_was(tmp_path: Path):
     assert read.mean == pytest.approx(index.mean, abs=1e-7)
 
 
-def test_a_file_of_another_width_or_kind_is_not_taken(tmp_path: Path):
+def test_an_index_file_of_another_width_or_kind_is_refused(tmp_path: Path):
     path = tmp_path / "index.faiss"
     filled(units(3)).write(path)
     with pytest.raises(ValueError, match="not a flat inner-product index of 8 dimensions"):

@@ -51,7 +51,7 @@ def slowly(steps: Sequence[int], keep: frozenset[int]) -> list[tuple[int, int, f
 
 
 @given(steps=texts, keep=st.frozensets(st.integers(100, 130), max_size=4), block=st.integers(1, 7))
-def test_the_sweep_finds_what_a_double_loop_finds(steps: list[int], keep: frozenset[int], block: int):
+def test_the_scan_equals_a_double_loop(steps: list[int], keep: frozenset[int], block: int):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duplicates_module, "BLOCK_ROWS", block)
         pairs = found(steps, keep=keep)
@@ -65,7 +65,7 @@ def test_a_chain_of_small_changes_does_not_collapse_into_its_first_link():
     assert [pair[:2] for pair in found([0, 3, 6, 9])] == [(100, 101), (102, 103)]
 
 
-def test_a_kept_text_is_no_duplicate_but_makes_duplicates():
+def test_a_kept_text_is_never_a_duplicate_but_has_duplicates():
     assert [pair[:2] for pair in found([0, 0, 0], keep=frozenset({101}))] == [(100, 102)]
     assert [pair[:2] for pair in found([0, 0, 0], keep=frozenset({100}))] == [(100, 101), (100, 102)]
 
@@ -74,7 +74,7 @@ def test_no_texts_have_no_duplicates():
     assert found([]) == []
 
 
-def test_only_two_blocks_of_vectors_are_asked_for_at_once_and_ends_are_told():
+def test_the_scan_reads_two_blocks_of_vectors_at_once_and_reports_their_ends():
     asked: list[int] = []
     told: list[int] = []
     vectors = vectors_of([0, 10, 20, 30, 0])

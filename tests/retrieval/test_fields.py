@@ -15,7 +15,7 @@ PARTS = (
 
 
 @given(st.lists(st.sampled_from(PARTS), max_size=6).map(" ".join), st.sampled_from(["", " ", "\n "]))
-def test_what_a_question_asks_for_is_what_a_walk_over_it_finds(words: str, indent: str):
+def test_the_classification_of_a_query_equals_a_scan_of_its_words(words: str, indent: str):
     question = Question.of(indent + words)
     assert question.asks_when == cues.asks_when(indent + words)
     assert question.asks_how_many == cues.asks_how_many(indent + words)
@@ -33,6 +33,6 @@ def test_what_a_question_asks_for_is_what_a_walk_over_it_finds(words: str, inden
         ("", False, False, False),
     ],
 )
-def test_what_some_questions_ask_for(text: str, when: bool, how_many: bool, who: bool):
+def test_classification_of_example_queries(text: str, when: bool, how_many: bool, who: bool):
     question = Question.of(text)
     assert (question.asks_when, question.asks_how_many, question.asks_who) == (when, how_many, who)

@@ -25,7 +25,7 @@ from souvenir.retrieval.ranking import asks_the_assistant, without_framing
         ("How we talked about the harbour in Lisbon across all of our past sessions", "the harbour in Lisbon"),
     ],
 )
-def test_the_frame_of_a_question_is_taken_away(question: str, about: str):
+def test_the_framing_of_a_query_is_removed(question: str, about: str):
     assert without_framing(question) == about
 
 
@@ -41,12 +41,12 @@ def test_the_frame_of_a_question_is_taken_away(question: str, about: str):
         "???",
     ],
 )
-def test_a_question_without_a_frame_or_with_little_in_it_stays(question: str):
+def test_a_query_without_framing_or_with_a_short_subject_is_unchanged(question: str):
     assert without_framing(question) == question
 
 
 @given(st.text(alphabet=st.sampled_from("can you list order in which I,.? garden"), max_size=80))
-def test_what_is_left_is_the_question_or_has_three_words(question: str):
+def test_the_result_is_the_query_or_has_three_words(question: str):
     left = without_framing(question)
     assert left == question or (len(left.split()) >= 3 and left == left.strip(" ,.?!"))
 
@@ -65,5 +65,5 @@ def test_what_is_left_is_the_question_or_has_three_words(question: str):
         ("What did Selma tell me?", False),
     ],
 )
-def test_what_the_assistant_said_is_asked_for(question: str, asks: bool):
+def test_queries_for_what_the_assistant_said_are_recognised(question: str, asks: bool):
     assert asks_the_assistant(question) is asks

@@ -12,32 +12,32 @@ rankings = st.lists(
 )
 
 
-def test_kinds_take_turns_while_they_are_about_as_good_as_the_best_and_the_rest_follows_by_score():
+def test_kinds_alternate_while_their_scores_are_close_to_the_best():
     assert interleave([[2.0, 1.9, 1.8, 0.5], [1.6, 1.5, 1.4, 0.1]]) == [
         *((0, 0), (1, 0), (0, 1), (1, 1), (0, 2)),
         *((1, 2), (0, 3), (1, 3)),
     ]
 
 
-def test_the_kind_with_the_best_item_begins_and_of_equals_the_earlier_one():
+def test_the_kind_with_the_best_item_begins():
     assert interleave([[1.6, 1.5], [2.0, 1.7]]) == [(1, 0), (0, 0), (1, 1), (0, 1)]
     assert interleave([[2.0], [], [2.0]]) == [(0, 0), (2, 0)]
 
 
-def test_a_kind_that_knows_nothing_of_the_question_takes_no_places():
+def test_a_kind_without_good_results_gets_no_places():
     assert interleave([[0.4, 0.3], [1.0, 0.9, 0.8]]) == [(1, 0), (1, 1), (1, 2), (0, 0), (0, 1)]
 
 
-def test_where_scores_mean_different_things_kinds_take_turns_to_the_end():
+def test_kinds_with_incomparable_scores_alternate_to_the_end():
     assert interleave([[9.0, 8.0, 7.0], [-0.1]], comparable=False) == [(0, 0), (1, 0), (0, 1), (0, 2)]
 
 
-def test_where_nothing_is_above_zero_the_scores_alone_decide():
+def test_scores_alone_decide_if_none_is_positive():
     assert interleave([[-0.5, -0.9], [-0.4, -0.6]]) == [(1, 0), (0, 0), (1, 1), (0, 1)]
 
 
 @given(rankings)
-def test_everything_stands_there_once_and_the_strong_of_a_ranking_keep_their_order(scores: list[list[float]]):
+def test_every_item_occurs_once_and_strong_items_keep_their_order(scores: list[list[float]]):
     order = interleave(scores)
     assert sorted(order) == [(kind, place) for kind, of in enumerate(scores) for place in range(len(of))]
     for kind in range(len(scores)):
@@ -46,7 +46,7 @@ def test_everything_stands_there_once_and_the_strong_of_a_ranking_keep_their_ord
 
 
 @given(rankings)
-def test_nothing_weak_stands_before_something_strong(scores: list[list[float]]):
+def test_no_weak_item_precedes_a_strong_one(scores: list[list[float]]):
     best = max((of[0] for of in scores if of), default=0.0)
     strong = [scores[kind][place] >= STRONG_SHARE * best for kind, place in interleave(scores)]
     assert strong == sorted(strong, reverse=True)

@@ -84,7 +84,7 @@ def test_each_passage_repeats_the_end_of_the_one_before(count: int, max_tokens: 
 
 
 @given(lengths=st.lists(st.integers(1, 15), min_size=1, max_size=80))
-def test_a_passage_ends_with_a_sentence_if_its_second_half_has_an_end(lengths: list[int]):
+def test_a_cut_is_at_the_last_sentence_end_in_the_second_half(lengths: list[int]):
     """No sentence is longer than half a passage, so every cut finds an end."""
     sentences = [" ".join(f"s{number}w{at}" for at in range(length)) + "." for number, length in enumerate(lengths)]
     windows, _ = split_passages(" ".join(sentences), words, max_tokens=32)
@@ -94,13 +94,13 @@ def test_a_passage_ends_with_a_sentence_if_its_second_half_has_an_end(lengths: l
 
 
 @pytest.mark.parametrize("end", [". ", "! ", "? ", "… ", '." ', ".) ", "\n", "。", "？"])
-def test_a_cut_falls_behind_every_kind_of_sentence_end(end: str):
+def test_every_kind_of_sentence_end_is_a_place_to_cut(end: str):
     text = "one two three four five six" + end + "seven eight nine ten eleven twelve"
     windows, _ = split_passages(text, words, max_tokens=10)
     assert windows[0] == "one two three four five six" + end
 
 
-def test_an_end_in_the_first_half_of_a_passage_is_no_place_to_cut():
+def test_a_sentence_end_in_the_first_half_is_no_place_to_cut():
     text = "One. " + " ".join(f"w{number}" for number in range(40))
     windows, _ = split_passages(text, words, max_tokens=20)
     assert len(words(windows[0])) == 20
@@ -111,7 +111,7 @@ def test_a_text_without_tokens_is_one_passage():
     assert split_passages("", words, max_tokens=8) == ([""], 0)
 
 
-def test_blank_space_around_a_text_stays_in_its_first_and_last_passage():
+def test_surrounding_white_space_stays_in_the_first_and_last_passage():
     text = "  \n" + "word " * 30 + "\n "
     windows, _ = split_passages(text, words, max_tokens=8)
     assert windows[0].startswith("  \nword")

@@ -52,7 +52,7 @@ def evidence(rows: Sequence[Row], *, dense_counts: bool = True) -> Evidence:
 HAND = [(1, 0.0, 0.9, FACT, 0.0), (2, 1.5, 0.2, FACT, 30.0), (3, 0.6, 0.8, DOC, 60.0), (2, 0.1, 0.1, FACT, 30.0)]
 
 
-def test_the_sum_is_lexical_evidence_and_weighted_cosine_of_the_best_passage():
+def test_the_sum_of_the_best_passage_is_its_lexical_score_plus_its_weighted_cosine():
     ranked = rank_owners(
         evidence(HAND), weights=Weights(), profiles=PROFILES, fusion=Fusion.SUM, now_us=NOW_US, top_k=10
     )
@@ -89,7 +89,7 @@ def test_recency_and_confidence_halve_with_age():
     assert parts["confidence"] == pytest.approx([0.2, 0.2 * 0.5 ** (1 / 3), 0.2 * 0.5 ** (2 / 3), 0.2 * 0.5 ** (1 / 3)])
 
 
-def test_what_is_dated_in_the_future_is_as_recent_as_now():
+def test_a_future_date_counts_as_now():
     assert half_life(np.array([-5 * DAY_US, 0, DAY_US]), 1.0).tolist() == [1.0, 1.0, 0.5]
 
 
@@ -143,7 +143,7 @@ def test_recency_and_confidence_are_rankings_of_their_own_in_reciprocal_rank_fus
     )
 
 
-def test_where_the_cosine_does_not_count_only_words_rank():
+def test_only_words_rank_if_the_cosine_does_not_count():
     ranked = rank_owners(
         evidence([(1, 0.5, 0.0, FACT, 0), (2, 0.9, 0.0, FACT, 0)], dense_counts=False),
         weights=Weights(),
@@ -174,7 +174,7 @@ def test_the_vector_arm_alone_ranks_by_the_plain_cosine():
     assert ranked[0].parts == {"similarity": 0.45}
 
 
-def test_equal_scores_rank_in_the_order_of_their_owners():
+def test_ties_rank_by_owner():
     rows = [(owner, 0.5, 0.5, FACT, 0.0) for owner in (9, 4, 7, 4)]
     for fusion in Fusion:
         ranked = rank_owners(
@@ -197,7 +197,7 @@ weightings = st.builds(
 
 
 @given(rows=rows, weights=weightings, top_k=st.integers(1, 8))
-def test_the_sum_ranks_like_a_plain_loop(rows: list[Row], weights: Weights, top_k: int):
+def test_the_ranking_by_sum_equals_a_plain_loop(rows: list[Row], weights: Weights, top_k: int):
     def score(row: Row) -> float:
         _, lexical, dense, profile, age = row
         return (
@@ -224,7 +224,7 @@ def test_the_sum_ranks_like_a_plain_loop(rows: list[Row], weights: Weights, top_
 
 
 @given(rows=rows, weights=weightings)
-def test_fusion_by_ranks_is_what_the_ranks_that_it_shows_make(rows: list[Row], weights: Weights):
+def test_the_fusion_score_equals_that_of_the_reported_ranks(rows: list[Row], weights: Weights):
     weights = Weights(vector=weights.vector, feedback=weights.feedback)
     shares = rrf_shares(weights)
     ranked = rank_owners(

@@ -69,7 +69,7 @@ def test_a_logistic_is_the_sigmoid_of_a_weighted_sum():
     assert 0.0 <= Logistic(-1e6)({}) < 1e-200
 
 
-def test_the_gap_is_the_named_ones_best_three_less_the_best_others_without_the_term_for_being_named():
+def test_the_gap_compares_the_best_three_turns_without_the_speaker_term():
     evidence = talk(
         [1.0, 0.8, 0.6, 0.1, 0.9, 0.5, 0.4], [0.5, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0], speaker=[0.3] * 4 + [0.0] * 3
     )
@@ -79,7 +79,7 @@ def test_the_gap_is_the_named_ones_best_three_less_the_best_others_without_the_t
     assert found == pytest.approx({"cosine": 0.25, "unheard": 1.5, "covered": 0.5, "gap": gap})
 
 
-def test_there_is_no_gap_without_one_who_is_named_and_another_who_speaks():
+def test_the_gap_needs_a_named_speaker_and_another_one():
     evidence = talk([1.0, 0.5], [0.1, 0.1])
     assert "gap" not in signals(evidence, [ANN, BEN], None)
     assert "gap" not in signals(evidence, [ANN, ANN], ANN)
@@ -87,13 +87,13 @@ def test_there_is_no_gap_without_one_who_is_named_and_another_who_speaks():
     assert set(signals(evidence, [ANN, BEN], ANN, known=None)) == {"cosine"}
 
 
-def test_one_who_is_named_and_of_whom_nothing_was_found_counts_as_zero():
+def test_a_named_speaker_without_results_counts_as_zero():
     evidence = talk([1.0, 0.5], [0.0, 0.0])
     assert signals(evidence, [BEN, BEN], ANN)["gap"] == pytest.approx(-0.75)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-1, 3)), min_size=1, max_size=40))
-def test_the_best_means_are_those_of_a_plain_loop(rows: list[tuple[int, float]]):
+def test_the_best_means_equal_those_of_a_plain_loop(rows: list[tuple[int, float]]):
     speakers, scores = zip(*rows, strict=True)
     found = best_means(np.array(scores), np.array(speakers, dtype=np.int32))
     for speaker in set(speakers):
@@ -102,14 +102,14 @@ def test_the_best_means_are_those_of_a_plain_loop(rows: list[tuple[int, float]])
     assert set(found) == set(speakers)
 
 
-def test_how_near_the_best_is_is_a_signal_of_its_own_where_that_is_a_fact():
+def test_the_cosine_of_a_best_fact_is_a_signal():
     evidence = replace(talk([0.9, 0.2], [0.4, 0.1]), profiles=np.array([Profile.FACT, Profile.DOC]))
     assert signals(evidence, [0, 0], None)["fact"] == 0.4
     assert "fact" not in signals(replace(evidence, profiles=evidence.profiles[::-1]), [0, 0], None)
     assert "fact" not in signals(replace(evidence, dense_counts=False), [0, 0], None)
 
 
-def test_relevance_is_that_it_is_spoken_of_times_that_it_is_answered():
+def test_relevance_is_the_product_of_both_logistics():
     of = COEFFICIENTS
     every = {"cosine": 0.5, "unheard": 0.9, "covered": 0.7, "gap": 0.1, "fact": 0.6}
     for left_out, spoken_of, answered in (
@@ -125,7 +125,7 @@ def test_relevance_is_that_it_is_spoken_of_times_that_it_is_answered():
         assert judge(given).signals == given
 
 
-def test_an_answer_of_which_nothing_is_known_is_no_evidence():
+def test_an_answer_without_signals_has_no_evidence():
     assert judge({}) == Judgement(0.0, EvidenceLevel.NONE, {})
 
 
@@ -137,9 +137,7 @@ def test_relevance_is_a_probability(given_signals: dict[str, float]):
 
 
 @given(some_signals.filter(bool), st.floats(0.0, 1.0), st.data())
-def test_each_signal_counts_one_way_words_that_nobody_used_against(
-    given_signals: dict[str, float], more: float, data: st.DataObject
-):
+def test_relevance_is_monotonic_in_each_signal(given_signals: dict[str, float], more: float, data: st.DataObject):
     name = data.draw(st.sampled_from(sorted(given_signals)))
     before, after = (judge({**given_signals, name: given_signals[name] + by}).relevance for by in (0.0, more))
     assert after <= before + 1e-12 if name == "unheard" else after >= before - 1e-12
@@ -156,5 +154,5 @@ def test_each_signal_counts_one_way_words_that_nobody_used_against(
         (1.0, EvidenceLevel.STRONG),
     ],
 )
-def test_evidence_is_relevance_in_words(relevance: float, expected: EvidenceLevel):
+def test_evidence_levels_follow_from_relevance(relevance: float, expected: EvidenceLevel):
     assert evidence_of(relevance) is expected

@@ -22,7 +22,7 @@ def first(*rows: dict[str, float]) -> list[Ranked]:
     ]
 
 
-def test_those_that_were_read_stand_first_by_what_was_read_and_the_others_behind_in_their_order():
+def test_scored_results_come_first_and_the_others_keep_their_order():
     ranked = reranked(
         first({"lexical": 2.0}, {"lexical": 1.5}, {"lexical": 1.0, "dense": 0.25}, {"lexical": 0.75}),
         {0: -1.0, 2: 3.0},
@@ -34,7 +34,7 @@ def test_those_that_were_read_stand_first_by_what_was_read_and_the_others_behind
     assert ranked[3].parts == {"lexical": 0.75, RERANK: -1.5}
 
 
-def test_what_no_reader_of_the_text_can_know_still_counts():
+def test_score_parts_independent_of_the_text_are_kept():
     ranked = reranked(
         first({"lexical": 2.0, "speaker": 0.3}, {"lexical": 1.0, "period": 0.45}), {0: 0.0, 1: 0.0}, Weights()
     )
@@ -43,7 +43,7 @@ def test_what_no_reader_of_the_text_can_know_still_counts():
     assert all(sum(one.parts.values()) == pytest.approx(one.score) for one in ranked)
 
 
-def test_a_role_counts_only_for_a_caller_who_weighs_it_and_those_not_read_stay_behind_whatever_it_weighs():
+def test_a_role_counts_only_if_the_caller_weights_it():
     before = first({"lexical": 3.0}, {"lexical": 2.0, "role": -0.8}, {"lexical": 1.0})
     unweighed = reranked(before, {1: 0.0}, Weights())
     assert [one.owner_id for one in unweighed] == [101, 100, 102]
@@ -53,7 +53,7 @@ def test_a_role_counts_only_for_a_caller_who_weighs_it_and_those_not_read_stay_b
     assert [one.owner_id for one in weighed] == [101, 100, 102]
 
 
-def test_scores_whose_logistic_is_the_same_number_keep_their_order():
+def test_scores_with_equal_logistics_keep_their_order():
     ranked = reranked(
         first({"lexical": 3.0}, {"lexical": 2.0}, {"lexical": 1.0}), {0: 60.0, 1: 80.0, 2: 70.0}, Weights()
     )
@@ -64,9 +64,7 @@ def test_scores_whose_logistic_is_the_same_number_keep_their_order():
     st.lists(st.floats(0, 5), max_size=12).map(lambda scores: sorted(scores, reverse=True)),
     st.dictionaries(st.integers(0, 11), st.floats(-1e4, 1e4)),
 )
-def test_whatever_the_numbers_scores_descend_and_are_the_sum_of_their_parts(
-    scores: list[float], read: dict[int, float]
-):
+def test_scores_descend_and_equal_the_sum_of_their_parts_for_any_numbers(scores: list[float], read: dict[int, float]):
     before = first(*({"lexical": score} for score in scores))
     after = reranked(before, read, Weights())
     assert sorted(one.owner_id for one in after) == [one.owner_id for one in before]
@@ -75,5 +73,5 @@ def test_whatever_the_numbers_scores_descend_and_are_the_sum_of_their_parts(
     assert [one.index in read for one in after] == sorted((one.index in read for one in before), reverse=True)
 
 
-def test_the_logistic_of_any_number_is_a_number():
+def test_the_logistic_of_any_number_is_finite():
     assert (logistic(-1e6), logistic(0.0), logistic(1e6)) == (0.0, 0.5, 1.0)

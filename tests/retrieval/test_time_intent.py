@@ -108,7 +108,7 @@ def intent_of(text: str, now: datetime = NOW) -> TimeIntent:
         ("last weekend before April 10, 2023", "last weekend before April 10, 2023", "2023-04-08..2023-04-10"),
     ],
 )
-def test_a_written_time_is_its_days(text: str, phrase: str, period: str):
+def test_a_written_time_means_its_days(text: str, phrase: str, period: str):
     assert named(text) == {phrase: [period]}
 
 
@@ -147,7 +147,7 @@ def test_a_written_time_is_its_days(text: str, phrase: str, period: str):
         ("two days before yesterday", "two days before yesterday", "2023-06-12..2023-06-13"),
     ],
 )
-def test_a_relative_time_counts_from_now(text: str, phrase: str, period: str):
+def test_a_relative_time_is_relative_to_now(text: str, phrase: str, period: str):
     assert named(text) == {phrase: [period]}
 
 
@@ -195,41 +195,41 @@ def test_days_are_those_of_utc_and_weeks_begin_on_monday(now: str, text: str, pe
         "",
     ],
 )
-def test_what_is_no_time_is_not_read_as_one(text: str):
+def test_other_words_are_not_recognised_as_times(text: str):
     assert time_intent(text, NOW) is None
 
 
-def test_months_between_two_are_of_every_year_where_none_is_written():
+def test_a_range_of_months_without_a_year_is_yearly():
     assert named("between November and February") == {"between November and February": ["*-11", "*-12", "*-01", "*-02"]}
 
 
-def test_a_date_in_numbers_is_read_both_ways_where_both_are_days():
+def test_an_ambiguous_numeric_date_has_both_readings():
     assert named("paid on 5/8/2023") == {"5/8/2023": ["2023-05-08..2023-05-09", "2023-08-05..2023-08-06"]}
     assert named("paid on 5/18/2023") == {"5/18/2023": ["2023-05-18..2023-05-19"]}
 
 
-def test_of_a_day_that_does_not_exist_the_month_is_read():
+def test_a_day_that_does_not_exist_is_read_as_its_month():
     assert named("29 February 2023") == {"February 2023": ["2023-02-01..2023-03-01"]}
 
 
-def test_a_relative_time_beside_a_written_one_counts_from_that_and_is_not_read():
+def test_a_relative_time_next_to_a_written_one_is_ignored():
     assert list(named("What did she finish last Friday, on 23 January 2022?")) == ["23 January 2022"]
 
 
-def test_every_written_time_of_a_question_is_read():
+def test_every_written_time_of_a_query_is_recognised():
     assert list(named("March 15, 2024 and April 2, 2024")) == ["March 15, 2024", "April 2, 2024"]
 
 
 # --- what is boosted ------------------------------------------------------------------------------------------------
 
 
-def test_a_month_is_boosted_in_the_year_that_is_written_and_in_every_year_where_none_is():
+def test_a_month_is_boosted_in_its_year_or_else_in_every_year():
     rows = at("2022-05-31T23:59:59.999999", "2023-04-30T23:59:59", "2023-05-01", "2023-05-31T23:59:59", "2023-06-01")
     assert intent_of("in May 2023").within(rows).tolist() == [0, 0, 1, 1, 0]
     assert intent_of("in May").within(rows).tolist() == [1, 0, 1, 1, 0]
 
 
-def test_a_written_day_boosts_its_month_and_what_is_near_to_it():
+def test_a_written_day_boosts_its_month_and_nearby_days():
     intent = intent_of("on May 30, 2023")
     rows = at("2023-05-28", "2023-05-29", "2023-05-30T23:00", "2023-06-03", "2023-06-09", "2023-06-10")
     assert intent.within(rows).tolist() == [1, 1, 1, 0, 0, 0]
@@ -237,29 +237,29 @@ def test_a_written_day_boosts_its_month_and_what_is_near_to_it():
     assert intent.near_to(rows) == pytest.approx(np.exp(-np.array(distances) / 4))
 
 
-def test_a_day_of_every_year_is_near_across_the_year_s_end():
+def test_a_yearly_day_is_near_across_the_end_of_the_year():
     rows = at("2021-12-30", "2021-12-31", "2022-01-02", "2022-06-01", "2023-01-09", "2023-01-11")
     distances = [1, 0, 2, np.inf, 9, np.inf]
     assert intent_of("on 31 December").near_to(rows) == pytest.approx(np.exp(-np.array(distances) / 4))
 
 
-def test_a_leap_day_of_every_year_is_near_in_leap_years_only():
+def test_a_yearly_leap_day_is_near_only_in_leap_years():
     rows = at("2023-02-28", "2023-03-01", "2024-02-29", "2024-03-01")
     distances = [np.inf, np.inf, 0, 1]
     assert intent_of("on 29 February").near_to(rows) == pytest.approx(np.exp(-np.array(distances) / 4))
 
 
-def test_a_short_relative_period_is_widened_by_the_days_in_which_it_is_told_of():
+def test_a_short_relative_period_is_widened():
     rows = at("2023-06-12", "2023-06-13", "2023-06-14", "2023-06-24", "2023-06-25")
     assert intent_of("who called yesterday").within(rows).tolist() == [0, 1, 1, 1, 0]
 
 
-def test_what_counts_from_a_day_is_near_to_both():
+def test_a_time_relative_to_a_day_is_near_to_both():
     intent = intent_of("two weeks before August 11, 2023")
     assert intent.near_to(at("2023-07-28", "2023-08-05", "2023-08-11")).tolist() == pytest.approx([1, np.exp(-2), 1])
 
 
-def test_no_rows_are_no_values():
+def test_without_rows_there_are_no_values():
     intent = intent_of("on 8 May")
     assert intent.within(at()).shape == intent.near_to(at()).shape == (0,)
 
@@ -280,7 +280,7 @@ rows = st.lists(st.datetimes(datetime(1890, 1, 1), datetime(2110, 1, 1)), max_si
 
 
 @given(named_periods=st.lists(periods, max_size=3), named_days=st.lists(single_days, max_size=3), moments=rows)
-def test_the_arrays_equal_a_slow_reading_of_the_calendar(
+def test_the_arrays_equal_a_slow_calendar_calculation(
     named_periods: list[Period], named_days: list[Period], moments: list[datetime]
 ):
     intent = TimeIntent((), tuple(named_periods), tuple(named_days))
@@ -311,9 +311,7 @@ def test_the_arrays_equal_a_slow_reading_of_the_calendar(
         ("what was said yesterday", "2023-06-14T00:00:00", "2023-06-14T23:59:59.999999"),
     ],
 )
-def test_asking_when_something_was_said_limits_the_search_to_those_days(
-    text: str, since: str | None, until: str | None
-):
+def test_a_query_for_when_something_was_said_is_filtered(text: str, since: str | None, until: str | None):
     query, use = intent_of(text).applied_to(SearchQuery(text))
     assert query.filters.since == (since and datetime.fromisoformat(since).replace(tzinfo=UTC))
     assert query.filters.until == (until and datetime.fromisoformat(until).replace(tzinfo=UTC))
@@ -334,31 +332,31 @@ def test_asking_when_something_was_said_limits_the_search_to_those_days(
         "what did you say you did last week",
     ],
 )
-def test_any_other_time_is_a_boost_and_no_filter(text: str):
+def test_any_other_time_is_a_boost_and_not_a_filter(text: str):
     query, use = intent_of(text).applied_to(SearchQuery(text))
     assert use.boosted
     assert (query, use.filtered) == (SearchQuery(text), None)
 
 
 @pytest.mark.parametrize("own", [Filters(since=NOW), Filters(until=NOW)])
-def test_what_the_caller_limits_the_text_does_not_limit(own: Filters):
+def test_a_time_filter_of_the_caller_takes_precedence(own: Filters):
     text = "What did I tell you yesterday?"
     query, use = intent_of(text).applied_to(SearchQuery(text, filters=own))
     assert (query.filters, use.filtered) == (own, None)
 
 
 @pytest.mark.parametrize("text", ["the latest news on billing", "Most recent deploy?", "which is the newest key"])
-def test_asking_for_the_latest_is_seen(text: str):
+def test_a_query_for_the_latest_is_recognised(text: str):
     query, use = intent_of(text).applied_to(SearchQuery(text))
     assert (query.weights.recency, use.recency, use.boosted) == (0.2, 0.2, ())
 
 
-def test_a_weight_of_recency_that_the_caller_gives_stays():
+def test_a_recency_weight_of_the_caller_takes_precedence():
     query, use = intent_of("the latest").applied_to(SearchQuery("the latest", weights=Weights(recency=0.7)))
     assert (query.weights.recency, use.recency) == (0.7, None)
 
 
-def test_asking_for_the_latest_of_a_time_asks_for_that_time():
+def test_a_named_time_takes_precedence_over_latest():
     assert not intent_of("their latest project in July 2023").latest
 
 
@@ -390,12 +388,12 @@ def test_no_text_at_no_time_raises(text: str, now: datetime):
         assert all(phrase.strip() == phrase and phrase for phrase in intent.phrases)
 
 
-def test_no_repeated_word_takes_long():
+def test_repeated_words_are_analysed_in_linear_time():
     for word in WORDS:
         assert_linear(lambda text: time_intent(text, NOW), (f"{word} " * MAX_READ_CHARS)[:MAX_READ_CHARS])
 
 
-def test_a_text_that_is_pasted_is_read_at_its_beginning():
+def test_only_the_start_of_a_long_text_is_analysed():
     assert time_intent("x" * MAX_READ_CHARS + " yesterday", NOW) is None
 
 
@@ -421,7 +419,7 @@ INSTANT = timedelta(microseconds=1)
         ("the latest of the boat", None, None, "the  of the boat"),
     ],
 )
-def test_a_time_is_named_from_its_first_day_to_its_last(
+def test_a_named_time_spans_its_first_to_its_last_day(
     text: str, since: datetime | None, until: datetime | None, words: str | None
 ):
     found = named_time(text, NOW)
@@ -429,6 +427,6 @@ def test_a_time_is_named_from_its_first_day_to_its_last(
     assert (found.span, (found.words or "").split()) == (TimeSpan(since, until), (words or "").split())
 
 
-def test_no_time_is_named_by_what_says_nothing_of_when():
+def test_a_text_without_a_time_names_none():
     assert named_time("the box of letters", NOW) is None
     assert named_time("yesterday", NOW) == NamedTime(TimeSpan(day(14), day(15) - INSTANT), None)

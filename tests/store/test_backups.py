@@ -32,7 +32,7 @@ def switched() -> None:
     return None
 
 
-def test_a_backup_says_what_it_holds(database: Database, settings: Settings):
+def test_a_manifest_describes_the_content_of_its_backup(database: Database, settings: Settings):
     insert(database, "one", "two " * 200, now=NOW)
     backup = database.back_up(reason="manual", now=NOW)
     assert backup.name == "manual_20240301_120000"
@@ -52,7 +52,7 @@ def test_a_backup_says_what_it_holds(database: Database, settings: Settings):
     assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", "souvenir.db"]
 
 
-def test_backups_made_while_writes_go_on_hold_whole_writes_only(
+def test_backups_made_during_writes_contain_only_whole_transactions(
     database: Database, open_database: OpenDatabase, tmp_path: Path
 ):
     stop = Event()
@@ -87,7 +87,7 @@ def test_backups_made_while_writes_go_on_hold_whole_writes_only(
         }
 
 
-def test_backups_of_one_second_have_names_of_their_own(open_database: OpenDatabase):
+def test_backups_made_in_the_same_second_have_unique_names(open_database: OpenDatabase):
     database = open_database(max_backups=50)
     with ThreadPoolExecutor(4) as callers:
         made = list(callers.map(lambda _: database.back_up(reason="manual", now=NOW).name, range(12)))
@@ -95,14 +95,14 @@ def test_backups_of_one_second_have_names_of_their_own(open_database: OpenDataba
     assert sorted(names_of(database)) == sorted(made)
 
 
-def test_the_newest_backups_are_kept_and_the_oldest_removed(open_database: OpenDatabase, settings: Settings):
+def test_eviction_keeps_the_newest_backups(open_database: OpenDatabase, settings: Settings):
     database = open_database(max_backups=3)
     made = [database.back_up(reason="manual", now=NOW + timedelta(seconds=at)).name for at in range(5)]
     assert names_of(database) == made[:1:-1]
     assert sorted(path.name for path in settings.backup_dir.iterdir()) == made[2:]
 
 
-def test_backups_that_writers_cause_push_out_none_but_their_own(open_database: OpenDatabase):
+def test_backups_triggered_by_writers_evict_only_each_other(open_database: OpenDatabase):
     database = open_database(max_backups=2)
     reasons = ["manual", "scheduled", *("snapshot", "pre_import", "pre_delete") * 3]
     made = [database.back_up(reason=reason, now=NOW + timedelta(hours=at)).name for at, reason in enumerate(reasons)]
@@ -117,7 +117,7 @@ def test_a_backup_just_made_is_kept_even_if_the_clock_went_back(open_database: O
     assert database.backups.verify(early).exists()
 
 
-def test_evicting_at_once_from_several_threads_removes_each_backup_once(open_database: OpenDatabase):
+def test_concurrent_evictions_remove_each_backup_once(open_database: OpenDatabase):
     database = open_database(max_backups=1)
     with ThreadPoolExecutor(4) as callers:
         made = list(
@@ -128,7 +128,7 @@ def test_evicting_at_once_from_several_threads_removes_each_backup_once(open_dat
     assert names_of(database) == [max(made)]
 
 
-def test_names_that_eviction_gives_free_are_taken_again_without_a_clash(open_database: OpenDatabase):
+def test_names_freed_by_eviction_are_reused_without_a_clash(open_database: OpenDatabase):
     database = open_database(max_backups=1)
     with ThreadPoolExecutor(6) as callers:
         made = list(callers.map(lambda _: database.back_up(reason="manual", now=NOW).name, range(60)))
@@ -139,13 +139,13 @@ def test_names_that_eviction_gives_free_are_taken_again_without_a_clash(open_dat
 
 
 @pytest.mark.parametrize("reason", ["", "a" * 51, "../up", "a/b", "a b", ".hidden", "a\0"])
-def test_a_reason_that_is_no_part_of_a_name_is_refused(database: Database, settings: Settings, reason: str):
+def test_a_reason_that_is_invalid_in_a_folder_name_is_refused(database: Database, settings: Settings, reason: str):
     with pytest.raises(InvalidRequest):
         database.back_up(reason=reason, now=NOW)
     assert not settings.backup_dir.exists() or list(settings.backup_dir.iterdir()) == []
 
 
-def test_a_backup_that_cannot_be_written_leaves_nothing_and_says_so(database: Database, settings: Settings):
+def test_a_backup_that_cannot_be_written_leaves_no_files_and_raises(database: Database, settings: Settings):
     settings.backup_dir.touch()
     with pytest.raises(Unavailable):
         database.back_up(reason="manual", now=NOW)
@@ -153,7 +153,7 @@ def test_a_backup_that_cannot_be_written_leaves_nothing_and_says_so(database: Da
     assert database.back_up(reason="manual", now=NOW).name in names_of(database)
 
 
-def test_what_a_crash_left_half_written_is_removed_at_the_next_start(open_database: OpenDatabase, settings: Settings):
+def test_partial_backups_of_a_crash_are_removed_at_the_next_start(open_database: OpenDatabase, settings: Settings):
     database = open_database()
     name = database.back_up(reason="manual", now=NOW).name
     database.close()
@@ -169,7 +169,7 @@ def test_what_a_crash_left_half_written_is_removed_at_the_next_start(open_databa
     assert not any(path.exists() for path in leftovers)
 
 
-def test_a_renamed_backup_goes_by_its_new_name(database: Database, settings: Settings):
+def test_a_renamed_backup_has_its_new_name(database: Database, settings: Settings):
     insert(database, "text")
     name = database.back_up(reason="manual", now=NOW).name
     shutil.copytree(settings.backup_dir / name, settings.backup_dir / "keep-this")
@@ -253,7 +253,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("case", UNUSABLE)
-def test_an_unusable_backup_is_refused_and_what_was_there_stays(
+def test_an_unusable_backup_is_refused_and_the_store_is_unchanged(
     open_database: OpenDatabase, settings: Settings, case: str
 ):
     spoil, reason = UNUSABLE[case]
@@ -286,7 +286,7 @@ def test_only_backups_of_the_folder_can_be_restored(database: Database, name: st
     assert texts_of(database) == ["text"]
 
 
-def test_a_restore_backs_up_the_present_first_and_can_be_taken_back(database: Database):
+def test_a_restore_backs_up_the_current_state_and_can_be_reverted(database: Database):
     insert(database, "then")
     name = database.back_up(reason="manual", now=NOW).name
     insert(database, "now")
@@ -299,14 +299,14 @@ def test_a_restore_backs_up_the_present_first_and_can_be_taken_back(database: Da
     assert problems(database) == []
 
 
-def test_a_restore_keeps_the_backup_it_came_from_and_the_one_it_made(open_database: OpenDatabase):
+def test_a_restore_evicts_neither_its_source_nor_its_new_backup(open_database: OpenDatabase):
     database = open_database(max_backups=1)
     name = database.back_up(reason="manual", now=NOW).name
     before = database.restore(name, now=NOW + timedelta(days=1), switched=switched).name
     assert names_of(database) == [before, name]
 
 
-def test_ids_go_on_counting_after_a_restore(open_database: OpenDatabase):
+def test_ids_are_not_reused_after_a_restore(open_database: OpenDatabase):
     database = open_database()
     empty = database.back_up(reason="empty", now=NOW).name
     given = insert(database, "one", "two")
@@ -321,7 +321,7 @@ def test_ids_go_on_counting_after_a_restore(open_database: OpenDatabase):
     assert insert(open_database(), "newest")[0] > max(given)
 
 
-def test_a_restored_database_has_a_lineage_of_its_own(open_database: OpenDatabase):
+def test_a_restored_database_has_a_new_lineage(open_database: OpenDatabase):
     database = open_database()
     name = database.back_up(reason="manual", now=NOW).name
     seen = {database.lineage}
@@ -333,7 +333,7 @@ def test_a_restored_database_has_a_lineage_of_its_own(open_database: OpenDatabas
     assert open_database().lineage in seen
 
 
-def test_the_switch_is_told_before_anyone_reads_the_restored_database(database: Database):
+def test_the_callback_of_a_restore_runs_before_the_restored_database_is_read(database: Database):
     insert(database, "then")
     name = database.back_up(reason="manual", now=NOW).name
     insert(database, "now")
@@ -355,7 +355,7 @@ def test_the_switch_is_told_before_anyone_reads_the_restored_database(database: 
         assert started[0].result(PATIENCE_S) == ["then"]
 
 
-def test_reads_and_writes_beside_a_restore_wait_for_it_and_never_fail(open_database: OpenDatabase):
+def test_reads_and_writes_during_a_restore_wait_and_succeed(open_database: OpenDatabase):
     database = open_database(max_backups=3)
     insert(database, "base")
     name = database.back_up(reason="manual", now=NOW).name
@@ -389,7 +389,7 @@ def test_reads_and_writes_beside_a_restore_wait_for_it_and_never_fail(open_datab
     assert problems(database) == []
 
 
-def test_the_backups_that_the_service_makes_go_before_those_that_somebody_named(open_database: OpenDatabase):
+def test_automatic_backups_are_evicted_before_named_ones(open_database: OpenDatabase):
     database = open_database(max_backups=3)
     precious = database.back_up(reason="precious", now=NOW).name
     automatic = [database.back_up(reason="pre_restore", now=NOW + timedelta(hours=hour)).name for hour in range(1, 6)]

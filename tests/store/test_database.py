@@ -37,9 +37,7 @@ def on_the_writer(database: Database, work: Callable[[apsw.Connection], object])
         ("application_id", 0x534F5556),
     ],
 )
-def test_the_writing_connection_is_set_so_that_an_answered_write_survives(
-    database: Database, pragma: str, value: object
-):
+def test_the_write_connection_syncs_every_commit(database: Database, pragma: str, value: object):
     assert on_the_writer(database, lambda connection: connection.pragma(pragma)) == value
 
 
@@ -48,7 +46,7 @@ def test_reading_connections_cannot_write(database: Database):
         connection.execute("DELETE FROM meta")
 
 
-def test_a_reader_sees_one_state_throughout(database: Database):
+def test_a_reader_sees_one_snapshot(database: Database):
     insert(database, "before")
     with database.read() as connection:
         seen = reads.counts(connection)
@@ -64,7 +62,7 @@ def test_reads_beyond_the_pool_are_refused_with_a_bounded_wait(database: Databas
     assert texts_of(database) == []
 
 
-def test_a_read_that_fails_leaves_its_connection_fit_for_the_next(database: Database):
+def test_a_connection_is_usable_after_a_failed_read(database: Database):
     insert(database, "text")
 
     def read_and_fail() -> None:
@@ -78,7 +76,7 @@ def test_a_read_that_fails_leaves_its_connection_fit_for_the_next(database: Data
     assert texts_of(database) == ["text"]
 
 
-def test_a_database_error_while_reading_is_one_of_ours_and_leaves_the_connection_fit(database: Database):
+def test_a_database_error_of_a_read_is_wrapped_and_keeps_the_connection_usable(database: Database):
     insert(database, "text")
     for _ in range(8):
         with pytest.raises(Unavailable) as caught, database.read() as connection:
@@ -97,7 +95,7 @@ def test_a_closed_database_refuses_reads_and_writes(open_database: OpenDatabase)
         texts_of(database)
 
 
-def test_a_write_that_breaks_a_rule_of_the_schema_leaves_nothing(database: Database):
+def test_a_write_that_violates_a_constraint_is_rolled_back(database: Database):
     insert(database, "kept")
     told: list[IndexUpdate] = []
 
@@ -115,7 +113,7 @@ def test_a_write_that_breaks_a_rule_of_the_schema_leaves_nothing(database: Datab
     assert problems(database) == []
 
 
-def test_a_refused_write_leaves_nothing_of_what_it_did_before(database: Database):
+def test_a_refused_write_is_rolled_back_completely(database: Database):
     def work(tx: Transaction) -> None:
         for text in ("one", "two"):
             tx.insert(MemoryDraft(text, "notes", key="k"), ())
@@ -125,7 +123,7 @@ def test_a_refused_write_leaves_nothing_of_what_it_did_before(database: Database
     assert texts_of(database) == []
 
 
-def test_index_changes_are_told_with_the_number_of_their_write(database: Database):
+def test_index_changes_carry_the_sequence_number_of_their_write(database: Database):
     told: list[IndexUpdate] = []
     insert(database, "one", "two", apply=told.append)
     insert(database, "three", apply=told.append)
@@ -146,7 +144,7 @@ class FullDisk:
         on_the_writer(self._database, lambda connection: connection.pragma("max_page_count", 1_000_000))
 
 
-def test_a_full_disk_refuses_writes_whole_and_the_service_goes_on_afterwards(database: Database):
+def test_writes_on_a_full_disk_are_rolled_back_and_later_ones_succeed(database: Database):
     before = ["first", "second"]
     insert(database, *before)
     told: list[IndexUpdate] = []
@@ -171,7 +169,7 @@ def test_on_a_full_disk_deleting_still_works(database: Database):
     assert texts_of(database) == ["second"]
 
 
-def test_of_many_writes_at_once_on_a_full_disk_exactly_the_answered_ones_stand(database: Database):
+def test_concurrent_writes_on_a_full_disk_store_exactly_the_acknowledged_ones(database: Database):
     insert(database, "first")
     FullDisk(database)
 
@@ -190,7 +188,7 @@ def test_of_many_writes_at_once_on_a_full_disk_exactly_the_answered_ones_stand(d
     assert problems(database) == []
 
 
-def test_nothing_of_a_deleted_text_is_left_in_the_database_files(database: Database, settings: Settings):
+def test_a_deleted_text_is_in_no_database_file(database: Database, settings: Settings):
     """Not in the rows, nor in freed pages, nor in the history, nor in the write-ahead log once it was taken over."""
     canary, other = "zyzzyva", "quokka"
     [kept, gone] = insert(database, "a text that stays", f"the {canary} is seen", source=f"path/{other}")
@@ -224,7 +222,7 @@ def test_nothing_of_a_deleted_text_is_left_in_the_database_files(database: Datab
     assert kept != gone
 
 
-def test_ids_are_never_given_out_twice(open_database: OpenDatabase):
+def test_ids_are_never_reused(open_database: OpenDatabase):
     database = open_database()
     ids = insert(database, "one", "two", "three")
     database.write(Scope(), NOW, lambda tx: tx.delete(ids), nothing)

@@ -56,7 +56,7 @@ class Ledger:
                 assert stored[id_] == f"{text} as it was said"
 
 
-def test_what_was_answered_before_a_kill_is_there_after_it(tmp_path: Path):
+def test_acknowledged_writes_survive_a_kill(tmp_path: Path):
     ledger, chance = Ledger(), random.Random(8900)
     for number in range(ROUNDS):
         said = lines_until_killed(PROCESS, tmp_path, f"r{number}", lines=chance.randrange(30, 250))

@@ -46,7 +46,7 @@ def layout(connection: apsw.Connection) -> list[object]:
     return list(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"))
 
 
-def test_migrations_are_numbered_without_a_gap():
+def test_migrations_are_numbered_without_gaps():
     assert sorted(MIGRATIONS) == list(VERSIONS)
 
 
@@ -67,7 +67,7 @@ def test_a_migrated_database_has_the_layout_of_a_new_one(version: int, tmp_path:
     new.close()
 
 
-def test_memories_of_an_earlier_version_are_all_there(engine: MemoryEngine):
+def test_migrations_keep_all_memories(engine: MemoryEngine):
     stored = {memory.text: memory for memory in engine.page(Scope(), offset=0, limit=100).memories}
     assert list(stored)[:4] == ["Ann plays the violin", "Ann plays the viola", LONG_TEXT, "東京都 café"]
     old, new = stored["Ann plays the violin"], stored["Ann plays the viola"]
@@ -79,7 +79,7 @@ def test_memories_of_an_earlier_version_are_all_there(engine: MemoryEngine):
     assert (other.text, other.document_at, other.archived) == ("Ben bakes bread", DOCUMENT_AT, True)
 
 
-def test_memories_of_an_earlier_version_are_found_and_changed_like_new_ones(engine: MemoryEngine):
+def test_migrated_memories_can_be_found_and_changed(engine: MemoryEngine):
     found = engine.search(Scope(), SearchQuery("who plays the viola", top_k=1))
     assert [hit.memory.text for hit in found.hits] == ["Ann plays the viola"]
     found = engine.search(Scope("ann"), SearchQuery("bread", 1, filters=Filters(include_archived=True)))
@@ -93,7 +93,7 @@ def test_memories_of_an_earlier_version_are_found_and_changed_like_new_ones(engi
 
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version >= 6])
-def test_facts_and_tags_of_an_earlier_version_are_all_there(version: int, tmp_path: Path):
+def test_migrations_keep_all_facts_and_tags(version: int, tmp_path: Path):
     settings = Settings(data_dir=tmp_path)
     shutil.copyfile(DATABASES / f"v{version}.db", settings.database_path)
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
@@ -104,7 +104,7 @@ def test_facts_and_tags_of_an_earlier_version_are_all_there(version: int, tmp_pa
 
 
 @pytest.mark.parametrize("version", WITH_CONVERSATIONS)
-def test_what_an_agent_of_an_earlier_version_said_is_read_for_its_graph(version: int, tmp_path: Path):
+def test_migrated_messages_are_queued_for_the_graph(version: int, tmp_path: Path):
     settings = Settings(data_dir=tmp_path)
     shutil.copyfile(DATABASES / f"v{version}.db", settings.database_path)
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
@@ -118,7 +118,7 @@ def test_what_an_agent_of_an_earlier_version_said_is_read_for_its_graph(version:
 
 
 @pytest.mark.parametrize("version", WITH_CONVERSATIONS)
-def test_messages_of_an_earlier_version_are_scored_like_new_ones(version: int, tmp_path: Path):
+def test_migrated_messages_are_scored_like_new_ones(version: int, tmp_path: Path):
     """By everything but their vectors: version 3 made those of long answers of more than their beginning."""
     agent = Scope("ann")
     settings = Settings(data_dir=tmp_path)
@@ -139,7 +139,7 @@ def test_messages_of_an_earlier_version_are_scored_like_new_ones(version: int, t
 
 
 @pytest.mark.parametrize("version", WITH_CONVERSATIONS)
-def test_conversations_of_an_earlier_version_go_on(version: int, tmp_path: Path):
+def test_migrated_conversations_can_be_continued(version: int, tmp_path: Path):
     agent = Scope("ann")
     settings = Settings(data_dir=tmp_path)
     shutil.copyfile(DATABASES / f"v{version}.db", settings.database_path)
@@ -162,9 +162,7 @@ def test_conversations_of_an_earlier_version_go_on(version: int, tmp_path: Path)
 
 
 @pytest.mark.parametrize("offline", [False, True])
-def test_a_backup_from_before_there_were_facts_is_restored_and_no_id_of_one_is_given_twice(
-    tmp_path: Path, offline: bool
-):
+def test_restoring_a_backup_without_facts_reuses_no_fact_id(tmp_path: Path, offline: bool):
     settings = Settings(data_dir=tmp_path)
     draft = MemoryDraft("Ann sings", "talk", facts=("Ann has a voice", "she uses it"), tags=("music",))
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:

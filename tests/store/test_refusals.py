@@ -77,7 +77,7 @@ def refusal(open_database: OpenDatabase, **changes: object) -> str:
 
 
 @pytest.mark.parametrize("how", DAMAGES)
-def test_a_damaged_database_is_refused_and_left_as_it_is(
+def test_a_damaged_database_is_refused_and_not_changed(
     open_database: OpenDatabase, path: Path, how: Callable[[bytearray], None]
 ):
     content = damage(path, how)
@@ -88,7 +88,7 @@ def test_a_damaged_database_is_refused_and_left_as_it_is(
 
 
 @pytest.mark.parametrize("how", DAMAGES)
-def test_a_damaged_database_is_refused_with_the_command_that_restores_the_newest_backup(
+def test_the_refusal_of_a_damaged_database_names_the_restore_command(
     open_database: OpenDatabase, settings: Settings, path: Path, how: Callable[[bytearray], None]
 ):
     name = back_up(open_database)
@@ -102,9 +102,7 @@ def test_a_damaged_database_is_refused_with_the_command_that_restores_the_newest
     assert problems(database) == []
 
 
-def test_whatever_page_is_damaged_the_database_is_refused_or_reads_what_was_stored(
-    open_database: OpenDatabase, path: Path
-):
+def test_a_database_with_any_damaged_page_is_refused_or_reads_correctly(open_database: OpenDatabase, path: Path):
     sound = path.read_bytes()
     refused = 0
     for page in range(len(sound) // 4096):
@@ -122,7 +120,7 @@ def test_whatever_page_is_damaged_the_database_is_refused_or_reads_what_was_stor
     assert refused >= len(sound) // 4096 - 1
 
 
-def test_a_newer_schema_is_refused_and_left_as_it_is(open_database: OpenDatabase, path: Path):
+def test_a_newer_schema_is_refused_and_not_changed(open_database: OpenDatabase, path: Path):
     connection = apsw.Connection(str(path))
     connection.pragma("user_version", SCHEMA_VERSION + 1)
     connection.close()
@@ -134,7 +132,7 @@ def test_a_newer_schema_is_refused_and_left_as_it_is(open_database: OpenDatabase
 
 
 @pytest.mark.parametrize("version", [0, 1, 99])
-def test_a_database_of_another_program_is_refused_and_left_as_it_is(
+def test_a_database_of_another_program_is_refused_and_not_changed(
     open_database: OpenDatabase, settings: Settings, version: int
 ):
     settings.data_dir.mkdir()
@@ -148,7 +146,7 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_is(
 
 
 @pytest.mark.parametrize("emptied", [False, True])
-def test_a_missing_database_is_refused_while_there_are_backups(
+def test_a_missing_database_is_refused_if_backups_exist(
     open_database: OpenDatabase, settings: Settings, path: Path, emptied: bool
 ):
     name = back_up(open_database)
@@ -163,7 +161,7 @@ def test_a_missing_database_is_refused_while_there_are_backups(
     assert texts_of(open_database()) == TEXTS
 
 
-def test_a_missing_database_is_refused_while_there_are_index_snapshots_of_it(
+def test_a_missing_database_is_refused_if_index_snapshots_exist(
     open_database: OpenDatabase, settings: Settings, path: Path
 ):
     path.write_bytes(b"")
@@ -207,7 +205,7 @@ def test_a_second_service_on_the_same_folder_is_refused(database: Database, sett
     assert texts_of(database) == ["text"]
 
 
-def test_the_folder_is_free_again_after_closing_and_after_a_refusal(open_database: OpenDatabase, path: Path):
+def test_the_folder_lock_is_released_after_closing_and_after_a_refusal(open_database: OpenDatabase, path: Path):
     content = path.read_bytes()
     damage(path, garbage)
     refusal(open_database)
@@ -223,7 +221,7 @@ def test_another_embedding_model_is_refused_with_both_names(open_database: OpenD
     assert texts_of(open_database()) == TEXTS
 
 
-def test_a_database_without_vectors_takes_another_embedding_model(open_database: OpenDatabase):
+def test_a_database_without_vectors_accepts_another_embedding_model(open_database: OpenDatabase):
     open_database().close()
     database = open_database(model_id="other@2")
     insert(database, "text")
@@ -244,9 +242,7 @@ def test_restoring_offline_a_backup_that_does_not_exist_changes_nothing(settings
 
 
 @pytest.mark.parametrize("reason", ["empty", "full"])
-def test_ids_are_not_given_out_again_after_an_offline_restore(
-    open_database: OpenDatabase, settings: Settings, reason: str
-):
+def test_ids_are_not_reused_after_an_offline_restore(open_database: OpenDatabase, settings: Settings, reason: str):
     """Not even if the backup was made before the first memory was."""
     database = open_database()
     names = {"empty": database.back_up(reason="empty", now=NOW).name}

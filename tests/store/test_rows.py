@@ -60,13 +60,13 @@ def test_null_is_none_in_optional_fields_and_nested_records(connection: apsw.Con
     assert (found.ended, found.flag, found.parts, found.point, found.text) == (None, False, None, None, None)
 
 
-def test_a_tuple_takes_records_of_records(connection: apsw.Connection) -> None:
+def test_a_tuple_may_contain_nested_records(connection: apsw.Connection) -> None:
     query = "SELECT 1, 2, 3, 4, 5, 'b' UNION ALL SELECT 1, 2, 3, NULL, NULL, 'b'"
     rows = list(select(connection, tuple[int, Line, str], query))
     assert rows == [(1, Line(Point(2, 3), Point(4, 5)), "b"), (1, Line(Point(2, 3), None), "b")]
 
 
-def test_a_plain_tuple_and_a_single_column_are_taken_as_they_are(connection: apsw.Connection) -> None:
+def test_a_plain_tuple_and_a_single_column_are_not_converted(connection: apsw.Connection) -> None:
     assert list(select(connection, tuple[int, str], "SELECT 1, 'a' UNION ALL SELECT 2, 'b'")) == [(1, "a"), (2, "b")]
     assert list(select(connection, int, "SELECT 1 UNION ALL SELECT 2")) == [1, 2]
     assert list(select(connection, Colour, "SELECT 'red'")) == [Colour.RED]
@@ -78,6 +78,6 @@ def test_first_is_none_without_rows(connection: apsw.Connection) -> None:
     assert first(connection, int, "SELECT 1 UNION ALL SELECT 2") == 1
 
 
-def test_a_value_that_no_enum_has_is_an_error(connection: apsw.Connection) -> None:
+def test_a_value_outside_of_an_enum_is_an_error(connection: apsw.Connection) -> None:
     with pytest.raises(KeyError):
         list(select(connection, Colour, "SELECT 'blue'"))

@@ -88,7 +88,7 @@ def scrub_all(connection: apsw.Connection, path: Path) -> int:
     return parts
 
 
-def test_no_word_of_a_deleted_row_is_left_and_every_other_row_is_what_it_was(churned: Churn, tmp_path: Path):
+def test_scrubbing_clears_deleted_rows_and_keeps_all_others(churned: Churn, tmp_path: Path):
     path = tmp_path / "churned.db"
     before = churned.connection.execute("SELECT * FROM one ORDER BY id").fetchall()
     assert scrub_all(churned.connection, path) > 1
@@ -103,14 +103,14 @@ def test_no_word_of_a_deleted_row_is_left_and_every_other_row_is_what_it_was(chu
     assert found == set(churned.living.values())
 
 
-def test_without_it_words_of_deleted_rows_are_left(churned: Churn, tmp_path: Path):
+def test_deleted_words_remain_in_the_file_without_scrubbing(churned: Churn, tmp_path: Path):
     """The reason why it is there: if SQLite ever leaves nothing, this room can go."""
     assert scrubbing.empty_log(churned.connection, 1_000)
     churned.connection.close()
     assert words_in(tmp_path / "churned.db") & churned.dead
 
 
-def test_free_pages_that_were_not_zeroed_are(tmp_path: Path):
+def test_scrubbing_clears_free_pages(tmp_path: Path):
     path = tmp_path / "old.db"
     connection = apsw.Connection(str(path))
     connection.pragma("journal_mode", "wal")
@@ -129,7 +129,7 @@ def test_free_pages_that_were_not_zeroed_are(tmp_path: Path):
     assert words_in(path) == set()
 
 
-def test_closing_the_file_keeps_the_locks_of_those_who_have_it_open(churned: Churn, tmp_path: Path):
+def test_closing_the_scrubbed_file_keeps_the_locks_of_the_process(churned: Churn, tmp_path: Path):
     """Whoever else opens the database must not come to think that nobody has it open."""
     path = tmp_path / "churned.db"
     assert scrubbing.empty_log(churned.connection, 1_000)
@@ -146,7 +146,7 @@ def database(settings: Settings) -> Iterator[Database]:
     database.close()
 
 
-def test_reads_and_writes_go_on_while_a_database_is_cleared(database: Database):
+def test_reads_and_writes_run_during_scrubbing(database: Database):
     insert(database, *(f"text number {number}" for number in range(500)))
     stop = Event()
 
@@ -176,7 +176,7 @@ def test_reads_and_writes_go_on_while_a_database_is_cleared(database: Database):
     assert problems(database) == []
 
 
-def test_a_long_read_that_needs_the_log_is_waited_for_only_so_long(database: Database, monkeypatch: pytest.MonkeyPatch):
+def test_scrubbing_waits_a_limited_time_for_a_long_read(database: Database, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("souvenir.store.database.LOG_WAIT_S", 0.5)
     insert(database, "before")
     with database.read() as connection:

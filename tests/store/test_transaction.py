@@ -47,9 +47,7 @@ def blocked(database: Database, change: MemoryPatch | None) -> tuple[Memory, Add
 
 
 @pytest.mark.parametrize("change", [None, MemoryPatch(archived=True)], ids=["deleted", "archived"])
-def test_a_blocker_that_is_gone_by_the_time_of_the_write_is_not_superseded(
-    database: Database, change: MemoryPatch | None
-):
+def test_a_blocker_deleted_before_the_write_is_not_superseded(database: Database, change: MemoryPatch | None):
     blocker, outcome = blocked(database, change)
     assert (outcome.action, outcome.blocker) == (AddAction.ADDED, None)
     with database.read() as connection:
@@ -59,7 +57,7 @@ def test_a_blocker_that_is_gone_by_the_time_of_the_write_is_not_superseded(
     assert outcome.id != blocker.id
 
 
-def test_a_blocker_that_was_pinned_by_the_time_of_the_write_stays(database: Database):
+def test_a_blocker_pinned_before_the_write_is_kept(database: Database):
     blocker, outcome = blocked(database, MemoryPatch(pinned=True))
     assert (outcome.action, outcome.reason, outcome.id) == (AddAction.SKIPPED, SkipReason.PINNED_BLOCKER, None)
     assert outcome.blocker is not None
@@ -67,7 +65,7 @@ def test_a_blocker_that_was_pinned_by_the_time_of_the_write_stays(database: Data
     assert texts_of(database) == ["blocker"]
 
 
-def test_a_blocker_is_superseded_as_it_is_by_then(database: Database):
+def test_a_blocker_changed_before_the_write_is_superseded_in_its_current_state(database: Database):
     _, outcome = blocked(database, MemoryPatch(text="blocker changed"))
     assert outcome.action is AddAction.SUPERSEDED
     assert outcome.blocker is not None
@@ -75,7 +73,7 @@ def test_a_blocker_is_superseded_as_it_is_by_then(database: Database):
     assert texts_of(database) == ["blocker changed", "new"]
 
 
-def test_every_change_is_in_the_history_with_who_when_before_and_after(database: Database):
+def test_history_records_actor_time_and_both_states_of_every_change(database: Database):
     [memory_id] = insert(database, "first")
     write(database, lambda tx: tx.update(memory_id, MemoryPatch(text="second", pinned=True), passages("second")))
     old = write(database, lambda tx: tx.update(memory_id, MemoryPatch(pinned=False), ()))
@@ -101,7 +99,7 @@ def changes_of(database: Database, work: Callable[[Transaction], object]) -> lis
     return [type(change) for change in told[0].changes]
 
 
-def test_the_indexes_are_told_no_more_than_what_changed_for_them(database: Database):
+def test_index_changes_contain_only_what_changed(database: Database):
     [memory_id] = insert(database, "first")
 
     def patching(patch: MemoryPatch) -> list[type]:
@@ -124,7 +122,7 @@ def test_an_upsert_without_a_key_writes_nothing(database: Database):
     assert texts_of(database) == []
 
 
-def test_vectors_come_back_as_they_were_stored(database: Database):
+def test_vectors_are_read_as_stored(database: Database):
     insert(database, "first", "second of two")
     with database.read() as connection:
         namespace = namespaces.named(connection, "default")
@@ -151,7 +149,7 @@ SPOILED = {
 
 
 @pytest.mark.parametrize("statement", SPOILED)
-def test_the_check_names_every_rule_that_is_broken(database: Database, statement: str):
+def test_the_check_reports_every_broken_rule(database: Database, statement: str):
     insert(database, "first", "second")
     assert problems(database) == []
     database.write(Scope(), NOW, lambda tx: tx.connection.execute(statement), nothing)
@@ -180,7 +178,7 @@ SPOILED_FACTS = {
 
 
 @pytest.mark.parametrize("statement", SPOILED_FACTS)
-def test_the_check_names_every_rule_of_facts_and_tags_that_is_broken(database: Database, statement: str):
+def test_the_check_reports_every_broken_rule_of_facts_and_tags(database: Database, statement: str):
     draft = MemoryDraft("first", "notes", facts=("one fact", "first"), tags=("tag",))
     of_fact = [replace(one, fact="one fact") for one in passages("one fact")]
     first = write(database, lambda tx: tx.insert(draft, [*passages("first"), *of_fact]))
@@ -191,7 +189,7 @@ def test_the_check_names_every_rule_of_facts_and_tags_that_is_broken(database: D
     assert any(SPOILED_FACTS[statement] in problem for problem in problems(database)), problems(database)
 
 
-def test_a_memory_is_read_with_the_fields_that_it_was_written_with(database: Database):
+def test_a_memory_is_read_with_all_written_fields(database: Database):
     draft = MemoryDraft("text", "s", {"é": [1, None]}, key="k", document_at=NOW - timedelta(days=400), pinned=True)
     written = write(database, lambda tx: tx.insert(draft, passages("text")))
     with database.read() as connection:

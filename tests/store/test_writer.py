@@ -96,7 +96,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench.close()
 
 
-def test_writes_that_wait_together_share_one_commit(bench: Bench):
+def test_queued_writes_share_one_commit(bench: Bench):
     with bench.held_up():
         waiting = [bench.in_background(number) for number in range(20)]
         assert bench.commits == 0
@@ -105,7 +105,7 @@ def test_writes_that_wait_together_share_one_commit(bench: Bench):
     assert bench.stored() == list(range(20))
 
 
-def test_writes_happen_in_the_order_in_which_they_came(bench: Bench):
+def test_writes_run_in_arrival_order(bench: Bench):
     order: list[tuple[str, int]] = []
 
     def submit(number: int) -> Future[None]:
@@ -125,7 +125,7 @@ def test_writes_happen_in_the_order_in_which_they_came(bench: Bench):
     assert order == [("work", number) for number in range(5)] + [("told", number) for number in range(5)]
 
 
-def test_one_bad_write_of_a_group_fails_alone(bench: Bench):
+def test_a_failing_write_of_a_group_fails_alone(bench: Bench):
     def taken(_: apsw.Connection) -> None:
         raise Conflict("it is taken")
 
@@ -143,7 +143,7 @@ def test_one_bad_write_of_a_group_fails_alone(bench: Bench):
     assert bench.commits == 1
 
 
-def test_a_write_that_fails_half_way_leaves_nothing(bench: Bench):
+def test_a_write_that_fails_halfway_is_rolled_back(bench: Bench):
     def half(connection: apsw.Connection) -> None:
         connection.execute("INSERT INTO numbers VALUES (7)")
         connection.execute("INSERT INTO numbers VALUES (-7)")
@@ -154,7 +154,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(bench: Bench):
     assert bench.stored() == [8]
 
 
-def test_a_full_disk_that_ends_the_whole_transaction_fails_every_write_of_the_group(bench: Bench):
+def test_a_disk_error_that_ends_the_transaction_fails_the_whole_group(bench: Bench):
     """SQLite undoes everything when it has no journal of the one statement that found the disk full."""
 
     def fill(connection: apsw.Connection) -> None:
@@ -183,7 +183,7 @@ def test_a_full_disk_that_ends_the_whole_transaction_fails_every_write_of_the_gr
     assert bench.stored() == [4]
 
 
-def test_a_failed_write_is_not_told_to_the_indexes(bench: Bench):
+def test_a_failed_write_does_not_reach_the_indexes(bench: Bench):
     told: list[int] = []
     for number in (1, -1, 2):
         try:
@@ -193,13 +193,13 @@ def test_a_failed_write_is_not_told_to_the_indexes(bench: Bench):
     assert told == [1, 2]
 
 
-def test_a_write_is_answered_after_the_indexes_were_told_of_it(bench: Bench):
+def test_a_write_returns_after_the_index_update(bench: Bench):
     told = Event()
     bench.writer.write(inserting(1), lambda _: told.set())
     assert told.is_set()
 
 
-def test_a_write_whose_indexes_fail_stands(bench: Bench):
+def test_a_write_succeeds_even_if_the_index_update_fails(bench: Bench):
     def fail(_: int) -> None:
         raise ZeroDivisionError
 
@@ -208,7 +208,7 @@ def test_a_write_whose_indexes_fail_stands(bench: Bench):
     assert bench.stored() == [1, 2]
 
 
-def test_what_runs_alone_sees_the_writes_before_it_committed_and_none_of_those_after_it(bench: Bench):
+def test_work_run_alone_sees_exactly_the_earlier_writes_committed(bench: Bench):
     with bench.held_up():
         before = bench.in_background(1)
         alone = bench.callers.submit(
@@ -221,7 +221,7 @@ def test_what_runs_alone_sees_the_writes_before_it_committed_and_none_of_those_a
     assert bench.commits == 2
 
 
-def test_what_fails_alone_fails_for_its_caller_only(bench: Bench):
+def test_a_failure_of_work_run_alone_reaches_only_its_caller(bench: Bench):
     def fail(_: apsw.Connection) -> None:
         raise ZeroDivisionError
 
@@ -230,7 +230,7 @@ def test_what_fails_alone_fails_for_its_caller_only(bench: Bench):
     assert bench.write(1) == 1
 
 
-def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(tmp_path: Path):
+def test_a_full_queue_refuses_at_once_with_a_retry_time(tmp_path: Path):
     bench = Bench(tmp_path / "numbers.db", queue_max=2)
     with bench.held_up():
         waiting = [bench.in_background(number) for number in (1, 2)]
@@ -243,7 +243,7 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(tmp_path: Path)
     assert bench.stored() == [1, 2, 4]
 
 
-def test_a_write_that_waited_too_long_to_begin_is_refused_and_never_happens(tmp_path: Path):
+def test_a_write_that_times_out_in_the_queue_is_refused_and_never_runs(tmp_path: Path):
     bench = Bench(tmp_path / "numbers.db", timeout_s=0.05)
     with bench.held_up(), pytest.raises(Overloaded, match="waited too long"):
         bench.write(1)
@@ -251,7 +251,7 @@ def test_a_write_that_waited_too_long_to_begin_is_refused_and_never_happens(tmp_
     assert bench.stored() == []
 
 
-def test_a_write_that_began_in_time_is_waited_for_and_answered_with_what_happened(tmp_path: Path):
+def test_a_write_that_began_in_time_is_awaited_to_its_end(tmp_path: Path):
     bench = Bench(tmp_path / "numbers.db", timeout_s=0.05)
 
     def slow(connection: apsw.Connection) -> int:
@@ -263,7 +263,7 @@ def test_a_write_that_began_in_time_is_waited_for_and_answered_with_what_happene
     assert bench.stored() == [1]
 
 
-def test_closing_finishes_what_waits_and_refuses_the_rest(bench: Bench):
+def test_closing_finishes_queued_writes_and_refuses_new_ones(bench: Bench):
     with bench.held_up():
         waiting = [bench.in_background(number) for number in range(5)]
         closing = bench.callers.submit(bench.writer.close)
@@ -278,7 +278,7 @@ def test_closing_finishes_what_waits_and_refuses_the_rest(bench: Bench):
     assert bench.stored() == list(range(5))
 
 
-def test_closing_with_a_full_queue_still_finishes_what_waits(tmp_path: Path):
+def test_closing_with_a_full_queue_finishes_all_queued_writes(tmp_path: Path):
     bench = Bench(tmp_path / "numbers.db", queue_max=2)
     with bench.held_up():
         waiting = [bench.in_background(number) for number in (1, 2)]
