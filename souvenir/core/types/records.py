@@ -38,7 +38,7 @@ class RecordKind(StrEnum):
 
 
 class FactsBy(StrEnum):
-    """The origin of a memory's facts: its caller, a language model, or a split into sentences."""
+    """How a memory was split into facts: by its caller, by a language model, or into sentences."""
 
     CALLER = "caller"
     MODEL = "model"
