@@ -439,7 +439,7 @@ def test_claims_come_through_the_vendors_own_clients(
     assert result(open_model_claims(provider))["claims"] == {"kind": 1}
 
 
-def test_a_prompt_of_other_words_has_another_version():
+def test_a_changed_prompt_has_a_new_version():
     """Whoever changes the prompt counts its version up, and enters it here."""
     path = Path(model_answers.__file__).with_name("prompts") / "describe.md"
     assert path.read_text().startswith("version: 1\n")

@@ -364,7 +364,7 @@ def test_decisions_say_which_wording_of_a_prompt_they_answer(engine: MemoryEngin
     assert [call["prompt"] for call in row_of(engine, job.id).calls] == ["propose@1", "decide@1"]
 
 
-def test_a_prompt_of_other_words_has_another_version():
+def test_a_changed_prompt_has_a_new_version():
     """Whoever changes a prompt counts its version up, and enters it here."""
     folder = Path(questions.__file__).with_name("prompts")
     digests = {path.stem: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in sorted(folder.glob("*.md"))}

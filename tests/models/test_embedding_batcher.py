@@ -50,14 +50,14 @@ def batcher(encoder: GatedEncoder) -> Iterator[Batcher[Sequence[int]]]:
     batcher.close()
 
 
-def test_requests_that_come_while_the_model_is_busy_share_the_next_run(batcher, encoder):
+def test_requests_during_a_run_share_the_next_one(batcher, encoder):
     futures = [batcher.submit([[number]], Kind.QUERY) for number in (1, 2, 3)]
     encoder.let_go()
     assert [future.result(30).tolist() for future in futures] == [[[1, 2]], [[2, 2]], [[3, 2]]]
     assert encoder.batches == [[0], [1, 2, 3]]
 
 
-def test_a_query_goes_before_the_rest_of_a_large_import(batcher, encoder):
+def test_a_query_precedes_the_rest_of_a_large_import(batcher, encoder):
     document = [1] * MAX_BATCH_TOKENS
     documents = batcher.submit([document] * 5, Kind.DOCUMENT)
     query = batcher.submit([[7]], Kind.QUERY)
@@ -67,7 +67,7 @@ def test_a_query_goes_before_the_rest_of_a_large_import(batcher, encoder):
     assert encoder.batches == [[0], [7], [1], [1], [1], [1], [1]]
 
 
-def test_documents_have_their_turn_however_many_queries_wait(batcher, encoder):
+def test_queries_do_not_starve_documents(batcher, encoder):
     queries = [batcher.submit([[2] * MAX_BATCH_TOKENS], Kind.QUERY) for _ in range(20)]
     document = batcher.submit([[1]], Kind.DOCUMENT)
     encoder.let_go()
@@ -91,7 +91,7 @@ def test_rows_are_batched_by_length_and_come_back_in_order(batcher, encoder):
     assert encoder.batches == [[0], [200], [190], [50], [7, 6, 5]]
 
 
-def test_an_error_reaches_the_caller_whose_row_failed_and_nobody_else(batcher, encoder):
+def test_an_error_reaches_only_the_caller_of_the_failed_row(batcher, encoder):
     good, bad, fine = (batcher.submit([[number], [9]], Kind.DOCUMENT) for number in (1, -1, 2))
     encoder.let_go()
     assert good.result(30)[:, 0].tolist() == [1, 9]
@@ -102,7 +102,7 @@ def test_an_error_reaches_the_caller_whose_row_failed_and_nobody_else(batcher, e
     assert batcher.submit([[3]], Kind.QUERY).result(30)[0, 0] == 3
 
 
-def test_a_request_that_failed_takes_no_more_runs(batcher, encoder):
+def test_a_failed_request_causes_no_further_runs(batcher, encoder):
     failing = batcher.submit([[-1] * MAX_BATCH_TOKENS] * 5, Kind.DOCUMENT)
     encoder.let_go()
     with pytest.raises(EmbeddingUnavailable):
@@ -111,7 +111,7 @@ def test_a_request_that_failed_takes_no_more_runs(batcher, encoder):
     assert encoder.batches == [[0], [-1], [3]]
 
 
-def test_a_full_queue_refuses_with_the_time_to_wait(batcher, encoder):
+def test_a_full_queue_refuses_requests_with_a_retry_time(batcher, encoder):
     accepted = batcher.submit([[1]] * 51, Kind.DOCUMENT)
     with pytest.raises(Overloaded) as refused:
         batcher.submit([[2]], Kind.QUERY)
@@ -120,7 +120,7 @@ def test_a_full_queue_refuses_with_the_time_to_wait(batcher, encoder):
     assert accepted.result(30).shape == (51, 2)
 
 
-def test_closing_ends_the_run_and_fails_those_who_wait(encoder):
+def test_closing_ends_the_run_and_fails_waiting_requests(encoder):
     batcher = Batcher(encoder, max_waiting=1_000_000)
     running = batcher.submit([[1]], Kind.QUERY)
     assert encoder.started.acquire(timeout=30)
@@ -164,7 +164,7 @@ def test_one_of_several_workers_is_kept_for_queries(pair, encoder):
     assert query.result(30)[0, 0] == 7
 
 
-def test_runs_at_once_of_one_request_that_fail_tell_its_caller_once(pair, encoder):
+def test_concurrent_failed_runs_of_a_request_report_once(pair, encoder):
     failing = pair.submit([[-1], [-2], [-3], [-4]], Kind.QUERY)
     assert encoder.started.acquire(timeout=30)
     assert encoder.started.acquire(timeout=30)
@@ -174,7 +174,7 @@ def test_runs_at_once_of_one_request_that_fail_tell_its_caller_once(pair, encode
     assert pair.submit([[5]], Kind.QUERY).result(30)[0, 0] == 5
 
 
-def test_texts_that_wait_are_seen_of_all_open_batchers_together_and_of_none_that_is_closed(encoder):
+def test_the_queue_metric_sums_open_batchers_only(encoder):
     def seen() -> float | None:
         return instruments.registry.get_sample_value("souvenir_queue_depth", {"queue": "embedding"})
 

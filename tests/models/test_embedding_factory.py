@@ -14,7 +14,7 @@ from souvenir.models.embedding.onnx_embedder import OnnxEmbedder
 from souvenir.models.embedding.specs import ModelSpec
 
 
-def test_without_settings_the_shipped_model_is_taken():
+def test_the_shipped_model_is_the_default():
     assert ModelSpec.of(Settings()) == ModelSpec(EmbedProvider.ONNX, "models/all-MiniLM-L6-v2")
     embedder: LoadableEmbedder = embedder_of(Settings())
     assert isinstance(embedder, OnnxEmbedder)
@@ -22,29 +22,29 @@ def test_without_settings_the_shipped_model_is_taken():
     assert not embedder.ready
 
 
-def test_another_model_than_that_of_the_settings_can_be_asked_for(tmp_path: Path):
+def test_a_model_other_than_that_of_the_settings_can_be_requested(tmp_path: Path):
     other = ModelSpec(EmbedProvider.ONNX, str(tmp_path / "elsewhere"))
     with pytest.raises(Exception, match="elsewhere' is neither a folder"):
         embedder_of(Settings(), other).load()
 
 
-def test_a_model_survives_the_way_through_json():
+def test_a_model_spec_round_trips_through_json():
     spec = ModelSpec(EmbedProvider.ONNX, "org/name", "v1")
     assert ModelSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
 
 
-def test_a_provider_that_this_release_does_not_know_is_not_read_from_json():
+def test_an_unknown_provider_in_json_is_refused():
     with pytest.raises(ValueError, match="telepathy"):
         ModelSpec.from_json({"provider": "telepathy", "model": "m", "revision": None})
 
 
-def test_other_systems_names_of_settings_are_read(monkeypatch: pytest.MonkeyPatch):
+def test_setting_names_of_other_systems_are_recognised(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("MEMORY_EMBEDDING_BACKEND", "local")
     monkeypatch.setenv("MEMORY_EMBEDDING_MODEL", "org/theirs")
     assert ModelSpec.of(Settings()) == ModelSpec(EmbedProvider.ONNX, "org/theirs")
 
 
-def test_our_own_name_of_a_setting_wins(monkeypatch: pytest.MonkeyPatch):
+def test_our_own_setting_name_takes_precedence(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("MEMORY_EMBEDDING_BACKEND", "telepathy")
     monkeypatch.setenv("MEMORY_EMBEDDING_MODEL", "org/theirs")
     monkeypatch.setenv("EMBED_PROVIDER", "onnx")

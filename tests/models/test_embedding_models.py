@@ -91,7 +91,7 @@ def modules(*kinds: str) -> list[dict[str, str]]:
         ({}, lambda rows: rows.mean(axis=0)),
     ],
 )
-def test_token_vectors_are_pooled_as_the_model_says(tmp_path, pooling, pool):
+def test_token_vectors_are_pooled_by_the_model_s_configuration(tmp_path, pooling, pool):
     configs = {"modules.json": modules("Transformer", "Pooling", "Normalize"), "1_Pooling/config.json": pooling}
     embedder = OnnxEmbedder(str(write_model(tmp_path, configs)))
     vectors = embedder.embed_documents(["red", "green blue red fish"])
@@ -101,24 +101,24 @@ def test_token_vectors_are_pooled_as_the_model_says(tmp_path, pooling, pool):
     embedder.close()
 
 
-def test_a_graph_that_pools_by_itself_is_used_as_it_is(tmp_path):
+def test_a_graph_with_pooling_is_used_unchanged(tmp_path):
     embedder = OnnxEmbedder(str(write_model(tmp_path, pooled=True)))
     assert embedder.embed_query("red fish") == unit(rows_of("[CLS] red fish [SEP]").mean(axis=0))
     embedder.close()
 
 
-def test_token_types_are_given_to_the_graphs_that_want_them(tmp_path):
+def test_token_types_are_passed_to_graphs_that_need_them(tmp_path):
     embedder = OnnxEmbedder(str(write_model(tmp_path, extra_inputs=["token_type_ids"])))
     assert embedder.embed_query("red") == unit(rows_of("[CLS] red [SEP]").mean(axis=0))
     embedder.close()
 
 
-def test_the_names_of_other_inputs_are_refused(tmp_path):
+def test_graphs_with_other_inputs_are_refused(tmp_path):
     with pytest.raises(EmbeddingUnavailable, match="pixel_values"):
         OnnxEmbedder(str(write_model(tmp_path, extra_inputs=["pixel_values"]))).load()
 
 
-def test_the_models_own_prompts_are_put_before_queries_and_documents(tmp_path):
+def test_the_model_s_prompts_prefix_queries_and_documents(tmp_path):
     configs = {
         "config_sentence_transformers.json": {"prompts": {"query": "query : ", "document": "passage : "}},
         "sentence_bert_config.json": {"max_seq_length": 12},
@@ -135,7 +135,7 @@ def test_the_models_own_prompts_are_put_before_queries_and_documents(tmp_path):
     embedder.close()
 
 
-def test_e5_models_get_their_prefixes_though_they_do_not_say_so(tmp_path):
+def test_e5_models_get_their_undeclared_prefixes(tmp_path):
     embedder = OnnxEmbedder(str(write_model(tmp_path / "multilingual-e5-small")))
     assert embedder.embed_query("red") == unit(rows_of("[CLS] query : red [SEP]").mean(axis=0))
     assert embedder.embed_documents(["red"])[0] == unit(rows_of("[CLS] passage : red [SEP]").mean(axis=0))
@@ -151,7 +151,7 @@ def test_e5_models_get_their_prefixes_though_they_do_not_say_so(tmp_path):
         ({}, 510),
     ],
 )
-def test_the_window_is_the_models_own_and_not_that_of_its_tokenizer_file(tmp_path, configs, max_tokens):
+def test_the_window_is_the_model_s_and_not_the_tokenizer_s(tmp_path, configs, max_tokens):
     assert OnnxEmbedder(str(write_model(tmp_path, configs))).max_tokens == max_tokens
 
 
@@ -165,17 +165,17 @@ def test_a_folder_without_manifest_is_named_after_its_onnx_file(tmp_path):
 # --- models that cannot be used ------------------------------------------------------------------------------------
 
 
-def test_a_folder_that_does_not_exist_says_which_setting_to_correct(tmp_path):
+def test_a_missing_folder_names_the_setting_to_correct(tmp_path):
     with pytest.raises(EmbeddingUnavailable, match="correct EMBED_MODEL"):
         OnnxEmbedder(str(tmp_path / "nowhere")).load()
 
 
-def test_a_folder_without_onnx_file_says_what_it_looked_for(tmp_path):
+def test_a_folder_without_an_onnx_file_names_the_expected_files(tmp_path):
     with pytest.raises(EmbeddingUnavailable, match=re.escape("onnx/model.onnx")):
         OnnxEmbedder(str(tmp_path)).load()
 
 
-def test_steps_that_the_onnx_file_leaves_out_are_refused(tmp_path):
+def test_models_with_unsupported_steps_are_refused(tmp_path):
     dense = write_model(tmp_path / "dense", {"modules.json": modules("Transformer", "Pooling", "Dense")})
     with pytest.raises(EmbeddingUnavailable, match="Dense"):
         OnnxEmbedder(str(dense)).load()
@@ -185,7 +185,7 @@ def test_steps_that_the_onnx_file_leaves_out_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "sentence_bert_config.json"])
-def test_a_damaged_file_is_named_and_not_tried_again_at_once(tmp_path, name):
+def test_the_error_of_a_damaged_file_names_it_and_is_not_retried_at_once(tmp_path, name):
     folder = write_model(tmp_path)
     whole = (folder / name).read_bytes() if (folder / name).exists() else b"{}"
     (folder / name).write_bytes(b"\0damaged")
@@ -199,14 +199,14 @@ def test_a_damaged_file_is_named_and_not_tried_again_at_once(tmp_path, name):
     assert OnnxEmbedder(str(folder)).embed_query("red").shape == (3,)
 
 
-def test_an_onnx_file_that_its_manifest_does_not_know_is_refused(tmp_path):
+def test_an_onnx_file_missing_from_its_manifest_is_refused(tmp_path):
     manifest = json.loads((ROOT / DEFAULT_MODELS[EmbedProvider.ONNX] / "manifest.json").read_text(encoding="utf-8"))
     folder = write_model(tmp_path, {"manifest.json": manifest})
     with pytest.raises(EmbeddingUnavailable, match="sha256 is not the one in manifest"):
         OnnxEmbedder(str(folder)).load()
 
 
-def test_a_model_that_makes_no_vector_fails_the_request_that_asked(tmp_path):
+def test_a_model_without_a_vector_fails_the_request(tmp_path):
     table = TABLE.copy()
     table[WORDS.index("red")] = np.nan
     embedder = OnnxEmbedder(str(write_model(tmp_path, table=table)))
@@ -216,7 +216,7 @@ def test_a_model_that_makes_no_vector_fails_the_request_that_asked(tmp_path):
     embedder.close()
 
 
-def test_a_graph_that_fails_when_it_runs_fails_the_load(tmp_path):
+def test_a_graph_that_fails_to_run_fails_the_load(tmp_path):
     embedder = OnnxEmbedder(str(write_model(tmp_path, table=TABLE[:1])))
     with pytest.raises(EmbeddingUnavailable, match="failed on this text"):
         embedder.load()
@@ -237,7 +237,7 @@ def test_a_model_in_the_hugging_face_cache_needs_no_network_and_is_named_after_i
     embedder.close()
 
 
-def test_a_model_that_cannot_be_downloaded_says_so(tmp_path):
+def test_a_failed_download_is_reported(tmp_path):
     with pytest.raises(EmbeddingUnavailable, match=r"could not be downloaded .* at revision 'v2'"):
         OnnxEmbedder("org/elsewhere", revision="v2", cache_dir=tmp_path).load()
 

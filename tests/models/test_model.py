@@ -32,7 +32,7 @@ def vectors(model) -> NDArray[np.float32]:
     return np.concatenate([model.vectors([row]) for row in golden_rows()])
 
 
-def test_the_files_are_those_that_the_manifest_names_and_small_enough_to_commit():
+def test_the_files_match_the_manifest_and_are_small_enough_to_commit():
     manifest = json.loads((MODEL / "manifest.json").read_text(encoding="utf-8"))
     content = (MODEL / manifest["onnx"]["file"]).read_bytes()
     assert hashlib.sha256(content).hexdigest() == manifest["onnx"]["sha256"]
@@ -40,7 +40,7 @@ def test_the_files_are_those_that_the_manifest_names_and_small_enough_to_commit(
     assert sum(path.stat().st_size for path in MODEL.rglob("*") if path.is_file()) <= MAX_TOTAL_BYTES
 
 
-def test_known_texts_get_the_vectors_of_the_built_model_up_to_what_processors_differ_in(vectors):
+def test_golden_texts_get_the_vectors_of_the_build_within_processor_differences(vectors):
     """CONTRIBUTING.md says what differs, and what was measured on several processors; the smallest is 0.99965."""
     built = np.load(GOLDEN / "vectors.npz", allow_pickle=False)["built"]
     similar = cosines(vectors, built)
@@ -49,7 +49,7 @@ def test_known_texts_get_the_vectors_of_the_built_model_up_to_what_processors_di
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
 
 
-def test_known_texts_get_nearly_the_vectors_of_the_float32_weights_on_every_processor(vectors):
+def test_golden_texts_get_vectors_close_to_float32_on_every_processor(vectors):
     """A processor that lost something, by overflow of 16-bit sums for one, would be far from the reference."""
     reference = np.load(GOLDEN / "vectors.npz", allow_pickle=False)["reference"]
     to_reference = cosines(vectors, reference)
@@ -57,7 +57,7 @@ def test_known_texts_get_nearly_the_vectors_of_the_float32_weights_on_every_proc
     assert to_reference.mean() >= 0.9993
 
 
-def test_the_manifest_states_the_cosine_that_the_golden_vectors_have():
+def test_the_cosine_in_the_manifest_equals_that_of_the_golden_vectors():
     stated = json.loads((MODEL / "manifest.json").read_text(encoding="utf-8"))["cosine_to_float32"]
     with np.load(GOLDEN / "vectors.npz", allow_pickle=False) as golden:
         measured = cosines(golden["built"], golden["reference"])
@@ -133,7 +133,7 @@ def tiny_weights() -> Weights:
     return {f"{name}.{kind}": values for name, part in parts.items() for kind, values in part.items()}
 
 
-def test_the_graph_computes_what_the_reference_computes(tiny_weights):
+def test_the_graph_equals_the_reference(tiny_weights):
     graph = EncoderGraph(tiny_weights, TINY, TINY_OUTLIERS, max_length=16)
     model = Model(graph.model().SerializeToString())
     rows = [[1, 2], [1, 30, 31, 32, 33, 2], [1, *range(10, 24), 2], [49]]

@@ -35,7 +35,7 @@ def embedder() -> Iterator[OnnxEmbedder]:
 # --- vectors -------------------------------------------------------------------------------------------------------
 
 
-def test_documents_become_unit_rows_in_the_order_of_the_texts(embedder):
+def test_documents_become_unit_vectors_in_order(embedder):
     vectors = embedder.embed_documents(TEXTS)
     assert vectors.shape == (len(TEXTS), embedder.dim)
     assert vectors.dtype == np.float32
@@ -44,20 +44,20 @@ def test_documents_become_unit_rows_in_the_order_of_the_texts(embedder):
         assert embedder.embed_documents([text])[0] @ vector >= 0.9999
 
 
-def test_texts_that_mean_the_same_are_nearer_than_others(embedder):
+def test_texts_of_similar_meaning_are_nearer_than_others(embedder):
     question, answer, other = embedder.embed_documents(
         ["Where does Anna work?", "Anna has a job at the city hospital.", "The soup needs more salt."]
     )
     assert question @ answer > 0.5 > question @ other
 
 
-def test_no_texts_give_no_rows_and_load_nothing():
+def test_an_empty_batch_gives_no_rows_and_does_not_load_the_model():
     fresh = OnnxEmbedder()
     assert fresh.embed_documents([]).shape == (0, 384)
     assert not fresh.ready
 
 
-def test_what_the_model_is_called_and_holds_is_known_before_it_is_loaded():
+def test_id_and_dimension_are_known_before_the_model_is_loaded():
     fresh: Embedder = OnnxEmbedder()
     assert fresh.model_id == "all-MiniLM-L6-v2@53aa51172d14"
     assert (fresh.dim, fresh.max_tokens) == (384, 254)
@@ -71,7 +71,7 @@ def test_a_document_may_fill_the_window_and_not_more(embedder):
         embedder.embed_documents(["short", "word " * (embedder.max_tokens + 1)])
 
 
-def test_half_a_surrogate_pair_is_refused_as_no_unicode(embedder):
+def test_a_lone_surrogate_is_refused(embedder):
     for call in (embedder.embed_query, embedder.token_offsets, lambda text: embedder.embed_documents([text])):
         with pytest.raises(InvalidRequest, match="not valid Unicode"):
             call("half \ud83d a pair")
@@ -101,11 +101,11 @@ def test_token_offsets_are_character_spans_without_special_tokens(embedder, text
         ("who saw 0x8007045D", 2 / 9),
     ],
 )
-def test_the_known_share_is_that_of_the_tokens_that_are_words_to_the_model(embedder, text, share):
+def test_the_known_share_counts_tokens_known_to_the_model(embedder, text, share):
     assert embedder.known_share(text) == pytest.approx(share)
 
 
-def test_the_known_share_of_the_longest_question_takes_no_longer_than_its_words(embedder):
+def test_the_known_share_is_computed_in_linear_time(embedder):
     assert embedder.known_share("x y " * 6_000) == 1.0
     assert_linear(embedder.known_share, "x y " * 6_000)
 
@@ -117,7 +117,7 @@ def test_token_offsets_are_not_cut_at_the_window(embedder):
 # --- queries -------------------------------------------------------------------------------------------------------
 
 
-def test_a_query_gets_the_vector_of_the_same_document_and_nobody_can_change_it(embedder):
+def test_a_query_gets_the_vector_of_the_same_document_as_read_only(embedder):
     vector = embedder.embed_query(TEXTS[0])
     assert vector.shape == (384,)
     assert vector @ embedder.embed_documents([TEXTS[0]])[0] >= 0.9999
@@ -125,7 +125,7 @@ def test_a_query_gets_the_vector_of_the_same_document_and_nobody_can_change_it(e
         vector[0] = 1
 
 
-def test_the_last_queries_are_remembered_and_the_least_recently_used_is_forgotten():
+def test_the_query_cache_evicts_the_least_recently_used_query():
     instruments = Instruments()
     small = OnnxEmbedder(threads=1, query_cache_size=2, instruments=instruments)
     first = small.embed_query("first")
@@ -143,7 +143,7 @@ def test_the_last_queries_are_remembered_and_the_least_recently_used_is_forgotte
     small.close()
 
 
-def test_a_cache_of_size_zero_remembers_nothing():
+def test_a_cache_of_size_zero_stores_nothing():
     forgetful = OnnxEmbedder(threads=1, query_cache_size=0)
     assert forgetful.embed_query("again") is not forgetful.embed_query("again")
     forgetful.close()
@@ -163,7 +163,7 @@ def test_a_query_of_ten_thousand_characters_has_a_vector(embedder):
 # --- many at once, and the end -------------------------------------------------------------------------------------
 
 
-def test_requests_of_many_threads_get_the_vectors_that_each_would_get_alone(embedder):
+def test_concurrent_requests_get_the_same_vectors_as_single_ones(embedder):
     texts = [f"{text[:400]} {number}" for number in range(8) for text in TEXTS]
     expected = np.concatenate([embedder.embed_documents([text]) for text in texts])
     with ThreadPoolExecutor(8) as pool:
@@ -174,7 +174,7 @@ def test_requests_of_many_threads_get_the_vectors_that_each_would_get_alone(embe
         assert (vectors * expected[start::7]).sum(axis=1).min() >= 0.9999
 
 
-def test_whoever_waits_for_the_model_hears_when_it_is_loaded():
+def test_waiting_callers_are_notified_when_the_model_is_loaded():
     fresh = OnnxEmbedder(threads=1)
     assert not fresh.wait_ready(0)
     with ThreadPoolExecutor(4) as pool:
@@ -186,7 +186,7 @@ def test_whoever_waits_for_the_model_hears_when_it_is_loaded():
     fresh.close()
 
 
-def test_a_closed_embedder_refuses_and_can_be_closed_again():
+def test_a_closed_embedder_refuses_requests_and_close_is_idempotent():
     closed = OnnxEmbedder(threads=1)
     closed.load()
     closed.close()

@@ -33,7 +33,7 @@ class SlowModel:
         return np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
 
 
-def test_of_equal_questions_at_once_one_is_embedded():
+def test_concurrent_equal_queries_are_embedded_once():
     vectors, model = QueryVectors(8, Instruments()), SlowModel()
     with ThreadPoolExecutor(4) as threads:
         first = threads.submit(vectors.get, "q", model)
@@ -48,7 +48,7 @@ def test_of_equal_questions_at_once_one_is_embedded():
     assert model.asked == 1
 
 
-def test_a_failure_is_told_to_all_that_wait_and_not_kept():
+def test_a_failure_reaches_all_waiting_callers_and_is_not_cached():
     vectors, model = QueryVectors(8, Instruments()), SlowModel(broken=True)
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(vectors.get, "q", model)

@@ -77,7 +77,7 @@ def ollama() -> LoadableEmbedder:
         ({"embed_provider": "ollama", "embed_model": "new-model", "embed_dim": 7}, "ollama/new-model/7", 340),
     ],
 )
-def test_what_the_model_is_called_and_holds_is_known_without_the_network(values, model_id, max_tokens):
+def test_id_and_dimension_are_known_without_the_network(values, model_id, max_tokens):
     embedder = embedder_of(Settings(**values))
     assert isinstance(embedder, RemoteEmbedder)
     assert model_id in (None, embedder.model_id)
@@ -100,13 +100,13 @@ def test_what_the_model_is_called_and_holds_is_known_without_the_network(values,
         ({"embed_provider": "openai", "embed_base_url": "http://gpu:80000/v1"}, "EMBED_BASE_URL is not an address"),
     ],
 )
-def test_settings_that_do_not_suffice_are_named(values, sentence):
+def test_the_error_of_incomplete_settings_names_them(values, sentence):
     with pytest.raises(InvalidRequest, match=sentence) as refused:
         embedder_of(Settings(**values))
     assert "k\u00e9y" not in refused.value.message
 
 
-def test_loading_asks_nobody_and_closing_is_for_good(vendor, embedding):
+def test_loading_sends_no_request_and_closing_is_final(vendor, embedding):
     embedder = embedding()
     embedder.load()
     assert embedder.ready
@@ -131,12 +131,12 @@ def test_texts_become_unit_vectors_in_their_order(vendor, embedding):
     assert request.body == {"model": "their-model", "input": request.texts, "encoding_format": "base64"}
 
 
-def test_a_server_that_knows_no_base64_is_understood_too(vendor, embedding):
+def test_a_server_without_base64_is_supported(vendor, embedding):
     vendor.base64 = False
     assert embedding().embed_documents(["red fox"]) == pytest.approx(vectors_of(["red fox"]) / 3, abs=1e-6)
 
 
-def test_answers_are_put_in_order_by_their_index(vendor, embedding):
+def test_vectors_are_ordered_by_their_index(vendor, embedding):
     texts = ["one of three", "two", "three or more words"]
     embedder = embedding(embed_concurrency=1)
     vendor.replies.append(Reply(body=answer(vectors_of(sorted(texts, key=lambda t: -len(t))), order=[2, 0, 1])))
@@ -144,7 +144,7 @@ def test_answers_are_put_in_order_by_their_index(vendor, embedding):
 
 
 @pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/"])
-def test_ollama_is_found_with_and_without_v1_and_gets_no_key_of_openai(vendor, embedding, path):
+def test_ollama_is_called_with_or_without_v1_and_without_openai_s_key(vendor, embedding, path):
     embedder = embedding(
         embed_provider="ollama",
         embed_base_url=None,
@@ -158,21 +158,21 @@ def test_ollama_is_found_with_and_without_v1_and_gets_no_key_of_openai(vendor, e
     assert KEY not in str(request.headers)
 
 
-def test_shorter_vectors_are_asked_for_only_where_the_model_can_give_them(vendor, embedding):
+def test_shorter_vectors_are_requested_only_from_models_that_support_them(vendor, embedding):
     assert embedding(embed_model="text-embedding-3-large", embed_dim=64).embed_query("short").shape == (64,)
     assert vendor.requests[-1].body["dimensions"] == 64
     embedding().embed_query("long")
     assert "dimensions" not in vendor.requests[-1].body
 
 
-def test_queries_and_documents_get_the_prefixes_that_the_model_was_trained_with(vendor, embedding):
+def test_queries_and_documents_get_the_model_s_prefixes(vendor, embedding):
     embedder = embedding(embed_model="nomic-embed-text")
     embedder.embed_documents(["a fact"])
     embedder.embed_query("a question")
     assert vendor.batches == [["search_document: a fact"], ["search_query: a question"]]
 
 
-def test_blank_texts_have_a_vector_of_their_own_and_are_never_sent(vendor, embedding):
+def test_blank_texts_have_a_fixed_vector_and_are_never_sent(vendor, embedding):
     vectors = embedding().embed_documents(["", "red fox", " \n\t "])
     assert vendor.batches == [["red fox"]]
     assert vectors[0] @ vectors[2] == 1.0
@@ -180,7 +180,7 @@ def test_blank_texts_have_a_vector_of_their_own_and_are_never_sent(vendor, embed
     assert embedding().embed_documents([]).shape == (0, DIM)
 
 
-def test_half_a_surrogate_pair_is_refused_and_not_sent(vendor, embedding):
+def test_a_lone_surrogate_is_refused_and_not_sent(vendor, embedding):
     with pytest.raises(InvalidRequest, match="not valid Unicode"):
         embedding().embed_documents(["half \ud83d a pair"])
     assert vendor.requests == []
@@ -189,14 +189,14 @@ def test_half_a_surrogate_pair_is_refused_and_not_sent(vendor, embedding):
 # --- batches -------------------------------------------------------------------------------------------------------
 
 
-def test_a_batch_holds_no_more_texts_than_it_may(vendor, embedding):
+def test_a_batch_respects_the_maximum_number_of_texts(vendor, embedding):
     texts = [f"text {number}" for number in range(23)]
     vectors = embedding(embed_batch_size=5).embed_documents(texts)
     assert vectors == pytest.approx(vectors_of(texts) / 3, abs=1e-6)
     assert sorted(len(batch) for batch in vendor.batches) == [3, 5, 5, 5, 5]
 
 
-def test_a_batch_holds_no_more_than_a_request_to_openai_may(vendor, embedding):
+def test_a_batch_respects_the_token_limit_of_openai(vendor, embedding):
     embedding(embed_batch_size=2048).embed_documents(["word " * 20_000] * 7)
     assert sum(len(batch) for batch in vendor.batches) == 7
     assert all(sum(len(text.encode()) for text in batch) <= 300_000 for batch in vendor.batches)
@@ -214,13 +214,13 @@ def test_a_search_does_not_wait_for_an_import(vendor, embedding):
         assert importing.result(30).shape == (3, DIM)
 
 
-def test_a_query_is_asked_once_and_remembered(vendor, embedding):
+def test_a_query_is_requested_once_and_cached(vendor, embedding):
     embedder = embedding()
     assert embedder.embed_query("again") is embedder.embed_query("again")
     assert len(vendor.requests) == 1
 
 
-def test_a_long_query_is_cut_into_windows_and_gets_their_mean_direction(vendor, embedding):
+def test_a_long_query_gets_the_mean_direction_of_its_windows(vendor, embedding):
     embedder = embedding(embed_provider="ollama", embed_model="all-minilm", embed_api_key=None)
     words = " ".join(f"word{number}" for number in range(400))
     vector = embedder.embed_query(words)
@@ -240,7 +240,7 @@ def _cut_at(text: str, starts: list[int]) -> list[str]:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=300))
-def test_every_sign_of_a_text_belongs_to_a_token_of_at_most_four(text):
+def test_every_character_belongs_to_a_token_of_at_most_four(text):
     offsets = ollama().token_offsets(text)
     covered = "".join(text[start:end] for start, end in offsets)
     assert covered == "".join(sign for sign in text if not sign.isspace())
@@ -257,14 +257,14 @@ def test_every_sign_of_a_text_belongs_to_a_token_of_at_most_four(text):
         "getElementById(setTimeoutMillis, 86400000);\n",
     ],
 )
-def test_a_passage_fits_in_the_window_of_the_model_that_reads_least(text):
+def test_a_passage_fits_in_the_smallest_window(text):
     embedder, word_pieces = ollama(), OnnxEmbedder()
     passages, _ = split_passages(text * 60, embedder.token_offsets, max_tokens=embedder.max_tokens)
     assert len(passages) > 1
     assert max(len(word_pieces.token_offsets(passage)) for passage in passages) <= 254
 
 
-def test_a_text_that_is_too_long_for_the_model_after_all_is_embedded_in_halves(vendor, embedding):
+def test_a_text_rejected_as_too_long_is_embedded_in_halves(vendor, embedding):
     vendor.max_text_chars = 30
     long, short = "one two three four five six seven eight", "short"
     vectors = embedding().embed_documents([long, short])
@@ -309,7 +309,7 @@ def test_an_answer_without_usable_vectors_is_refused(vendor, embedding, name):
         embedding().embed_documents([SECRET_TEXT])
 
 
-def test_vectors_of_another_length_say_which_setting_to_correct(vendor, embedding):
+def test_vectors_of_another_length_name_the_setting_to_correct(vendor, embedding):
     vendor.replies.append(Reply(body=answer(vectors_of(["x"], 128))))
     with pytest.raises(EmbeddingUnavailable, match="128 numbers where 256 were expected; correct EMBED_MODEL or EMBED"):
         embedding().embed_documents(["x"])
@@ -325,7 +325,7 @@ def test_vectors_of_another_length_say_which_setting_to_correct(vendor, embeddin
         (Reply(307, b"", {"Location": "http://127.0.0.1:1/v1/embeddings"}), "failed with status 307"),
     ],
 )
-def test_what_will_not_pass_by_itself_is_not_tried_again(vendor, embedding, reply, sentence):
+def test_permanent_errors_are_not_retried(vendor, embedding, reply, sentence):
     vendor.replies.append(reply)
     with pytest.raises(EmbeddingUnavailable, match=sentence):
         embedding().embed_documents([SECRET_TEXT])
@@ -333,20 +333,20 @@ def test_what_will_not_pass_by_itself_is_not_tried_again(vendor, embedding, repl
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503])
-def test_what_may_pass_is_tried_again(vendor, embedding, status):
+def test_transient_errors_are_retried(vendor, embedding, status):
     vendor.replies.extend([openai_error(status, "a moment", retry_after="0")] * 2)
     assert embedding().embed_query("again").shape == (DIM,)
     assert len(vendor.requests) == 3
 
 
-def test_it_is_tried_three_times_and_no_more(vendor, embedding):
+def test_a_call_is_tried_at_most_three_times(vendor, embedding):
     vendor.replies.extend([openai_error(500, "broken", retry_after_ms="1")] * 9)
     with pytest.raises(EmbeddingUnavailable, match="failed with status 500"):
         embedding().embed_query("again")
     assert len(vendor.requests) == 3
 
 
-def test_a_wait_that_ends_too_late_is_not_begun(vendor, embedding):
+def test_a_retry_after_the_deadline_is_skipped(vendor, embedding):
     vendor.replies.append(openai_error(429, "Rate limit reached", "rate_limit_exceeded", retry_after="60"))
     with pytest.raises(EmbeddingUnavailable, match="takes no more requests now"):
         embedding().embed_query("now")
@@ -354,13 +354,13 @@ def test_a_wait_that_ends_too_late_is_not_begun(vendor, embedding):
 
 
 @pytest.mark.parametrize("reply", [Reply(waits=True), Reply(drips=True)])
-def test_a_slow_vendor_is_not_waited_for(vendor, embedding, reply):
+def test_a_slow_vendor_times_out(vendor, embedding, reply):
     vendor.replies.extend([reply] * 3)
     with pytest.raises(EmbeddingUnavailable, match=r"did not answer within 0\.2 s"):
         embedding(embed_timeout_s=0.2).embed_query("now")
 
 
-def test_a_vendor_that_failed_is_left_alone_for_a_while(vendor, embedding):
+def test_a_failure_opens_the_circuit_breaker(vendor, embedding):
     embedder = embedding(embed_rest_s=600)
     vendor.replies.append(openai_error(401, "Incorrect API key"))
     for _ in range(3):
@@ -369,7 +369,7 @@ def test_a_vendor_that_failed_is_left_alone_for_a_while(vendor, embedding):
     assert len(vendor.requests) == 1
 
 
-def test_a_text_that_is_refused_says_nothing_of_the_next(vendor, embedding):
+def test_a_refused_text_does_not_affect_the_next_one(vendor, embedding):
     embedder = embedding(embed_rest_s=600)
     vendor.replies.append(openai_error(400, "no"))
     with pytest.raises(EmbeddingUnavailable):
@@ -377,7 +377,7 @@ def test_a_text_that_is_refused_says_nothing_of_the_next(vendor, embedding):
     assert embedder.embed_query("good").shape == (DIM,)
 
 
-def test_a_vendor_that_comes_back_is_asked_again(vendor, embedding):
+def test_the_circuit_breaker_closes_when_the_vendor_is_back(vendor, embedding):
     embedder = embedding()
     vendor.stop()
     with pytest.raises(EmbeddingUnavailable, match="cannot be reached"):
@@ -397,7 +397,7 @@ def test_closing_does_not_wait_for_a_retry(vendor, embedding):
 
 
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO])
-def test_no_log_line_and_no_error_holds_the_key_or_a_text(vendor, embedding, caplog, monkeypatch, level):
+def test_log_lines_and_errors_contain_neither_key_nor_text(vendor, embedding, caplog, monkeypatch, level):
     caplog.set_level(level)
     embedder = embedding()
     embedder.embed_documents([SECRET_TEXT])

@@ -30,22 +30,22 @@ from souvenir.models.providers.retry import asked_delay_s, backoff_s, is_transie
         ({"retry-after": "Wed, 99 Oct 2015 07:28:00 GMT"}, None),
     ],
 )
-def test_a_server_says_when_to_come_back(headers, delay_s):
+def test_retry_after_may_be_in_seconds(headers, delay_s):
     assert asked_delay_s(headers) == delay_s
 
 
-def test_a_server_may_say_it_by_the_hour():
+def test_retry_after_may_be_an_http_date():
     moment = datetime.now(UTC) + timedelta(minutes=5)
     delay_s = asked_delay_s({"retry-after": format_datetime(moment, usegmt=True)})
     assert delay_s is not None
     assert 290 < delay_s <= 300
 
 
-def test_waits_grow():
+def test_delays_grow_exponentially():
     assert all(0.375 <= backoff_s(1) <= 0.5 < 0.75 <= backoff_s(2) <= 1 < 1.5 <= backoff_s(3) <= 2 for _ in range(50))
 
 
-def test_what_passes_is_known_by_its_status():
+def test_transient_errors_are_recognised_by_status():
     assert [
         status for status in (200, 301, 400, 401, 404, 408, 409, 422, 429, 500, 503, 529) if is_transient(status)
     ] == [*(408, 409, 429, 500, 503, 529)]
@@ -63,7 +63,7 @@ def fail(watched: CircuitBreaker[LLMUnavailable], sentence: str) -> None:
         raise LLMUnavailable("down")
 
 
-def test_calls_fail_at_once_after_failures_in_a_row():
+def test_consecutive_failures_open_the_breaker():
     watched = outage(rest_s=600, after=2)
     fail(watched, "^down")
     fail(watched, "^down")
@@ -86,7 +86,7 @@ def test_a_success_or_another_error_in_between_resets_the_count():
     assert watched.failure is None
 
 
-def test_after_the_rest_one_call_is_let_through_and_counts_for_all():
+def test_the_half_open_breaker_lets_one_call_through():
     watched = outage(rest_s=0, after=1)
     fail(watched, "^down")
     with watched.watch():
@@ -99,7 +99,7 @@ def test_after_the_rest_one_call_is_let_through_and_counts_for_all():
         pass
 
 
-def test_a_call_that_nobody_waits_for_any_more_counts_for_neither():
+def test_an_abandoned_call_does_not_change_the_breaker():
     watched = outage(rest_s=0, after=2)
     fail(watched, "^down")
     for _ in range(2):
@@ -127,6 +127,6 @@ def test_a_call_that_nobody_waits_for_any_more_counts_for_neither():
         "http://[gpu",
     ],
 )
-def test_an_address_at_which_nobody_can_be_is_refused_when_it_is_set(url):
+def test_an_invalid_address_is_refused_at_configuration(url):
     with pytest.raises(InvalidRequest, match="THE_SETTING is not an address"):
         checked_url(url, setting="THE_SETTING")

@@ -104,7 +104,7 @@ def test_migrations_keep_all_facts_and_tags(version: int, tmp_path: Path):
 
 
 @pytest.mark.parametrize("version", WITH_CONVERSATIONS)
-def test_migrated_messages_are_queued_for_the_graph(version: int, tmp_path: Path):
+def test_mentions_are_extracted_from_migrated_messages(version: int, tmp_path: Path):
     settings = Settings(data_dir=tmp_path)
     shutil.copyfile(DATABASES / f"v{version}.db", settings.database_path)
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:

@@ -31,9 +31,7 @@ def at_once(callers: ThreadPoolExecutor, work: Callable[[int], object]) -> list[
 
 
 @pytest.mark.parametrize("index_memory_mb", [2048, 0], ids=["roomy", "every load drops the other index"])
-def test_eight_writers_and_eight_searchers_lose_nothing_that_was_answered(
-    open_engine: OpenEngine, index_memory_mb: int
-):
+def test_concurrent_writers_and_searchers_lose_no_acknowledged_write(open_engine: OpenEngine, index_memory_mb: int):
     engine, stop = open_engine(index_memory_mb=index_memory_mb), Event()
     scopes = (DEFAULT, ANN)
     for scope in scopes:
@@ -83,7 +81,7 @@ def test_eight_writers_and_eight_searchers_lose_nothing_that_was_answered(
             assert engine.search(scope, SearchQuery(text, 1)).hits[0].memory.text == text, id_
 
 
-def test_the_same_text_from_eight_callers_at_once_is_stored_once(engine: MemoryEngine):
+def test_concurrent_adds_of_one_text_store_it_once(engine: MemoryEngine):
     add(engine, "something else", scope=DEFAULT)
 
     def add_once(draft: MemoryDraft) -> AddAction:
@@ -98,7 +96,7 @@ def test_the_same_text_from_eight_callers_at_once_is_stored_once(engine: MemoryE
             assert texts(engine).count(draft.text) == 1
 
 
-def test_versions_of_one_text_from_eight_callers_at_once_end_in_one_chain(engine: MemoryEngine):
+def test_concurrent_superseding_adds_form_one_chain(engine: MemoryEngine):
     stem = " ".join(f"common{number}" for number in range(20))
     with ThreadPoolExecutor(CALLERS) as callers:
         versions = at_once(
@@ -117,7 +115,7 @@ def test_versions_of_one_text_from_eight_callers_at_once_end_in_one_chain(engine
     assert list(engine.check()) == []
 
 
-def test_batches_of_the_same_texts_at_once_are_stored_once(engine: MemoryEngine):
+def test_concurrent_batches_of_the_same_texts_store_them_once(engine: MemoryEngine):
     drafts = [MemoryDraft(f"fact{number} of{number} some{number} kind{number}", "notes") for number in range(4)]
     with ThreadPoolExecutor(CALLERS) as callers:
         batches = at_once(callers, lambda _: len(engine.add_batch(DEFAULT, drafts, deduplicate=True)))
@@ -126,7 +124,7 @@ def test_batches_of_the_same_texts_at_once_are_stored_once(engine: MemoryEngine)
     assert sorted(texts(engine)) == sorted(draft.text for draft in drafts)
 
 
-def test_a_memory_deleted_by_eight_callers_at_once_is_deleted_by_one(engine: MemoryEngine):
+def test_concurrent_deletes_of_a_memory_succeed_once(engine: MemoryEngine):
     memory_id = add(engine, "text")
 
     def delete(_: int) -> str:
@@ -140,7 +138,7 @@ def test_a_memory_deleted_by_eight_callers_at_once_is_deleted_by_one(engine: Mem
     assert answers == ["not found"] * (CALLERS - 1) + ["text"]
 
 
-def test_one_key_from_eight_callers_at_once_is_one_memory(engine: MemoryEngine):
+def test_concurrent_upserts_of_one_key_store_one_memory(engine: MemoryEngine):
     with ThreadPoolExecutor(CALLERS) as callers:
         upserts = at_once(
             callers, lambda number: engine.upsert(DEFAULT, [MemoryDraft(f"text {number}", "notes", key="k")])[0].created
@@ -151,7 +149,7 @@ def test_one_key_from_eight_callers_at_once_is_one_memory(engine: MemoryEngine):
     assert list(engine.check()) == []
 
 
-def test_searches_and_writes_beside_restores_never_fail(open_engine: OpenEngine):
+def test_searches_and_writes_during_restores_never_fail(open_engine: OpenEngine):
     engine, stop = open_engine(max_backups=3), Event()
     for number in range(30):
         add(engine, f"base{number} garden")
@@ -192,7 +190,7 @@ def test_searches_and_writes_beside_restores_never_fail(open_engine: OpenEngine)
     assert engine.search(DEFAULT, SearchQuery("base7", 1)).hits[0].memory.text == "base7 garden"
 
 
-def test_backups_and_bulk_deletes_beside_writes_leave_a_sound_store(engine: MemoryEngine):
+def test_backups_and_bulk_deletes_during_writes_leave_a_consistent_store(engine: MemoryEngine):
     def work(number: int) -> None:
         for turn in range(6):
             engine.add_batch(DEFAULT, [MemoryDraft(f"text {number} {turn} {at}", f"s{number}") for at in range(5)])

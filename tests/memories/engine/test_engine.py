@@ -38,7 +38,7 @@ from tests.memories.engine.verbs import ANN, DEFAULT, add, memory, stored, texts
 MAY = datetime(2023, 5, 8, 9, 30, tzinfo=UTC)
 
 
-def test_what_is_added_is_given_back_as_it_was(engine: MemoryEngine):
+def test_an_added_memory_is_returned_unchanged(engine: MemoryEngine):
     draft = MemoryDraft(
         "日本語 🎻 Zoë's\r\n\ttext “quoted” \u202eright to left",
         "päth/with space",
@@ -80,7 +80,7 @@ def test_a_memory_of_another_namespace_is_not_found_and_not_changed(engine: Memo
     assert list(engine.check()) == []
 
 
-def test_verbs_on_many_leave_memories_of_other_namespaces_alone(engine: MemoryEngine):
+def test_bulk_operations_do_not_change_other_namespaces(engine: MemoryEngine):
     memory_id = add(engine, "mine", "shared/source")
     before = memory(engine, memory_id)
     assert engine.archive(ANN, [memory_id]) == 0
@@ -94,7 +94,7 @@ def test_verbs_on_many_leave_memories_of_other_namespaces_alone(engine: MemoryEn
     assert stored(engine) == [before]
 
 
-def test_keys_of_two_namespaces_do_not_meet(engine: MemoryEngine):
+def test_keys_of_different_namespaces_are_independent(engine: MemoryEngine):
     one = add(engine, "one", key="k")
     other = add(engine, "other", key="k", scope=ANN)
     [outcome] = engine.upsert(ANN, [MemoryDraft("changed", "notes", key="k")])
@@ -102,7 +102,7 @@ def test_keys_of_two_namespaces_do_not_meet(engine: MemoryEngine):
     assert memory(engine, one).text == "one"
 
 
-def test_reading_a_namespace_that_nobody_wrote_to_makes_nothing(engine: MemoryEngine):
+def test_reading_an_unknown_namespace_does_not_create_it(engine: MemoryEngine):
     nobody = Scope("nobody")
     assert engine.search(nobody, SearchQuery("x")).hits == ()
     assert engine.get(nobody, [1]) == {}
@@ -122,12 +122,12 @@ def test_reading_a_namespace_that_nobody_wrote_to_makes_nothing(engine: MemoryEn
 # --- patch ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_patch_that_says_nothing_is_refused(engine: MemoryEngine):
+def test_an_empty_patch_is_refused(engine: MemoryEngine):
     with pytest.raises(NothingToDo):
         engine.update(DEFAULT, add(engine, "text"), MemoryPatch())
 
 
-def test_a_patch_changes_what_it_names_and_nothing_else(engine: MemoryEngine):
+def test_a_patch_changes_only_the_given_fields(engine: MemoryEngine):
     memory_id = add(engine, "text", metadata={"keep": 1, "drop": 2, "change": 3}, document_at=MAY)
     before = memory(engine, memory_id)
     after = engine.update(DEFAULT, memory_id, MemoryPatch(metadata={"drop": None, "change": 4, "new": 5})).memory
@@ -138,7 +138,7 @@ def test_a_patch_changes_what_it_names_and_nothing_else(engine: MemoryEngine):
     assert engine.update(DEFAULT, memory_id, MemoryPatch(remove_document_at=True)).memory.document_at is None
 
 
-def test_a_new_text_is_found_by_its_words_and_the_old_one_no_more(engine: MemoryEngine):
+def test_a_memory_is_found_by_its_new_text_and_not_by_the_old_one(engine: MemoryEngine):
     memory_id = add(engine, "the harbour in winter")
     engine.update(DEFAULT, memory_id, MemoryPatch(text="a violin lesson"))
     [hit] = engine.search(DEFAULT, SearchQuery("violin")).hits
@@ -156,7 +156,7 @@ def test_a_patch_with_the_same_text_keeps_its_passages(engine: MemoryEngine):
     assert after.parts.passage_id == before.parts.passage_id
 
 
-def test_a_moved_archived_or_redated_memory_is_filtered_by_what_it_says_now(engine: MemoryEngine):
+def test_a_moved_archived_or_redated_memory_is_filtered_by_its_current_fields(engine: MemoryEngine):
     memory_id = add(engine, "violin", "a")
 
     def found(**filters: object) -> bool:
@@ -214,7 +214,7 @@ def test_archiving_skips_what_is_missing_or_archived_already(engine: MemoryEngin
 # --- keys ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_key_belongs_to_one_living_memory_of_a_source(engine: MemoryEngine):
+def test_a_key_belongs_to_one_active_memory_of_a_source(engine: MemoryEngine):
     first = add(engine, "first", key="k")
     add(engine, "elsewhere", "other", key="k")
     with pytest.raises(KeyTaken) as caught:
@@ -227,7 +227,7 @@ def test_a_key_belongs_to_one_living_memory_of_a_source(engine: MemoryEngine):
     assert texts(engine) == ["first", "elsewhere"]
 
 
-def test_an_archived_memory_gives_its_key_free_and_does_not_get_it_back_while_it_is_taken(engine: MemoryEngine):
+def test_an_archived_memory_releases_its_key_until_it_is_free_again(engine: MemoryEngine):
     first = add(engine, "first", key="k")
     engine.archive(DEFAULT, [first])
     second = add(engine, "second", key="k")
@@ -245,7 +245,7 @@ def test_a_memory_does_not_move_to_a_source_where_its_key_is_taken(engine: Memor
     assert memory(engine, second).source == "b"
 
 
-def test_an_upsert_changes_the_living_memory_of_its_key_or_stores_a_new_one(engine: MemoryEngine):
+def test_an_upsert_changes_the_active_memory_of_its_key_or_stores_a_new_one(engine: MemoryEngine):
     drafts = [MemoryDraft(f"text {number}", "notes", {f"m{number}": number}, key="k") for number in range(3)]
     outcomes = engine.upsert(DEFAULT, drafts[:2])
     assert [outcome.created for outcome in outcomes] == [True, False]
@@ -258,13 +258,13 @@ def test_an_upsert_changes_the_living_memory_of_its_key_or_stores_a_new_one(engi
     assert again.id > found.id
 
 
-def test_an_upsert_without_a_key_is_refused_whole(engine: MemoryEngine):
+def test_an_upsert_without_a_key_is_refused_and_stores_nothing(engine: MemoryEngine):
     with pytest.raises(InvalidRequest):
         engine.upsert(DEFAULT, [MemoryDraft("a", "notes", key="k"), MemoryDraft("b", "notes")])
     assert texts(engine) == []
 
 
-def test_a_superseding_memory_takes_over_key_source_and_metadata(engine: MemoryEngine):
+def test_a_superseding_memory_inherits_key_source_and_metadata(engine: MemoryEngine):
     old = add(engine, "old", metadata={"a": 1, "b": 2}, key="k")
     new = memory(engine, engine.supersede(DEFAULT, old, text="new", metadata={"b": 3}).new_id)
     assert (new.key, new.source, new.metadata) == ("k", "notes", {"a": 1, "b": 3})
@@ -311,7 +311,7 @@ def test_writes_without_a_text_need_no_embedder(engine: MemoryEngine, embedder: 
     assert list(engine.check()) == []
 
 
-def test_the_check_sees_what_the_index_and_the_database_disagree_in(engine: MemoryEngine, settings: Settings):
+def test_the_check_reports_differences_between_index_and_database(engine: MemoryEngine, settings: Settings):
     add(engine, "violin")
     engine.search(DEFAULT, SearchQuery("violin"))
     assert list(engine.check()) == []
@@ -328,7 +328,7 @@ def test_the_check_sees_what_the_index_and_the_database_disagree_in(engine: Memo
 
 
 @pytest.mark.parametrize("verb", ["get", "search", "add", "back_up", "restore", "snapshot", "check"])
-def test_a_closed_engine_refuses_and_closes_again_in_silence(engine: MemoryEngine, verb: str):
+def test_a_closed_engine_refuses_requests_and_close_is_idempotent(engine: MemoryEngine, verb: str):
     add(engine, "text")
     name = engine.back_up(reason="manual").name
     engine.close()
@@ -346,7 +346,7 @@ def test_a_closed_engine_refuses_and_closes_again_in_silence(engine: MemoryEngin
         verbs[verb]()
 
 
-def test_an_engine_that_cannot_write_its_snapshots_still_closes(open_engine: OpenEngine, settings: Settings):
+def test_an_engine_closes_even_if_snapshots_cannot_be_written(open_engine: OpenEngine, settings: Settings):
     engine = open_engine()
     add(engine, "violin")
     engine.search(DEFAULT, SearchQuery("violin"))
@@ -357,7 +357,7 @@ def test_an_engine_that_cannot_write_its_snapshots_still_closes(open_engine: Ope
     assert texts(engine) == ["violin"]
 
 
-def test_after_a_restart_searches_answer_as_before(open_engine: OpenEngine):
+def test_searches_return_the_same_after_a_restart(open_engine: OpenEngine):
     engine = open_engine()
     for number in range(40):
         add(engine, f"note {number} of garden{number % 5}", f"s{number % 3}", archived=number % 7 == 0)
@@ -373,7 +373,7 @@ def test_after_a_restart_searches_answer_as_before(open_engine: OpenEngine):
     assert list(engine.check()) == []
 
 
-def test_stats_and_readiness_say_what_is_there(open_engine: OpenEngine):
+def test_stats_and_readiness_count_the_stored_memories(open_engine: OpenEngine):
     engine = open_engine()
     engine.warm_up()
     assert engine.readiness().ready

@@ -64,7 +64,7 @@ def texts(memory: Memory) -> list[str]:
     return [fact.text for fact in memory.facts]
 
 
-def test_facts_are_stored_with_their_memory_and_kept_over_a_restart(engine: MemoryEngine):
+def test_facts_are_stored_with_their_memory_and_survive_a_restart(engine: MemoryEngine):
     memory = added(engine, facts=FACTS, facts_by=FactsBy.MODEL)
     assert texts(memory) == list(FACTS)
     assert {fact.made_by for fact in memory.facts} == {FactsBy.MODEL}
@@ -72,7 +72,7 @@ def test_facts_are_stored_with_their_memory_and_kept_over_a_restart(engine: Memo
     assert list(engine.check()) == []
 
 
-def test_a_memory_is_found_by_its_facts_once_and_says_which_were_found(engine: MemoryEngine):
+def test_a_memory_found_by_its_facts_is_one_hit_with_the_found_facts(engine: MemoryEngine):
     memory = added(engine, facts=FACTS)
     added(engine, "Something else entirely about gardens", facts=("gardens are green",))
     found = engine.search(DEFAULT, SearchQuery("Mila deploys on Lambda"))
@@ -83,7 +83,7 @@ def test_a_memory_is_found_by_its_facts_once_and_says_which_were_found(engine: M
     assert score == pytest.approx(found.hits[0].score)
 
 
-def test_a_fact_that_says_just_what_its_memory_says_is_not_embedded_twice(engine: MemoryEngine):
+def test_a_fact_equal_to_its_memory_is_not_embedded_twice(engine: MemoryEngine):
     memory = added(engine, "Ann likes tea", facts=("Ann likes tea",))
     assert engine.stats(DEFAULT).passages == 1
     [hit] = engine.search(DEFAULT, SearchQuery("Ann tea")).hits
@@ -93,9 +93,7 @@ def test_a_fact_that_says_just_what_its_memory_says_is_not_embedded_twice(engine
     assert list(engine.check()) == []
 
 
-def test_only_facts_that_changed_are_embedded_and_the_others_keep_their_id(
-    engine: MemoryEngine, embedder: NotingEmbedder
-):
+def test_only_changed_facts_are_embedded_and_the_others_keep_their_ids(engine: MemoryEngine, embedder: NotingEmbedder):
     memory = added(engine, facts=FACTS)
     assert embedder.calls == [[TEXT, *FACTS]]
     changed = engine.update(DEFAULT, memory.id, MemoryPatch(facts=(FACTS[2], "Mila likes Rust", FACTS[0]))).memory
@@ -105,7 +103,7 @@ def test_only_facts_that_changed_are_embedded_and_the_others_keep_their_id(
     assert list(engine.check()) == []
 
 
-def test_a_new_text_takes_the_old_facts_away_unless_it_brings_some(engine: MemoryEngine):
+def test_a_new_text_removes_the_old_facts_unless_it_has_new_ones(engine: MemoryEngine):
     memory = added(engine, facts=FACTS)
     kept = engine.update(DEFAULT, memory.id, MemoryPatch(text="Mila deploys on Fargate", facts=FACTS[:1])).memory
     assert texts(kept) == [FACTS[0]]
@@ -117,7 +115,7 @@ def test_a_new_text_takes_the_old_facts_away_unless_it_brings_some(engine: Memor
     assert list(engine.check()) == []
 
 
-def test_a_fact_says_nothing_of_the_rest_when_duplicates_are_looked_for(engine: MemoryEngine):
+def test_duplicates_are_compared_by_text_and_not_by_facts(engine: MemoryEngine):
     added(engine, facts=FACTS)
     again = engine.add(DEFAULT, MemoryDraft(FACTS[0], "notes"), on_duplicate=OnDuplicate.SUPERSEDE)
     assert again.action is AddAction.ADDED
@@ -126,7 +124,7 @@ def test_a_fact_says_nothing_of_the_rest_when_duplicates_are_looked_for(engine: 
     assert nearest[1] < 0.9
 
 
-def test_a_deleted_memory_leaves_no_fact_and_no_tag_behind(engine: MemoryEngine):
+def test_deleting_a_memory_deletes_its_facts_and_tags(engine: MemoryEngine):
     memory = added(engine, facts=FACTS, tags=("work",))
     engine.delete(DEFAULT, memory.id)
     assert engine.search(DEFAULT, SearchQuery("Mila", filters=Filters(tags=("work",)))).hits == ()
@@ -144,7 +142,7 @@ def test_archived_memories_are_not_found_by_their_facts(engine: MemoryEngine):
     assert list(engine.check()) == []
 
 
-def test_what_takes_the_place_of_a_memory_has_its_tags(engine: MemoryEngine):
+def test_a_replacing_memory_inherits_the_tags(engine: MemoryEngine):
     memory = added(engine, facts=FACTS, tags=("Work", "ts"))
     outcome = engine.supersede(DEFAULT, memory.id, text="Mila prefers Rust")
     new = engine.get(DEFAULT, [outcome.new_id])[outcome.new_id]
@@ -153,7 +151,7 @@ def test_what_takes_the_place_of_a_memory_has_its_tags(engine: MemoryEngine):
         assert connection.execute("SELECT memory_id FROM unsplit").get == new.id
 
 
-def test_tags_keep_their_case_and_are_matched_without_it(engine: MemoryEngine):
+def test_tags_keep_their_case_and_are_matched_ignoring_it(engine: MemoryEngine):
     memory = added(engine, tags=("TypeScript", "typescript", "Ｗork"))
     assert memory.tags == ("TypeScript", "Ｗork")
     for tag in ("TYPESCRIPT", "work"):
@@ -163,7 +161,7 @@ def test_tags_keep_their_case_and_are_matched_without_it(engine: MemoryEngine):
     assert changed.tags == ("new", "Ｗork")
 
 
-def test_tags_filter_before_the_best_are_chosen_by_any_or_by_all(engine: MemoryEngine):
+def test_tag_filters_apply_before_top_k_for_any_or_all_tags(engine: MemoryEngine):
     both = added(engine, "tea with milk", tags=("tea", "milk"))
     tea = added(engine, "tea with lemon", tags=("tea",))
     for number in range(5):
@@ -179,7 +177,7 @@ def test_tags_filter_before_the_best_are_chosen_by_any_or_by_all(engine: MemoryE
 
 
 @pytest.mark.parametrize("hybrid", [True, False])
-def test_a_tag_that_the_question_names_makes_the_score_a_fifth_greater(engine: MemoryEngine, hybrid: bool):
+def test_a_tag_named_by_the_query_raises_the_score_by_a_fifth(engine: MemoryEngine, hybrid: bool):
     plain = added(engine, "likes green tea")
     tagged = added(engine, "likes green tea", tags=("Hot Drinks",))
     hits = engine.search(DEFAULT, SearchQuery("green tea", hybrid=hybrid)).hits
@@ -190,7 +188,7 @@ def test_a_tag_that_the_question_names_makes_the_score_a_fifth_greater(engine: M
     assert sum(hits[0].parts.parts.values()) == pytest.approx(hits[0].score)
 
 
-def test_history_says_what_facts_and_tags_were(engine: MemoryEngine):
+def test_history_contains_facts_and_tags(engine: MemoryEngine):
     memory = added(engine, facts=FACTS[:1], tags=("a",))
     engine.update(DEFAULT, memory.id, MemoryPatch(facts=(), tags=()))
     with engine.namespace(DEFAULT) as (connection, _):
@@ -207,7 +205,7 @@ def test_bad_tags_are_refused_and_nothing_is_stored(engine: MemoryEngine, tags: 
     assert engine.count(DEFAULT) == 0
 
 
-def test_facts_of_another_scope_are_neither_seen_nor_changed(engine: MemoryEngine):
+def test_facts_outside_of_the_scope_are_neither_visible_nor_changed(engine: MemoryEngine):
     memory = added(engine, facts=FACTS, tags=("secret",))
     part = Scope(sources=("other",))
     assert engine.search(part, SearchQuery("Mila Lambda secret", filters=Filters(tags=("secret",)))).hits == ()
@@ -216,7 +214,7 @@ def test_facts_of_another_scope_are_neither_seen_nor_changed(engine: MemoryEngin
     assert engine.page(part, Listing(tags=("secret",)), offset=0, limit=9).total == 0
 
 
-def test_indexes_loaded_from_a_snapshot_know_facts(settings: Settings, embedder: NotingEmbedder):
+def test_indexes_loaded_from_a_snapshot_contain_facts(settings: Settings, embedder: NotingEmbedder):
     with closing(MemoryEngine.open(settings, embedder)) as engine:
         memory = added(engine, facts=FACTS)
         engine.search(DEFAULT, SearchQuery("Lambda"))
@@ -225,7 +223,7 @@ def test_indexes_loaded_from_a_snapshot_know_facts(settings: Settings, embedder:
         assert list(again.check()) == []
 
 
-def test_facts_do_not_stand_between_memories_that_lend_each_other_words(engine: MemoryEngine):
+def test_facts_do_not_separate_neighbouring_memories(engine: MemoryEngine):
     drafts = [
         MemoryDraft("The dragon arrived", "talk", document_at=DOCUMENT_AT),
         MemoryDraft("Rain and wind all day", "talk", document_at=DOCUMENT_AT),

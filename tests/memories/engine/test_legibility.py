@@ -21,7 +21,7 @@ def engine(tmp_path: Path):
     embedder.close()
 
 
-def test_a_question_in_a_script_that_the_model_lacks_is_ranked_by_its_words(engine: MemoryEngine):
+def test_a_query_in_an_unknown_script_is_ranked_by_its_words(engine: MemoryEngine):
     engine.add_batch(
         Scope(), [MemoryDraft(text, "s") for text in ("金融科技论坛在北京。", "我的上司叫赵雅琳。", "今天下雨了。")]
     )
@@ -36,7 +36,7 @@ def test_a_question_in_a_script_that_the_model_lacks_is_ranked_by_its_words(engi
     "identifier",
     ["c6849b025d71be491a608102d500a386", "3f2504e0-4f89-11d3-9a0c-0305e82c3301", "ERR_0x8007045D", "4929175620"],
 )
-def test_a_question_that_is_an_identifier_is_ranked_by_its_words(engine: MemoryEngine, identifier: str):
+def test_a_query_for_an_identifier_is_ranked_by_its_words(engine: MemoryEngine, identifier: str):
     others = [
         "b7710f92ee0c4d1aa9c2f3d5e6071825",
         "8c1d7e42-90ab-4f3e-b1c6-5d2e8f7a9b03",
@@ -51,7 +51,7 @@ def test_a_question_that_is_an_identifier_is_ranked_by_its_words(engine: MemoryE
     assert result.degraded == ()
 
 
-def test_a_question_that_the_model_reads_is_ranked_by_meaning_too(engine: MemoryEngine):
+def test_a_query_known_to_the_model_is_ranked_by_meaning_too(engine: MemoryEngine):
     engine.add_batch(
         Scope(), [MemoryDraft(text, "s") for text in ("The cat sleeps.", "Rates rise again.", "It rained.")]
     )

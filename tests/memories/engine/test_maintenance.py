@@ -58,7 +58,7 @@ def running(turns: Turns, interval_s: float) -> Iterator[Maintenance]:
         yield maintenance
 
 
-def test_a_turn_comes_soon_after_it_is_asked_for_and_not_before():
+def test_maintenance_runs_soon_after_a_request_and_not_before():
     turns = Turns()
     with running(turns, NEVER_S) as maintenance:
         assert turns.count == 0
@@ -67,14 +67,14 @@ def test_a_turn_comes_soon_after_it_is_asked_for_and_not_before():
     assert turns.count == 1
 
 
-def test_turns_come_by_themselves_and_go_on_after_failures():
+def test_maintenance_runs_at_intervals_and_continues_after_failures():
     turns = Turns(failures=3)
     with capture_logs() as logs, running(turns, 0.001):
         assert happens(lambda: turns.count > 5)
     assert [line["event"] for line in logs] == ["maintenance_failed"] * 3
 
 
-def test_no_turn_begins_after_closing():
+def test_maintenance_does_not_run_after_closing():
     turns = Turns()
     with running(turns, 0.001) as maintenance:
         assert happens(lambda: turns.count > 0)
@@ -85,7 +85,7 @@ def test_no_turn_begins_after_closing():
 
 
 @pytest.mark.parametrize("changes", [4, 5])
-def test_an_index_that_changed_much_is_written_while_the_engine_runs(
+def test_an_index_with_many_changes_is_written_while_the_engine_runs(
     open_engine: OpenEngine, settings: Settings, monkeypatch: pytest.MonkeyPatch, changes: int
 ):
     monkeypatch.setattr(registry, "SNAPSHOT_MIN_CHANGES", 5)
@@ -103,7 +103,7 @@ def test_an_index_that_changed_much_is_written_while_the_engine_runs(
     assert manifest.exists()
 
 
-def test_without_room_the_index_of_the_other_namespace_is_dropped_after_a_load(open_engine: OpenEngine):
+def test_a_load_beyond_the_memory_budget_drops_the_other_index(open_engine: OpenEngine):
     engine = open_engine(index_memory_mb=0)
     for scope in (DEFAULT, ANN):
         engine.add(scope, MemoryDraft("garden", "notes"))
@@ -127,7 +127,7 @@ def until_newest_is(engine: MemoryEngine, memories: int) -> None:
     assert happens(lambda: scheduled(engine)[:1] == [memories])
 
 
-def test_a_backup_is_made_when_it_is_due_and_only_of_what_changed(open_engine: OpenEngine):
+def test_a_due_backup_is_made_only_after_changes(open_engine: OpenEngine):
     engine = open_engine(**ALWAYS)
     for count in (1, 2):
         engine.add(DEFAULT, MemoryDraft(f"garden {count}", "notes"))
@@ -147,7 +147,7 @@ def test_a_restart_does_not_repeat_a_scheduled_backup(open_engine: OpenEngine):
     assert scheduled(engine) == [1]
 
 
-def test_a_backup_that_was_due_before_the_start_is_made_after_it(open_engine: OpenEngine):
+def test_an_overdue_backup_is_made_after_the_start(open_engine: OpenEngine):
     engine = open_engine(backup_interval_hours=AN_INSTANT_H)
     engine.add(DEFAULT, MemoryDraft("garden", "notes"))
     engine.close()
@@ -156,14 +156,14 @@ def test_a_backup_that_was_due_before_the_start_is_made_after_it(open_engine: Op
 
 
 @pytest.mark.parametrize("hours", [0, 24])
-def test_no_backup_is_made_before_its_time_or_when_there_shall_be_none(open_engine: OpenEngine, hours: float):
+def test_no_backup_is_made_early_or_if_disabled(open_engine: OpenEngine, hours: float):
     engine = open_engine(snapshot_interval_s=0.001, backup_interval_hours=hours)
     engine.add(DEFAULT, MemoryDraft("garden", "notes"))
     Event().wait(0.05)
     assert scheduled(engine) == []
 
 
-def test_a_backup_that_fails_is_logged_and_tried_again(open_engine: OpenEngine, settings: Settings):
+def test_a_failed_backup_is_logged_and_retried(open_engine: OpenEngine, settings: Settings):
     settings.backup_dir.parent.mkdir()
     settings.backup_dir.touch()
     with capture_logs() as logs:
@@ -174,7 +174,7 @@ def test_a_backup_that_fails_is_logged_and_tried_again(open_engine: OpenEngine, 
         assert happens(lambda: scheduled(engine) == [1])
 
 
-def test_scheduled_backups_go_before_those_that_somebody_named(open_engine: OpenEngine):
+def test_scheduled_backups_are_evicted_before_named_ones(open_engine: OpenEngine):
     engine = open_engine(max_backups=2, **ALWAYS)
     engine.back_up(reason="manual")
     for count in (1, 2, 3):

@@ -28,7 +28,7 @@ NEW_TEXTS = {"other": "an entirely different statement", "near": STEM + " change
         (OnDuplicate.SUPERSEDE, "same", AddAction.SKIPPED, SkipReason.IDENTICAL),
     ],
 )
-def test_an_add_of_what_is_nearly_there_does_what_it_was_told_to(
+def test_an_add_of_a_near_duplicate_follows_on_duplicate(
     engine: MemoryEngine,
     mode: OnDuplicate | None,
     text: str,
@@ -60,12 +60,12 @@ def test_an_add_of_what_is_nearly_there_does_what_it_was_told_to(
     assert list(engine.check()) == []
 
 
-def test_an_archived_memory_is_no_duplicate(engine: MemoryEngine):
+def test_archived_memories_are_not_duplicates(engine: MemoryEngine):
     add(engine, STEM, archived=True)
     assert engine.add(DEFAULT, MemoryDraft(STEM, "notes"), on_duplicate=OnDuplicate.SKIP).action is AddAction.ADDED
 
 
-def test_a_long_text_collides_only_with_what_says_all_of_it(engine: MemoryEngine):
+def test_a_long_text_collides_only_with_a_memory_that_contains_all_of_it(engine: MemoryEngine):
     """The blocker repeats the first of two passages; then the text itself is there."""
     half, other = (" ".join(f"{word}{number}." for number in range(100)) for word in ("left", "right"))
     add(engine, half)
@@ -74,7 +74,7 @@ def test_a_long_text_collides_only_with_what_says_all_of_it(engine: MemoryEngine
     assert engine.add(DEFAULT, draft, on_duplicate=OnDuplicate.SKIP).reason is SkipReason.IDENTICAL
 
 
-def test_a_batch_without_duplicates_compares_with_what_is_stored_and_not_with_itself(engine: MemoryEngine):
+def test_a_batch_is_compared_with_stored_memories_and_not_with_itself(engine: MemoryEngine):
     add(engine, STEM)
     drafts = [MemoryDraft(text, "notes") for text in ("new statement", STEM + " x", "new statement")]
     ids = engine.add_batch(DEFAULT, drafts, deduplicate=True)

@@ -44,7 +44,7 @@ def words_of(engine: MemoryEngine) -> str:
 # --- searching -----------------------------------------------------------------------------------------------------
 
 
-def test_a_threshold_shows_the_facts_that_were_found_and_no_others(engine: MemoryEngine):
+def test_a_threshold_applies_to_found_facts(engine: MemoryEngine):
     for number in range(5):
         add(engine, f"gardens are green in year {number}", facts=(f"green year {number}",))
     mila = add(engine, TEXT, facts=FACTS)
@@ -54,7 +54,7 @@ def test_a_threshold_shows_the_facts_that_were_found_and_no_others(engine: Memor
     assert [one.fact.text for one in hit.facts][:1] == ["Mila deploys on Lambda"]
 
 
-def test_a_tag_of_what_one_does_not_see_changes_nothing_of_an_answer(engine: MemoryEngine):
+def test_tags_of_invisible_memories_do_not_change_results(engine: MemoryEngine):
     add(engine, "green tea", "mine")
     part, query = Scope(sources=("mine",)), SearchQuery("green secret tea", explain=True)
     [before] = engine.search(part, query).hits
@@ -65,7 +65,7 @@ def test_a_tag_of_what_one_does_not_see_changes_nothing_of_an_answer(engine: Mem
     assert "tags" in engine.search(part, query).hits[0].parts.parts
 
 
-def test_a_tag_takes_nothing_from_a_score_below_zero():
+def test_a_tag_does_not_lower_a_negative_score():
     nothing, ids = np.zeros(2), np.array([1, 2])
     found = Evidence(ids, ids, nothing, nothing, nothing, ids, ids, {}, tagged=np.array([True, True]))
     assert found.boosted(np.array([-1.0, 1.0])).tolist() == pytest.approx([0.0, 0.2])
@@ -75,7 +75,7 @@ def test_a_tag_takes_nothing_from_a_score_below_zero():
 
 
 @pytest.mark.parametrize("held", [None, 5, "health", ["health", 7], {"a": 1}])
-def test_facts_are_noted_beside_whatever_a_caller_wrote_there(engine: MemoryEngine, held: object):
+def test_notes_of_facts_are_merged_with_a_caller_s_metadata(engine: MemoryEngine, held: object):
     one = add(engine, "Mila has a token", metadata={"sensitive_data": held})
     engine.update(DEFAULT, one, MemoryPatch(facts=(SECRET,)))
     noted = memory(engine, one).metadata["sensitive_data"]
@@ -84,7 +84,7 @@ def test_facts_are_noted_beside_whatever_a_caller_wrote_there(engine: MemoryEngi
     assert "sensitive_data" not in memory(engine, one).metadata
 
 
-def test_no_memory_gets_more_tags_than_one_may_have(engine: MemoryEngine):
+def test_no_operation_exceeds_the_limit_of_tags(engine: MemoryEngine):
     many = tuple(f"tag {number:02}" for number in range(MAX_TAGS))
     full = add(engine, "one", tags=many)
     with pytest.raises(InvalidRequest, match="at most 50 tags"):
@@ -99,7 +99,7 @@ def test_no_memory_gets_more_tags_than_one_may_have(engine: MemoryEngine):
 # --- what takes the place of what ----------------------------------------------------------------------------------
 
 
-def test_a_duplicate_that_takes_the_place_of_a_memory_has_the_tags_of_both_and_its_own_facts(engine: MemoryEngine):
+def test_a_superseding_duplicate_has_both_memories_tags_and_its_own_facts(engine: MemoryEngine):
     old = add(engine, "Mila prefers TypeScript to every other language", tags=("Work",), facts=("Mila types",))
     draft = MemoryDraft(
         "Mila prefers TypeScript to every other language now", "notes", tags=("work", "new"), facts=("Mila codes",)
@@ -114,7 +114,7 @@ def test_a_duplicate_that_takes_the_place_of_a_memory_has_the_tags_of_both_and_i
     assert waiting(engine) == []
 
 
-def test_a_merged_memory_has_the_tags_of_all_and_is_to_be_split_if_one_had_facts(engine: MemoryEngine):
+def test_a_merged_memory_has_all_tags_and_is_queued_for_splitting(engine: MemoryEngine):
     one = add(engine, "tea is green", tags=("a", "B"), facts=("tea", "green"))
     other = add(engine, "tea is hot", tags=("b", "c"))
     merged = memory(engine, engine.merge(DEFAULT, [one, other], text="tea is green and hot", source="notes").id)
@@ -123,7 +123,7 @@ def test_a_merged_memory_has_the_tags_of_all_and_is_to_be_split_if_one_had_facts
     assert said(memory(engine, one)) == ["tea", "green"]
 
 
-def test_what_is_upserted_gains_tags_and_has_the_facts_of_its_newest_text(engine: MemoryEngine):
+def test_an_upsert_adds_tags_and_replaces_facts(engine: MemoryEngine):
     def upsert(text: str, **fields: Any) -> Memory:
         [outcome] = engine.upsert(DEFAULT, [MemoryDraft(text, "notes", key="k", **fields)])
         return memory(engine, outcome.id)
@@ -137,7 +137,7 @@ def test_what_is_upserted_gains_tags_and_has_the_facts_of_its_newest_text(engine
     assert waiting(engine) == []
 
 
-def test_what_is_archived_and_put_back_keeps_all_that_it_owns(engine: MemoryEngine):
+def test_archiving_and_unarchiving_keep_facts_and_tags(engine: MemoryEngine):
     one = add(engine, TEXT, facts=FACTS, tags=("ts",), facts_by=FactsBy.MODEL)
     before = memory(engine, one)
     engine.archive(DEFAULT, [one])
@@ -149,7 +149,7 @@ def test_what_is_archived_and_put_back_keeps_all_that_it_owns(engine: MemoryEngi
 # --- what is gone --------------------------------------------------------------------------------------------------
 
 
-def test_a_deleted_fact_and_a_removed_tag_stand_in_the_history_until_their_memory_is_deleted(engine: MemoryEngine):
+def test_history_keeps_deleted_facts_and_tags_until_the_memory_is_deleted(engine: MemoryEngine):
     one = add(engine, "Mila codes", facts=("quorvex is her language",), tags=("zulnim",))
     engine.update(DEFAULT, one, MemoryPatch(facts=(), tags=()))
     assert "quorvex" in words_of(engine)
@@ -159,14 +159,14 @@ def test_a_deleted_fact_and_a_removed_tag_stand_in_the_history_until_their_memor
     assert "zulnim" not in words_of(engine)
 
 
-def test_search_forgets_a_fact_with_its_last_word(engine: MemoryEngine):
+def test_a_deleted_fact_leaves_no_term_in_the_index(engine: MemoryEngine):
     one = add(engine, "Mila codes", facts=("quorvex is her language",))
     engine.update(DEFAULT, one, MemoryPatch(facts=("it has no name",)))
     [hit] = engine.search(DEFAULT, SearchQuery("quorvex")).hits
     assert hit.parts.lexical == 0
 
 
-def test_of_two_duplicates_that_are_thinned_out_the_first_gets_the_tags_of_the_other(engine: MemoryEngine):
+def test_deduplication_keeps_the_first_memory_with_the_tags_of_both(engine: MemoryEngine):
     first = add(engine, "green tea every morning", tags=("Tea",), facts=("tea is green",))
     second = add(engine, "green tea every morning", tags=("tea", "habit"), facts=("mornings", "tea"))
     before = memory(engine, first).updated_at
@@ -182,9 +182,7 @@ def test_of_two_duplicates_that_are_thinned_out_the_first_gets_the_tags_of_the_o
 # --- at once -------------------------------------------------------------------------------------------------------
 
 
-def test_facts_that_go_while_a_change_is_prepared_are_prepared_again(
-    engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
-):
+def test_facts_deleted_during_a_change_are_prepared_again(engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch):
     one = add(engine, TEXT, facts=FACTS)
     prepare = engine.prepare
     let = iter([True])
@@ -200,7 +198,7 @@ def test_facts_that_go_while_a_change_is_prepared_are_prepared_again(
     assert list(engine.check()) == []
 
 
-def test_of_several_who_change_the_facts_of_one_memory_at_once_the_last_has_them_whole(engine: MemoryEngine):
+def test_concurrent_changes_of_facts_leave_those_of_the_last_one(engine: MemoryEngine):
     one = add(engine, TEXT, facts=FACTS)
     written = [
         tuple(f"fact {number} of {who} in {turn}" for number in range(3)) for who in range(4) for turn in range(4)
@@ -215,7 +213,7 @@ def test_of_several_who_change_the_facts_of_one_memory_at_once_the_last_has_them
     assert list(engine.check()) == []
 
 
-def test_the_list_of_what_waits_is_of_its_namespace(engine: MemoryEngine):
+def test_the_split_queue_is_limited_to_its_namespace(engine: MemoryEngine):
     one = add(engine, TEXT, facts=FACTS)
     engine.update(DEFAULT, one, MemoryPatch(text="Mila deploys nowhere"))
     assert waiting(engine) == [one]
@@ -228,6 +226,6 @@ def test_the_list_of_what_waits_is_of_its_namespace(engine: MemoryEngine):
     assert json.dumps(waiting(engine)) == "[]"
 
 
-def test_a_filter_by_tags_is_part_of_what_a_threshold_lets_pass(engine: MemoryEngine):
+def test_a_tag_filter_combines_with_a_threshold(engine: MemoryEngine):
     add(engine, TEXT, tags=("a",))
     assert engine.search(DEFAULT, SearchQuery(TEXT, threshold=0.9, filters=Filters(tags=("b",)))).hits == ()

@@ -49,7 +49,7 @@ def asked(engine: MemoryEngine, text: str, **options: object) -> SearchResult:
     return engine.search(DEFAULT, SearchQuery(text, **options))  # type: ignore[arg-type]
 
 
-def test_no_hits_are_no_evidence(engine: MemoryEngine):
+def test_without_hits_there_is_no_evidence(engine: MemoryEngine):
     nothing = asked(engine, "billing")
     assert (nothing.relevance, nothing.evidence, dict(nothing.signals)) == (0.0, NONE, {})
     add(engine, "billing runs on postgres", source="a")
@@ -59,7 +59,7 @@ def test_no_hits_are_no_evidence(engine: MemoryEngine):
     assert (too_far.hits, too_far.relevance, too_far.evidence) == ((), 0.0, NONE)
 
 
-def test_one_memory_is_evidence_of_what_it_says_and_of_nothing_else(engine: MemoryEngine):
+def test_one_memory_is_evidence_only_for_its_own_subject(engine: MemoryEngine):
     add(engine, "billing runs on postgres")
     said, other = asked(engine, "billing postgres"), asked(engine, "violin lessons")
     assert said.evidence is STRONG
@@ -69,7 +69,7 @@ def test_one_memory_is_evidence_of_what_it_says_and_of_nothing_else(engine: Memo
 
 
 @pytest.mark.parametrize("count", [1, 40])
-def test_a_word_that_nobody_used_says_more_where_more_is_stored(engine: MemoryEngine, count: int):
+def test_an_unknown_word_weighs_more_in_a_larger_store(engine: MemoryEngine, count: int):
     for number in range(count):
         add(engine, "postgres" if not number else f"other{number}")
     known, unknown = max(math.log((count - 1 + 0.5) / 1.5), 0.1), math.log((count + 0.5) / 0.5)
@@ -78,7 +78,7 @@ def test_a_word_that_nobody_used_says_more_where_more_is_stored(engine: MemoryEn
     assert found.signals["covered"] == pytest.approx(known / (known + unknown) * found.hits[0].parts.lexical)
 
 
-def test_filters_leave_what_is_judged(engine: MemoryEngine):
+def test_relevance_is_judged_after_filtering(engine: MemoryEngine):
     add(engine, "billing runs on postgres", source="a")
     add(engine, "violin lessons on monday", source="b")
     everywhere = asked(engine, "billing postgres")
@@ -87,7 +87,7 @@ def test_filters_leave_what_is_judged(engine: MemoryEngine):
     assert len(elsewhere.hits) == 1
 
 
-def test_what_a_caller_prefers_changes_the_order_and_not_the_evidence(engine: MemoryEngine):
+def test_weights_of_the_caller_change_the_order_but_not_the_evidence(engine: MemoryEngine):
     for text in ("billing runs on postgres", "violin lessons on monday", "postgres moves in may"):
         add(engine, text)
     plain = asked(engine, "billing postgres")
@@ -96,7 +96,7 @@ def test_what_a_caller_prefers_changes_the_order_and_not_the_evidence(engine: Me
     assert shifted.relevance == plain.relevance
 
 
-def test_without_the_model_words_say_what_they_can(engine: MemoryEngine, embedder: BreakableEmbedder):
+def test_without_the_model_relevance_is_judged_by_words(engine: MemoryEngine, embedder: BreakableEmbedder):
     add(engine, "billing runs on postgres")
     embedder.broken = True
     said, other = asked(engine, "which postgres does billing use"), asked(engine, "violin lessons")
@@ -106,22 +106,20 @@ def test_without_the_model_words_say_what_they_can(engine: MemoryEngine, embedde
     assert other.evidence is NONE
 
 
-def test_a_question_that_the_model_cannot_read_is_judged_by_its_words(
-    engine: MemoryEngine, embedder: BreakableEmbedder
-):
+def test_a_query_unknown_to_the_model_is_judged_by_its_words(engine: MemoryEngine, embedder: BreakableEmbedder):
     add(engine, "billing runs on postgres")
     embedder.share = 0.0
     assert "cosine" not in asked(engine, "billing postgres").signals
 
 
-def test_by_meaning_alone_the_cosine_is_all(engine: MemoryEngine):
+def test_a_search_by_meaning_alone_is_judged_by_the_cosine(engine: MemoryEngine):
     add(engine, "billing runs on postgres")
     said, other = (asked(engine, text, hybrid=False) for text in ("billing runs postgres", "violin lessons"))
     assert dict(said.signals) == pytest.approx({"cosine": said.hits[0].parts.similarity})
     assert (said.evidence, other.evidence) == (STRONG, NONE)
 
 
-def test_a_question_of_stop_words_alone_is_judged_by_its_cosine(engine: MemoryEngine):
+def test_a_query_of_stop_words_is_judged_by_its_cosine(engine: MemoryEngine):
     add(engine, "billing runs on postgres")
     assert set(asked(engine, "???").signals) == {"cosine"}
 
@@ -172,7 +170,7 @@ def conversations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conversa
         (BAKERY, "Which chess opening did I lose with?", {NONE}),
     ],
 )
-def test_what_was_said_is_strong_and_what_nobody_spoke_of_is_none(
+def test_mentioned_subjects_have_strong_evidence_and_others_none(
     conversations: Conversations, scope: Scope, question: str, expected: set[EvidenceLevel]
 ):
     found = conversations.search(scope, MessageQuery(question))

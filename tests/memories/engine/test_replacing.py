@@ -28,7 +28,7 @@ def test_a_chain_of_superseded_memories_names_its_neighbours(engine: MemoryEngin
         engine.supersede(DEFAULT, first, text="again")
 
 
-def test_a_deleted_memory_leaves_no_trace_in_its_neighbours(engine: MemoryEngine):
+def test_deleting_a_memory_removes_it_from_linked_memories(engine: MemoryEngine):
     first = add(engine, "first")
     second = engine.supersede(DEFAULT, first, text="second").new_id
     third = engine.supersede(DEFAULT, second, text="third").new_id
@@ -68,7 +68,7 @@ def test_a_merge_with_a_missing_memory_changes_nothing(engine: MemoryEngine):
     assert list(engine.check()) == []
 
 
-def test_a_deleted_memory_is_gone_from_every_file_but_the_backups(engine: MemoryEngine, settings: Settings):
+def test_a_deleted_memory_is_in_no_file_except_backups(engine: MemoryEngine, settings: Settings):
     canary = "zyzzyva"
     memory_id = add(engine, f"the {canary} sleeps", f"path/{canary}", metadata={"x": canary})
     add(engine, "a quokka stays")
@@ -87,7 +87,7 @@ def contents(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
 
 
-def test_deleting_by_source_backs_up_what_it_deletes_and_deletes_nothing_else(engine: MemoryEngine):
+def test_a_delete_by_source_makes_a_backup_and_deletes_nothing_else(engine: MemoryEngine):
     for source in ("a/b", "a/bc", "a/b/c", "b"):
         add(engine, f"text of {source}", source)
     assert engine.delete_by_source(DEFAULT, SourceFilter("nowhere")).deleted_ids == ()
@@ -104,7 +104,7 @@ def test_deleting_by_source_backs_up_what_it_deletes_and_deletes_nothing_else(en
     assert list(engine.check()) == []
 
 
-def test_pages_follow_the_order_of_storing_and_count_what_they_select(engine: MemoryEngine):
+def test_pages_are_in_insertion_order_and_count_the_selected_memories(engine: MemoryEngine):
     ids = [add(engine, f"text {number}", f"s{number % 2}", pinned=number == 3) for number in range(5)]
     page = engine.page(DEFAULT, offset=1, limit=2)
     assert ([found.id for found in page.memories], page.total) == (ids[1:3], 5)

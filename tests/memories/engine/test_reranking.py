@@ -52,7 +52,7 @@ def found(result: SearchResult) -> list[str]:
     return [hit.memory.text for hit in result.hits]
 
 
-def test_hits_are_ordered_by_what_the_cross_encoder_says(open_engine: Open):
+def test_hits_are_ordered_by_the_cross_encoder(open_engine: Open):
     engine = open_engine()
     for text in TEXTS:
         add(engine, text)
@@ -73,7 +73,7 @@ def test_scores_descend_and_are_the_sum_of_their_parts_under_either_fusion(open_
     assert [sum(hit.parts.parts.values()) for hit in ask(engine).hits] == pytest.approx(scores)
 
 
-def test_more_hits_than_candidates_follow_in_their_first_order(open_engine: Open):
+def test_hits_beyond_the_candidates_keep_their_first_order(open_engine: Open):
     engine = open_engine(rerank_candidates=2)
     for text in TEXTS:
         add(engine, text)
@@ -103,7 +103,7 @@ def test_a_search_by_meaning_alone_keeps_the_order_of_the_cosines(open_engine: O
     assert similarities == sorted(similarities, reverse=True)
 
 
-def test_a_question_that_no_model_of_language_reads_keeps_the_order_of_its_words(open_engine: Open):
+def test_a_query_unknown_to_the_model_is_not_reranked(open_engine: Open):
     embedder = BreakableEmbedder()
     engine = open_engine(embedder=embedder)
     for text in TEXTS:
@@ -116,7 +116,7 @@ def test_a_question_that_no_model_of_language_reads_keeps_the_order_of_its_words
     assert [hit.parts.rerank_score for hit in ask(engine, top_k=2).hits] == [3.0, 1.0]
 
 
-def test_what_the_caller_weighs_beside_the_text_still_counts(open_engine: Open):
+def test_weights_independent_of_the_text_still_count(open_engine: Open):
     engine = open_engine()
     old, new = datetime(2020, 1, 1, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC)
     add(engine, "the red fox sings", document_at=old)
@@ -125,7 +125,7 @@ def test_what_the_caller_weighs_beside_the_text_still_counts(open_engine: Open):
     assert found(ask(engine, weights=weights, now=new)) == ["the red fox sleeps", "the red fox sings"]
 
 
-def test_a_late_cross_encoder_costs_its_order_and_nothing_else_and_the_answer_says_so(open_engine: Open):
+def test_a_late_cross_encoder_degrades_the_search_to_the_first_ranking(open_engine: Open):
     instruments = Instruments()
     engine = open_engine(instruments, rerank_deadline_ms=50.0)
     for text in [*TEXTS, "slow red fox"]:
@@ -139,7 +139,7 @@ def test_a_late_cross_encoder_costs_its_order_and_nothing_else_and_the_answer_sa
     assert degraded == 1
 
 
-def test_a_cross_encoder_that_fails_costs_its_order_and_the_next_search_has_it_again(open_engine: Open):
+def test_a_failed_cross_encoder_degrades_only_that_search(open_engine: Open):
     engine = open_engine()
     broken = add(engine, "broken red fox")
     add(engine, TEXTS[0])
@@ -149,7 +149,7 @@ def test_a_cross_encoder_that_fails_costs_its_order_and_the_next_search_has_it_a
     assert ask(engine).degraded == ()
 
 
-def test_a_request_that_has_little_time_left_is_answered_within_it(open_engine: Open):
+def test_reranking_respects_the_deadline_of_the_request(open_engine: Open):
     engine = open_engine()
     for text in [*TEXTS, "slow red fox"]:
         add(engine, text)
@@ -158,11 +158,11 @@ def test_a_request_that_has_little_time_left_is_answered_within_it(open_engine: 
         assert until.left_s > 0
 
 
-def test_an_empty_namespace_is_searched_without_the_model(open_engine: Open):
+def test_an_empty_namespace_does_not_call_the_cross_encoder(open_engine: Open):
     assert ask(open_engine(rerank_deadline_ms=0.001)).degraded == ()
 
 
-def test_texts_are_read_of_their_own_namespace_and_of_those_that_are_still_there(open_engine: Open):
+def test_only_existing_texts_of_the_namespace_are_scored(open_engine: Open):
     engine = open_engine()
     mine, gone = add(engine, TEXTS[0]), add(engine, TEXTS[1])
     add(engine, TEXTS[2], scope=ANN)

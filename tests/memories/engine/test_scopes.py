@@ -35,7 +35,7 @@ def search(engine: MemoryEngine, scope: Scope, text: str, filters: Filters | Non
     return [hit.memory.text for hit in result.hits]
 
 
-def test_each_scope_reads_its_own_and_an_admin_reads_all(engine: MemoryEngine):
+def test_each_scope_sees_its_own_memories_and_an_admin_sees_all(engine: MemoryEngine):
     ours = add(engine, "red apple", "proj/a/notes", scope=OURS)
     theirs = add(engine, "red apple pie", "proj/ab", scope=THEIRS)
     climbing = add(engine, "red apple up", "proj/a/../ab", scope=ADMIN)
@@ -53,14 +53,14 @@ def test_each_scope_reads_its_own_and_an_admin_reads_all(engine: MemoryEngine):
         assert by_meaning.filtered_by_source == 0
 
 
-def test_statistics_of_a_part_say_nothing_of_the_whole(engine: MemoryEngine):
+def test_stats_count_only_visible_memories(engine: MemoryEngine):
     add(engine, "red apple", "proj/a", scope=OURS)
     assert engine.stats(ADMIN).changed_at is not None
     of_part = engine.stats(OURS)
     assert (of_part.created_at, of_part.changed_at, of_part.index_bytes) == (None, None, 0)
 
 
-def test_a_filter_within_a_scope_narrows_it_and_one_outside_finds_nothing(engine: MemoryEngine):
+def test_a_filter_inside_a_scope_narrows_it_and_one_outside_finds_nothing(engine: MemoryEngine):
     add(engine, "red apple", "proj/a/x", scope=OURS, metadata={"kind": "fruit"})
     add(engine, "red pear", "proj/a/y", scope=OURS)
     add(engine, "red plum", "proj/ab", scope=THEIRS, metadata={"kind": "fruit"})
@@ -70,7 +70,7 @@ def test_a_filter_within_a_scope_narrows_it_and_one_outside_finds_nothing(engine
     assert search(engine, OURS, "red", Filters(visible=None)) == search(engine, OURS, "red")
 
 
-def test_the_nearest_text_is_looked_for_within_the_scope(engine: MemoryEngine):
+def test_the_nearest_text_is_within_the_scope(engine: MemoryEngine):
     add(engine, "red apple", "proj/ab", scope=THEIRS)
     assert engine.nearest(OURS, "red apple") is None
     far = add(engine, "blue sky", "proj/a", scope=OURS)
@@ -80,7 +80,7 @@ def test_the_nearest_text_is_looked_for_within_the_scope(engine: MemoryEngine):
 
 
 @pytest.mark.parametrize("on_duplicate", [OnDuplicate.SKIP, OnDuplicate.SUPERSEDE])
-def test_a_text_that_only_others_have_is_new(engine: MemoryEngine, on_duplicate: OnDuplicate):
+def test_a_text_outside_of_the_scope_is_no_duplicate(engine: MemoryEngine, on_duplicate: OnDuplicate):
     theirs = add(engine, "red apple", "proj/ab", scope=THEIRS)
     outcome = engine.add(OURS, MemoryDraft("red apple", "proj/a"), on_duplicate=on_duplicate)
     assert (outcome.action, outcome.blocker) == (AddAction.ADDED, None)
@@ -89,7 +89,7 @@ def test_a_text_that_only_others_have_is_new(engine: MemoryEngine, on_duplicate:
     assert len(engine.add_batch(Scope(sources=("c",)), [MemoryDraft("red apple", "c")], deduplicate=True)) == 1
 
 
-def test_nothing_is_written_outside_and_no_namespace_is_made(engine: MemoryEngine):
+def test_a_write_outside_of_the_scope_is_refused_and_creates_no_namespace(engine: MemoryEngine):
     scope = Scope("new", "ours", ("proj/a",))
     mine = add(engine, "red apple", "proj/a", scope=OURS)
     outside = MemoryDraft("blue sky", "proj/ab", key="k")
@@ -112,7 +112,7 @@ def test_nothing_is_written_outside_and_no_namespace_is_made(engine: MemoryEngin
     assert not memory(engine, mine).archived
 
 
-def test_what_others_own_cannot_be_changed_and_looks_missing(engine: MemoryEngine):
+def test_memories_outside_of_the_scope_cannot_be_changed_and_look_missing(engine: MemoryEngine):
     theirs = add(engine, "red apple", "proj/ab", scope=THEIRS, pinned=True, key="k")
     mine = add(engine, "blue sky", "proj/a", scope=OURS)
     before = memory(engine, theirs)
@@ -134,20 +134,20 @@ def test_what_others_own_cannot_be_changed_and_looks_missing(engine: MemoryEngin
     assert engine.check() == []
 
 
-def test_a_delete_by_source_takes_what_the_scope_sees(engine: MemoryEngine):
+def test_a_delete_by_source_is_limited_to_the_scope(engine: MemoryEngine):
     mine = add(engine, "blue sky", "proj/a/x", scope=OURS)
     theirs = add(engine, "red apple", "proj/ab", scope=THEIRS)
     assert engine.delete_by_source(OURS, SourceFilter("proj/a"), back_up=False).deleted_ids == (mine,)
     assert [one.id for one in stored(engine, ADMIN)] == [theirs]
 
 
-def test_a_transaction_deletes_and_finds_nothing_outside(engine: MemoryEngine):
+def test_a_transaction_neither_deletes_nor_finds_outside_of_the_scope(engine: MemoryEngine):
     theirs = add(engine, "red apple", "proj/ab", scope=THEIRS)
     engine.write(OURS, lambda tx: tx.delete([theirs]))
     assert texts(engine, THEIRS) == ["red apple"]
 
 
-def test_duplicates_are_looked_for_within_the_scope(engine: MemoryEngine):
+def test_duplicates_are_compared_within_the_scope(engine: MemoryEngine):
     for source, scope in (("proj/a", OURS), ("proj/ab", THEIRS)):
         add(engine, "red apple", source, scope=scope)
         add(engine, "red apple", source, scope=scope)
@@ -156,7 +156,7 @@ def test_duplicates_are_looked_for_within_the_scope(engine: MemoryEngine):
     assert engine.count(THEIRS) == 2
 
 
-def test_a_record_names_no_memory_outside(engine: MemoryEngine):
+def test_a_record_contains_no_id_outside_of_the_scope(engine: MemoryEngine):
     theirs = add(engine, "secret apple", "proj/ab", scope=THEIRS)
     mine = add(engine, "red apple", "proj/a", scope=OURS)
     merged = engine.merge(ADMIN, [mine, theirs], text="apples", source="proj/a").id
@@ -176,7 +176,7 @@ def test_a_record_names_no_memory_outside(engine: MemoryEngine):
     assert memory(engine, followed, ADMIN).previous_text == "secret pear"
 
 
-def test_a_change_by_a_narrow_scope_keeps_what_it_does_not_see(engine: MemoryEngine):
+def test_a_change_by_a_narrow_scope_keeps_invisible_metadata(engine: MemoryEngine):
     theirs = add(engine, "secret apple", "proj/ab", scope=THEIRS)
     mine = add(engine, "red apple", "proj/a", scope=OURS)
     merged = engine.merge(ADMIN, [mine, theirs], text="apples", source="proj/a").id
@@ -186,7 +186,7 @@ def test_a_change_by_a_narrow_scope_keeps_what_it_does_not_see(engine: MemoryEng
     assert memory(engine, merged, ADMIN).metadata == {"source_memory_ids": [theirs, mine], "note": "x"}
 
 
-def test_a_key_of_another_source_is_free_and_one_of_its_own_is_named(engine: MemoryEngine):
+def test_a_key_conflict_is_reported_only_within_the_source(engine: MemoryEngine):
     add(engine, "secret apple", "proj/ab", scope=THEIRS, key="k")
     mine = add(engine, "red apple", "proj/a", scope=OURS, key="k")
     with pytest.raises(KeyTaken) as caught:
@@ -210,9 +210,7 @@ WORDS = (
 ONLY_THEIRS = "quartz raven saddle timber umbra velvet willow yonder".split()
 
 
-def test_what_a_scope_finds_and_how_it_is_scored_does_not_depend_on_what_others_store(
-    open_engine: OpenEngine, tmp_path
-):
+def test_results_and_scores_of_a_scope_do_not_depend_on_other_memories(open_engine: OpenEngine, tmp_path):
     """Not by rare words, lengths, means, repaired words or neighbours: the same as if the others were not there."""
     dice = random.Random(7)
     shared, alone = open_engine(), open_engine(data_dir=tmp_path / "alone")

@@ -78,7 +78,9 @@ FILTERS = {
 
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("hybrid", [True, False])
-def test_the_first_hits_of_a_large_namespace_are_those_of_the_slow_search(large: MemoryEngine, name: str, hybrid: bool):
+def test_the_first_hits_of_a_large_namespace_equal_those_of_the_slow_search(
+    large: MemoryEngine, name: str, hybrid: bool
+):
     reference = ReferenceSearch(BreakableEmbedder(), Analyser())
     passages = reference.passages.of_memories(stored(large))
     for text in ("violin harbour note77", "winter", "mountan river"):
@@ -90,7 +92,7 @@ def test_the_first_hits_of_a_large_namespace_are_those_of_the_slow_search(large:
             assert name != "nothing" or result.hits == ()
 
 
-def test_memories_that_were_said_together_lend_each_other_their_words(engine: MemoryEngine):
+def test_neighbouring_memories_share_their_words(engine: MemoryEngine):
     """Two talks that lie in each other, long texts and archived ones among them, and memories that no caller dated."""
     long = " ".join(words(number) for number in range(40))
     drafts = [
@@ -112,7 +114,7 @@ def test_memories_that_were_said_together_lend_each_other_their_words(engine: Me
         assert_equals_reference(engine.search(DEFAULT, query), reference.rank(passages, query, NOW), 50)
 
 
-def test_more_hits_than_candidates_can_be_asked_for(large: MemoryEngine):
+def test_a_search_can_return_more_hits_than_candidates(large: MemoryEngine):
     query = SearchQuery("violin", top_k=2 * CANDIDATE_COUNT, now=NOW)
     reference = ReferenceSearch(BreakableEmbedder(), Analyser())
     expected = reference.rank(reference.passages.of_memories(stored(large)), query, NOW)
@@ -121,7 +123,7 @@ def test_more_hits_than_candidates_can_be_asked_for(large: MemoryEngine):
     assert {hit.memory.id for hit in result.hits[:50]} == {hit.owner_id for hit in expected[:50]}
 
 
-def test_a_long_memory_that_fills_all_candidates_leaves_room_for_others(engine: MemoryEngine):
+def test_a_long_memory_does_not_displace_all_others(engine: MemoryEngine):
     long = " ".join("violin." for _ in range(CANDIDATE_COUNT * 128))
     [first, *others] = [add(engine, long), *(add(engine, f"violin and {word}") for word in WORDS[:4])]
     assert engine.stats(DEFAULT).passages > CANDIDATE_COUNT + 4
@@ -143,7 +145,7 @@ def test_a_long_text_is_found_by_its_last_sentence(engine: MemoryEngine):
 
 
 @pytest.mark.parametrize(("tokens", "profile"), [(59, Profile.FACT), (60, Profile.DOC), (300, Profile.DOC)])
-def test_a_memory_is_scored_by_what_it_is(engine: MemoryEngine, tokens: int, profile: Profile):
+def test_a_memory_is_scored_by_its_profile(engine: MemoryEngine, tokens: int, profile: Profile):
     add(engine, " ".join(["violin"] * tokens))
     [hit] = engine.search(DEFAULT, SearchQuery("violin", explain=True)).hits
     assert hit.parts.profile is profile
@@ -169,7 +171,7 @@ def test_a_memory_is_scored_by_what_it_is(engine: MemoryEngine, tokens: int, pro
         {"a": 2**60},
     ],
 )
-def test_metadata_is_found_by_its_exact_value(engine: MemoryEngine, wanted: dict[str, object]):
+def test_metadata_filters_match_exact_values(engine: MemoryEngine, wanted: dict[str, object]):
     held = add(engine, "violin", metadata={**wanted, "more": 1})
     values = [1, 1.5, "1", True, False, None, "", [], {}, [1], "e"]
     for value in values:
@@ -187,7 +189,7 @@ def test_the_order_of_keys_in_a_metadata_object_does_not_matter(engine: MemoryEn
 
 
 @pytest.mark.parametrize("pattern", ["a_b", "a%", "a*", "a[b]", "A", "é", "a'b", 'a"b'])
-def test_signs_in_a_source_pattern_mean_themselves(engine: MemoryEngine, pattern: str):
+def test_characters_in_a_source_pattern_are_literal(engine: MemoryEngine, pattern: str):
     held = add(engine, "violin", f"{pattern}/x")
     add(engine, "violin", "axb/x")
     for match in SourceMatch:
@@ -196,9 +198,7 @@ def test_signs_in_a_source_pattern_mean_themselves(engine: MemoryEngine, pattern
         assert engine.count(DEFAULT, SourceFilter(pattern, match)) == 1
 
 
-def test_without_the_embedder_words_still_find_and_the_answer_says_so(
-    engine: MemoryEngine, embedder: BreakableEmbedder
-):
+def test_without_the_embedder_the_search_is_degraded_to_words(engine: MemoryEngine, embedder: BreakableEmbedder):
     wanted = add(engine, "the violin in the harbour")
     add(engine, "bread")
     embedder.broken = True
@@ -212,7 +212,7 @@ def test_without_the_embedder_words_still_find_and_the_answer_says_so(
 
 
 @pytest.mark.parametrize(("share", "counts"), [(0.0, False), (0.59, False), (0.6, True), (1.0, True)])
-def test_a_question_that_the_model_cannot_read_is_ranked_by_its_words(
+def test_a_query_unknown_to_the_model_is_ranked_by_its_words(
     engine: MemoryEngine, embedder: BreakableEmbedder, share: float, counts: bool
 ):
     wanted = add(engine, "violin " + words(0))
@@ -229,7 +229,7 @@ def test_a_question_that_the_model_cannot_read_is_ranked_by_its_words(
     assert hit.score == hit.parts.similarity > 0
 
 
-def test_when_nothing_can_run_the_search_is_refused(engine: MemoryEngine, embedder: BreakableEmbedder):
+def test_a_search_is_refused_if_no_arm_can_run(engine: MemoryEngine, embedder: BreakableEmbedder):
     add(engine, "violin")
     embedder.broken = True
     with pytest.raises(SearchUnavailable):
@@ -241,7 +241,7 @@ class BrokenAnalyser(Analyser):
         raise ZeroDivisionError
 
 
-def test_without_the_analyser_meaning_still_finds_and_without_both_nothing_is_claimed(embedder: BreakableEmbedder):
+def test_without_the_analyser_the_search_is_degraded_to_meaning(embedder: BreakableEmbedder):
     index = NamespaceIndex(embedder.dim, RULES, Analyser().terms)
     recall = Recall(
         index, embedder, PassageAnalyser(BrokenAnalyser(), PROFILES), Fusion.SUM, Semaphore(1), Instruments()
@@ -259,7 +259,7 @@ def test_a_query_without_words_is_not_degraded(engine: MemoryEngine):
     assert (result.degraded, len(result.hits)) == ((), 1)
 
 
-def test_an_explained_score_adds_up_from_its_parts(engine: MemoryEngine):
+def test_the_parts_of_an_explained_score_add_up(engine: MemoryEngine):
     for number in range(60):
         add(engine, words(number), document_at=NOW - timedelta(days=number))
     weights = Weights(vector=0.6, recency=0.2, confidence=0.1)
@@ -280,7 +280,7 @@ def test_an_explained_score_adds_up_from_its_parts(engine: MemoryEngine):
     assert len(result.vector_candidates) <= 3 * 8
 
 
-def test_by_setting_the_arms_are_joined_by_reciprocal_ranks(open_engine: OpenEngine):
+def test_a_setting_selects_reciprocal_rank_fusion(open_engine: OpenEngine):
     engine = open_engine(search_fusion=Fusion.RRF)
     ids = [add(engine, text) for text in ("violin violin harbour", "violin bread winter garden", "mountain river")]
     hits = engine.search(DEFAULT, SearchQuery("violin")).hits

@@ -27,7 +27,7 @@ steps = st.tuples(
 )
 
 
-def test_a_text_made_from_several_is_as_little_trusted_as_the_least_of_them(engine: MemoryEngine):
+def test_a_merged_text_has_the_lowest_trust_of_its_sources(engine: MemoryEngine):
     said, inferred = (add(engine, SAID[0], origin_class=one) for one in (OriginClass.USER, OriginClass.INFERRED))
     assert memory(engine, said).origin_class is OriginClass.USER
     merged = engine.merge(DEFAULT, [said, inferred], text="pears", source="notes").id
@@ -38,7 +38,7 @@ def test_a_text_made_from_several_is_as_little_trusted_as_the_least_of_them(engi
     assert memory(engine, lower).origin_class is OriginClass.RECALLED
 
 
-def test_a_new_text_lowers_the_trust_of_a_memory_and_never_raises_it(engine: MemoryEngine):
+def test_a_new_text_can_lower_the_trust_of_a_memory_but_not_raise_it(engine: MemoryEngine):
     told = add(engine, SAID[0], key="k", origin_class=OriginClass.TOOL)
     for given_class, expected in ((None, "tool"), (OriginClass.USER, "tool"), (OriginClass.ASSISTANT, "assistant")):
         engine.update(DEFAULT, told, MemoryPatch(text=SAID[1], origin_class=given_class))
@@ -50,7 +50,7 @@ def test_a_new_text_lowers_the_trust_of_a_memory_and_never_raises_it(engine: Mem
 
 @hypothesis_settings(max_examples=25, deadline=None)
 @given(st.lists(steps, min_size=4, max_size=16))
-def test_trust_never_rises_through_any_verb(taken: list[tuple[str, int, str, OriginClass]]):
+def test_no_operation_raises_trust(taken: list[tuple[str, int, str, OriginClass]]):
     with TemporaryDirectory(prefix="souvenir-test-") as folder:
         engine = MemoryEngine.open(Settings(data_dir=Path(folder)), FakeEmbedder())
         try:
@@ -92,7 +92,7 @@ def with_what_it_is_from(
 
 
 @pytest.mark.parametrize("verb", ["supersede", "merge"])
-def test_the_history_says_what_the_row_says(engine: MemoryEngine, verb: str):
+def test_the_last_history_state_equals_the_row(engine: MemoryEngine, verb: str):
     old = [add(engine, text, origin_class=OriginClass.INFERRED) for text in SAID[::2]]
     if verb == "merge":
         new = engine.merge(DEFAULT, old, text="both", source="notes").id

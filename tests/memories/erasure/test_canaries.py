@@ -109,7 +109,7 @@ def words_of(garden: Garden, part: str) -> list[str]:
 
 
 @pytest.mark.parametrize("part", ["agent", "user", "session", "message", "memory", "source", "block"])
-def test_nothing_of_what_was_erased_is_left_in_any_file_or_comes_back(
+def test_erased_data_is_in_no_file_and_does_not_come_back(
     client: TestClient, service: Service, gardens: Gardens, seasons: dict[str, set[str]], part: str
 ):
     ann, ben = gardens
@@ -136,14 +136,14 @@ def test_nothing_of_what_was_erased_is_left_in_any_file_or_comes_back(
         assert list(service.engine.check()) == []
 
 
-def test_many_canaries_were_planted(gardens: Gardens):
+def test_the_seasons_plant_many_canaries(gardens: Gardens):
     ann, _ = gardens
     assert len(ann.all()) > 200
     assert sum(not word.isascii() for word in ann.all()) > 50
 
 
 @pytest.mark.parametrize("part", ["agent", "user", "source"])
-def test_backups_that_are_left_are_named_and_bring_nothing_back_when_they_are_restored(
+def test_remaining_backups_are_reported_and_restore_no_erased_data(
     client: TestClient, service: Service, gardens: Gardens, seasons: dict[str, set[str]], part: str
 ):
     ann, ben = gardens
@@ -161,9 +161,7 @@ def test_backups_that_are_left_are_named_and_bring_nothing_back_when_they_are_re
         assert {Path(path).parts[0] for paths in held for path in paths} <= {"backups"}
 
 
-def test_what_was_deleted_before_is_still_erased_from_the_backups(
-    client: TestClient, service: Service, gardens: Gardens
-):
+def test_earlier_deletions_are_erased_from_backups_too(client: TestClient, service: Service, gardens: Gardens):
     ann, _ = gardens
     for path in (f"/agents/ann/users/{ann.user}", f"/sessions/ann/{ann.session}", f"/messages/ann/{ann.message_id}"):
         assert client.delete(path).status_code == 200
@@ -178,7 +176,7 @@ def test_what_was_deleted_before_is_still_erased_from_the_backups(
     assert (missing.status_code, missing.json()["code"]) == (404, "agent_not_found")
 
 
-def test_an_import_that_runs_and_one_that_waits_are_erased_with_their_agent(
+def test_running_and_queued_imports_are_erased_with_their_agent(
     client: TestClient, service: Service, embedder: Holding
 ):
     ann = Garden(service, ANN, 3)
@@ -214,7 +212,7 @@ def test_an_import_that_runs_and_one_that_waits_are_erased_with_their_agent(
     assert client.get("/memories/count", headers=headers).json()["count"] == 0
 
 
-def test_a_damaged_backup_and_the_files_of_an_offline_restore_are_named_and_then_dropped(
+def test_unreadable_backups_and_replaced_files_are_reported_and_then_dropped(
     client: TestClient, service: Service, gardens: Gardens
 ):
     ann, _ = gardens
@@ -234,7 +232,7 @@ def test_a_damaged_backup_and_the_files_of_an_offline_restore_are_named_and_then
     assert found_in(folder, ann.planted["user"]) == {}
 
 
-def test_a_backup_that_is_half_rewritten_is_the_old_or_the_new_one_at_the_next_start(tmp_path: Path):
+def test_an_interrupted_rewrite_leaves_the_old_or_the_new_backup(tmp_path: Path):
     settings = Settings(data_dir=tmp_path / "data")
     folder = None
     with TestClient(create_app(settings, FakeEmbedder(), fake_of), base_url=BASE_URL) as client:

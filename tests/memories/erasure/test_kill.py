@@ -50,7 +50,7 @@ def removed_rows(settings: Settings) -> int:
 
 
 @pytest.mark.parametrize("lines", [1, 3, 6])
-def test_an_erasure_that_is_killed_is_finished_at_the_next_start_with_every_row_counted(filled: Settings, lines: int):
+def test_a_killed_erasure_is_finished_at_the_next_start_with_every_row_counted(filled: Settings, lines: int):
     lines_until_killed(PROCESS, filled.data_dir, "erase", lines=lines)
     assert 0 <= removed_rows(filled) < MESSAGES
     with TestClient(create_app(filled, FakeEmbedder(), fake_of), base_url=BASE_URL) as client:
@@ -73,7 +73,7 @@ def test_an_erasure_that_is_killed_is_finished_at_the_next_start_with_every_row_
         assert list(service.engine.check()) == []
 
 
-def test_a_deletion_that_is_killed_is_finished_at_the_next_start(filled: Settings):
+def test_a_killed_deletion_is_finished_at_the_next_start(filled: Settings):
     lines_until_killed(PROCESS, filled.data_dir, "delete", lines=3)
     assert 0 < removed_rows(filled) < MESSAGES
     with TestClient(create_app(filled, FakeEmbedder(), fake_of), base_url=BASE_URL) as client:

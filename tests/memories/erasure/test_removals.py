@@ -63,7 +63,7 @@ def furnish(engine: MemoryEngine, scope: Scope) -> None:
     engine.write_rows(lambda connection: insert_job(connection, f"{scope.namespace}-1", "build", scope, {}, utc_now()))
 
 
-def test_a_deleted_agent_is_gone_from_every_table_and_index_and_the_others_stay(
+def test_deleting_an_agent_clears_every_table_and_index_of_it_alone(
     engine: MemoryEngine, removals: Removals, settings: Settings
 ):
     furnish(engine, BEN)
@@ -90,7 +90,7 @@ def test_a_deleted_agent_is_gone_from_every_table_and_index_and_the_others_stay(
         Agents(engine).get(ANN)
 
 
-def test_a_new_agent_of_the_same_name_has_nothing_of_the_old_one(engine: MemoryEngine, removals: Removals):
+def test_a_new_agent_of_the_same_name_is_empty(engine: MemoryEngine, removals: Removals):
     furnish(engine, ANN)
     old = Agents(engine).get(ANN)
     removals.remove(ANN, Chooses.AGENT)
@@ -103,7 +103,7 @@ def test_a_new_agent_of_the_same_name_has_nothing_of_the_old_one(engine: MemoryE
     assert engine.count(ANN) == 0
 
 
-def test_a_deleted_session_takes_its_messages_and_no_others(engine: MemoryEngine, removals: Removals):
+def test_deleting_a_session_deletes_only_its_messages(engine: MemoryEngine, removals: Removals):
     conversations = Conversations(engine)
     for session in ("one", "two"):
         for number in range(3):
@@ -116,9 +116,7 @@ def test_a_deleted_session_takes_its_messages_and_no_others(engine: MemoryEngine
     assert len(listed(conversations, session_id="two")) == 3
 
 
-def test_a_deleted_user_takes_all_that_was_said_with_them_and_the_sessions_that_were_theirs_alone(
-    engine: MemoryEngine, removals: Removals
-):
+def test_deleting_a_user_deletes_their_messages_and_their_own_sessions(engine: MemoryEngine, removals: Removals):
     conversations = Conversations(engine)
     say(conversations, "mine alone", session_id="own", user="mia")
     say(conversations, "nobody named", session_id="own")
@@ -133,7 +131,7 @@ def test_a_deleted_user_takes_all_that_was_said_with_them_and_the_sessions_that_
     assert [one.name for one in Sessions(engine).users(ANN)[0]] == ["tom"]
 
 
-def test_a_deleted_message_is_not_found_and_its_neighbours_are(engine: MemoryEngine, removals: Removals):
+def test_a_deleted_message_is_not_found_but_its_neighbours_are(engine: MemoryEngine, removals: Removals):
     conversations = Conversations(engine)
     said = [say(conversations, f"apple {number}") for number in range(3)]
     assert removals.remove(ANN, Chooses.MESSAGE, said[1].uid).messages == 1
@@ -150,7 +148,7 @@ def test_a_deleted_message_is_not_found_and_its_neighbours_are(engine: MemoryEng
         (Chooses.MESSAGE, "none", MessageNotFound),
     ],
 )
-def test_what_is_not_there_or_is_another_agents_is_not_found_and_changes_nothing(
+def test_missing_or_foreign_targets_are_not_found_and_nothing_changes(
     engine: MemoryEngine, removals: Removals, chooses: Chooses, value: str, error: type[NotFound]
 ):
     furnish(engine, ANN)
@@ -167,7 +165,7 @@ def test_what_is_not_there_or_is_another_agents_is_not_found_and_changes_nothing
     assert rows_of(engine) == before
 
 
-def test_a_repeated_request_for_what_was_deleted_makes_it_anew(engine: MemoryEngine, removals: Removals):
+def test_repeating_the_request_of_a_deleted_object_creates_a_new_one(engine: MemoryEngine, removals: Removals):
     conversations = Conversations(engine)
     once = Once.of("messages", "key", {})
     [first] = conversations.add(ANN, [draft("hello", session_id="s")], once=once)
@@ -183,7 +181,7 @@ MANY = 2 * pending_removals.AT_ONCE + 10
 @pytest.mark.parametrize(
     ("chooses", "value"), [(Chooses.AGENT, None), (Chooses.USER, "mia"), (Chooses.SESSION, "long")]
 )
-def test_what_is_much_goes_in_parts_that_each_leave_all_in_agreement(
+def test_large_removals_run_in_batches_that_keep_the_store_consistent(
     engine: MemoryEngine, removals: Removals, chooses: Chooses, value: str | None
 ):
     conversations = Conversations(engine)
@@ -195,7 +193,7 @@ def test_what_is_much_goes_in_parts_that_each_leave_all_in_agreement(
 
 
 @pytest.mark.parametrize("chooses", [Chooses.AGENT, Chooses.SESSION])
-def test_what_a_former_process_left_goes_at_the_next_start(settings: Settings, chooses: Chooses):
+def test_pending_removals_resume_at_the_next_start(settings: Settings, chooses: Chooses):
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
         Conversations(engine).add(ANN, [draft(f"apple {n}", session_id="long") for n in range(MANY)])
         row = Agents(engine).get(ANN).namespace_id
@@ -227,7 +225,7 @@ def test_a_restored_backup_brings_a_deleted_agent_back(engine: MemoryEngine, rem
     assert found(Conversations(engine), "cat")[0] == "the cat sleeps"
 
 
-def test_an_index_that_is_loaded_while_its_agent_goes_does_not_come_back(engine: MemoryEngine, removals: Removals):
+def test_an_index_loaded_during_the_removal_of_its_agent_is_discarded(engine: MemoryEngine, removals: Removals):
     conversations = Conversations(engine)
     conversations.add(ANN, [draft(f"apple {n}") for n in range(600)])
     engine.models.serving.registry.clear()
@@ -250,7 +248,7 @@ def test_an_index_that_is_loaded_while_its_agent_goes_does_not_come_back(engine:
 
 
 @pytest.mark.parametrize("batch", [2, 4, 9])
-def test_an_agent_that_goes_while_the_model_changes_leaves_no_vector_of_either(
+def test_removing_an_agent_during_reembedding_removes_vectors_of_both_models(
     engine: MemoryEngine, removals: Removals, batch: int
 ):
     conversations = Conversations(engine)
@@ -276,7 +274,7 @@ def reembedding_with(engine: MemoryEngine, held: Held) -> Reembedding:
     return Reembedding(engine, lambda spec: OtherEmbedder(held), lambda embedder: None)
 
 
-def test_two_who_delete_the_same_at_once_delete_it_once(engine: MemoryEngine, removals: Removals):
+def test_concurrent_deletes_of_one_target_count_it_once(engine: MemoryEngine, removals: Removals):
     conversations = Conversations(engine)
     conversations.add(ANN, [draft(f"apple {n}", session_id="s") for n in range(MANY)])
 
@@ -291,7 +289,7 @@ def test_two_who_delete_the_same_at_once_delete_it_once(engine: MemoryEngine, re
     assert sorted(done, key=str) == sorted([MANY, None, None, None], key=str)
 
 
-def test_a_message_that_comes_while_its_session_goes_is_gone_too_or_begins_it_anew(
+def test_a_message_during_the_removal_of_its_session_is_deleted_or_starts_a_new_one(
     engine: MemoryEngine, removals: Removals
 ):
     conversations = Conversations(engine)

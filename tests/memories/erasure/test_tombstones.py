@@ -88,7 +88,7 @@ CASES: dict[str, tuple[Chooses, str | int, set[str]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_no_backup_brings_back_what_was_erased_and_each_brings_the_rest(opened: MemoryEngine, case: str):
+def test_restored_backups_contain_everything_except_erased_data(opened: MemoryEngine, case: str):
     chooses, value, left = CASES[case]
     uid, memory_id = furnish(opened)
     value = uid if case == "message" else memory_id if case == "memory" else value
@@ -106,7 +106,7 @@ def test_no_backup_brings_back_what_was_erased_and_each_brings_the_rest(opened: 
     assert list(opened.check()) == []
 
 
-def test_a_user_who_is_erased_takes_what_only_the_backup_knows_of_them(opened: MemoryEngine):
+def test_erasing_a_user_erases_data_that_only_a_backup_contains(opened: MemoryEngine):
     furnish(opened)
     say(Conversations(opened), "an older apple", session_id="older", user="mia")
     backup = opened.back_up(reason="manual").name
@@ -119,7 +119,7 @@ def test_a_user_who_is_erased_takes_what_only_the_backup_knows_of_them(opened: M
     assert set(listed(Conversations(opened))) == {"tom apple", "single apple"}
 
 
-def test_an_agent_that_was_made_again_is_not_taken_by_the_tombstone_of_the_old_one(opened: MemoryEngine):
+def test_a_recreated_agent_is_not_affected_by_the_old_tombstone(opened: MemoryEngine):
     furnish(opened)
     old = opened.back_up(reason="manual").name
     erase(opened, Chooses.AGENT, ANN.namespace)
@@ -147,9 +147,7 @@ def test_an_offline_restore_replays_tombstones_too(opened: MemoryEngine, setting
         assert list(again.check()) == []
 
 
-def test_when_the_present_database_is_lost_the_other_backups_say_what_was_erased(
-    opened: MemoryEngine, settings: Settings
-):
+def test_tombstones_come_from_other_backups_if_the_database_is_lost(opened: MemoryEngine, settings: Settings):
     furnish(opened)
     old = opened.back_up(reason="manual").name
     erase(opened, Chooses.USER, "mia")
@@ -162,7 +160,7 @@ def test_when_the_present_database_is_lost_the_other_backups_say_what_was_erased
         assert set(listed(Conversations(again))) == {"tom apple", "single apple"}
 
 
-def test_a_restored_database_holds_no_byte_of_what_was_erased(opened: MemoryEngine, settings: Settings):
+def test_a_restored_database_contains_no_erased_bytes(opened: MemoryEngine, settings: Settings):
     furnish(opened)
     Conversations(opened).add(ANN, [draft(f"own apple, number {n}", session_id="own", user="mia") for n in range(500)])
     backup = opened.back_up(reason="manual").name

@@ -56,7 +56,7 @@ def waiting(engine: MemoryEngine) -> list[int]:
         return facts.next_to_split(connection, namespace, source=None, waiting_only=True, after_id=0, limit=100)
 
 
-def test_a_memory_is_stored_with_the_facts_that_the_model_finds(engine: MemoryEngine, open_facts: OpenFacts):
+def test_a_memory_is_stored_with_the_facts_of_the_model(engine: MemoryEngine, open_facts: OpenFacts):
     open_facts(writes(*FACTS))
     outcome = split(engine, replace(SPLIT, tags=("Heron",)))
     assert (outcome.made_by, outcome.pending) == (FactsBy.MODEL, False)
@@ -68,7 +68,7 @@ def test_a_memory_is_stored_with_the_facts_that_the_model_finds(engine: MemoryEn
     assert list(engine.check()) == []
 
 
-def test_the_facts_of_a_caller_need_no_model(engine: MemoryEngine, open_facts: OpenFacts):
+def test_facts_of_a_caller_need_no_model(engine: MemoryEngine, open_facts: OpenFacts):
     asked = writes(*FACTS)
     open_facts(asked)
     found = split(engine, replace(SPLIT, facts=given(["Mine", " mine ", "Yours"]).facts)).memory
@@ -79,7 +79,7 @@ def test_the_facts_of_a_caller_need_no_model(engine: MemoryEngine, open_facts: O
     assert asked.asked == []
 
 
-def test_nothing_is_split_that_nobody_wants_to_be(engine: MemoryEngine, open_facts: OpenFacts):
+def test_a_memory_is_split_only_on_request(engine: MemoryEngine, open_facts: OpenFacts):
     asked = writes(*FACTS)
     open_facts(asked)
     engine.add(DEFAULT, MemoryDraft(TEXT, "notes"))
@@ -88,7 +88,7 @@ def test_nothing_is_split_that_nobody_wants_to_be(engine: MemoryEngine, open_fac
 
 
 @pytest.mark.parametrize("error", [LLMUnavailable("It is away"), LLMRejected("Correct the key")])
-def test_while_the_model_is_away_the_sentences_are_the_facts(engine: MemoryEngine, open_facts: OpenFacts, error):
+def test_sentences_are_the_facts_while_the_model_is_unavailable(engine: MemoryEngine, open_facts: OpenFacts, error):
     open_facts(model(lambda prompt: error))
     outcome = split(engine)
     assert outcome.made_by is FactsBy.SENTENCES
@@ -97,7 +97,7 @@ def test_while_the_model_is_away_the_sentences_are_the_facts(engine: MemoryEngin
     assert waiting(engine) == [outcome.memory.id]
 
 
-def test_a_model_that_is_too_slow_is_not_waited_for(engine: MemoryEngine):
+def test_a_write_does_not_wait_for_a_slow_model(engine: MemoryEngine):
     vendor = LLMVendor()
     vendor.start()
     vendor.replies.append(says({"facts": FACTS}, waits=True))
@@ -111,7 +111,7 @@ def test_a_model_that_is_too_slow_is_not_waited_for(engine: MemoryEngine):
     assert (outcome.made_by, waiting(engine)) == (FactsBy.SENTENCES, [outcome.memory.id])
 
 
-def test_without_time_to_wait_the_model_is_left_to_the_background(engine: MemoryEngine, open_facts: OpenFacts):
+def test_with_a_timeout_of_zero_splitting_happens_in_the_background(engine: MemoryEngine, open_facts: OpenFacts):
     asked = writes(*FACTS)
     open_facts(asked, facts_timeout_s=0)
     outcome = split(engine)
@@ -135,7 +135,7 @@ def test_no_more_than_half_of_the_writes_wait_for_the_model(engine: MemoryEngine
         assert [first.result(30).made_by, second.made_by] == [FactsBy.MODEL, FactsBy.SENTENCES]
 
 
-def test_a_request_that_is_sent_again_asks_no_model(engine: MemoryEngine, open_facts: OpenFacts):
+def test_a_repeated_request_does_not_call_the_model(engine: MemoryEngine, open_facts: OpenFacts):
     asked = writes(*FACTS)
     open_facts(asked)
     once = Once.of("add_memory", "key", {"text": TEXT})
@@ -143,7 +143,7 @@ def test_a_request_that_is_sent_again_asks_no_model(engine: MemoryEngine, open_f
     assert (len(ids), len(stored(engine)), asked.count("split")) == (1, 1, 1)
 
 
-def test_what_may_not_be_written_is_not_shown_to_the_model(engine: MemoryEngine, open_facts: OpenFacts):
+def test_a_forbidden_write_does_not_reach_the_model(engine: MemoryEngine, open_facts: OpenFacts):
     asked = writes(*FACTS)
     open_facts(asked)
     with pytest.raises(SourceForbidden):
@@ -162,7 +162,7 @@ def test_secrets_reach_neither_the_model_nor_the_facts(engine: MemoryEngine, ope
     assert "Heron has a key" in said(found)
 
 
-def test_a_new_text_has_new_facts_and_those_that_stay_keep_their_ids(engine: MemoryEngine, open_facts: OpenFacts):
+def test_a_new_text_gets_new_facts_and_unchanged_ones_keep_their_ids(engine: MemoryEngine, open_facts: OpenFacts):
     answers = iter([FACTS, (FACTS[0], FACTS[1], "Heron uses Node.js 20")])
     open_facts(model(lambda prompt: {"facts": list(next(answers))}))
     before = split(engine).memory
@@ -175,7 +175,7 @@ def test_a_new_text_has_new_facts_and_those_that_stay_keep_their_ids(engine: Mem
     assert list(engine.check()) == []
 
 
-def test_a_text_that_stays_is_not_split_again(engine: MemoryEngine, open_facts: OpenFacts):
+def test_an_unchanged_text_is_not_split_again(engine: MemoryEngine, open_facts: OpenFacts):
     asked = writes(*FACTS)
     open_facts(asked)
     before = split(engine).memory
@@ -183,7 +183,7 @@ def test_a_text_that_stays_is_not_split_again(engine: MemoryEngine, open_facts: 
     assert (after.tags, after.facts, asked.count("split")) == (("new",), before.facts, 1)
 
 
-def test_a_new_text_that_nobody_wants_split_waits_for_it(engine: MemoryEngine, open_facts: OpenFacts):
+def test_a_new_text_of_a_split_memory_is_queued(engine: MemoryEngine, open_facts: OpenFacts):
     open_facts(writes(*FACTS))
     before = split(engine).memory
     changed = engine.update(DEFAULT, before.id, MemoryPatch(text="Something else is said. It is quite new."))
@@ -199,7 +199,7 @@ def test_tags_alone_need_no_model(engine: MemoryEngine, open_facts: OpenFacts):
     assert (after.tags, after.facts, asked.asked, waiting(engine)) == (("a", "B"), (), [], [])
 
 
-def test_the_facts_of_a_caller_take_the_place_of_others(engine: MemoryEngine, open_facts: OpenFacts):
+def test_facts_of_a_caller_replace_the_others(engine: MemoryEngine, open_facts: OpenFacts):
     open_facts(writes(*FACTS))
     before = split(engine).memory
     after = engine.update(DEFAULT, before.id, MemoryPatch(facts=(FACTS[1], "New"))).memory
@@ -209,7 +209,7 @@ def test_the_facts_of_a_caller_take_the_place_of_others(engine: MemoryEngine, op
     assert waiting(engine) == []
 
 
-def test_a_memory_that_there_is_none_of_costs_no_question(engine: MemoryEngine, open_facts: OpenFacts):
+def test_a_missing_memory_does_not_call_the_model(engine: MemoryEngine, open_facts: OpenFacts):
     asked = writes(*FACTS)
     facts = open_facts(asked)
     hidden = plain(engine).id
@@ -225,14 +225,14 @@ def test_a_memory_that_there_is_none_of_costs_no_question(engine: MemoryEngine, 
     assert asked.asked == []
 
 
-def test_a_memory_is_split_again_as_it_is_now(engine: MemoryEngine, open_facts: OpenFacts):
+def test_a_memory_is_split_again_in_its_current_state(engine: MemoryEngine, open_facts: OpenFacts):
     found = plain(engine)
     again = open_facts(writes(*FACTS)).split_again(DEFAULT, found.id)
     assert (said(again.memory), again.pending) == (list(FACTS), False)
     assert again.memory.updated_at == found.updated_at
 
 
-def test_facts_stay_while_the_model_cannot_be_asked_again(engine: MemoryEngine, open_facts: OpenFacts):
+def test_facts_are_kept_while_the_model_is_unavailable(engine: MemoryEngine, open_facts: OpenFacts):
     open_facts(writes(*FACTS))
     found = split(engine).memory
     again = open_facts(model(lambda prompt: LLMUnavailable("It is away"))).split_again(DEFAULT, found.id)
@@ -240,9 +240,7 @@ def test_facts_stay_while_the_model_cannot_be_asked_again(engine: MemoryEngine, 
     assert waiting(engine) == [found.id]
 
 
-def test_a_memory_that_changes_while_the_model_is_asked_is_asked_about_again(
-    engine: MemoryEngine, open_facts: OpenFacts
-):
+def test_a_memory_changed_during_a_model_call_is_split_again(engine: MemoryEngine, open_facts: OpenFacts):
     found = plain(engine)
     texts = iter(["Heron runs in strict mode. It uses ESLint, and it is deployed on AWS Lambda.", None])
 
@@ -256,7 +254,7 @@ def test_a_memory_that_changes_while_the_model_is_asked_is_asked_about_again(
     assert asked.count("split") == 2
 
 
-def test_a_memory_that_changes_all_the_time_is_a_conflict(engine: MemoryEngine, open_facts: OpenFacts):
+def test_a_memory_that_keeps_changing_is_a_conflict(engine: MemoryEngine, open_facts: OpenFacts):
     found = plain(engine)
     texts = iter(f"{TEXT} And it is version {number}." for number in range(9))
 

@@ -28,7 +28,7 @@ def test_a_number_that_a_short_id_cannot_hold_has_none(number: int):
 
 
 @given(NUMBERS)
-def test_an_id_of_one_kind_is_none_of_another(number: int):
+def test_a_short_id_is_valid_for_one_kind_only(number: int):
     with pytest.raises(FactNotFound):
         id_of(Kind.FACT, short_id(Kind.MEMORY, number))
     with pytest.raises(MemoryNotFound):
@@ -36,7 +36,7 @@ def test_an_id_of_one_kind_is_none_of_another(number: int):
 
 
 @given(st.from_regex(r"[A-Za-z0-9_-]{8}", fullmatch=True))
-def test_what_reads_as_an_id_is_written_in_no_other_way(text: str):
+def test_a_number_has_exactly_one_short_id(text: str):
     kinds = [kind for kind in Kind if _reads(kind, text)]
     assert len(kinds) <= 1
     assert all(short_id(kind, id_of(kind, text)) == text for kind in kinds)
@@ -49,13 +49,13 @@ def _reads(kind: Kind, text: str) -> bool:
         return False
 
 
-def test_ids_that_follow_each_other_do_not_look_alike():
+def test_short_ids_of_consecutive_numbers_differ_much():
     texts = [short_id(Kind.MEMORY, number) for number in range(1, 2001)]
     assert len({text[:4] for text in texts}) > 1950
     assert len({text[4:] for text in texts}) > 1950
 
 
-def test_a_short_id_stays_what_it_was_in_every_release():
+def test_short_ids_are_stable_across_releases():
     assert [short_id(kind, number) for kind in Kind for number in (1, 42)] == [
         "IdyvRtEu",
         "06y_GaCT",
@@ -67,17 +67,17 @@ def test_a_short_id_stays_what_it_was_in_every_release():
 @pytest.mark.parametrize(
     "text", ["", "42", "U2ESeh7", "U2ESeh7Vx", "U2ESeh7=", "U2ES h7V", "U2ESeh7\u00e9", "\ud800" * 8]
 )
-def test_what_is_no_id_is_not_found(text: str):
+def test_an_invalid_short_id_is_not_found(text: str):
     with pytest.raises(MemoryNotFound, match=r"Memory ID .*not found") as failure:
         id_of(Kind.MEMORY, text)
     assert failure.value.message.isascii()
 
 
-def test_a_long_text_is_not_repeated_whole():
+def test_a_long_invalid_id_is_truncated_in_the_error():
     with pytest.raises(FactNotFound) as failure:
         id_of(Kind.FACT, "x" * 10_000)
     assert failure.value.message == f"Fact ID {'x' * 32} not found"
 
 
-def test_blanks_around_an_id_do_not_matter():
+def test_surrounding_blanks_of_an_id_are_ignored():
     assert id_of(Kind.MEMORY, f" {short_id(Kind.MEMORY, 42)}\n") == 42

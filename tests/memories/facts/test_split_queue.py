@@ -45,7 +45,7 @@ def left_waiting(engine: MemoryEngine, text: str = TEXT) -> Memory:
     return outcome.memory
 
 
-def test_what_waits_is_split_when_the_model_is_back(engine: MemoryEngine, open_facts: OpenFacts):
+def test_queued_memories_are_split_when_the_model_is_back(engine: MemoryEngine, open_facts: OpenFacts):
     answered = Event()
 
     def answer(prompt: Prompt) -> JsonObject:
@@ -66,7 +66,7 @@ def test_what_waits_is_split_when_the_model_is_back(engine: MemoryEngine, open_f
     assert list(engine.check()) == []
 
 
-def test_what_begins_to_wait_while_it_runs_is_queued_at_once(engine: MemoryEngine, open_facts: OpenFacts):
+def test_memories_queued_during_a_job_start_another_one(engine: MemoryEngine, open_facts: OpenFacts):
     answered = Event()
 
     def answer(prompt: Prompt) -> JsonObject:
@@ -92,7 +92,7 @@ def test_each_namespace_has_one_job_at_a_time(engine: MemoryEngine, open_facts: 
     assert [len(jobs_of(facts, scope)) for scope in (DEFAULT, ANN)] == [1, 1]
 
 
-def test_after_a_job_that_failed_the_namespace_is_left_alone_for_a_while(
+def test_a_namespace_backs_off_after_a_failed_job(
     engine: MemoryEngine, open_facts: OpenFacts, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(worker, "RETRY_PAUSES_S", (0.0,))
@@ -111,7 +111,7 @@ def test_after_a_job_that_failed_the_namespace_is_left_alone_for_a_while(
     assert len(jobs_of(facts)) == 2
 
 
-def test_settings_that_have_to_be_corrected_fail_the_job_at_once(engine: MemoryEngine, open_facts: OpenFacts):
+def test_wrong_settings_fail_the_job_at_once(engine: MemoryEngine, open_facts: OpenFacts):
     open_facts(AWAY)
     left_waiting(engine)
     job = run(open_facts(model(lambda prompt: LLMRejected("Correct the key"))))
@@ -119,7 +119,7 @@ def test_settings_that_have_to_be_corrected_fail_the_job_at_once(engine: MemoryE
 
 
 @pytest.mark.parametrize("error", [LLMRefused("It declined"), LLMPromptTooLong("It reads less")])
-def test_a_text_that_the_model_does_not_take_goes_by_sentences_for_good(
+def test_a_text_rejected_by_the_model_is_split_into_sentences_permanently(
     engine: MemoryEngine, open_facts: OpenFacts, error
 ):
     open_facts(AWAY)
@@ -131,7 +131,7 @@ def test_a_text_that_the_model_does_not_take_goes_by_sentences_for_good(
 
 
 @pytest.mark.parametrize("provider", [None, writes()], ids=["no model", "a model that says nothing"])
-def test_without_an_answer_what_waits_goes_by_sentences(
+def test_a_memory_without_a_usable_answer_is_split_into_sentences(
     engine: MemoryEngine, open_facts: OpenFacts, provider: LLMProvider | None
 ):
     open_facts(AWAY)
@@ -141,7 +141,7 @@ def test_without_an_answer_what_waits_goes_by_sentences(
     assert (" ".join(said(memory(engine, before.id))), waiting(engine)) == (OTHER, [])
 
 
-def test_a_memory_that_takes_the_model_too_long_keeps_no_other_waiting(
+def test_a_memory_that_times_out_does_not_block_the_others(
     engine: MemoryEngine, open_facts: OpenFacts, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(worker, "RETRY_PAUSES_S", (0.0,))
@@ -157,7 +157,7 @@ def test_a_memory_that_takes_the_model_too_long_keeps_no_other_waiting(
     assert [{fact.made_by for fact in memory(engine, id_).facts} for id_ in (first, last)] == [{FactsBy.MODEL}] * 2
 
 
-def test_a_memory_that_changes_meanwhile_is_left_for_the_next_job(engine: MemoryEngine, open_facts: OpenFacts):
+def test_a_memory_changed_during_a_job_is_left_for_the_next_one(engine: MemoryEngine, open_facts: OpenFacts):
     open_facts(AWAY)
     before = left_waiting(engine)
 
@@ -171,7 +171,7 @@ def test_a_memory_that_changes_meanwhile_is_left_for_the_next_job(engine: Memory
     assert (memory(engine, before.id).facts, waiting(engine)) == ((), [before.id])
 
 
-def test_facts_that_a_caller_gives_meanwhile_stay(engine: MemoryEngine, open_facts: OpenFacts):
+def test_facts_given_by_a_caller_during_a_job_are_kept(engine: MemoryEngine, open_facts: OpenFacts):
     open_facts(AWAY)
     before = left_waiting(engine)
 
@@ -185,7 +185,7 @@ def test_facts_that_a_caller_gives_meanwhile_stay(engine: MemoryEngine, open_fac
     assert (said(memory(engine, before.id)), waiting(engine)) == (["mine"], [])
 
 
-def test_memories_without_facts_are_split_by_a_job_that_is_asked_for(engine: MemoryEngine, open_facts: OpenFacts):
+def test_a_requested_job_splits_memories_without_facts(engine: MemoryEngine, open_facts: OpenFacts):
     facts = open_facts(model(every_sentence))
     open_facts(AWAY)
     left_waiting(engine)
@@ -204,7 +204,7 @@ def test_memories_without_facts_are_split_by_a_job_that_is_asked_for(engine: Mem
     assert rest.result["split"] == 2
 
 
-def test_only_so_many_are_split_at_once(engine: MemoryEngine, open_facts: OpenFacts):
+def test_a_job_splits_a_limited_number_at_once(engine: MemoryEngine, open_facts: OpenFacts):
     for number in range(3):
         add(engine, f"{TEXT} It is number {number}.")
     facts = open_facts(model(every_sentence))
@@ -212,7 +212,7 @@ def test_only_so_many_are_split_at_once(engine: MemoryEngine, open_facts: OpenFa
     assert [(one["split"], one["has_more"]) for one in results] == [(2, True), (1, False)]
 
 
-def test_only_what_a_key_sees_is_shown_to_the_model(engine: MemoryEngine, open_facts: OpenFacts):
+def test_only_memories_visible_to_the_key_reach_the_model(engine: MemoryEngine, open_facts: OpenFacts):
     seen, hidden = add(engine, TEXT, "mine/a"), add(engine, OTHER, "theirs")
     asked = model(every_sentence)
     run(open_facts(asked), scope=Scope(sources=("mine",)))
@@ -220,7 +220,7 @@ def test_only_what_a_key_sees_is_shown_to_the_model(engine: MemoryEngine, open_f
     assert asked.count("split") == 1
 
 
-def test_a_job_goes_on_where_it_stood(engine: MemoryEngine, open_facts: OpenFacts):
+def test_a_split_job_resumes_where_it_stopped(engine: MemoryEngine, open_facts: OpenFacts):
     for text in (TEXT, OTHER):
         add(engine, text)
     reached, go_on = Event(), Event()

@@ -17,7 +17,7 @@ from tests.memories.history.living import live, without_forgotten
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_list_of_the_past_is_what_the_store_held_then(engine: MemoryEngine, seed: int):
+def test_a_listing_as_of_a_time_equals_the_store_at_that_time(engine: MemoryEngine, seed: int):
     moments = live(engine, Random(seed), 80, owning=True)
     held = {memory.id for memory in stored(engine)}
     ever = {memory.id for moment in moments for memory in moment.memories}
@@ -36,7 +36,7 @@ def test_a_list_of_the_past_is_what_the_store_held_then(engine: MemoryEngine, se
             assert engine.memory(DEFAULT, one.id, moment.at) == one
 
 
-def test_a_memory_is_not_there_before_it_was_stored_nor_once_it_is_forgotten(engine: MemoryEngine):
+def test_a_memory_is_not_found_before_it_was_stored_or_after_it_was_erased(engine: MemoryEngine):
     before = utc_now()
     memory_id = add(engine, "red apple")
     between = utc_now()
@@ -50,7 +50,7 @@ def test_a_memory_is_not_there_before_it_was_stored_nor_once_it_is_forgotten(eng
     assert engine.page(Scope("nobody"), as_of=between, offset=0, limit=9).total == 0
 
 
-def test_what_an_import_dates_back_was_not_here_then(engine: MemoryEngine):
+def test_backdated_imports_are_not_found_before_the_import(engine: MemoryEngine):
     created = datetime(2020, 1, 1, tzinfo=UTC)
     memory_id = add(engine, "red apple")
     stored_at = utc_now()
@@ -60,7 +60,7 @@ def test_what_an_import_dates_back_was_not_here_then(engine: MemoryEngine):
     assert engine.memory(DEFAULT, memory_id, utc_now()).created_at == created
 
 
-def test_who_sees_a_part_sees_what_lay_in_it_then_and_still_does(engine: MemoryEngine):
+def test_a_limited_scope_sees_memories_in_it_then_and_now(engine: MemoryEngine):
     ids = engine.add_batch(DEFAULT, [MemoryDraft(f"text {source}", source) for source in ("a/1", "a/2", "b/1", "b/2")])
     merged = engine.merge(DEFAULT, [ids[0], ids[2]], text="both", source="a/1").id
     at = utc_now()

@@ -84,7 +84,7 @@ def shown(memory: Memory) -> Memory:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("scope", [DEFAULT, PART], ids=["all", "part"])
-def test_it_finds_what_a_store_finds_that_stood_still(tmp_path: Path, seed: int, scope: Scope):
+def test_a_search_as_of_a_time_equals_that_of_an_unchanged_store(tmp_path: Path, seed: int, scope: Scope):
     """No two memories are of one given time and source: such lend each other words, within either part only."""
     chance = Random(seed)
     data_dir, frozen_dir = tmp_path / "data", tmp_path / "frozen"
@@ -106,7 +106,7 @@ def test_it_finds_what_a_store_finds_that_stood_still(tmp_path: Path, seed: int,
                 assert_same(found, frozen.search(scope, replace(query, now=at)))
 
 
-def test_a_text_is_found_by_the_words_that_it_had_then_and_shown_as_it_was(engine: MemoryEngine):
+def test_a_memory_is_found_and_shown_with_its_text_of_then(engine: MemoryEngine):
     memory_id = add(engine, "the violin stands in the kitchen", "a", metadata={"n": 1})
     add(engine, "a river in winter", "a")
     at = utc_now()
@@ -125,7 +125,7 @@ def test_a_text_is_found_by_the_words_that_it_had_then_and_shown_as_it_was(engin
         assert found("violin", at, **no_fit) == []
 
 
-def test_what_was_archived_later_is_found_and_what_was_archived_then_is_not(engine: MemoryEngine):
+def test_a_search_as_of_a_time_uses_the_archived_flag_of_then(engine: MemoryEngine):
     first, second = add(engine, "red apple", archived=True), add(engine, "green apple")
     at = utc_now()
     engine.update(DEFAULT, first, MemoryPatch(archived=False))
@@ -138,7 +138,7 @@ def test_what_was_archived_later_is_found_and_what_was_archived_then_is_not(engi
     assert {hit.memory.id for hit in engine.search(DEFAULT, both, at).hits} == {first, second}
 
 
-def test_what_is_forgotten_is_not_found_in_the_past(engine: MemoryEngine):
+def test_erased_memories_are_not_found_in_the_past(engine: MemoryEngine):
     memory_id = add(engine, "red apple")
     engine.update(DEFAULT, memory_id, MemoryPatch(text="green apple"))
     at = utc_now()
@@ -149,7 +149,7 @@ def test_what_is_forgotten_is_not_found_in_the_past(engine: MemoryEngine):
     assert engine.search(Scope("nobody"), SearchQuery("apple"), at).hits == ()
 
 
-def test_more_former_texts_than_are_read_are_said_to_be_left_out(engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch):
+def test_former_texts_beyond_the_limit_are_reported_as_skipped(engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(history, "MAX_FORMER_TEXTS", 2)
     ids = engine.add_batch(DEFAULT, [MemoryDraft(f"apple {word}", "a") for word in WORDS[:3]])
     at = utc_now()
@@ -162,7 +162,7 @@ def test_more_former_texts_than_are_read_are_said_to_be_left_out(engine: MemoryE
         assert all(hit.memory.text.startswith("apple") for hit in result.hits)
 
 
-def test_last_week_counts_from_the_moment(engine: MemoryEngine):
+def test_relative_times_are_relative_to_the_as_of_time(engine: MemoryEngine):
     told = add(engine, "we talked about the apple", document_at=MAY)
     add(engine, "we talked about the pear", document_at=MAY + timedelta(days=30))
     query = SearchQuery("what did we talk about last week", now=MAY + timedelta(days=7))

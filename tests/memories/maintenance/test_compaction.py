@@ -22,7 +22,7 @@ def survey(engine: MemoryEngine, threshold: float = 0.85) -> JsonObject:
     return Compaction(engine).survey(DEFAULT, threshold=threshold, progress=AtOnce({}))
 
 
-def test_a_cluster_is_a_memory_with_those_that_are_near_to_it(engine: MemoryEngine):
+def test_a_cluster_is_a_memory_with_its_similar_ones(engine: MemoryEngine):
     first = [add(engine, f"{STEM} {word}", "a") for word in ("one", "two", "three")]
     second = [add(engine, f"{OTHER} {word}", "a") for word in ("one", "two")]
     add(engine, "nothing like it", "a")
@@ -42,7 +42,7 @@ def test_a_cluster_is_a_memory_with_those_that_are_near_to_it(engine: MemoryEngi
     assert stored(engine) == before
 
 
-def test_what_must_not_be_merged_is_in_no_cluster(engine: MemoryEngine):
+def test_unmergeable_memories_are_in_no_cluster(engine: MemoryEngine):
     plain = [add(engine, f"{STEM} {word}", "a") for word in ("one", "two")]
     add(engine, STEM + " pinned", "a", pinned=True)
     add(engine, STEM + " archived", "a", archived=True)
@@ -52,7 +52,7 @@ def test_what_must_not_be_merged_is_in_no_cluster(engine: MemoryEngine):
     assert [cluster["ids"] for cluster in survey(engine)["shown"]] == [plain]
 
 
-def test_only_so_many_are_shown_and_all_are_counted(engine: MemoryEngine):
+def test_clusters_are_listed_up_to_a_limit_and_all_counted(engine: MemoryEngine):
     for source in range(60):
         for word in ("one", "two"):
             add(engine, f"{STEM} {word}", f"source {source:02}")
@@ -63,7 +63,7 @@ def test_only_so_many_are_shown_and_all_are_counted(engine: MemoryEngine):
     assert (found["shown"][0]["count"], len(found["shown"][0]["ids"])) == (25, 20)
 
 
-def test_a_job_surveys_and_nobody_s_namespace_has_no_clusters(engine: MemoryEngine, open_jobs: OpenJobs):
+def test_a_job_lists_clusters_and_an_unknown_namespace_has_none(engine: MemoryEngine, open_jobs: OpenJobs):
     ids = [add(engine, f"{STEM} {word}", "a") for word in ("one", "two")]
     jobs = open_jobs(Compaction(engine))
     done = jobs.wait(jobs.submit("compact", DEFAULT, {"threshold": 0.85}).id, PATIENCE_S)

@@ -35,7 +35,7 @@ def changes(engine: MemoryEngine) -> int:
         return int(connection.execute("SELECT count(*) FROM history").get)
 
 
-def test_the_newer_one_wins_and_the_older_was_so_until_then(engine: MemoryEngine):
+def test_the_newer_memory_wins_and_ends_the_validity_of_the_older_one(engine: MemoryEngine):
     older = add(engine, "the office is in Rome", "facts", document_at=MONDAY)
     newer = add(engine, "the office is in Oslo", "facts", document_at=TUESDAY)
     flag(engine, newer, older)
@@ -54,7 +54,7 @@ def test_the_newer_one_wins_and_the_older_was_so_until_then(engine: MemoryEngine
     assert list(engine.check()) == []
 
 
-def test_what_is_newer_is_what_happened_later_not_what_was_stored_later(engine: MemoryEngine):
+def test_newer_means_later_by_document_date(engine: MemoryEngine):
     stored_first = add(engine, "the office is in Oslo", "facts", document_at=TUESDAY)
     stored_later = add(engine, "the office is in Rome", "facts", document_at=MONDAY)
     flag(engine, stored_later, stored_first)
@@ -62,7 +62,7 @@ def test_what_is_newer_is_what_happened_later_not_what_was_stored_later(engine: 
     assert memory(engine, stored_later).metadata["conflict_resolution"]["kept"] == stored_first
 
 
-def test_of_two_without_dates_the_one_that_was_stored_later_wins(engine: MemoryEngine):
+def test_without_dates_the_memory_stored_later_wins(engine: MemoryEngine):
     older, newer = add(engine, "the office is in Rome", "facts"), add(engine, "the office is in Oslo", "facts")
     flag(engine, newer, older)
     assert settled(Conflicts(engine).resolve(DEFAULT, dry_run=True)) == [(newer, older, newer)]
@@ -81,7 +81,7 @@ def test_of_two_without_dates_the_one_that_was_stored_later_wins(engine: MemoryE
     ],
     ids=lambda value: value.value if isinstance(value, Review) else "",
 )
-def test_what_a_rule_cannot_tell_is_left_for_review(engine: MemoryEngine, older, newer, reason):
+def test_undecidable_conflicts_are_left_for_review(engine: MemoryEngine, older, newer, reason):
     first = add(engine, "the office is in Rome", **{"source": "facts", "document_at": MONDAY, **older})
     second = add(engine, "the office is in Oslo", **{"source": "facts", "document_at": TUESDAY, **newer})
     flag(engine, second, first)
@@ -100,14 +100,14 @@ def test_what_a_rule_cannot_tell_is_left_for_review(engine: MemoryEngine, older,
     ],
     ids=["as trusted", "more trusted", "pinned winner"],
 )
-def test_a_newer_one_that_is_as_trusted_wins(engine: MemoryEngine, older, newer):
+def test_a_newer_equally_trusted_memory_wins(engine: MemoryEngine, older, newer):
     first = add(engine, "the office is in Rome", document_at=MONDAY, **older)
     second = add(engine, "the office is in Oslo", document_at=TUESDAY, **newer)
     flag(engine, second, first)
     assert settled(Conflicts(engine).resolve(DEFAULT, dry_run=False)) == [(second, first, second)]
 
 
-def test_what_is_contradicted_again_and_again_ends_with_the_last_word(engine: MemoryEngine):
+def test_a_chain_of_conflicts_ends_with_the_newest_memory(engine: MemoryEngine):
     rome, oslo, bern = (
         add(engine, f"the office is in {city}", document_at=at)
         for city, at in (("Rome", MONDAY), ("Oslo", TUESDAY), ("Bern", WEDNESDAY))
@@ -121,7 +121,7 @@ def test_what_is_contradicted_again_and_again_ends_with_the_last_word(engine: Me
     assert flags(engine) == []
 
 
-def test_a_flag_of_which_an_end_is_archived_goes_and_one_of_a_deleted_memory_went_with_it(engine: MemoryEngine):
+def test_conflicts_with_archived_or_deleted_memories_are_removed(engine: MemoryEngine):
     a, b, c, d = (add(engine, f"the office is in {city}", document_at=MONDAY) for city in ("A", "B", "C", "D"))
     flag(engine, b, a)
     flag(engine, d, c)
@@ -136,7 +136,7 @@ def test_a_flag_of_which_an_end_is_archived_goes_and_one_of_a_deleted_memory_wen
     assert (changes(engine), flags(engine)) == (before, [])
 
 
-def test_at_most_so_many_are_settled_the_oldest_first(engine: MemoryEngine):
+def test_conflicts_are_resolved_oldest_first_up_to_a_limit(engine: MemoryEngine):
     for day in range(3):
         older = add(engine, f"the office {day} is in Rome", document_at=MONDAY + timedelta(days=2 * day))
         newer = add(engine, f"the office {day} is in Oslo", document_at=MONDAY + timedelta(days=2 * day + 1))
@@ -147,7 +147,7 @@ def test_at_most_so_many_are_settled_the_oldest_first(engine: MemoryEngine):
     assert len(conflicts.resolve(DEFAULT, dry_run=False).resolved) == 2
 
 
-def test_somebody_who_sees_a_part_sees_contradictions_within_it_and_resolves_none(engine: MemoryEngine):
+def test_a_limited_scope_sees_its_conflicts_and_resolves_none(engine: MemoryEngine):
     inside = [add(engine, f"the office is in {city}", "proj/a") for city in ("Rome", "Oslo")]
     beside = add(engine, "the office is in Bern", "proj/ab")
     flag(engine, inside[1], inside[0])
@@ -161,7 +161,7 @@ def test_somebody_who_sees_a_part_sees_contradictions_within_it_and_resolves_non
         conflicts.resolve(part, dry_run=True)
 
 
-def test_contradictions_of_one_namespace_are_not_those_of_another(engine: MemoryEngine):
+def test_conflicts_are_limited_to_their_namespace(engine: MemoryEngine):
     older, newer = add(engine, "in Rome", scope=ANN), add(engine, "in Oslo", scope=ANN)
     flag(engine, newer, older, ANN)
     conflicts = Conflicts(engine)

@@ -43,7 +43,7 @@ def killed_again_and_again(data_dir: Path, column: int) -> None:
         left = now_left
 
 
-def test_a_pruning_that_is_killed_again_and_again_counts_each_memory_once(tmp_path: Path):
+def test_a_repeatedly_killed_pruning_counts_each_memory_once(tmp_path: Path):
     before = {"before": days_ago(90).isoformat()}
     job_id = prepared(tmp_path, "prune", before, archived=True)
     killed_again_and_again(tmp_path, 1)
@@ -57,7 +57,7 @@ def test_a_pruning_that_is_killed_again_and_again_counts_each_memory_once(tmp_pa
         assert list(engine.check()) == []
 
 
-def test_an_enforcement_that_is_killed_again_and_again_archives_each_memory_once(tmp_path: Path):
+def test_a_repeatedly_killed_enforcement_archives_each_memory_once(tmp_path: Path):
     job_id = prepared(tmp_path, "enforce_policies", {"at": NOW.isoformat()}, archived=False)
     killed_again_and_again(tmp_path, 0)
     with closing(MemoryEngine.open(Settings(data_dir=tmp_path), FakeEmbedder())) as engine:
@@ -76,7 +76,7 @@ def test_an_enforcement_that_is_killed_again_and_again_archives_each_memory_once
         assert list(engine.check()) == []
 
 
-def test_a_consolidation_that_is_killed_again_and_again_merges_each_cluster_once(tmp_path: Path):
+def test_a_repeatedly_killed_consolidation_merges_each_cluster_once(tmp_path: Path):
     clusters = 20
     stem = " ".join(f"common{number}" for number in range(10))
     with closing(MemoryEngine.open(Settings(data_dir=tmp_path), FakeEmbedder())) as engine:

@@ -40,7 +40,7 @@ def summary(scanned: int, *, ttl: int = 0, confidence: int = 0, pinned: int = 0,
     }
 
 
-def test_what_is_older_than_its_time_is_archived_and_says_why(engine: MemoryEngine):
+def test_a_memory_older_than_its_ttl_is_archived_with_a_reason(engine: MemoryEngine):
     ExtractionProfiles(engine).put(DEFAULT, "wip/", {"ttl_days": 30})
     old = aged(engine, "old", "wip/x", created=31)
     young = aged(engine, "young", "wip/x", created=29)
@@ -83,14 +83,14 @@ def test_what_is_older_than_its_time_is_archived_and_says_why(engine: MemoryEngi
         ({}, 10_000, 10_000, None),
     ],
 )
-def test_the_rule_that_reaches_a_memory(engine: MemoryEngine, profile, created, changed, rule):
+def test_the_reason_names_the_rule_that_applies(engine: MemoryEngine, profile, created, changed, rule):
     ExtractionProfiles(engine).put(DEFAULT, "wip/", profile)
     aged(engine, "text", "wip/x", created=created, changed=changed)
     assert [action["rule"] for action in enforce(engine, dry_run=False)["actions"]] == [rule] * (rule is not None)
     assert len(archived(engine)) == (rule is not None)
 
 
-def test_the_young_are_not_archived_for_their_confidence(engine: MemoryEngine):
+def test_young_memories_are_not_archived_for_low_confidence(engine: MemoryEngine):
     fields = {"confidence_threshold": 0.5, "confidence_half_life_days": 1, "min_age_days": 30}
     ExtractionProfiles(engine).put(DEFAULT, "wip/", fields)
     aged(engine, "young", "wip/x", created=29)
@@ -99,7 +99,7 @@ def test_the_young_are_not_archived_for_their_confidence(engine: MemoryEngine):
     assert archived(engine) == [old]
 
 
-def test_a_longer_prefix_without_a_policy_keeps_what_is_below_it(engine: MemoryEngine):
+def test_a_longer_prefix_without_a_policy_overrides_a_shorter_one(engine: MemoryEngine):
     profiles = ExtractionProfiles(engine)
     profiles.put(DEFAULT, "wip/", {"ttl_days": 30})
     profiles.put(DEFAULT, "wip/keep/", {"max_facts": 3})
@@ -109,7 +109,7 @@ def test_a_longer_prefix_without_a_policy_keeps_what_is_below_it(engine: MemoryE
     assert enforce(engine, dry_run=False)["summary"] == summary(2, ttl=2)
 
 
-def test_no_policy_of_another_namespace_counts(engine: MemoryEngine):
+def test_policies_are_limited_to_their_namespace(engine: MemoryEngine):
     ExtractionProfiles(engine).put(ANN, "wip/", {"ttl_days": 1})
     aged(engine, "old", "wip/a", created=100)
     theirs = aged(engine, "old", "wip/a", created=100, scope=ANN)
@@ -117,7 +117,7 @@ def test_no_policy_of_another_namespace_counts(engine: MemoryEngine):
     assert not memory(engine, theirs, ANN).archived
 
 
-def test_an_enforcement_that_is_broken_off_at_any_save_goes_on_and_archives_each_once(
+def test_an_interrupted_enforcement_resumes_and_archives_each_memory_once(
     engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(retention, "LOOKED_AT_ONCE", 2)
@@ -167,7 +167,7 @@ class Pinning(MemoryEngine):
         return super().write(scope, work)
 
 
-def test_a_memory_is_judged_as_it_is_when_it_is_archived(settings: Settings):
+def test_policies_apply_to_the_current_state_of_a_memory(settings: Settings):
     with closing(Pinning.open(settings, FakeEmbedder())) as engine:
         assert isinstance(engine, Pinning)
         engine.warm_up()
@@ -178,7 +178,7 @@ def test_a_memory_is_judged_as_it_is_when_it_is_archived(settings: Settings):
         assert archived(engine) == [first]
 
 
-def test_a_job_enforces_and_its_history_says_so(engine: MemoryEngine, open_jobs: OpenJobs):
+def test_a_job_enforces_policies_and_is_recorded_in_the_history(engine: MemoryEngine, open_jobs: OpenJobs):
     ExtractionProfiles(engine).put(DEFAULT, "wip/", {"ttl_days": 30})
     old = aged(engine, "old", "wip/x", created=31)
     jobs = open_jobs(PolicyEnforcement(engine))

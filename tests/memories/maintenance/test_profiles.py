@@ -17,7 +17,7 @@ def chosen(engine: MemoryEngine, source: str, scope: Scope = DEFAULT) -> Extract
         return profile_for(connection, namespace, source)
 
 
-def test_the_longest_prefix_that_a_source_lies_below_counts_alone(engine: MemoryEngine):
+def test_only_the_profile_of_the_longest_prefix_applies(engine: MemoryEngine):
     profiles = ExtractionProfiles(engine)
     profiles.put(DEFAULT, "proj/", {"max_facts": 1, "ttl_days": 5})
     profiles.put(DEFAULT, "proj/a/", {"max_facts": 2})
@@ -37,7 +37,7 @@ def test_the_longest_prefix_that_a_source_lies_below_counts_alone(engine: Memory
     assert chosen(engine, "nobody/made/one") == ExtractionProfile()
 
 
-def test_a_namespace_has_profiles_of_its_own(engine: MemoryEngine):
+def test_profiles_are_limited_to_their_namespace(engine: MemoryEngine):
     ExtractionProfiles(engine).put(DEFAULT, "proj/", {"max_facts": 1})
     assert chosen(engine, "proj/a", ANN) == ExtractionProfile()
     ExtractionProfiles(engine).put(ANN, "proj/", {"max_facts": 2})

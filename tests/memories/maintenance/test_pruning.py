@@ -14,7 +14,7 @@ from tests.memories.maintenance.aged import aged, days_ago
 BEFORE = {"before": days_ago(90).isoformat()}
 
 
-def test_only_what_is_archived_for_long_and_not_pinned_goes(engine: MemoryEngine, open_jobs: OpenJobs):
+def test_only_old_archived_unpinned_memories_are_pruned(engine: MemoryEngine, open_jobs: OpenJobs):
     gone = [aged(engine, f"old {number}", created=200, archived=True) for number in range(3)]
     kept = [
         aged(engine, "lives", created=200),
@@ -36,7 +36,7 @@ def test_only_what_is_archived_for_long_and_not_pinned_goes(engine: MemoryEngine
     assert list(engine.check()) == []
 
 
-def test_with_nothing_to_forget_no_backup_is_made(engine: MemoryEngine, open_jobs: OpenJobs):
+def test_pruning_nothing_makes_no_backup(engine: MemoryEngine, open_jobs: OpenJobs):
     add(engine, "lives")
     jobs = open_jobs(Pruning(engine))
     for scope in (DEFAULT, Scope("nobody")):
@@ -45,7 +45,7 @@ def test_with_nothing_to_forget_no_backup_is_made(engine: MemoryEngine, open_job
     assert engine.backups() == []
 
 
-def test_what_comes_back_to_life_meanwhile_stays(engine: MemoryEngine, open_jobs: OpenJobs):
+def test_a_memory_unarchived_during_a_pruning_is_kept(engine: MemoryEngine, open_jobs: OpenJobs):
     """The backup stands between the count and the deletion, and takes its time."""
     gone, revived = (aged(engine, f"old {number}", created=200, archived=True) for number in range(2))
 

@@ -51,7 +51,7 @@ def fill(engine: MemoryEngine) -> None:
     engine.add(DEFAULT, MemoryDraft("red apple", "s"))
 
 
-def test_the_model_that_made_the_vectors_serves_whatever_the_settings_name(opened: OpenChosen):
+def test_the_model_of_the_stored_vectors_is_used_regardless_of_the_settings(opened: OpenChosen):
     fill(opened("fake"))
     with capture_logs() as logs:
         assert serving(opened("other")) == "fake@1"
@@ -63,12 +63,12 @@ def test_the_model_that_made_the_vectors_serves_whatever_the_settings_name(opene
     assert [entry for entry in logs if entry["event"] == "other_model_named"] == []
 
 
-def test_an_empty_store_takes_the_model_of_the_settings(opened: OpenChosen):
+def test_an_empty_store_uses_the_model_of_the_settings(opened: OpenChosen):
     opened("fake")
     assert serving(opened("other")) == "other@1"
 
 
-def test_a_model_that_was_moved_is_found_where_the_settings_say(opened: OpenChosen):
+def test_a_moved_model_is_found_by_the_settings(opened: OpenChosen):
     fill(opened("fake"))
 
     def moved(spec: ModelSpec) -> FakeEmbedder:
@@ -82,7 +82,7 @@ def test_a_model_that_was_moved_is_found_where_the_settings_say(opened: OpenChos
     assert '"elsewhere/fake"' in str(spec)
 
 
-def test_a_store_whose_model_cannot_be_had_any_more_is_refused(opened: OpenChosen):
+def test_a_store_whose_model_is_unavailable_is_refused(opened: OpenChosen):
     fill(opened("fake"))
 
     def replaced(spec: ModelSpec) -> FakeEmbedder:
@@ -95,7 +95,7 @@ def test_a_store_whose_model_cannot_be_had_any_more_is_refused(opened: OpenChose
         opened("other", replaced)
 
 
-def test_a_store_of_before_that_names_no_model_is_refused_with_another_one(opened: OpenChosen, tmp_path: Path):
+def test_an_old_store_without_a_model_spec_is_refused_with_another_model(opened: OpenChosen, tmp_path: Path):
     with closing(MemoryEngine.open(Settings(data_dir=tmp_path), FakeEmbedder())) as engine:
         fill(engine)
     with pytest.raises(StoreUnusable, match=r"made by fake@1 and EMBED_MODEL is other@1"):
@@ -104,6 +104,6 @@ def test_a_store_of_before_that_names_no_model_is_refused_with_another_one(opene
     assert serving(opened("other")) == "fake@1"
 
 
-def test_the_specs_of_these_tests_are_those_of_the_settings():
+def test_the_specs_of_these_tests_equal_those_of_the_settings():
     assert ModelSpec.of(Settings(embed_model="fake")) == FAKE
     assert ModelSpec.of(Settings(embed_model="other")) == OTHER

@@ -22,7 +22,7 @@ PROCESS = "tests.memories.reembedding.reembedding_process"
 ROUNDS = 4
 
 
-def test_a_change_that_is_killed_again_and_again_loses_nothing_and_ends(tmp_path: Path):
+def test_a_repeatedly_killed_reembedding_loses_nothing_and_ends(tmp_path: Path):
     chance, answered = random.Random(8900), list[str]()
     for number in range(ROUNDS):
         answered += lines_until_killed(PROCESS, tmp_path, f"round{number}", lines=chance.randrange(15, 80))

@@ -44,7 +44,7 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reembedding, "REMOVED_AT_ONCE", 8)
 
 
-def test_after_the_change_searches_find_what_a_store_made_with_that_model_finds(
+def test_searches_after_reembedding_equal_those_of_a_store_built_with_the_model(
     engine: MemoryEngine, reembed: Reembed, tmp_path: Path
 ):
     fill(engine, 60)
@@ -67,7 +67,7 @@ def test_after_the_change_searches_find_what_a_store_made_with_that_model_finds(
     assert list(engine.check()) == []
 
 
-def test_and_back_again(engine: MemoryEngine, reembed: Reembed):
+def test_reembedding_back_restores_the_first_results(engine: MemoryEngine, reembed: Reembed):
     fill(engine, 30)
     engine.snapshot()
     before = answers(engine)
@@ -79,7 +79,7 @@ def test_and_back_again(engine: MemoryEngine, reembed: Reembed):
     assert list(engine.check()) == []
 
 
-def test_searches_and_writes_go_on_all_the_time(engine: MemoryEngine, reembed: Reembed, tmp_path: Path):
+def test_searches_and_writes_run_during_reembedding(engine: MemoryEngine, reembed: Reembed, tmp_path: Path):
     fill(engine, 200)
     fill(engine, 50, ELSEWHERE)
     over, faults, counted = Event(), list[object](), dict[str, int]()
@@ -129,7 +129,7 @@ def test_searches_and_writes_go_on_all_the_time(engine: MemoryEngine, reembed: R
     assert answers(engine) == answers_of_a_fresh_store(tmp_path / "fresh", OtherEmbedder(), engine, "default")
 
 
-def test_what_is_written_during_the_job_is_caught_up(engine: MemoryEngine, open_jobs: OpenJobs):
+def test_memories_written_during_reembedding_are_embedded(engine: MemoryEngine, open_jobs: OpenJobs):
     fill(engine, 20)
     held = Held(at=3)
     jobs = open_jobs(lambda spec: OtherEmbedder(held))
@@ -147,7 +147,7 @@ def test_what_is_written_during_the_job_is_caught_up(engine: MemoryEngine, open_
     assert list(engine.check()) == []
 
 
-def test_a_write_that_was_prepared_with_the_old_model_is_embedded_again(engine: MemoryEngine, reembed: Reembed):
+def test_a_write_prepared_with_the_old_model_is_embedded_again(engine: MemoryEngine, reembed: Reembed):
     fill(engine, 10)
     engine.add(DEFAULT, MemoryDraft("yellow pear", "s", facts=("pears are yellow",)))
     text = "red apple prepared before the change"
@@ -164,9 +164,7 @@ def test_a_write_that_was_prepared_with_the_old_model_is_embedded_again(engine: 
     assert list(engine.check()) == []
 
 
-def test_a_long_read_holds_the_switch_up_and_nobody_else(
-    engine: MemoryEngine, open_jobs: OpenJobs, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_long_read_delays_only_the_switch(engine: MemoryEngine, open_jobs: OpenJobs, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(database, "SWITCH_WAIT_S", 0.01)
     monkeypatch.setattr(reembedding, "SWITCH_PAUSE_S", 0.01)
     fill(engine, 10)
@@ -193,7 +191,7 @@ def test_a_long_read_holds_the_switch_up_and_nobody_else(
     assert list(engine.check()) == []
 
 
-def test_passages_that_the_new_model_finds_too_long_are_embedded_in_parts(engine: MemoryEngine, reembed: Reembed):
+def test_passages_too_long_for_the_new_model_are_embedded_in_parts(engine: MemoryEngine, reembed: Reembed):
     engine.add(DEFAULT, MemoryDraft("red apple " * 40, "long"))
     fill(engine, 5)
     assert reembed(ModelSpec(EmbedProvider.ONNX, "narrow")).status is JobStatus.COMPLETED
@@ -219,7 +217,7 @@ def test_a_model_that_does_not_embed_changes_nothing(engine: MemoryEngine, reemb
     assert list(engine.check()) == []
 
 
-def test_a_model_that_fails_half_way_leaves_nothing_behind(
+def test_a_model_that_fails_halfway_leaves_no_vectors(
     engine: MemoryEngine, open_jobs: OpenJobs, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(worker, "RETRY_PAUSES_S", (0.0,))
@@ -238,7 +236,7 @@ def test_a_model_that_fails_half_way_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("batch", [2, 4])
-def test_a_cancelled_change_leaves_nothing_behind(engine: MemoryEngine, open_jobs: OpenJobs, batch: int):
+def test_a_cancelled_reembedding_leaves_no_vectors(engine: MemoryEngine, open_jobs: OpenJobs, batch: int):
     fill(engine, 30)
     before = answers(engine)
     held = Held(at=batch)
@@ -262,7 +260,7 @@ def test_a_cancelled_change_leaves_nothing_behind(engine: MemoryEngine, open_job
     assert list(engine.check()) == []
 
 
-def test_a_change_that_was_interrupted_goes_on(engine: MemoryEngine, open_jobs: OpenJobs):
+def test_an_interrupted_reembedding_resumes(engine: MemoryEngine, open_jobs: OpenJobs):
     fill(engine, 40)
     held, embedded = Held(at=3), list[str]()
     first = open_jobs(lambda spec: OtherEmbedder(held))
@@ -282,9 +280,7 @@ def test_a_change_that_was_interrupted_goes_on(engine: MemoryEngine, open_jobs: 
     assert list(engine.check()) == []
 
 
-def test_a_change_that_was_interrupted_after_the_switch_still_removes_the_old_vectors(
-    engine: MemoryEngine, open_jobs: OpenJobs
-):
+def test_a_reembedding_interrupted_after_the_switch_removes_the_old_vectors(engine: MemoryEngine, open_jobs: OpenJobs):
     fill(engine, 40)
     adopted, closing_began = Event(), Event()
 
@@ -309,7 +305,7 @@ def test_a_change_that_was_interrupted_after_the_switch_still_removes_the_old_ve
     assert list(engine.check()) == []
 
 
-def test_a_write_that_comes_just_before_the_switch_is_not_left_out(
+def test_a_write_just_before_the_switch_is_included(
     engine: MemoryEngine, open_jobs: OpenJobs, monkeypatch: pytest.MonkeyPatch
 ):
     fill(engine, 10)
@@ -331,7 +327,7 @@ def test_a_write_that_comes_just_before_the_switch_is_not_left_out(
     assert list(engine.check()) == []
 
 
-def test_a_search_whose_model_is_replaced_under_it_is_answered_by_the_new_one(settings: Settings):
+def test_a_search_during_the_switch_is_answered_by_the_new_model(settings: Settings):
     class Replaced(FakeEmbedder):
         """Is closed while it embeds a query."""
 
@@ -349,19 +345,21 @@ def test_a_search_whose_model_is_replaced_under_it_is_answered_by_the_new_one(se
     assert (result.degraded, len(result.hits)) == ((), 5)
 
 
-def test_the_same_model_again_only_says_so(engine: MemoryEngine, reembed: Reembed):
+def test_reembedding_with_the_same_model_does_nothing(engine: MemoryEngine, reembed: Reembed):
     fill(engine, 3)
     assert reembed(FAKE).result == {"model": "fake@1", "embedded": 0, "already_serving": True}
     assert models_of_vectors(engine) == {"fake@1": 3}
 
 
-def test_an_empty_store_changes_its_model_too(engine: MemoryEngine, reembed: Reembed):
+def test_an_empty_store_can_change_its_model(engine: MemoryEngine, reembed: Reembed):
     assert reembed(OTHER).result == {"model": "other@1", "embedded": 0, "already_serving": False}
     fill(engine, 3)
     assert models_of_vectors(engine) == {"other@1": 3}
 
 
-def test_a_backup_made_in_the_middle_is_restored_without_half_made_vectors(engine: MemoryEngine, open_jobs: OpenJobs):
+def test_a_backup_made_during_reembedding_is_restored_without_partial_vectors(
+    engine: MemoryEngine, open_jobs: OpenJobs
+):
     fill(engine, 30)
     before = answers(engine)
     held = Held(at=4)
@@ -377,7 +375,7 @@ def test_a_backup_made_in_the_middle_is_restored_without_half_made_vectors(engin
     assert list(engine.check()) == []
 
 
-def test_a_backup_of_another_model_says_how_to_go_back_to_it(engine: MemoryEngine, reembed: Reembed):
+def test_the_refusal_of_a_backup_of_another_model_says_how_to_restore_it(engine: MemoryEngine, reembed: Reembed):
     fill(engine, 5)
     backup = engine.back_up(reason="manual")
     reembed(OTHER)

@@ -33,7 +33,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("wire", REFUSALS)
-def test_a_server_without_schemas_is_asked_for_json_then_for_text_and_that_is_remembered(
+def test_a_server_without_schemas_falls_back_to_json_then_text_and_is_remembered(
     llm_vendor: LLMVendor, provide: Provide, wire
 ):
     provider = provide(wire)
@@ -50,7 +50,7 @@ def test_a_server_without_schemas_is_asked_for_json_then_for_text_and_that_is_re
 
 
 @pytest.mark.parametrize("wire", REFUSALS)
-def test_a_model_that_takes_no_temperature_is_asked_without(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_a_model_that_rejects_temperature_is_called_without_it(llm_vendor: LLMVendor, provide: Provide, wire):
     provider = provide(wire)
     llm_vendor.replies.extend([fails(400, "Unsupported value: 'temperature' does not support 0"), GOOD, GOOD])
     assert provider.generate(PROMPT, FactList).attempts == 2
@@ -59,7 +59,7 @@ def test_a_model_that_takes_no_temperature_is_asked_without(llm_vendor: LLMVendo
     assert asked == [True, False, False]
 
 
-def test_a_server_that_knows_the_other_name_of_max_tokens_is_asked_by_that(llm_vendor: LLMVendor, provide: Provide):
+def test_a_server_with_another_name_of_max_tokens_is_called_with_it(llm_vendor: LLMVendor, provide: Provide):
     provider = provide()
     advice = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
     llm_vendor.replies.extend([fails(400, advice), GOOD, GOOD])
@@ -70,7 +70,7 @@ def test_a_server_that_knows_the_other_name_of_max_tokens_is_asked_by_that(llm_v
 
 
 @pytest.mark.parametrize("wire", REFUSALS)
-def test_a_server_that_refuses_everything_is_given_up(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_a_server_that_rejects_every_dialect_is_an_error(llm_vendor: LLMVendor, provide: Provide, wire):
     everything = "temperature max_tokens max_completion_tokens response_format json_schema"
     llm_vendor.script(lambda request: fails(400, everything))
     with pytest.raises(LLMRejected, match="refused the request"):
@@ -78,7 +78,7 @@ def test_a_server_that_refuses_everything_is_given_up(llm_vendor: LLMVendor, pro
     assert len(llm_vendor.requests) <= 5
 
 
-def test_the_window_of_ollama_holds_prompt_and_answer_and_does_not_shrink(llm_vendor: LLMVendor, provide: Provide):
+def test_the_context_window_of_ollama_fits_prompt_and_answer_and_never_shrinks(llm_vendor: LLMVendor, provide: Provide):
     provider = provide("ollama", extract_max_tokens=1000)
     llm_vendor.replies.extend([GOOD] * 3)
     for size in (10, 60_000, 10):

@@ -29,14 +29,14 @@ PASSING = (408, 409, 429, 500, 502, 503, 504, 529)
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_what_may_pass_is_tried_again(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_transient_errors_are_retried(llm_vendor: LLMVendor, provide: Provide, wire):
     provider = provide(wire)
     for status in PASSING:
         llm_vendor.replies.extend([fails(status, "a moment", retry_after_ms="1")] * 2 + [GOOD])
         assert provider.generate(PROMPT, FactList).attempts == 3
 
 
-def test_it_is_tried_three_times_and_no_more(llm_vendor: LLMVendor, provide: Provide):
+def test_a_call_is_tried_at_most_three_times(llm_vendor: LLMVendor, provide: Provide):
     llm_vendor.replies.extend([fails(529, "Overloaded", retry_after_ms="1")] * 9)
     with pytest.raises(LLMUnavailable, match="failed with status 529"):
         provide("anthropic").generate(PROMPT, FactList)
@@ -44,12 +44,12 @@ def test_it_is_tried_three_times_and_no_more(llm_vendor: LLMVendor, provide: Pro
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_connection_that_breaks_is_made_again(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_a_broken_connection_is_retried(llm_vendor: LLMVendor, provide: Provide, wire):
     llm_vendor.replies.extend([says(GOOD, hangs_up="before"), says(GOOD, hangs_up="midst"), GOOD])
     assert provide(wire).generate(PROMPT, FactList).attempts == 3
 
 
-def test_a_server_that_is_not_there_is_unavailable(llm_vendor: LLMVendor, provide: Provide):
+def test_an_unreachable_server_is_unavailable(llm_vendor: LLMVendor, provide: Provide):
     provider = provide("ollama")
     llm_vendor.stop()
     with pytest.raises(LLMUnavailable, match="cannot be reached; try again later, or correct EXTRACT_BASE_URL"):
@@ -70,7 +70,7 @@ REJECTED = [
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_what_will_not_pass_by_itself_is_not_tried_again(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_permanent_errors_are_not_retried(llm_vendor: LLMVendor, provide: Provide, wire):
     provider = provide(wire)
     for reply, sentence in REJECTED:
         llm_vendor.requests.clear()
@@ -84,14 +84,14 @@ def test_what_will_not_pass_by_itself_is_not_tried_again(llm_vendor: LLMVendor, 
         assert provider.status() == "healthy"
 
 
-def test_a_key_without_credit_is_not_tried_again(llm_vendor: LLMVendor, provide: Provide):
+def test_a_key_without_credit_is_not_retried(llm_vendor: LLMVendor, provide: Provide):
     llm_vendor.replies.append(fails(429, "You exceeded your current quota", code="insufficient_quota"))
     with pytest.raises(LLMRejected, match="has no credit left"):
         provide().generate(PROMPT, FactList)
     assert len(llm_vendor.requests) == 1
 
 
-def test_a_wait_that_ends_too_late_is_not_begun_and_the_error_says_when(llm_vendor: LLMVendor, provide: Provide):
+def test_a_retry_after_the_deadline_is_skipped_and_its_time_reported(llm_vendor: LLMVendor, provide: Provide):
     llm_vendor.replies.append(fails(429, "Rate limit reached", retry_after="600"))
     with pytest.raises(LLMUnavailable, match="takes no more requests now") as failure:
         provide().generate(PROMPT, FactList)
@@ -99,7 +99,7 @@ def test_a_wait_that_ends_too_late_is_not_begun_and_the_error_says_when(llm_vend
     assert len(llm_vendor.requests) == 1
 
 
-def test_a_wait_can_be_asked_for_by_the_hour_of_the_day(llm_vendor: LLMVendor, provide: Provide):
+def test_retry_after_may_be_a_date(llm_vendor: LLMVendor, provide: Provide):
     moment = datetime.now(UTC) + timedelta(hours=1)
     llm_vendor.replies.append(fails(503, "maintenance", retry_after=format_datetime(moment, usegmt=True)))
     with pytest.raises(LLMUnavailable) as failure:
@@ -107,7 +107,7 @@ def test_a_wait_can_be_asked_for_by_the_hour_of_the_day(llm_vendor: LLMVendor, p
     assert 3500 < failure.value.retry_after_s <= 3600
 
 
-def test_a_wait_that_was_asked_for_is_waited(llm_vendor: LLMVendor, provide: Provide):
+def test_retry_after_is_respected(llm_vendor: LLMVendor, provide: Provide):
     llm_vendor.replies.extend([fails(429, "slowly", retry_after="1"), GOOD])
     began = time.monotonic()
     provide().generate(PROMPT, FactList)
@@ -123,7 +123,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_slow_vendor_is_not_waited_for(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_a_slow_vendor_times_out(llm_vendor: LLMVendor, provide: Provide, wire):
     for how, reply in SLOW.items():
         llm_vendor.replies.append(reply)
         with pytest.raises(LLMUnavailable, match=r"did not answer within 0\.3 s; .*EXTRACT_TIMEOUT_S"):
@@ -133,7 +133,7 @@ def test_a_slow_vendor_is_not_waited_for(llm_vendor: LLMVendor, provide: Provide
     llm_vendor.go_on.set()
 
 
-def test_the_deadline_holds_for_retries_and_the_repair_together(llm_vendor: LLMVendor, provide: Provide):
+def test_one_deadline_covers_retries_and_the_repair(llm_vendor: LLMVendor, provide: Provide):
     llm_vendor.replies.extend([fails(500, retry_after_ms="300"), "nothing", says(GOOD, waits=True)])
     with pytest.raises(LLMUnavailable, match="did not answer within 1 s"):
         provide(extract_timeout_s=1.0).generate(PROMPT, FactList)
@@ -141,7 +141,7 @@ def test_the_deadline_holds_for_retries_and_the_repair_together(llm_vendor: LLMV
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_caller_who_waits_for_less_says_nothing_against_the_vendor(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_a_shorter_deadline_of_the_caller_is_no_failure_of_the_vendor(llm_vendor: LLMVendor, provide: Provide, wire):
     provider = provide(wire, extract_timeout_s=600)
     llm_vendor.replies.extend([says(GOOD, waits=True)] * 4)
     for _ in range(4):
@@ -154,7 +154,7 @@ def test_a_caller_who_waits_for_less_says_nothing_against_the_vendor(llm_vendor:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_an_answer_without_measure_is_not_read_to_its_end(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_an_oversized_answer_is_not_read_to_its_end(llm_vendor: LLMVendor, provide: Provide, wire):
     llm_vendor.replies.extend([Reply(body=b'{"a": "' + b"x" * (MAX_BODY_BYTES + 100_000))] * 2)
     with pytest.raises(LLMOutputUnusable, match=f"larger than {MAX_BODY_BYTES} bytes"):
         provide(wire).generate(PROMPT, FactList)
@@ -179,9 +179,7 @@ NO_ANSWERS = {
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_what_is_no_answer_of_the_api_is_asked_for_once_more_and_never_an_empty_result(
-    llm_vendor: LLMVendor, provide: Provide, wire
-):
+def test_an_invalid_response_is_retried_once_and_never_an_empty_result(llm_vendor: LLMVendor, provide: Provide, wire):
     provider = provide(wire)
     for name, body in NO_ANSWERS.items():
         llm_vendor.requests.clear()
@@ -194,9 +192,7 @@ def test_what_is_no_answer_of_the_api_is_asked_for_once_more_and_never_an_empty_
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_prompt_and_an_answer_with_half_a_character_are_sent_without_it(
-    llm_vendor: LLMVendor, provide: Provide, wire
-):
+def test_lone_surrogates_are_removed_from_prompts_and_answers(llm_vendor: LLMVendor, provide: Provide, wire):
     llm_vendor.replies.extend(['{"facts": ["a\udfffb\0"]}', GOOD])
     prompt = Prompt("facts", "1", "sys \ud800", "user a\udfffb\0")
     assert provide(wire).generate(prompt, FactList).repaired
@@ -229,7 +225,7 @@ def chain_of(error: BaseException | None) -> Iterator[BaseException]:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_no_error_and_no_log_line_holds_the_key_or_a_text(
+def test_errors_and_log_lines_contain_neither_key_nor_text(
     llm_vendor: LLMVendor, provide: Provide, wire, caplog, monkeypatch
 ):
     caplog.set_level(logging.DEBUG)
@@ -253,7 +249,7 @@ def test_no_error_and_no_log_line_holds_the_key_or_a_text(
     llm_vendor.go_on.set()
 
 
-def test_no_settings_show_a_key():
+def test_settings_do_not_display_keys():
     settings = Settings(
         extract_provider=ExtractProvider.ANTHROPIC,
         extract_api_key=SecretStr(KEY),
@@ -264,7 +260,7 @@ def test_no_settings_show_a_key():
     assert KEY not in repr(LLMEndpoint.of(settings, ExtractProvider.ANTHROPIC))
 
 
-def test_a_vendors_key_goes_to_the_vendor_and_nowhere_else():
+def test_a_key_is_sent_only_to_its_vendor():
     keys: dict[str, Any] = {"openai_api_key": KEY, "anthropic_api_key": "sk-ant"}
     elsewhere = Settings(extract_base_url="http://gpu:8000/v1", **keys)
     assert LLMEndpoint.of(elsewhere, ExtractProvider.OPENAI).api_key is None

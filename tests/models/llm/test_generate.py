@@ -17,7 +17,7 @@ FACTS = FactList.model_validate(GOOD)
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_an_answer_comes_as_the_shape_that_was_asked_for(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_an_answer_has_the_requested_shape(llm_vendor: LLMVendor, provide: Provide, wire):
     llm_vendor.replies.append(says(GOOD, input_tokens=321, output_tokens=12))
     provider = provide(wire)
     generated = provider.generate(PROMPT, FactList)
@@ -28,7 +28,7 @@ def test_an_answer_comes_as_the_shape_that_was_asked_for(llm_vendor: LLMVendor, 
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_model_is_asked_at_temperature_0_with_the_schema_and_the_key(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_a_model_is_called_with_temperature_0_schema_and_key(llm_vendor: LLMVendor, provide: Provide, wire):
     llm_vendor.replies.append(GOOD)
     provide(wire, extract_max_tokens=777).generate(PROMPT, FactList)
     [request] = llm_vendor.requests
@@ -43,9 +43,7 @@ def test_a_model_is_asked_at_temperature_0_with_the_schema_and_the_key(llm_vendo
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_an_answer_that_does_not_fit_is_sent_back_with_what_is_wrong_once(
-    llm_vendor: LLMVendor, provide: Provide, wire
-):
+def test_an_invalid_answer_is_sent_back_once_with_its_errors(llm_vendor: LLMVendor, provide: Provide, wire):
     llm_vendor.replies.extend([{"facts": [{"text": ""}]}, GOOD])
     generated = provide(wire).generate(PROMPT, FactList)
     assert generated.value == FACTS
@@ -59,9 +57,7 @@ def test_an_answer_that_does_not_fit_is_sent_back_with_what_is_wrong_once(
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_an_answer_that_does_not_fit_twice_is_an_error_and_no_empty_result(
-    llm_vendor: LLMVendor, provide: Provide, wire
-):
+def test_a_second_invalid_answer_is_an_error(llm_vendor: LLMVendor, provide: Provide, wire):
     llm_vendor.replies.extend([f"I will not say {SECRET_TEXT}", {"facts": [{"text": ""}, {"certain": True}]}])
     provider = provide(wire)
     with pytest.raises(LLMOutputUnusable) as failure:
@@ -75,7 +71,7 @@ def test_an_answer_that_does_not_fit_twice_is_an_error_and_no_empty_result(
     assert provider.status() == "healthy"
 
 
-def test_an_empty_answer_is_asked_for_again_without_an_empty_turn(llm_vendor: LLMVendor, provide: Provide):
+def test_an_empty_answer_is_retried_without_an_empty_turn(llm_vendor: LLMVendor, provide: Provide):
     llm_vendor.replies.extend(["", GOOD])
     assert provide().generate(PROMPT, FactList).repaired
     [turn] = llm_vendor.requests[1].turns
@@ -85,7 +81,7 @@ def test_an_empty_answer_is_asked_for_again_without_an_empty_turn(llm_vendor: LL
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_an_answer_that_was_cut_is_asked_for_again_with_twice_the_tokens(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_a_truncated_answer_is_requested_again_with_twice_the_tokens(llm_vendor: LLMVendor, provide: Provide, wire):
     llm_vendor.replies.extend([says('{"facts": [{"te', ending="length"), GOOD])
     generated = provide(wire, extract_max_tokens=500).generate(PROMPT, FactList)
     assert (generated.value, generated.attempts, generated.repaired) == (FACTS, 2, False)
@@ -94,9 +90,7 @@ def test_an_answer_that_was_cut_is_asked_for_again_with_twice_the_tokens(llm_ven
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("text", ['{"facts": ["a', '{"facts": []}', "{}", "", "I think of {} and"])
-def test_an_answer_that_stays_cut_is_an_error_even_where_it_could_be_read(
-    llm_vendor: LLMVendor, provide: Provide, wire, text
-):
+def test_a_still_truncated_answer_is_an_error_even_if_it_parses(llm_vendor: LLMVendor, provide: Provide, wire, text):
     llm_vendor.replies.extend([says(text, ending="length")] * 2)
     with pytest.raises(LLMOutputUnusable, match="it was cut") as failure:
         provide(wire).generate(PROMPT, Lenient)
@@ -104,7 +98,7 @@ def test_an_answer_that_stays_cut_is_an_error_even_where_it_could_be_read(
     assert len(llm_vendor.requests) == 2
 
 
-def test_a_model_that_does_not_write_twice_as_much_was_cut(llm_vendor: LLMVendor, provide: Provide):
+def test_a_model_limited_to_fewer_tokens_is_truncated(llm_vendor: LLMVendor, provide: Provide):
     llm_vendor.replies.extend(
         [says("{", ending="length"), fails(400, "max_tokens is too large: 8192. It supports at most 4096")]
     )
@@ -113,7 +107,7 @@ def test_a_model_that_does_not_write_twice_as_much_was_cut(llm_vendor: LLMVendor
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "openai"])
-def test_a_model_that_declines_is_not_asked_again(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_a_refusal_of_the_model_is_not_retried(llm_vendor: LLMVendor, provide: Provide, wire):
     llm_vendor.replies.append(says(f"I cannot help with {SECRET_TEXT}", ending="refusal"))
     with pytest.raises(LLMRefused) as failure:
         provide(wire).generate(PROMPT, FactList)
@@ -121,7 +115,7 @@ def test_a_model_that_declines_is_not_asked_again(llm_vendor: LLMVendor, provide
     assert len(llm_vendor.requests) == 1
 
 
-def test_without_a_provider_there_is_none():
+def test_without_the_setting_there_is_no_provider():
     assert provider_of(Settings()) is None
 
 
@@ -135,7 +129,7 @@ def test_without_a_provider_there_is_none():
         ({"extract_provider": "openai", "extract_api_key": "k\u00e9y"}, "holds signs that no key has"),
     ],
 )
-def test_settings_that_do_not_suffice_say_which_one_to_correct(values, sentence):
+def test_incomplete_settings_name_the_one_to_correct(values, sentence):
     with pytest.raises(InvalidRequest, match=sentence):
         provider_of(Settings(**values))
 

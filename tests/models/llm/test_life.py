@@ -15,7 +15,7 @@ from tests.vendors.llm import LLMRequest, LLMVendor, fails, says
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_many_threads_get_the_answers_to_their_own_questions(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_concurrent_calls_get_their_own_answers(llm_vendor: LLMVendor, provide: Provide, wire):
     def echo(request: LLMRequest) -> object:
         return {"facts": [{"text": request.user}]}
 
@@ -31,7 +31,7 @@ def test_many_threads_get_the_answers_to_their_own_questions(llm_vendor: LLMVend
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_closing_ends_the_calls_that_wait_for_an_answer(llm_vendor: LLMVendor, provide: Provide, wire):
+def test_closing_ends_waiting_calls(llm_vendor: LLMVendor, provide: Provide, wire):
     provider = provide(wire, extract_timeout_s=600)
     llm_vendor.replies.extend([says(GOOD, waits=True), says(GOOD, drips=True)])
     with ThreadPoolExecutor(2) as threads:
@@ -55,7 +55,7 @@ def test_closing_does_not_wait_for_a_retry(llm_vendor: LLMVendor, provide: Provi
         assert isinstance(waiting.exception(30), ServiceClosing)
 
 
-def test_a_vendor_that_failed_three_times_in_a_row_is_left_alone(llm_vendor: LLMVendor, provide: Provide):
+def test_three_consecutive_failures_open_the_circuit_breaker(llm_vendor: LLMVendor, provide: Provide):
     provider = provide(extract_timeout_s=5)
     llm_vendor.script(lambda request: fails(503, "down", retry_after="100"))
     for _ in range(3):
@@ -70,7 +70,7 @@ def test_a_vendor_that_failed_three_times_in_a_row_is_left_alone(llm_vendor: LLM
     assert 0 < resting.value.retry_after_s <= 30
 
 
-def test_answers_that_cannot_be_used_say_nothing_against_the_vendor(llm_vendor: LLMVendor, provide: Provide):
+def test_unusable_answers_do_not_open_the_circuit_breaker(llm_vendor: LLMVendor, provide: Provide):
     provider = provide()
     for _ in range(4):
         llm_vendor.replies.append(fails(400, "no"))
@@ -80,7 +80,7 @@ def test_answers_that_cannot_be_used_say_nothing_against_the_vendor(llm_vendor: 
     assert provider.generate(PROMPT, FactList).attempts == 1
 
 
-def test_calls_tokens_and_times_are_counted_also_of_what_failed(llm_vendor: LLMVendor, provide: Provide):
+def test_metrics_count_calls_tokens_and_times_of_failures_too(llm_vendor: LLMVendor, provide: Provide):
     instruments = Instruments()
     provider = provide("anthropic", instruments=instruments)
     llm_vendor.replies.extend([GOOD, "no", GOOD, fails(401, "no"), says("no", ending="refusal"), "no", "no"])
@@ -98,7 +98,7 @@ def test_calls_tokens_and_times_are_counted_also_of_what_failed(llm_vendor: LLMV
     assert figure("souvenir_llm_duration_seconds_count", {"provider": "anthropic"}) == 5
 
 
-def test_neither_the_service_nor_an_unused_provider_loads_an_http_client():
+def test_the_http_client_is_imported_lazily():
     script = """
 import sys, app, llm_provider
 from souvenir.core.settings import Settings

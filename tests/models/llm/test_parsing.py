@@ -44,7 +44,7 @@ class Aliased(BaseModel):
         f"The list: {json.dumps(FACTS)}",
     ],
 )
-def test_wrapping_is_forgiven(text):
+def test_wrapped_json_is_accepted(text):
     assert value_of(text, Lenient).facts == FACTS
 
 
@@ -86,7 +86,7 @@ def test_wrapping_is_forgiven(text):
     ],
     ids=lambda value: value[:24],
 )
-def test_what_can_be_read_in_two_ways_or_none_is_unreadable(text, reason):
+def test_ambiguous_or_missing_json_is_unreadable(text, reason):
     if not reason:
         assert value_of(text, Lenient).facts == ["a"]
         return
@@ -95,7 +95,7 @@ def test_what_can_be_read_in_two_ways_or_none_is_unreadable(text, reason):
     assert reason in unreadable.value.fault.reason
 
 
-def test_a_shape_of_more_than_one_list_takes_no_bare_list():
+def test_a_bare_list_is_refused_for_a_shape_with_several_lists():
     class Two(BaseModel):
         facts: list[str]
         notes: list[str] = []
@@ -106,16 +106,16 @@ def test_a_shape_of_more_than_one_list_takes_no_bare_list():
         value_of('{"facts": ["a"]}', Two)
 
 
-def test_a_bare_list_goes_to_the_list_by_the_name_that_the_model_knows():
+def test_a_bare_list_fills_the_list_by_its_alias():
     assert value_of('["a"]', Aliased).found == ["a"]
     assert value_of('{"facts": ["a"]}', Aliased).found == ["a"]
 
 
-def test_numbers_come_as_they_are():
+def test_numbers_are_not_converted():
     assert value_of('{"numbers": [9223372036854775807, -1], "ratio": 0.5}', Numbers).numbers == [2**63 - 1, -1]
 
 
-def test_a_fault_says_where_it_is_to_the_model_and_repeats_nothing_to_people():
+def test_a_fault_is_located_for_the_model_and_quotes_nothing_to_users():
     with pytest.raises(Unreadable) as unreadable:
         value_of('{"facts": [{"text": "a", "certain": "the secret"}, {}]}', FactList)
     fault = unreadable.value.fault
@@ -130,20 +130,20 @@ prose = st.text(alphabet="ab \"'\n.,:`", max_size=20)
 
 
 @given(facts, prose, prose)
-def test_a_good_answer_in_prose_is_read_as_it_was_meant(texts, before, after):
+def test_json_within_prose_is_parsed(texts, before, after):
     written = before + json.dumps({"facts": texts}, ensure_ascii=False) + after
     assert value_of(written, Lenient).facts == texts
 
 
 @given(facts, prose, st.data())
-def test_an_answer_that_breaks_off_is_never_read(texts, before, data):
+def test_a_truncated_answer_is_never_parsed(texts, before, data):
     whole = json.dumps({"facts": texts})
     kept = data.draw(st.integers(0, len(whole) - 1))
     with pytest.raises(Unreadable):
         value_of(before + whole[:kept], Lenient)
 
 
-def test_an_answer_with_a_wrong_character_is_never_an_empty_one():
+def test_an_answer_with_a_wrong_character_is_never_an_empty_result():
     outcomes: Counter[bool] = Counter()
 
     @given(facts, st.data())
@@ -164,12 +164,12 @@ def test_an_answer_with_a_wrong_character_is_never_an_empty_one():
 
 
 @given(st.text())
-def test_any_text_is_read_or_unreadable_and_nothing_else(text):
+def test_any_text_is_parsed_or_unreadable(text):
     with suppress(Unreadable):
         assert isinstance(value_of(text, FactList), FactList)
 
 
-def test_a_large_answer_is_read_quickly():
+def test_a_large_answer_is_parsed_quickly():
     texts = ['quote " backslash \\ brace { ' * 10] * 2000
     assert value_of(json.dumps({"facts": texts}), Lenient).facts == texts
     assert Fact(text="a").certain

@@ -46,7 +46,7 @@ def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(one)
 
 
-def test_a_schema_holds_the_words_that_all_vendors_know_and_no_others():
+def test_a_schema_uses_only_keywords_supported_by_all_vendors():
     schema = schema_of(Everything, "everything")
     assert schema["title"] == "everything"
     known = {"title", "type", "description", "enum", "const", "anyOf", "items", "$ref", "$defs"}
@@ -63,7 +63,7 @@ def test_a_schema_holds_the_words_that_all_vendors_know_and_no_others():
     assert [one["type"] for one in schema["properties"]["event_time"]["anyOf"]] == ["string", "null"]
 
 
-def test_a_shape_that_cannot_be_asked_for_is_said_when_it_is_written():
+def test_an_unsupported_shape_is_refused_at_definition():
     class Open(BaseModel):
         anything: dict[str, str]
 
@@ -71,17 +71,17 @@ def test_a_shape_that_cannot_be_asked_for_is_said_when_it_is_written():
         schema_of(Open, "open")
 
 
-def test_the_schema_can_be_said_in_words():
+def test_the_schema_can_be_rendered_as_text():
     assert '"title":"everything"' in instructions(schema_of(Everything, "everything"))
 
 
-def test_costs_are_known_of_known_models_with_or_without_a_date():
+def test_costs_of_known_models_are_found_with_or_without_a_date():
     assert cost_usd("claude-haiku-4-5-20251001", 1_000_000, 100_000) == pytest.approx(1.5)
     assert cost_usd("gpt-4.1-mini-2025-04-14", 1_000_000, 0) == pytest.approx(0.4)
     assert cost_usd("gpt-4.1-mini", 0, 1_000_000) == pytest.approx(1.6)
     assert cost_usd("llama3.1", 1, 1) is None
 
 
-def test_a_sum_of_usage_has_a_cost_only_if_all_of_it_has():
+def test_a_sum_of_usage_has_a_cost_only_if_every_part_has_one():
     assert NO_USAGE + TokenUsage(1, 2, 0.5) + TokenUsage(3, 4, 0.25) == TokenUsage(4, 6, 0.75)
     assert TokenUsage(1, 2, None) + TokenUsage(3, 4, 0.25) == TokenUsage(4, 6, None)

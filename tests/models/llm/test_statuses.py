@@ -35,7 +35,7 @@ def test_every_status_is_mapped(provider):
         ('{"error": {"message": "prompt is too long: 210000 tokens"}}', LLMPromptTooLong),
     ],
 )
-def test_the_words_of_a_server_tell_missing_credit_and_a_long_prompt_whatever_the_status(words, expected):
+def test_missing_credit_and_long_prompts_are_recognised_by_the_message(words, expected):
     endpoint = LLMEndpoint.of(Settings(extract_api_key=SecretStr("k")), ExtractProvider.OPENAI)
     for status in (400, 403, 429):
         assert type(error_of(ProviderFailure(status, words=words), endpoint)) is expected

@@ -33,13 +33,13 @@ def until(happened: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_a_score_is_the_one_output_or_the_difference_of_the_two_classes(open_reranker: Open, tmp_path: Path, outputs):
+def test_a_score_is_the_only_output_or_the_difference_of_two_classes(open_reranker: Open, tmp_path: Path, outputs):
     reranker = open_reranker(write_cross_encoder(tmp_path, outputs=outputs))
     passages = ["the red fox sleeps", "a blue whale swims", "fox fox fox fox", ""]
     assert reranker.scores("what does the fox", passages, timeout_s=PATIENCE_S) == [0.0, -2.0, 2.0, -2.0]
 
 
-def test_many_passages_of_any_length_are_scored_as_each_alone(open_reranker: Open, tmp_path: Path):
+def test_batched_passages_have_the_same_scores_as_single_ones(open_reranker: Open, tmp_path: Path):
     reranker = open_reranker(write_cross_encoder(tmp_path))
     passages = [" ".join(WORDS[4 + (place + step) % 8] for step in range(place * 7 % 60)) for place in range(50)]
     together = reranker.scores("red fox", passages, timeout_s=PATIENCE_S)
@@ -48,25 +48,25 @@ def test_many_passages_of_any_length_are_scored_as_each_alone(open_reranker: Ope
     assert len(set(together)) > 3
 
 
-def test_the_end_of_a_passage_is_cut_off_where_the_models_window_ends(open_reranker: Open, tmp_path: Path):
+def test_a_passage_is_truncated_to_the_model_s_window(open_reranker: Open, tmp_path: Path):
     reranker = open_reranker(write_cross_encoder(tmp_path, {"tokenizer_config.json": {"model_max_length": 12}}))
     # Of 12 places 3 are special and 2 the question's.
     passages = ["a " * 6 + "fox", "a " * 7 + "fox"]
     assert reranker.scores("the fox", passages, timeout_s=PATIENCE_S) == [-1.0, -2.0]
 
 
-def test_a_long_question_leaves_half_of_the_window_to_the_passage(open_reranker: Open, tmp_path: Path):
+def test_a_long_query_leaves_half_of_the_window_to_the_passage(open_reranker: Open, tmp_path: Path):
     reranker = open_reranker(write_cross_encoder(tmp_path, {"tokenizer_config.json": {"model_max_length": 13}}))
     question = "fox " * 5 + "whale " * 500
     assert reranker.scores(question, ["fox", "whale", "a a a a fox"], timeout_s=PATIENCE_S) == [3.0, -2.0, 3.0]
 
 
-def test_a_window_that_is_longer_than_pairs_need_is_not_used(open_reranker: Open, tmp_path: Path):
+def test_an_unnecessarily_long_window_is_not_used(open_reranker: Open, tmp_path: Path):
     folder = write_cross_encoder(tmp_path, {"tokenizer_config.json": {"model_max_length": 8192}}, table=512)
     assert open_reranker(folder).scores("fox", ["a " * 9_000 + "fox"], timeout_s=PATIENCE_S) == [-2.0]
 
 
-def test_passages_that_the_model_fails_on_are_the_failure_of_that_call_only(open_reranker: Open, tmp_path: Path):
+def test_a_failed_run_fails_only_its_own_call(open_reranker: Open, tmp_path: Path):
     reranker = open_reranker(write_cross_encoder(tmp_path))
     with pytest.raises(RerankingUnavailable, match="failed on these passages"):
         reranker.scores("fox", ["fox", "broken fox"], timeout_s=PATIENCE_S)
@@ -76,7 +76,7 @@ def test_passages_that_the_model_fails_on_are_the_failure_of_that_call_only(open
 # --- in a hurry ----------------------------------------------------------------------------------------------------
 
 
-def test_a_late_run_is_stopped_so_that_the_next_one_is_quick(open_reranker: Open, tmp_path: Path):
+def test_a_late_run_is_stopped_and_the_next_one_is_quick(open_reranker: Open, tmp_path: Path):
     reranker = open_reranker(write_cross_encoder(tmp_path))
     for _ in range(2):
         with pytest.raises(TimeoutError):
@@ -84,7 +84,7 @@ def test_a_late_run_is_stopped_so_that_the_next_one_is_quick(open_reranker: Open
         assert reranker.scores("fox", ["fox"], timeout_s=PATIENCE_S) == [-1.0]
 
 
-def test_who_cannot_get_a_turn_in_time_gives_up(open_reranker: Open, tmp_path: Path):
+def test_a_call_that_waits_too_long_times_out(open_reranker: Open, tmp_path: Path):
     instruments = Instruments()
     reranker = open_reranker(write_cross_encoder(tmp_path), instruments=instruments)
     with ThreadPoolExecutor(1) as threads:
@@ -97,7 +97,7 @@ def test_who_cannot_get_a_turn_in_time_gives_up(open_reranker: Open, tmp_path: P
         assert isinstance(slow.exception(PATIENCE_S), RerankingUnavailable)
 
 
-def test_who_comes_when_many_wait_is_refused_at_once_and_closing_fails_those_who_wait(open_reranker: Open, tmp_path):
+def test_a_full_queue_refuses_calls_and_closing_fails_waiting_ones(open_reranker: Open, tmp_path):
     instruments = Instruments()
     reranker = open_reranker(write_cross_encoder(tmp_path), instruments=instruments)
     with ThreadPoolExecutor(MAX_WAITING) as threads:
@@ -115,7 +115,7 @@ def test_who_comes_when_many_wait_is_refused_at_once_and_closing_fails_those_who
         reranker.scores("fox", ["fox"], timeout_s=PATIENCE_S)
 
 
-def test_who_would_hardly_be_through_is_refused_at_once_unless_the_model_is_idle(open_reranker: Open, tmp_path: Path):
+def test_a_call_without_enough_time_is_refused_unless_the_model_is_idle(open_reranker: Open, tmp_path: Path):
     instruments = Instruments()
     reranker = open_reranker(write_cross_encoder(tmp_path), instruments=instruments)
     with pytest.raises(TimeoutError):
@@ -138,30 +138,30 @@ def depth(instruments: Instruments) -> float | None:
 # --- models that cannot be used ------------------------------------------------------------------------------------
 
 
-def test_a_folder_that_does_not_exist_says_which_setting_to_correct(tmp_path: Path):
+def test_a_missing_folder_names_the_setting_to_correct(tmp_path: Path):
     with pytest.raises(RerankingUnavailable, match=r"cross-encoder .* neither a folder .* correct RERANK_MODEL"):
         OnnxReranker(str(tmp_path / "nowhere"))
 
 
-def test_a_folder_without_onnx_file_says_what_it_looked_for(tmp_path: Path):
+def test_a_folder_without_an_onnx_file_names_the_expected_files(tmp_path: Path):
     with pytest.raises(RerankingUnavailable, match=re.escape("onnx/model.onnx")):
         OnnxReranker(str(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "tokenizer_config.json"])
-def test_a_damaged_file_is_named(tmp_path: Path, name: str):
+def test_the_error_of_a_damaged_file_names_it(tmp_path: Path, name: str):
     folder = write_cross_encoder(tmp_path)
     (folder / name).write_bytes(b"\0damaged")
     with pytest.raises(RerankingUnavailable, match=re.escape(name)):
         OnnxReranker(str(folder))
 
 
-def test_a_model_of_three_classes_is_no_cross_encoder(tmp_path: Path):
+def test_a_model_with_three_classes_is_refused(tmp_path: Path):
     with pytest.raises(RerankingUnavailable, match="says 3 numbers of a pair"):
         OnnxReranker(str(write_cross_encoder(tmp_path, outputs=3)))
 
 
-def test_a_model_that_knows_fewer_positions_than_its_files_say_is_refused_at_the_start(tmp_path: Path):
+def test_a_model_with_fewer_positions_than_declared_is_refused_at_the_start(tmp_path: Path):
     with pytest.raises(RerankingUnavailable, match="fails when it runs"):
         OnnxReranker(str(write_cross_encoder(tmp_path, table=100)))
 
@@ -187,7 +187,7 @@ def test_a_hugging_face_id_is_downloaded_once(tmp_path: Path):
         assert hub.asked == []
 
 
-def test_a_model_that_cannot_be_downloaded_says_so(tmp_path: Path):
+def test_a_failed_download_is_reported(tmp_path: Path):
     with pytest.raises(RerankingUnavailable, match=r"at revision 'v2'; correct RERANK_MODEL or RERANK_REVISION"):
         OnnxReranker("org/elsewhere", revision="v2", cache_dir=tmp_path)
 

@@ -15,7 +15,7 @@ QUESTION = "What did Zoë's grandmother bake, and when?"
 PASSAGES = ["Zoë: my grandmother baked strudel in May 2023 🥧", "", "x" * 600, "one two three " * 400]
 
 
-def test_a_pair_is_what_the_tokenizer_makes_of_two_texts_cut_after_the_window_from_the_second():
+def test_a_pair_equals_the_tokenizer_s_with_the_second_text_truncated():
     own = Tokenizer.from_file(str(RESOURCES / FOLDER / "tokenizer.json"))
     own.no_padding()
     own.enable_truncation(256, strategy="only_second")
