@@ -1,4 +1,4 @@
-"""The three recognisers of dates in text agree on every date that is written out."""
+"""The three recognisers of dates in text agree on every written date."""
 
 from __future__ import annotations
 

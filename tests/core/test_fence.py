@@ -1,4 +1,4 @@
-"""The fence around recalled text: nothing that is put in it opens or closes it."""
+"""The fence around recalled text: no content opens or closes it."""
 
 from __future__ import annotations
 

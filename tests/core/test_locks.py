@@ -1,4 +1,4 @@
-"""Many readers at once, or one writer alone; a waiting writer goes before new readers."""
+"""Many readers at once, or one writer alone; a waiting writer precedes new readers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_the_lock_is_released_if_the_work_fails(side: str):
 
 
 def test_a_waiting_reader_precedes_the_next_write_of_a_thread():
-    """So a large write that lets go of the lock now and then does let searches in."""
+    """So a large write that releases the lock now and then admits searches."""
     lock = ReadersWriterLock()
     waiting, entered = Event(), Event()
 

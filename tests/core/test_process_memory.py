@@ -1,4 +1,4 @@
-"""Memory that is given back to the system, measured as the kernel says."""
+"""Memory returned to the operating system, as measured by the kernel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEPT_OF = 20
 
 
 class Loop:
-    """An object that only the collector of cycles frees."""
+    """An object that only the cycle collector frees."""
 
     def __init__(self) -> None:
         self.itself = self

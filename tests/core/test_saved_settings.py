@@ -1,4 +1,4 @@
-"""The saved file of settings: below the environment and `.env`, by any of a setting's names, and never half read."""
+"""The saved settings file: its precedence, setting names, and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def save(path: Path, **said: Any) -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder whose file is the one that is read when none is named."""
+    """A home folder with the default settings file."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("CONFIG_FILE")
     return tmp_path / "home"

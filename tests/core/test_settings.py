@@ -1,4 +1,4 @@
-"""Settings by the names of other systems, and what they mean together."""
+"""Settings by the names of other systems, and their combinations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One rule says what a list of paths lets somebody see: in Python, in SQL and over the arrays of an index."""
+"""One visibility rule for a list of paths: in Python, in SQL and over the arrays of an index."""
 
 from __future__ import annotations
 

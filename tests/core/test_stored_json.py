@@ -1,4 +1,4 @@
-"""What is stored as JSON has the bytes that earlier releases wrote, and what they wrote is read."""
+"""Stored JSON has the bytes of earlier releases, and theirs can be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times as microseconds: exact, in order, and back again."""
+"""Times as microseconds: exact, ordered, and reversible."""
 
 from __future__ import annotations
 

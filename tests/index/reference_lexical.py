@@ -1,4 +1,4 @@
-"""What the lexical index promises, in the plainest form: rows in a list, everything counted again on every call."""
+"""A reference implementation of the lexical index: rows in a list, everything recounted on every call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from souvenir.index.lexical import Bm25Constants
 
 
 class ReferenceIndex:
-    """Rows of terms; removing one moves the last row into its place."""
+    """Rows of terms; removing one moves the last row to its place."""
 
     def __init__(self, constants: Mapping[Profile, Bm25Constants]) -> None:
         self.constants = constants
@@ -53,7 +53,7 @@ class ReferenceIndex:
         return {term for terms, _ in self.rows for term in terms}
 
     def nearest(self, term: str, least_similarity: float) -> str | None:
-        """What to put in for an unknown term: letters swapped back, else most trigrams shared; then df, then a to z."""
+        """Return the repair of an unknown term: swapped letters, else most shared trigrams; ties by df, then a to z."""
         known = self.terms()
         if len(term) >= 5:
             swapped = {term[:at] + term[at + 1] + term[at] + term[at + 2 :] for at in range(len(term) - 1)} & known

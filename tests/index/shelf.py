@@ -1,4 +1,4 @@
-"""A database and its index registry, wired as the engine wires them, with an analyser that counts."""
+"""A database and its index registry, wired as in the engine, with an analyser that counts its calls."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_LIMIT = 1 << 40
 
 
 class CountingAnalyser:
-    """The real one, and how many texts it was asked for."""
+    """The real analyser, with a count of analysed texts."""
 
     def __init__(self) -> None:
         self._analyser = PassageAnalyser(Analyser(), PROFILES)
@@ -47,7 +47,7 @@ class CountingAnalyser:
 
 
 class Shelf:
-    """Writes go to the database and then to the registry; `new_registry` is what a restart would have."""
+    """Writes go to the database and then to the registry; `new_registry` simulates a restart."""
 
     def __init__(self, data_dir: Path) -> None:
         settings = Settings(data_dir=data_dir)
@@ -58,7 +58,7 @@ class Shelf:
         self.new_registry()
 
     def new_registry(self, *, max_bytes: int = NO_LIMIT, origin: Origin | None = None) -> IndexRegistry:
-        """A registry without loaded indexes; `origin` is what its snapshots must be made of."""
+        """Return an empty registry; `origin` is the required origin of its snapshots."""
         self.analyser = CountingAnalyser()
         self.registry = IndexRegistry(
             self.open_view,
@@ -116,7 +116,7 @@ class Shelf:
         return self.registry.get(self.key(namespace))
 
     def problems(self, namespace: str = "default") -> list[str]:
-        """How the loaded index differs from the database, between two writes."""
+        """Return differences between the loaded index and the database, between two writes."""
         key = self.key(namespace)
         index = self.registry.get(key)
 

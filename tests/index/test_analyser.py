@@ -1,4 +1,4 @@
-"""What becomes of a text: a table of cases, and what holds for every text."""
+"""Terms of texts: a table of cases, and properties of every text."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_the_terms_of_a_text_are_those_of_its_words_in_order(words: list[str]) -
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_analysis_time_is_linear_in_the_length_of_a_text(name: str) -> None:
-    """Which is to say, no longer than its length is to that of a shorter one."""
+    """The time per character must not grow with the length."""
     assert_linear(lambda text: Analyser().terms(text), BOMBS[name])
     assert_linear(lambda text: Analyser().query_words(text), BOMBS[name])
 

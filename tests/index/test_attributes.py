@@ -1,4 +1,4 @@
-"""What filters read of passages, against a list of passages."""
+"""Filter attributes of passages, compared with a plain list of passages."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_source_is_selected_by_prefix_by_path_or_by_part(match: SourceMatch, p
 
 
 def assert_neighbours_are_those_said_together(attributes: PassageAttributes, passages: Mapping[int, Passage]) -> None:
-    """Memories of one source that were given one time, in the order of their ids."""
+    """Neighbours are memories of one source and one given time, in id order."""
     before, after = (array.tolist() for array in attributes.neighbours())
     row_of = {id_: row for row, id_ in enumerate(attributes.ids.tolist())}
     expected_before, expected_after = [-1] * (len(passages) + 1), [-1] * (len(passages) + 1)

@@ -1,4 +1,4 @@
-"""The lexical index against rank_bm25, against a plain reference under any changes, and on disk and back."""
+"""The lexical index compared with rank_bm25 and with a plain reference under any changes, and its snapshots."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_concurrent_readers_get_the_same_scores() -> None:
 
 
 class LexicalIndexMachine(RuleBasedStateMachine):
-    """Any order of adding, removing and going through a snapshot leaves what the reference says."""
+    """Any order of adding, removing and restoring a snapshot equals the reference."""
 
     def __init__(self) -> None:
         super().__init__()

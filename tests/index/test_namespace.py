@@ -1,4 +1,4 @@
-"""One namespace's index: updates that may come twice, both arms under one filter, the nearest text, its own check."""
+"""One namespace's index: repeated updates, both arms under one filter, the nearest text, and the consistency check."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def owners_found(index: NamespaceIndex, asked: Probe) -> list[int]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[list[IndexChange], list[Passage]]]:
-    """Writes in the order of their commits, each with the passages that are stored after it.
+    """Writes in commit order, each with the passages stored after it.
 
     As the store does it: new passages say what their owner says by then, so a change of text and source in one write
     is no `OwnerChanged`.
@@ -114,7 +114,7 @@ def test_writes_included_in_a_load_may_be_applied_again(
 
 
 def test_a_repeated_passage_after_an_earlier_move_has_its_current_source():
-    """Loaded after both writes, told of both: first the owner moves to b, then it gets a new text and moves to c."""
+    """Loaded after two writes and then given both: the owner moves to b, then gets a new text and moves to c."""
     old, new = passage_of(1, "garden", owner=1, source="a"), passage_of(2, "bread", owner=1, source="c")
     index = index_of(new)
     index.apply([OwnerChanged(PassageKind.MEMORY, 1, "b", START, False, False)], 2)
@@ -147,7 +147,7 @@ def test_cosines_are_zero_without_a_query_vector():
 
 @pytest.mark.parametrize("count", [3, 300])
 def test_filters_apply_before_the_cut_in_both_arms(count: int):
-    """The best hits of either arm are all filtered out; those below them take their places."""
+    """The best hits of either arm are all filtered out and replaced by lower ones."""
     best = [passage_of(id_, "violin violin", source="other") for id_ in range(1, 101)]
     wanted = [passage_of(id_, f"violin {WORDS[id_ % 8]} {id_}", source="mine") for id_ in range(101, 104)]
     index = index_of(*best, *wanted)
@@ -178,7 +178,7 @@ def test_explained_terms_add_up_to_the_lexical_score():
 
 
 def brute_nearest(passages: Sequence[Passage], texts: FloatVector) -> dict[int, float]:
-    """The mean over the texts of the best cosine with a passage of the owner."""
+    """Return the owner with the greatest mean, over the texts, of the best cosine with one of its passages."""
     vectors = {passage.id: EMBEDDER.embed_documents([passage.text])[0] for passage in passages}
     return {
         owner: float(
@@ -238,7 +238,7 @@ def test_the_check_reports_aggregates_that_differ_from_the_rows():
 
 
 def test_searches_during_updates_see_consistent_rows():
-    """Every row that a search finds has the cosine of its own text, whatever moves meanwhile."""
+    """Every row found has the cosine of its own text, whatever rows move meanwhile."""
     texts = {id_: f"{WORDS[id_ % 8]} number{id_}" for id_ in range(1, 401)}
     index = index_of(*(passage_of(id_, texts[id_]) for id_ in range(1, 201)))
     query = EMBEDDER.embed_query("violin garden")

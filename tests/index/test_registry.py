@@ -1,4 +1,4 @@
-"""Namespaces' indexes come from snapshots or the database, follow every write, and are dropped when memory is short."""
+"""Indexes are loaded from snapshots or the database, receive every write, and are dropped when memory is short."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_loaded_index_receives_every_write(shelf: Shelf):
 
 
 def test_no_write_during_a_load_is_lost(shelf: Shelf):
-    """A write is seen by the load, or told to it, or both; never neither."""
+    """A write is included in the load, applied after it, or both; never neither."""
     shelf.add(*TEXTS)
     stop = Event()
 
@@ -183,7 +183,7 @@ def test_a_snapshot_of_another_origin_is_not_used(shelf: Shelf, field: str):
 
 
 def test_a_snapshot_of_a_later_state_than_the_database_has_is_not_used(shelf: Shelf):
-    """The folder of the database was put back by hand, the one of the indexes was not."""
+    """The folder of the database was restored by hand, that of the indexes was not."""
     shelf.add(*TEXTS)
     shelf.index()
     shelf.snapshot()

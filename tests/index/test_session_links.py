@@ -1,4 +1,4 @@
-"""Neighbours in sessions against plain lists, and how little of them a write touches, however long the sessions are."""
+"""Neighbours in sessions compared with plain lists, and the number of links that a write changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SESSIONS = "abc"
 
 
 class Rows:
-    """Dense rows as a namespace's arrays keep them, and the sessions as lists of places: (what orders it, id)."""
+    """Dense rows as in a namespace's arrays, and the sessions as lists of places: (sort key, id)."""
 
     def __init__(self) -> None:
         self.ids: list[int] = []
@@ -76,7 +76,7 @@ def test_neighbours_equal_those_of_plain_lists(written: list[tuple[str, int] | i
 
 @given(st.integers(100, 300), st.integers(0, 99), st.booleans())
 def test_a_write_changes_only_the_links_of_its_neighbours(count: int, place: int, adds: bool):
-    """A removal touches the last row too, which takes the number of the removed one, and whoever points to it."""
+    """A removal also changes the last row, which takes the number of the removed one, and the links to it."""
     rows = Rows()
     for number in range(count):
         rows.add("a", 10 * number)

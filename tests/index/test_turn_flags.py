@@ -1,4 +1,4 @@
-"""What a turn looks like, against walks over its words and letters."""
+"""Flags of turns, compared with scans of their words and letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact vectors against a plain matrix: any additions and removals, filters before top-k, the mean, the disk."""
+"""Exact vectors compared with a plain matrix: additions and removals, filters before top-k, the mean, and files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIM = 24
 
 
 def units(count: int, seed: int = 0) -> FloatVector:
-    """Random unit vectors (count, DIM)."""
+    """Return random unit vectors (count, DIM)."""
     vectors = np.random.default_rng(seed).normal(size=(count, DIM)).astype(np.float32)
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
 

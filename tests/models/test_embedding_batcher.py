@@ -1,4 +1,4 @@
-"""The batcher, with an encoder that waits to be let go and whose vectors tell which run they were made in."""
+"""The batcher, with a gated encoder whose vectors identify their run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from souvenir.models.embedding.batching import MAX_BATCH_TOKENS, QUERY_RUNS_PER_
 
 
 class GatedEncoder:
-    """Rows to (first id, batch number); each run begins when it is let go, and notes what it was given."""
+    """Encodes rows as (first id, batch number); each run waits for its release and records its input."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
@@ -41,7 +41,7 @@ def encoder() -> GatedEncoder:
 
 @pytest.fixture
 def batcher(encoder: GatedEncoder) -> Iterator[Batcher[Sequence[int]]]:
-    """A batcher whose first run, of the row [0], has begun and waits."""
+    """A batcher whose first run, of the row [0], has begun and is blocked."""
     batcher = Batcher(encoder, max_waiting=50)
     batcher.submit([[0]], Kind.DOCUMENT)
     assert encoder.started.acquire(timeout=30)
@@ -146,7 +146,7 @@ def test_closing_ends_the_run_and_fails_waiting_requests(encoder):
 
 @pytest.fixture
 def pair(encoder: GatedEncoder) -> Iterator[Batcher[Sequence[int]]]:
-    """A batcher of two workers whose runs hold two rows at most."""
+    """A batcher with two workers and at most two rows per run."""
     batcher = Batcher(encoder, max_waiting=50, fits=lambda size: size.rows <= 2, workers=2)
     yield batcher
     encoder.let_go()

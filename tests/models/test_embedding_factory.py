@@ -1,4 +1,4 @@
-"""Which embedder the settings name, by their own names and by those of other systems."""
+"""The embedder chosen by the settings, by our names and by those of other systems."""
 
 from __future__ import annotations
 

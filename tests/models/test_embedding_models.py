@@ -1,4 +1,4 @@
-"""OnnxEmbedder with tiny models of every kind that it claims to read, and with some that it must refuse."""
+"""OnnxEmbedder with tiny models of every supported kind, and with unsupported ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write_model(
     pooled: bool = False,
     onnx_name: str = "model.onnx",
 ) -> Path:
-    """A model whose token vectors are the rows of a table; `configs` are JSON files by their path in the folder."""
+    """Write a model whose token vectors are the rows of a table; `configs` are JSON files by path."""
     nodes = [helper.make_node("Gather", ["table", "input_ids"], ["token_vectors"])]
     if pooled:
         nodes.append(helper.make_node("ReduceMean", ["token_vectors", "axis"], ["sentence_embedding"], keepdims=0))
@@ -58,7 +58,7 @@ def write_model(
 
 
 def tiny_tokenizer() -> Tokenizer:
-    """A token a word, and a truncation to 3 tokens, which the embedder must not obey."""
+    """One token per word, and a truncation to 3 tokens, which must be ignored."""
     tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[PAD]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -255,7 +255,7 @@ def test_a_hugging_face_id_is_downloaded_once_and_without_files_of_no_use(tmp_pa
 
 
 def embed_in_another_process(hub: str, cache_dir: Path) -> str:
-    """The model id after embedding a text."""
+    """Embed a text and return the model id."""
     return said_by_another_process(
         "import sys, pathlib, onnx_embedder\n"
         "e = onnx_embedder.OnnxEmbedder('org/small', revision='v1', cache_dir=pathlib.Path(sys.argv[1]))\n"

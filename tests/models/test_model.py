@@ -1,6 +1,6 @@
-"""The committed model: what it makes of known texts, how near that is to float32, and that batches change nothing.
+"""The committed model: vectors of golden texts, their distance to float32, and independence of batches.
 
-tests/golden/vectors.npz is written by scripts/build_model.py; scripts/compare_vectors.py prints what is tested here.
+tests/golden/vectors.npz is written by scripts/build_model.py; scripts/compare_vectors.py prints the tested values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def model() -> Model:
 
 @pytest.fixture(scope="module")
 def vectors(model) -> NDArray[np.float32]:
-    """Those of the golden texts, by the committed model on this processor."""
+    """Vectors of the golden texts, by the committed model on this processor."""
     return np.concatenate([model.vectors([row]) for row in golden_rows()])
 
 
@@ -41,7 +41,7 @@ def test_the_files_match_the_manifest_and_are_small_enough_to_commit():
 
 
 def test_golden_texts_get_the_vectors_of_the_build_within_processor_differences(vectors):
-    """CONTRIBUTING.md says what differs, and what was measured on several processors; the smallest is 0.99965."""
+    """CONTRIBUTING.md has the differences and measurements on several processors; the smallest is 0.99965."""
     built = np.load(GOLDEN / "vectors.npz", allow_pickle=False)["built"]
     similar = cosines(vectors, built)
     assert similar.min() >= 0.9995
@@ -50,7 +50,7 @@ def test_golden_texts_get_the_vectors_of_the_build_within_processor_differences(
 
 
 def test_golden_texts_get_vectors_close_to_float32_on_every_processor(vectors):
-    """A processor that lost something, by overflow of 16-bit sums for one, would be far from the reference."""
+    """A processor with errors, for example by overflow of 16-bit sums, would be far from the reference."""
     reference = np.load(GOLDEN / "vectors.npz", allow_pickle=False)["reference"]
     to_reference = cosines(vectors, reference)
     assert to_reference.min() >= 0.998

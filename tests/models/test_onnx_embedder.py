@@ -1,4 +1,4 @@
-"""OnnxEmbedder with the model that is shipped."""
+"""OnnxEmbedder with the shipped model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vectors of questions: kept, and made once for questions that come at once."""
+"""Query vectors: cached, and computed once for concurrent equal queries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WAIT_S = 30.0
 
 
 class SlowModel:
-    """Counts what it is asked, and answers when it is told to."""
+    """Counts its calls, and answers on release."""
 
     def __init__(self, *, broken: bool = False) -> None:
         self.asked = 0

@@ -37,7 +37,7 @@ Embedding = Callable[..., LoadableEmbedder]
 
 @pytest.fixture
 def embedding(vendor: VendorServer) -> Iterator[Embedding]:
-    """An embedder that asks the vendor, with these settings on top."""
+    """Create an embedder that calls the vendor, with additional settings."""
     with ExitStack() as opened:
 
         def make(**values: Any) -> LoadableEmbedder:

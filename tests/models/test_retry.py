@@ -1,4 +1,4 @@
-"""When a server that failed is asked again: what it asks for itself, and how long it is left alone."""
+"""Retries after failures: Retry-After, back-off and the circuit breaker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sweep for duplicates against a plain double loop."""
+"""The scan for duplicates compared with a plain double loop."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_scan_equals_a_double_loop(steps: list[int], keep: frozenset[int], b
 
 
 def test_a_chain_of_small_changes_does_not_collapse_into_its_first_link():
-    """Each repeats the one before it, but only the second repeats the first, and the fourth the third."""
+    """Each is similar to the one before it, but only the second duplicates the first, and the fourth the third."""
     assert [pair[:2] for pair in found([0, 3, 6, 9])] == [(100, 101), (102, 103)]
 
 

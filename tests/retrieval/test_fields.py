@@ -1,4 +1,4 @@
-"""What a question asks for, against walks over its words."""
+"""Classification of queries, compared with scans of their words."""
 
 from __future__ import annotations
 

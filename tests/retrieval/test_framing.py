@@ -1,4 +1,4 @@
-"""What a question is about without its frame, and whether it asks for what the assistant said."""
+"""The subject of a query without its framing, and queries for what the assistant said."""
 
 from __future__ import annotations
 

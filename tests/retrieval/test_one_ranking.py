@@ -1,4 +1,4 @@
-"""The order of what was found of several kinds, on numbers worked out by hand and on any numbers."""
+"""Interleaving of several kinds' results, with numbers computed by hand and with arbitrary numbers."""
 
 from __future__ import annotations
 

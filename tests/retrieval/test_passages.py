@@ -1,4 +1,4 @@
-"""Cutting a text into passages: nothing is left out, nothing is too long, sentences stay whole where they can."""
+"""Splitting a text into passages: complete coverage, maximum length, and cuts at sentence ends."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def words(text: str) -> list[tuple[int, int]]:
 
 
 def characters(text: str) -> list[tuple[int, int]]:
-    """A script without spaces: every letter is a token."""
+    """Tokenise a script without spaces: every letter is a token."""
     return [(at, at + 1) for at, letter in enumerate(text) if not letter.isspace()]
 
 
 def pieces(text: str) -> list[tuple[int, int]]:
-    """Like word pieces: three letters at most, counted from the beginning of the word."""
+    """Tokenise like word pieces: at most three letters, from the start of the word."""
     spans: list[tuple[int, int]] = []
     for start, end in words(text):
         spans += [(at, min(at + 3, end)) for at in range(start, end, 3)]
@@ -34,7 +34,7 @@ def pieces(text: str) -> list[tuple[int, int]]:
 
 
 def moody(text: str) -> list[tuple[int, int]]:
-    """A long word is one token, and letters when something of it was cut off: parts have more tokens than the whole."""
+    """Tokenise a long word as one token, and its parts as letters: parts have more tokens than the whole."""
     spans: list[tuple[int, int]] = []
     for start, end in words(text):
         whole = end - start >= 8 or end - start == 1
@@ -50,7 +50,7 @@ texts = st.one_of(
 
 
 def covered(text: str, windows: list[str]) -> bool:
-    """Whether the windows lie in the text one after the other, without a gap, from its first letter to its last."""
+    """Return whether the windows cover the text in order and without gaps."""
     ends = {0}
     for number, window in enumerate(windows):
         starts = {match.start() for match in re.finditer(f"(?={re.escape(window)})", text)}
@@ -85,7 +85,7 @@ def test_each_passage_repeats_the_end_of_the_one_before(count: int, max_tokens: 
 
 @given(lengths=st.lists(st.integers(1, 15), min_size=1, max_size=80))
 def test_a_cut_is_at_the_last_sentence_end_in_the_second_half(lengths: list[int]):
-    """No sentence is longer than half a passage, so every cut finds an end."""
+    """No sentence is longer than half a passage, so there is an end for every cut."""
     sentences = [" ".join(f"s{number}w{at}" for at in range(length)) + "." for number, length in enumerate(lengths)]
     windows, _ = split_passages(" ".join(sentences), words, max_tokens=32)
     assert all(window.rstrip().endswith(".") for window in windows)

@@ -1,4 +1,4 @@
-"""The arithmetic of ranking, on numbers worked out by hand and against a plain loop."""
+"""The arithmetic of ranking, with numbers computed by hand and compared with a plain loop."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_rankings_and_shares_of_different_numbers_are_an_error():
 
 
 def test_reciprocal_rank_fusion_of_both_arms_by_hand():
-    """Shares 0.9 x 0.7 and 0.9 x 0.3: feedback keeps back 0.1."""
+    """Shares 0.9 x 0.7 and 0.9 x 0.3: 0.1 is reserved for feedback."""
     ranked = rank_owners(
         evidence(HAND), weights=Weights(), profiles=PROFILES, fusion=Fusion.RRF, now_us=NOW_US, top_k=10
     )

@@ -1,4 +1,4 @@
-"""How likely an answer is one: hand-worked values, what must never happen, and a plain loop for the speakers' means."""
+"""Relevance: values computed by hand, invariants, and a plain loop for the speakers' means."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ some_signals = st.fixed_dictionaries({}, optional=SIGNALS).filter(
 
 
 def talk(lexical: Sequence[float], dense: Sequence[float], *, speaker: Sequence[float] = ()) -> Evidence:
-    """Turns with these parts; `speaker` is the term of the score that the named one's turns have."""
+    """Turns with these parts; `speaker` is the score term of the named speaker's turns."""
     count = len(lexical)
     return Evidence(
         rows=np.arange(count),

@@ -1,4 +1,4 @@
-"""What a cross-encoder's scores make of a ranking, on numbers worked out by hand and on any numbers."""
+"""Re-ranking by a cross-encoder's scores, with numbers computed by hand and with arbitrary numbers."""
 
 from __future__ import annotations
 

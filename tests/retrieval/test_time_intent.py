@@ -1,4 +1,4 @@
-"""What a question says of when: which words are times, which days they mean, and when they filter."""
+"""Times in queries: which words are times, which days they mean, and when they filter."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WORDS = (
 
 
 def named(text: str, now: datetime = NOW) -> dict[str, list[str]]:
-    """Every time that the text names, as its words and its periods."""
+    """Return every time that the text names, with its words and periods."""
     text = readable(text)
     return {
         text[phrase.start : phrase.end]: [shown(period) for period in phrase.periods]
@@ -45,7 +45,7 @@ def named(text: str, now: datetime = NOW) -> dict[str, list[str]]:
 
 
 def shown(period: Period) -> str:
-    """The first day and the one behind the last, or the month (and day) of every year."""
+    """Return the first day and the day after the last, or the month (and day) of every year."""
     if isinstance(period, Yearly):
         return f"*-{period.month:02}" + ("" if period.day is None else f"-{period.day:02}")
     first = "" if period.first == date.min else period.first.isoformat()

@@ -1,8 +1,8 @@
-"""A process made to be killed: writes from several threads and says on standard output what was answered.
+"""A process for kill tests: writes from several threads and prints acknowledged operations to standard output.
 
     python -m tests.store.acknowledging_writer DATA_DIR ROUND
 
-A line is `doing VERB TEXT` before a verb and `done VERB ID TEXT` after its answer, written in one piece.
+A line is `doing VERB TEXT` before an operation and `done VERB ID TEXT` after its answer, written atomically.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def say(*words: object) -> None:
 
 
 def write(engine: MemoryEngine, name: str) -> None:
-    """Add; change every third one, and delete every fourth."""
+    """Add memories; change every third one, and delete every fourth."""
     scope = Scope()
     for number in count():
         text = f"{name}-{number}"

@@ -1,4 +1,4 @@
-"""A data folder, and databases that are closed when the test is over."""
+"""A data folder, and databases that are closed at the end of the test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OpenDatabase = Callable[..., Database]
 
 @pytest.fixture
 def open_database(settings: Settings) -> Iterator[OpenDatabase]:
-    """Opens the folder of `settings`, changed as the keywords say."""
+    """Opens the folder of `settings`, with changes given as keywords."""
     with ExitStack() as opened:
 
         def open_it(model_id: str = MODEL_ID, **changes: object) -> Database:

@@ -1,4 +1,4 @@
-"""Writes `databases/v<N>.db`, the database that this release leaves behind, for the tests of the releases after it.
+"""Writes `databases/v<N>.db`, a database of this release, for the migration tests of later releases.
 
 Run it once when a migration is added, before the release, and commit the file:
 
@@ -29,7 +29,7 @@ LONG_TEXT = " ".join(f"Sentence {number} of a long report." for number in range(
 
 
 def fill(engine: MemoryEngine) -> None:
-    """Something of everything that the first release can store; later ones append."""
+    """Store examples of everything in the first release; later versions append to them."""
     default, ann = Scope(actor="maker"), Scope("ann", "maker")
     first = engine.add(default, MemoryDraft("Ann plays the violin", "talk/ann", {"lang": "en", "n": 1}, key="hobby"))
     assert first.id is not None
@@ -49,7 +49,7 @@ def fill(engine: MemoryEngine) -> None:
 
 
 def split(engine: MemoryEngine, agent: Scope) -> None:
-    """Facts and tags, from version 6 on."""
+    """Store facts and tags, from version 6 on."""
     facts = ("Ann likes tea", "Ben likes coffee")
     draft = MemoryDraft("Ann likes tea and Ben coffee", "talk/taste", tags=("Taste", "tea"), facts=facts)
     stored = engine.add(agent, draft)
@@ -58,7 +58,7 @@ def split(engine: MemoryEngine, agent: Scope) -> None:
 
 
 def talk(engine: MemoryEngine, agent: Scope) -> None:
-    """Conversations, from version 3 on."""
+    """Store conversations, from version 3 on."""
     conversations, sessions = Conversations(engine), Sessions(engine)
     user, assistant = MessageRole.USER, MessageRole.ASSISTANT
     sessions.start(agent, "first", user="cleo", title="Colours", metadata={"n": 1})

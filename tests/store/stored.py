@@ -1,4 +1,4 @@
-"""Memories written and read through the store alone, without the engine and its indexes."""
+"""Writes and reads memories through the store alone, without the engine and its indexes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def insert(
 
 
 def texts_of(database: Database) -> list[str]:
-    """In the order of their ids."""
+    """Return texts in id order."""
     with database.read() as connection:
         namespace = namespaces.named(connection, DEFAULT_NAMESPACE)
         if namespace is None:

@@ -1,4 +1,4 @@
-"""Backups are whole, verified, counted and named uniquely, whatever happens while they are made."""
+"""Backups are complete, verified, counted and uniquely named, whatever happens during their creation."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def with_manifest(text: str) -> Callable[[Path], None]:
 
 
 def changed(statement: str) -> Callable[[Path], None]:
-    """A backup that is what its manifest says, of a database that is not ours to restore."""
+    """Make a backup with a valid manifest of a database that cannot be restored."""
 
     def change(folder: Path) -> None:
         connection = apsw.Connection(str(folder / "souvenir.db"))

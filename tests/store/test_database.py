@@ -1,4 +1,4 @@
-"""The database itself: how it is opened, what a full disk does to it, what is left of what was deleted."""
+"""The database: opening, full disks, and traces of deleted data."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_index_changes_carry_the_sequence_number_of_their_write(database: Databa
 
 
 class FullDisk:
-    """The database may not grow beyond what it is now, which is how SQLite sees a full disk."""
+    """Limits the database to its current size, which SQLite treats as a full disk."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -189,7 +189,7 @@ def test_concurrent_writes_on_a_full_disk_store_exactly_the_acknowledged_ones(da
 
 
 def test_a_deleted_text_is_in_no_database_file(database: Database, settings: Settings):
-    """Not in the rows, nor in freed pages, nor in the history, nor in the write-ahead log once it was taken over."""
+    """Neither in rows, free pages or history, nor in the write-ahead log after a checkpoint."""
     canary, other = "zyzzyva", "quokka"
     [kept, gone] = insert(database, "a text that stays", f"the {canary} is seen", source=f"path/{other}")
     [long] = insert(database, f"{canary} " + LONG)

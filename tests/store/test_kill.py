@@ -1,4 +1,4 @@
-"""A process that is killed in the middle of its writes has lost nothing that it answered."""
+"""A process that is killed during writes loses no acknowledged write."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDS = 3
 
 @dataclass
 class Ledger:
-    """What was answered, by id; and what had begun and may or may not have happened."""
+    """Acknowledged writes by id, and begun ones with an unknown outcome."""
 
     texts: dict[int, str] = field(default_factory=dict)
     changed: set[int] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""A database of every earlier version opens, at today's schema, with everything that stood in it."""
+"""A database of every earlier version opens with the current schema and all of its data."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_mentions_are_extracted_from_migrated_messages(version: int, tmp_path: P
 
 @pytest.mark.parametrize("version", WITH_CONVERSATIONS)
 def test_migrated_messages_are_scored_like_new_ones(version: int, tmp_path: Path):
-    """By everything but their vectors: version 3 made those of long answers of more than their beginning."""
+    """Except for vectors: version 3 embedded more of long answers than their start."""
     agent = Scope("ann")
     settings = Settings(data_dir=tmp_path)
     shutil.copyfile(DATABASES / f"v{version}.db", settings.database_path)

@@ -1,4 +1,4 @@
-"""What the service refuses to start on: each case with the sentence that says what to do, and nothing touched."""
+"""Databases on which the service refuses to start: each with a sentence that says what to do, and without changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXTS = [f"memory {number}: " + "what somebody said. " * 60 for number in range(
 
 @pytest.fixture
 def path(open_database: OpenDatabase, settings: Settings) -> Path:
-    """A closed database of some pages, without a backup."""
+    """A closed database with some pages and without a backup."""
     database = open_database()
     insert(database, *TEXTS)
     database.close()
@@ -67,7 +67,7 @@ def damage(path: Path, how: Callable[[bytearray], None]) -> bytes:
 
 
 def refusal(open_database: OpenDatabase, **changes: object) -> str:
-    """The sentence with which the database is not opened; the same the second time."""
+    """Return the error sentence of opening the database, which must be repeatable."""
     with pytest.raises(StoreUnusable) as caught:
         open_database(**changes)
     with pytest.raises(StoreUnusable) as again:
@@ -243,7 +243,7 @@ def test_restoring_offline_a_backup_that_does_not_exist_changes_nothing(settings
 
 @pytest.mark.parametrize("reason", ["empty", "full"])
 def test_ids_are_not_reused_after_an_offline_restore(open_database: OpenDatabase, settings: Settings, reason: str):
-    """Not even if the backup was made before the first memory was."""
+    """Even if the backup was made before the first memory was stored."""
     database = open_database()
     names = {"empty": database.back_up(reason="empty", now=NOW).name}
     given = insert(database, "one", "two")

@@ -1,4 +1,4 @@
-"""Rows become the shape that is asked for, column by column."""
+"""Rows are converted to the requested shape, column by column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was deleted is in no byte of the database's files, however rows moved before; what is stored stays as it was."""
+"""Deleted data is in no byte of the database's files, however rows were moved; stored data is unchanged."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ WORD = re.compile(rb"zq[a-p]{16}")
 
 
 def words_in(path: Path) -> set[str]:
-    """Read through a copy of the descriptor's bytes: only when nobody has the database open in this process."""
+    """Read the file directly; only while the database is not open in this process."""
     return {found.decode() for found in WORD.findall(path.read_bytes())}
 
 
 class Churn:
-    """Rows of all sizes, in a table, an index and a table without row ids, that come and go."""
+    """Inserts and deletes rows of all sizes in a table, an index and a table without row ids."""
 
     def __init__(self, connection: apsw.Connection, seed: int) -> None:
         self.connection = connection
@@ -45,7 +45,7 @@ class Churn:
         return "zq" + "".join(self.random.choices("abcdefghijklmnop", k=16))
 
     def turn(self) -> None:
-        """A transaction: some rows come, and now and then some go."""
+        """Run a transaction that inserts some rows and sometimes deletes some."""
         with self.connection:
             for _ in range(self.random.randrange(1, 20)):
                 self._add()
@@ -104,7 +104,7 @@ def test_scrubbing_clears_deleted_rows_and_keeps_all_others(churned: Churn, tmp_
 
 
 def test_deleted_words_remain_in_the_file_without_scrubbing(churned: Churn, tmp_path: Path):
-    """The reason why it is there: if SQLite ever leaves nothing, this room can go."""
+    """Shows that scrubbing is needed: if this fails with a newer SQLite, scrubbing can be removed."""
     assert scrubbing.empty_log(churned.connection, 1_000)
     churned.connection.close()
     assert words_in(tmp_path / "churned.db") & churned.dead
@@ -130,7 +130,7 @@ def test_scrubbing_clears_free_pages(tmp_path: Path):
 
 
 def test_closing_the_scrubbed_file_keeps_the_locks_of_the_process(churned: Churn, tmp_path: Path):
-    """Whoever else opens the database must not come to think that nobody has it open."""
+    """Other processes must still see the database as open."""
     path = tmp_path / "churned.db"
     assert scrubbing.empty_log(churned.connection, 1_000)
     scrubbing.scrub(churned.connection, path, 1)

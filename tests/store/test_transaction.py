@@ -1,4 +1,4 @@
-"""What one write does to rows, passages, links and history, where the engine's verbs do not show it."""
+"""Effects of one write on rows, passages, links and history that are not visible through the engine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write(database: Database, work: Callable[[Transaction], T]) -> T:
 
 
 def blocked(database: Database, change: MemoryPatch | None) -> tuple[Memory, AddOutcome]:
-    """An add that found a blocker, which then changed, or was deleted, before the add was written."""
+    """An add whose blocker was changed or deleted before the add was written."""
     [memory_id] = insert(database, "blocker")
     blocker = write(database, lambda tx: tx.memory(memory_id))
     if change is None:

@@ -1,4 +1,4 @@
-"""The one thread that writes: who is committed with whom, who waits, who is refused."""
+"""The writer thread: group commits, waiting and refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE_S = 20.0
 
 
 class Bench:
-    """A writer on a table of numbers that are not negative, and the commits that SQLite made."""
+    """A writer on a table with a constraint (no negative numbers), and the commits of SQLite."""
 
     def __init__(self, path: Path, *, queue_max: int = 100, timeout_s: float = PATIENCE_S) -> None:
         self.path = path
@@ -40,7 +40,7 @@ class Bench:
         return self.writer.write(inserting(number))
 
     def in_background(self, number: int) -> Future[int]:
-        """Returns when the write stands in the queue, behind those that stood there before."""
+        """Queue a write in the background; return once it is in the queue."""
         waiting = self.writer.waiting
         future = self.callers.submit(self.write, number)
         until(lambda: self.writer.waiting > waiting)
@@ -48,7 +48,7 @@ class Bench:
 
     @contextmanager
     def held_up(self) -> Iterator[None]:
-        """The writer is busy inside of the block, so that writes wait together."""
+        """Keep the writer busy inside of the block, so that writes queue up."""
         busy, go_on = Event(), Event()
 
         def work(_: apsw.Connection) -> None:
@@ -155,7 +155,7 @@ def test_a_write_that_fails_halfway_is_rolled_back(bench: Bench):
 
 
 def test_a_disk_error_that_ends_the_transaction_fails_the_whole_group(bench: Bench):
-    """SQLite undoes everything when it has no journal of the one statement that found the disk full."""
+    """SQLite rolls back everything if it has no statement journal when the disk is full."""
 
     def fill(connection: apsw.Connection) -> None:
         connection.pragma("max_page_count", 1)

@@ -1,4 +1,4 @@
-"""An engine on an empty folder, and one whose embedder can be broken."""
+"""An engine on an empty folder, and one whose embedder can fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OpenEngine = Callable[..., MemoryEngine]
 
 
 class BreakableEmbedder(FakeEmbedder):
-    """Fails while `broken`, as a model does that cannot be loaded; knows the share of words that it is told to."""
+    """Fails while `broken`, like a model that cannot be loaded; its known share is configurable."""
 
     broken = False
     share = 1.0
@@ -45,7 +45,7 @@ def embedder() -> BreakableEmbedder:
 
 @pytest.fixture
 def open_engine(settings: Settings, embedder: BreakableEmbedder) -> Iterator[OpenEngine]:
-    """Opens the folder of `settings`, changed as the keywords say."""
+    """Opens the folder of `settings`, with changes given as keywords."""
     with ExitStack() as opened:
 
         def open_it(**changes: object) -> MemoryEngine:

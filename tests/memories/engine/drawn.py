@@ -1,4 +1,4 @@
-"""What the state machine of the engine draws: texts, queries, drafts and patches."""
+"""Strategies of the engine's state machine: texts, queries, drafts and patches."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ METADATA: list[dict[str, object]] = [
 
 
 def make_texts(chance: Random) -> list[str]:
-    """Short ones, the same with a word more, and some of several passages."""
+    """Return short texts, the same with another word, and some of several passages."""
     short = [" ".join(chance.choices(WORDS, k=chance.randint(1, 12))) for _ in range(18)]
     short += [f"{text} {word}" for text, word in zip(short, RARE, strict=False)]
     longer = [f"{text} {chance.choice(WORDS)}" for text in short[:12]]

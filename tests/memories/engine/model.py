@@ -1,6 +1,6 @@
-"""What the engine's verbs do to memories, on dictionaries: the obvious model that the engine must agree with.
+"""A model of the engine's operations on dictionaries, which the engine must agree with.
 
-A verb checks first and changes afterwards, raising what the engine should raise. Times and new ids are the engine's.
+An operation checks first and then changes, and raises the expected errors. Times and new ids are the engine's.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tests.reference.tags import folded
 
 @dataclass
 class Model:
-    """Memories by namespace and id; links from a memory to the one it replaced, with their time.
+    """Memories by namespace and id; links from a memory to the one it replaced, with times.
 
-    Facts have no ids. `waiting` are memories that are to be split again.
+    Facts have no ids. `waiting` is the split queue.
     """
 
     memories: dict[str, dict[int, Memory]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Model:
         return self.held(namespace)[memory_id]
 
     def listing(self, namespace: str) -> list[Memory]:
-        """As the engine lists them: in the order of their ids, with what their links say."""
+        """Return memories as the engine lists them: in id order, with values from their links."""
         return [self._linked(memory) for _, memory in sorted(self.held(namespace).items())]
 
     def _linked(self, memory: Memory) -> Memory:
@@ -118,7 +118,7 @@ class Model:
         self._split(namespace, self.memory(namespace, memory_id), facts, made_by, at)
 
     def _split(self, namespace: str, before: Memory, facts: Sequence[str], made_by: FactsBy, at: datetime) -> None:
-        """A fact that stays is as old as it was, unless it comes to say just what its memory says, or did."""
+        """A kept fact keeps its time, unless it equals the text of its memory before or after."""
         after = self.held(namespace)[before.id]
         known = {one.text: one for one in before.facts if (one.text == before.text) == (one.text == after.text)}
         held = tuple(known.get(one.text, one) for one in facts_of(facts, made_by, at))
@@ -185,7 +185,7 @@ class Model:
 
 
 def tags_of(*several: Sequence[str], without: Sequence[str] = ()) -> tuple[str, ...]:
-    """All of them in the order of their names, each once, as it is spelled first."""
+    """Return all tags by name without duplicates, in their first spelling."""
     found: dict[str, str] = {}
     for tag in (tag for tags in several for tag in tags):
         found.setdefault(folded(tag), tag)

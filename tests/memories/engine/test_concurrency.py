@@ -1,4 +1,4 @@
-"""Many callers at once: nothing answered is lost, nothing is stored twice, nobody fails but as documented."""
+"""Concurrent callers: no acknowledged write is lost, nothing is stored twice, and only documented errors occur."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE_S = 60.0
 
 
 def at_once(callers: ThreadPoolExecutor, work: Callable[[int], object]) -> list[Future[object]]:
-    """The same work in as many threads, begun together."""
+    """Run the same work in several threads that start together."""
     together = Barrier(CALLERS)
 
     def begin(number: int) -> object:
@@ -38,7 +38,7 @@ def test_concurrent_writers_and_searchers_lose_no_acknowledged_write(open_engine
         add(engine, "here from the beginning", scope=scope)
 
     def write(writer: int) -> dict[int, str]:
-        """What must stand at the end: what was added and changed, without what was deleted."""
+        """Return the expected texts: those added and changed, without the deleted ones."""
         scope, answered = scopes[writer % 2], dict[int, str]()
         for number in range(12):
             memory_id = add(engine, f"writer{writer} note{number}", f"w{writer}", scope=scope)

@@ -1,4 +1,4 @@
-"""The engine's verbs at their edges: who may be changed, what collides, what a refusal leaves behind."""
+"""Edge cases of the engine's operations: permissions, collisions, and the state after a refusal."""
 
 from __future__ import annotations
 

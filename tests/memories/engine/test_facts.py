@@ -1,4 +1,4 @@
-"""Memories own facts and tags: stored with them in one transaction, found by them, and gone with them."""
+"""Memories own facts and tags: stored in one transaction, used in search, and deleted with them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FACTS = ("Mila prefers TypeScript", "Mila uses strict mode", "Mila deploys on La
 
 
 class NotingEmbedder(FakeEmbedder):
-    """Notes the texts of each call."""
+    """Records the texts of each call."""
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []

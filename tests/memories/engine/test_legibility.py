@@ -1,4 +1,4 @@
-"""A question that the embedding model mostly cannot read is ranked by its words alone."""
+"""A query with mostly unknown tokens is ranked by its words alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The background turn: it runs when asked and now and then, survives its failures, and ends when closed."""
+"""Background maintenance: it runs on request and at intervals, survives failures, and ends when closed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEVER_S = 1e6
 
 
 class Turns:
-    """Counts turns; the first ones fail."""
+    """Counts runs; the first ones fail."""
 
     def __init__(self, failures: int = 0) -> None:
         self.count = 0
@@ -41,7 +41,7 @@ class Turns:
 
 
 def happens(what: Callable[[], bool]) -> bool:
-    """Whether it comes to be so in time."""
+    """Return whether the condition becomes true in time."""
     deadline = monotonic() + PATIENCE_S
     while not what():
         if monotonic() > deadline:
@@ -119,7 +119,7 @@ ALWAYS = {"snapshot_interval_s": 0.001, "backup_interval_hours": AN_INSTANT_H}
 
 
 def scheduled(engine: MemoryEngine) -> list[int]:
-    """Of the scheduled backups, newest first: how many memories they hold."""
+    """Return the numbers of memories in the scheduled backups, newest first."""
     return [backup.memories for backup in engine.backups() if backup.reason == SCHEDULED]
 
 

@@ -1,4 +1,4 @@
-"""Texts that are nearly there already: what an add does about them."""
+"""Adding near duplicates."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_archived_memories_are_not_duplicates(engine: MemoryEngine):
 
 
 def test_a_long_text_collides_only_with_a_memory_that_contains_all_of_it(engine: MemoryEngine):
-    """The blocker repeats the first of two passages; then the text itself is there."""
+    """The blocker equals the first of two passages; then the text itself is stored."""
     half, other = (" ".join(f"{word}{number}." for number in range(100)) for word in ("left", "right"))
     add(engine, half)
     draft = MemoryDraft(f"{half} {other}", "notes")
@@ -86,6 +86,6 @@ def test_a_batch_is_compared_with_stored_memories_and_not_with_itself(engine: Me
 
 @pytest.mark.parametrize(("text", "action"), [("A B c!", AddAction.SKIPPED), ("c b a", AddAction.SUPERSEDED)])
 def test_only_the_same_words_in_the_same_order_are_identical(engine: MemoryEngine, text: str, action: AddAction):
-    """A corrected number leaves the cosine as high as a repeated text does, and must not be thrown away."""
+    """A corrected number has a cosine as high as a repeated text, and must not be dropped."""
     engine.add(DEFAULT, MemoryDraft("a b c", "s"))
     assert engine.add(DEFAULT, MemoryDraft(text, "s"), on_duplicate=OnDuplicate.SUPERSEDE).action is action

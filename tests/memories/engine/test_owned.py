@@ -1,4 +1,4 @@
-"""What memories own goes with them through every verb: nothing lost, nothing leaked, nothing that comes back."""
+"""Facts and tags follow their memories through every operation: not lost, not leaked, not resurrected."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def waiting(engine: MemoryEngine) -> list[int]:
 
 
 def words_of(engine: MemoryEngine) -> str:
-    """Everything that stands in the rows of the database, but for vectors."""
+    """Return all values in the rows of the database except vectors."""
     with engine.namespace(DEFAULT) as (connection, _):
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         return repr([connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables if table != "vectors"])

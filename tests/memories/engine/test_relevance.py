@@ -1,4 +1,4 @@
-"""How sure an answer is of itself: in each mode, with each thing missing that can be, and with the real model."""
+"""Relevance of results: in each mode, with each signal missing, and with the real model."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_query_of_stop_words_is_judged_by_its_cosine(engine: MemoryEngine):
 
 @pytest.fixture(scope="module")
 def conversations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conversations]:
-    """A talk of two people, and a user's with an assistant."""
+    """A talk of two people, and a chat of a user with an assistant."""
     embedder = OnnxEmbedder()
     folder: Path = tmp_path_factory.mktemp("data")
     with closing(embedder), closing(MemoryEngine.open(Settings(data_dir=folder), embedder)) as engine:

@@ -1,4 +1,4 @@
-"""Superseding, merging and deleting: what links say, what is refused whole, what is gone for good."""
+"""Superseding, merging and deleting: links, refusals, and permanent deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second look of a search: what it changes, what it leaves, and what happens when it cannot be had in time."""
+"""Re-ranking in the engine: its effect, its limits, and its failures and timeouts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXTS = ["the red fox", "a fox a fox a fox", "red red red red red bird", "the fo
 
 @pytest.fixture
 def open_engine(settings: Settings, tmp_path: Path) -> Iterator[Open]:
-    """Opens an engine with a cross-encoder, with settings and instruments as the keywords say."""
+    """Opens an engine with a cross-encoder; settings and instruments are keywords."""
     with ExitStack() as opened:
         reranker = opened.enter_context(closing(OnnxReranker(str(write_cross_encoder(tmp_path / "cross-encoder")))))
 

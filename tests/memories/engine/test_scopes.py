@@ -1,4 +1,4 @@
-"""What lies outside of a scope does not exist for it, whatever is asked."""
+"""Memories outside of a scope do not exist for it in any operation."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_key_conflict_is_reported_only_within_the_source(engine: MemoryEngine)
 
 
 def mentions(memories: object, ids: set[int]) -> bool:
-    """Whether a record names one of the ids, wherever."""
+    """Return whether a record contains one of the ids anywhere."""
     named: set[int] = set()
     for one in memories:  # type: ignore[attr-defined]
         assert isinstance(one, Memory)
@@ -211,7 +211,7 @@ ONLY_THEIRS = "quartz raven saddle timber umbra velvet willow yonder".split()
 
 
 def test_results_and_scores_of_a_scope_do_not_depend_on_other_memories(open_engine: OpenEngine, tmp_path):
-    """Not by rare words, lengths, means, repaired words or neighbours: the same as if the others were not there."""
+    """Neither through rare words, lengths, means and repaired words nor through neighbours."""
     dice = random.Random(7)
     shared, alone = open_engine(), open_engine(data_dir=tmp_path / "alone")
     for number in range(120):

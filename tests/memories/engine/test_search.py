@@ -1,4 +1,4 @@
-"""Search through the engine: exact however large, filtered first, honest about what could not run."""
+"""Search through the engine: exact at any size, filtered first, with degraded arms reported."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ WORDS = "garden bread violin harbour winter teacher engine mountain letter river
 
 
 def words(number: int) -> str:
-    """Some words that depend on the number, and one of its own."""
+    """Return some words that depend on the number, and a unique one."""
     return " ".join(WORDS[number // divisor % 10] for divisor in (1, 7, 13, 29)) + f" note{number}"
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryEngine]:
-    """More memories than either arm hands over as candidates."""
+    """More memories than the candidates of either arm."""
     settings = Settings(data_dir=tmp_path_factory.mktemp("large"))
     with closing(MemoryEngine.open(settings, BreakableEmbedder())) as engine:
         drafts = [
@@ -93,7 +93,7 @@ def test_the_first_hits_of_a_large_namespace_equal_those_of_the_slow_search(
 
 
 def test_neighbouring_memories_share_their_words(engine: MemoryEngine):
-    """Two talks that lie in each other, long texts and archived ones among them, and memories that no caller dated."""
+    """Two interleaved talks with long and archived texts, and memories without a given date."""
     long = " ".join(words(number) for number in range(40))
     drafts = [
         MemoryDraft(

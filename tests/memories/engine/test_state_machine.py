@@ -1,6 +1,6 @@
-"""Any sequence of verbs, restarts, crashes and restores leaves the engine as a dictionary would be, and search as well.
+"""Any sequence of operations, restarts, crashes and restores leaves engine and search equal to a dictionary model.
 
-After every step the database and the indexes must agree with each other, and what is stored with the model.
+After every step, the database must agree with the indexes and with the model.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 
 class EngineMachine(RuleBasedStateMachine):
-    """Drives the engine and the model side by side. `ids` holds every id ever given out, deleted ones too."""
+    """Drives the engine and the model together. `ids` holds every id ever issued, including deleted ones."""
 
     ids = Bundle("ids")
 
@@ -93,14 +93,14 @@ class EngineMachine(RuleBasedStateMachine):
         return self.add_batch_to("default", drafts)
 
     def open(self, roomy: bool) -> None:
-        """Without room, a namespace's index is dropped as soon as that of the other one is loaded."""
+        """With a minimal memory budget, loading a namespace's index drops the other one."""
         settings = Settings(data_dir=self.data_dir, max_backups=3)
         if not roomy:
             settings = settings.model_copy(update={"index_memory_mb": 0})
         self.engine = MemoryEngine.open(settings, self.embedder)
 
     def close_engine(self) -> None:
-        """The one that is open by then."""
+        """Close the engine that is open at the end."""
         self.engine.close()
 
     def teardown(self) -> None:
@@ -109,7 +109,7 @@ class EngineMachine(RuleBasedStateMachine):
     # --- what every verb needs -------------------------------------------------------------------------------------
 
     def attempt(self, verb: Callable[[], T], refused: Callable[[], object]) -> T | None:
-        """The verb's outcome; or None if the engine refused, for the reason for which the model refuses."""
+        """Return the outcome of an operation; None if engine and model refused for the same reason."""
         try:
             return verb()
         except SouvenirError as error:
@@ -121,7 +121,7 @@ class EngineMachine(RuleBasedStateMachine):
         return self.engine.get(Scope(namespace), [memory_id])[memory_id].updated_at
 
     def given(self, *new_ids: int) -> None:
-        """New ids grow for ever."""
+        """Record a new id; ids always grow."""
         for new_id in new_ids:
             assert new_id > self.greatest_id
             self.greatest_id = new_id
@@ -130,7 +130,7 @@ class EngineMachine(RuleBasedStateMachine):
         return self.reference.passages.similarities(self.model.held(namespace).values(), text)
 
     def on_the_edge(self, namespace: str, text: str) -> bool:
-        """Whether rounding decides if the text is a duplicate."""
+        """Return whether rounding decides if the text is a duplicate."""
         greatest = max(self.similar(namespace, text).values(), default=0.0)
         return min(abs(greatest - DUPLICATE_SIMILARITY), abs(greatest - IDENTICAL_SIMILARITY)) < TOLERANCE
 
@@ -206,7 +206,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @staticmethod
     def supersede_in(model: Model, namespace: str, old_id: int, new_id: int, draft: MemoryDraft, at: datetime) -> None:
-        """A draft without a key takes over that of the memory it replaces."""
+        """A draft without a key inherits that of the memory it replaces."""
         key = draft.key or model.memory(namespace, old_id).key
         model.supersede(namespace, old_id, new_id, replace(draft, key=key), at)
 
@@ -362,7 +362,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(roomy=st.booleans())
     def crash(self, roomy: bool) -> None:
-        """Go on with the files as they lie there while the engine is open."""
+        """Continue with a copy of the files of the open engine."""
         self.folders += 1
         copy = self.root / f"data{self.folders}"
         shutil.copytree(self.data_dir, copy, ignore=shutil.ignore_patterns("*.partial"))
@@ -410,7 +410,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @invariant()
     def searches_answer_as_the_slow_search(self) -> None:
-        """Another query at every step: a run asks many of them, and Hypothesis chooses only the first."""
+        """Uses another query at every step: Hypothesis only chooses the first one."""
         for namespace in ("default", "ann"):
             number = next(self.queries)
             query, paths = QUERIES[number % len(QUERIES)], SCOPES[number % len(SCOPES)]

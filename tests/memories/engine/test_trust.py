@@ -1,4 +1,4 @@
-"""Where a text comes from, and that no verb makes it more trusted than what it was made from."""
+"""The origin of texts: no operation makes one more trusted than its sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short forms of what tests of the engine say most."""
+"""Helpers for frequent operations in tests of the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words that nobody else writes, planted wherever an agent keeps texts, and looked for in every file of a folder."""
+"""Canaries: unique words planted wherever an agent stores text, and searched for in every file of a folder."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ MIN_TERM_BYTES = 8
 
 
 class Garden:
-    """What is planted for one agent, by the selector that must find it: `user`, `session`, `memory` and so on.
+    """The canaries of one agent, by the selector that must find them: `user`, `session`, `memory` and so on.
 
-    Everything is the agent's too. Long and short texts, so that rows of many sizes come to lie beside each other.
+    All of them belong to the agent too. Long and short texts mix rows of many sizes.
     """
 
     def __init__(self, service: Service, scope: Scope, seed: int) -> None:
@@ -55,26 +55,26 @@ class Garden:
         self._keys = count()
 
     def word(self, part: str) -> str:
-        """A new canary."""
+        """Return a new canary."""
         letters = ALPHABETS[len(self.all()) % len(ALPHABETS)] if self.random.random() < 0.4 else ALPHABETS[0]
         word = "".join(self.random.choices(letters, k=14)).capitalize()
         self.planted[part].append(word)
         return word
 
     def text(self, part: str) -> str:
-        """A text with a canary in its middle and a phrase of two at its end."""
+        """Return a text with a canary in its middle and a phrase of two at its end."""
         padding = "some words that many texts have, " * self.random.choice([0, 1, 3, 10])
         return f"{padding}{self.word(part)} and {padding}{self.word(part)} {self.word(part)}"
 
     def owned(self, part: str) -> dict[str, Any]:
-        """Facts and a tag that say what their memory does not."""
+        """Return facts and a tag with canaries that their memory does not contain."""
         return {"facts": (self.text(part), self.word(part)), "tags": (f"{self.word(part)} of tags",)}
 
     def all(self) -> list[str]:
         return [word for words in self.planted.values() for word in words]
 
     def plant(self) -> None:
-        """A season: something of everything. Later ones change what is there, and leave histories."""
+        """Plant one season: examples of everything. Later seasons change existing data and create histories."""
         self._messages()
         self._memories()
         self._blocks()
@@ -139,7 +139,7 @@ class Garden:
         blocks.update(scope, "human", BlockChange(value=self.text("block"), description=self.text("block")))
 
     def _extractions(self) -> None:
-        """One that is finished and a profile: a transcript may hold what anybody said, so it goes with any erasure."""
+        """Plant a finished extraction and a profile: a transcript may quote anyone, so any erasure removes it."""
         scope, word = self.scope, partial(self.word, LEARNED)
         fact = LedgerFact(word(), Category.DETAIL, OriginClass.USER, speaker=word())
         decision = Decision(Verdict.ADD, DecidedBy.MODEL, word(), text=word())
@@ -164,7 +164,7 @@ class Garden:
         ExtractionProfiles(self.service.engine).put(scope, "notes/", changes)
 
     def _learned(self) -> None:
-        """Memories that were learned with the user, in their session, in another one, and with somebody else."""
+        """Plant memories learned with the user, in their session, in another one, and with another user."""
         whom: list[tuple[str, provenance.LearnedWith]] = [
             ("user", {"user": [self.user], "session": ["shared"]}),
             ("user", {"session": [self.own_session]}),
@@ -184,7 +184,7 @@ class Garden:
 
 
 def found_in(folder: Path, words: Iterable[str]) -> dict[str, list[str]]:
-    """The files below a folder that hold a word as it is written or as it is indexed, by the word."""
+    """Return, by word, the files below a folder that contain it as written or as indexed."""
     analyser = Analyser()
     needles: dict[str, set[bytes]] = {}
     for word in words:
@@ -209,7 +209,7 @@ def start_of(form: bytes) -> int:
 
 
 def starts_in(content: bytes, starts: NDArray[np.uint64]) -> set[int]:
-    """Those that stand anywhere in it: one pass for all words, of which few are there."""
+    """Return the words that occur in it: one pass for all words, few of which occur."""
     found: set[int] = set()
     for offset in range(min(MIN_TERM_BYTES, len(content) - MIN_TERM_BYTES + 1)):
         count = (len(content) - offset) // MIN_TERM_BYTES
@@ -220,7 +220,7 @@ def starts_in(content: bytes, starts: NDArray[np.uint64]) -> set[int]:
 
 
 def stored(service: Service, words: Iterable[str]) -> set[str]:
-    """Those that stand in some row."""
+    """Return the words that occur in some row."""
     with service.engine.namespace(Scope()) as (connection, _):
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         text = repr([connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables if table != "vectors"])

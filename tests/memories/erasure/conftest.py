@@ -1,4 +1,4 @@
-"""An engine with conversations, and what removes them."""
+"""An engine with conversations, and their removals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def no_jobs() -> None:
 
 @pytest.fixture
 def removals(engine: MemoryEngine) -> Iterator[Removals]:
-    """What stands in database and indexes at the end agrees."""
+    """Checks at the end that database and indexes agree."""
     with closing(Removals(engine, on_jobs_gone=no_jobs)) as removals:
         removals.start()
         yield removals

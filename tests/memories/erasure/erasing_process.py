@@ -1,4 +1,4 @@
-"""A process made to be killed: erases or deletes an agent of a folder and says a line for each part that went.
+"""A process for kill tests: erases or deletes an agent and prints a line for each deleted batch.
 
 python -m tests.memories.erasure.erasing_process DATA_DIR erase|delete
 """

@@ -1,4 +1,4 @@
-"""What was erased is in no byte of any file, and no backup brings it back; what others have is all there."""
+"""Erased data is in no byte of any file and no backup restores it; the data of others is complete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOLD = "holdtheline"
 
 
 class Holding(FakeEmbedder):
-    """Embeds a text with the word HOLD when it is let."""
+    """Blocks on texts with the word HOLD until released."""
 
     def __init__(self) -> None:
         self.reached, self.let = Event(), Event()
@@ -63,7 +63,7 @@ Gardens = tuple[Garden, Garden]
 
 @pytest.fixture
 def seasons() -> dict[str, set[str]]:
-    """What stood in the store when each backup was made, by the names of the backups."""
+    """The content of the store at each backup, by backup name."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""A removal whose process is killed in the middle is gone on with at the next start, to its end."""
+"""A removal whose process is killed is resumed and finished at the next start."""
 
 from __future__ import annotations
 

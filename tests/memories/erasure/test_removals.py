@@ -1,4 +1,4 @@
-"""Agents, users, sessions and messages that are deleted are gone everywhere at once, and nothing else is."""
+"""Deleted agents, users, sessions and messages are removed everywhere at once, and nothing else is."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PATIENCE_S = 60.0
 
 
 def rows_of(engine: MemoryEngine) -> dict[str, int]:
-    """How many rows each table has that can belong to an agent."""
+    """Return the row counts of the tables with data of agents."""
     tables = (
         *("namespaces", "agents", "users", "sessions", "messages", "memories", "blocks", "block_history", "links"),
         *("history", "passages", "vectors", "idempotency_keys", "jobs", "removals", "tombstones"),
@@ -47,7 +47,7 @@ def rows_of(engine: MemoryEngine) -> dict[str, int]:
 
 
 def furnish(engine: MemoryEngine, scope: Scope) -> None:
-    """Something of everything that an agent can have."""
+    """Store examples of everything that an agent can have."""
     conversations, blocks = Conversations(engine), Blocks(engine)
     once = Once.of("messages", f"key of {scope.namespace}", {})
     conversations.add(scope, [draft("the cat sleeps", session_id="cats", user="mia", speaker="Mia")], once=once)

@@ -1,4 +1,4 @@
-"""What has a tombstone stays gone, whichever backup is restored and however; everything else comes back."""
+"""Data with a tombstone stays deleted after any restore of any backup; everything else is restored."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def opened(settings: Settings) -> Iterator[MemoryEngine]:
 
 
 def erase(engine: MemoryEngine, chooses: Chooses, value: str | int, scope: Scope = ANN) -> None:
-    """Remove for good, from the database that is there."""
+    """Erase from the current database."""
 
     def begin(connection: apsw.Connection) -> pending_removals.RemovalStep:
         targets = resolve(connection, Selection(scope.namespace, chooses, value))
@@ -47,7 +47,7 @@ def erase(engine: MemoryEngine, chooses: Chooses, value: str | int, scope: Scope
 
 
 def furnish(engine: MemoryEngine) -> tuple[str, int]:
-    """The ids of a message and of a memory."""
+    """Store a message and a memory, and return their ids."""
     conversations = Conversations(engine)
     conversations.add(ANN, [draft("own apple", session_id="own", user="mia")])
     conversations.add(ANN, [draft("shared apple", session_id="shared", user="mia")])
@@ -66,7 +66,7 @@ MEMORIES = {"apple memory", "apple notebook"}
 
 
 def held(engine: MemoryEngine) -> set[str]:
-    """Every text of the first agent."""
+    """Return every text of the first agent."""
     texts = {memory.text for memory in engine.page(ANN, offset=0, limit=100).memories}
     try:
         texts |= set(listed(Conversations(engine)))

@@ -1,4 +1,4 @@
-"""An engine whose facts come from a scripted model; the background queue waits until a test starts it."""
+"""An engine whose facts come from a scripted model; tests start the background queue themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def model(says: Says) -> ScriptedModel:
 
 
 def writes(*facts: str) -> ScriptedModel:
-    """A model that always gives these facts."""
+    """Return a model that always returns these facts."""
     return model(lambda prompt: {"facts": list(facts)})
 
 

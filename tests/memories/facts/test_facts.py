@@ -1,4 +1,4 @@
-"""Memories with their facts: what is stored, what a change of the text leaves, and what is found by them."""
+"""Memories with their facts: storing, changes of the text, and search."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def said(found: Memory) -> list[str]:
 
 
 def split(engine: MemoryEngine, draft: MemoryDraft = SPLIT, scope: Scope = DEFAULT) -> FactsOutcome:
-    """Store a memory that is to be split."""
+    """Store a memory with a request to split it."""
     added = engine.add(scope, draft)
     assert added.id is not None
     outcome = engine.facts.outcome(scope, added.id, added.split_failure)
@@ -46,7 +46,7 @@ def split(engine: MemoryEngine, draft: MemoryDraft = SPLIT, scope: Scope = DEFAU
 
 
 def plain(engine: MemoryEngine) -> Memory:
-    """A memory that was stored without facts."""
+    """Store a memory without facts."""
     return memory(engine, add(engine, TEXT))
 
 

@@ -1,4 +1,4 @@
-"""Short texts that stand for ids."""
+"""Short text forms of ids."""
 
 from __future__ import annotations
 

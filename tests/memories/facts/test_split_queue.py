@@ -1,4 +1,4 @@
-"""What is split in the background: when it is queued, what it does, and what it leaves alone."""
+"""Splitting in the background: queueing, effects and exclusions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a text says, one statement each."""
+"""Splitting a text into facts."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_invalid_facts_are_refused(facts, sentence):
 
 
 def test_a_changed_prompt_has_a_new_version():
-    """Whoever changes the prompt counts its version up, and enters it here."""
+    """After a change of the prompt, increment its version and update the value here."""
     path = Path(fact_splitting.__file__).with_name("prompts") / "split.md"
     assert path.read_text().startswith("version: 1\n")
     assert hashlib.sha256(path.read_bytes()).hexdigest()[:16] == "463d20c533bd8f64"

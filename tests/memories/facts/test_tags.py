@@ -1,4 +1,4 @@
-"""Tags over all memories: how often they are used, and what renaming, merging and deleting them does."""
+"""Tags over all memories: counts, renaming, merging and deleting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that somebody lives with, and what it looked like after each of their deeds."""
+"""A store under random operations, with a snapshot of its content after each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Deed = Callable[[MemoryEngine, Random, list[int]], None]
 
 @dataclass(frozen=True)
 class Moment:
-    """What was stored at a moment."""
+    """The stored memories at a time."""
 
     at: datetime
     memories: tuple[Memory, ...]
@@ -35,7 +35,7 @@ class Moment:
 def live(
     engine: MemoryEngine, chance: Random, deeds: int, *, deletes: bool = True, owning: bool = False
 ) -> list[Moment]:
-    """Do random things, and note after each what is stored.
+    """Run random operations and record the stored memories after each.
 
     :param owning: Memories also get facts and tags, by which a search of the present finds them, and one of the past
         does not.
@@ -56,7 +56,7 @@ def _moments(engine: MemoryEngine, chance: Random, deeds: int, may: Sequence[Dee
 
 
 def without_forgotten(memories: tuple[Memory, ...], forgotten: set[int]) -> list[Memory]:
-    """As the past is shown once these are deleted."""
+    """Return past states as shown after these were deleted."""
     kept = [memory for memory in memories if memory.id not in forgotten]
     texts = {memory.id: memory.text for memory in kept}
     newer = {link.to_id: memory.id for memory in kept for link in memory.links if link.type == SUPERSEDES}
@@ -75,7 +75,7 @@ def said(chance: Random) -> str:
 
 
 def _day(chance: Random) -> datetime:
-    """One that no other memory has: memories of one source and one given time lend each other words."""
+    """Return a unique date: memories of one source and one given time share words."""
     return MAY + timedelta(days=chance.randint(0, 9), microseconds=chance.randrange(10**9))
 
 

@@ -1,4 +1,4 @@
-"""Memories as they were, against what was stored then."""
+"""Memories as of a time, compared with what was stored then."""
 
 from __future__ import annotations
 

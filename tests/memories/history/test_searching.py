@@ -1,4 +1,4 @@
-"""A search of the past, against the search of a store that stood still at that moment."""
+"""A search as of a time, compared with a search of a store left unchanged since then."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def scored(result: SearchResult) -> dict[int, float]:
 
 
 def assert_same(found: SearchResult, expected: SearchResult) -> None:
-    """The same hits with the same scores; equal scores may stand in any order, and at the end in each other's place."""
+    """Compare hits and scores; ties may be in any order, and at the end replace each other."""
     assert [hit.score for hit in found.hits] == pytest.approx([hit.score for hit in expected.hits], abs=EXACT)
     last = min((hit.score for hit in expected.hits), default=0.0)
     one, other = scored(found), scored(expected)
@@ -77,7 +77,7 @@ def assert_same(found: SearchResult, expected: SearchResult) -> None:
 
 
 def shown(memory: Memory) -> Memory:
-    """Without what memories outside of the scope decide, which may lie inside by now; test_reading looks at those."""
+    """Omit values that depend on memories outside of the scope, which may be inside now; test_reading covers them."""
     metadata = {name: value for name, value in memory.metadata.items() if name != MERGED_FROM}
     return replace(memory, metadata=metadata, links=(), previous_text=None, superseded_by=None)
 
@@ -85,7 +85,7 @@ def shown(memory: Memory) -> Memory:
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("scope", [DEFAULT, PART], ids=["all", "part"])
 def test_a_search_as_of_a_time_equals_that_of_an_unchanged_store(tmp_path: Path, seed: int, scope: Scope):
-    """No two memories are of one given time and source: such lend each other words, within either part only."""
+    """No two memories have the same given time and source: these share words only within either part."""
     chance = Random(seed)
     data_dir, frozen_dir = tmp_path / "data", tmp_path / "frozen"
     with closing(MemoryEngine.open(Settings(data_dir=data_dir), FakeEmbedder())) as engine:

@@ -1,4 +1,4 @@
-"""Memories that have been there for a while."""
+"""Memories of a given age."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def jobs_over(engine: MemoryEngine) -> Jobs:
 
 
 def merging_over(engine: MemoryEngine) -> Jobs:
-    """A model that says what the first statement says."""
+    """Return a model that repeats the first statement."""
 
     def says(prompt: Prompt) -> JsonObject:
         return {"merge": True, "text": json.loads(prompt.user)[0]["statement"], "reason": "they say the same"}

@@ -1,4 +1,4 @@
-"""Jobs as those of `tests/jobs`."""
+"""Fixtures of `tests/jobs`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process made to be killed: runs the jobs of a folder, in small steps, and says how far they are after each write.
+"""A process for kill tests: runs the jobs of a folder in small steps and prints the progress after each write.
 
 python -m tests.memories.maintenance.maintenance_process DATA_DIR
 """
@@ -21,7 +21,7 @@ from tests.memories.maintenance.aged import jobs_over, merging_over
 
 
 class Telling(MemoryEngine):
-    """Says how many memories live and how many are archived after each write."""
+    """Prints the numbers of active and archived memories after each write."""
 
     def write(self, scope, work):
         done = super().write(scope, work)

@@ -1,4 +1,4 @@
-"""Which memories make a cluster."""
+"""Clusters of similar memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who wins of two memories that contradict each other, and what becomes of the other one."""
+"""Resolution of conflicts between memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Near memories become one text, if the model's text can stand for all of them."""
+"""Similar memories are merged if the model's text can replace all of them."""
 
 from __future__ import annotations
 

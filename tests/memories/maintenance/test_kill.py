@@ -1,4 +1,4 @@
-"""Jobs that change memories and whose process is killed again and again change each of them exactly once."""
+"""Repeatedly killed maintenance jobs change each memory exactly once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OLD, YOUNG = 400, 40
 
 
 def prepared(data_dir: Path, kind: str, parameters: dict[str, str], *, archived: bool) -> str:
-    """A store with old and young memories, and the job that waits; its id."""
+    """Prepare a store with old and young memories and a queued job; return its id."""
     with closing(MemoryEngine.open(Settings(data_dir=data_dir), FakeEmbedder())) as engine:
         engine.warm_up()
         ExtractionProfiles(engine).put(DEFAULT, "wip/", {"ttl_days": 90})

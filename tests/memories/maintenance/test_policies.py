@@ -1,4 +1,4 @@
-"""What the policies of extraction profiles archive, and what keeps a memory from it."""
+"""Archiving by the policies of extraction profiles, and its exceptions."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_an_interrupted_enforcement_resumes_and_archives_each_memory_once(
 
 
 class Pinning(MemoryEngine):
-    """Somebody pins a memory after it was found, just before it is archived."""
+    """Pins a memory after it was found, just before it is archived."""
 
     to_pin: int | None = None
 

@@ -1,4 +1,4 @@
-"""Which profile holds for a source."""
+"""The profile that applies to a source."""
 
 from __future__ import annotations
 

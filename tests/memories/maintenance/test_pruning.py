@@ -1,4 +1,4 @@
-"""What a pruning forgets, and what it never touches."""
+"""Memories that a pruning deletes, and those that it keeps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_pruning_nothing_makes_no_backup(engine: MemoryEngine, open_jobs: OpenJo
 
 
 def test_a_memory_unarchived_during_a_pruning_is_kept(engine: MemoryEngine, open_jobs: OpenJobs):
-    """The backup stands between the count and the deletion, and takes its time."""
+    """The backup runs between the count and the deletion."""
     gone, revived = (aged(engine, f"old {number}", created=200, archived=True) for number in range(2))
 
     class Reviving(Pruning):

@@ -1,4 +1,4 @@
-"""An engine with the fake model, and jobs that change it."""
+"""An engine with the fake model, and re-embedding jobs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def open_jobs(engine: MemoryEngine) -> Iterator[OpenJobs]:
 
 @pytest.fixture
 def reembed(open_jobs: OpenJobs) -> Reembed:
-    """Change the model and wait until that has ended."""
+    """Change the model and wait for the end of the job."""
     jobs = open_jobs()
 
     def run(spec: ModelSpec) -> Job:
@@ -49,7 +49,7 @@ def reembed(open_jobs: OpenJobs) -> Reembed:
 
 
 def answers(engine: MemoryEngine, namespace: str = DEFAULT_NAMESPACE) -> list[object]:
-    """What searches find, with every part of their scores."""
+    """Return search results with all score parts."""
     found: list[object] = []
     for text in QUERIES:
         for hybrid in (True, False):
@@ -63,7 +63,7 @@ def answers(engine: MemoryEngine, namespace: str = DEFAULT_NAMESPACE) -> list[ob
 
 
 def answers_of_a_fresh_store(folder: Path, embedder: Embedder, engine: MemoryEngine, namespace: str) -> list[object]:
-    """The same of a store that was filled with the memories of an engine, with this model from the beginning."""
+    """Return the results of a new store with an engine's memories that used this model from the start."""
     with closing(MemoryEngine.open(Settings(data_dir=folder), embedder)) as fresh:
         fresh.warm_up()
         page = engine.page(Scope(namespace), offset=0, limit=100_000)
@@ -77,7 +77,7 @@ def draft_of(memory: Memory) -> MemoryDraft:
 
 
 def models_of_vectors(engine: MemoryEngine) -> dict[str, int]:
-    """How many vectors each model has."""
+    """Return the number of vectors of each model."""
     with engine.namespace(DEFAULT) as (connection, _):
         counted = connection.execute("SELECT model_id, count(*) FROM vectors GROUP BY model_id")
         return {str(model_id): int(str(count)) for model_id, count in counted}

@@ -1,4 +1,4 @@
-"""Models to change to: of other directions and another length than the fake one."""
+"""Target models: with other directions and another dimension than the fake one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAKE = ModelSpec(EmbedProvider.ONNX, "fake")
 
 
 class Held:
-    """Holds an embedder at its n-th batch, the probe being the first."""
+    """Blocks an embedder at its n-th batch; the probe is the first."""
 
     def __init__(self, at: int) -> None:
         self._left = at
@@ -53,7 +53,7 @@ class OtherEmbedder(FakeEmbedder):
 
 
 class NarrowEmbedder(OtherEmbedder):
-    """Its window is smaller than what was cut for the fake one."""
+    """Has a smaller window than the passages of the fake model."""
 
     model_id = "narrow@1"
     max_tokens = 16
@@ -64,7 +64,7 @@ class NarrowEmbedder(OtherEmbedder):
 
 
 class MuteEmbedder(OtherEmbedder):
-    """Loads, and embeds nothing."""
+    """Loads, but fails to embed."""
 
     model_id = "mute@1"
 
@@ -82,7 +82,7 @@ class MissingEmbedder(OtherEmbedder):
 
 
 def make_any(spec: ModelSpec) -> FakeEmbedder:
-    """A model by its name."""
+    """Create a model by its name."""
     made: dict[str, type[FakeEmbedder]] = {
         "fake": FakeEmbedder,
         "other": OtherEmbedder,

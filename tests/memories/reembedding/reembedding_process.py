@@ -1,4 +1,4 @@
-"""A process made to be killed: changes the model of a folder, writes meanwhile, and says what was answered.
+"""A process for kill tests: changes the model of a folder, writes meanwhile, and prints acknowledged writes.
 
 python -m tests.memories.reembedding.reembedding_process DATA_DIR ROUND
 """

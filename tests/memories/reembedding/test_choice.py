@@ -1,4 +1,4 @@
-"""Which model a service starts with, and what it does where that cannot be had."""
+"""The model that a service starts with, and its behaviour if that model is unavailable."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OpenChosen = Callable[..., MemoryEngine]
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[OpenChosen]:
-    """Opens a store with the model that is chosen for these settings; it is closed before the next one is opened."""
+    """Opens a store with the model chosen for these settings; the previous store is closed first."""
     open_now: list[MemoryEngine] = []
 
     def open_it(model: str, make: Callable[[ModelSpec], FakeEmbedder] = make_any) -> MemoryEngine:
@@ -86,7 +86,7 @@ def test_a_store_whose_model_is_unavailable_is_refused(opened: OpenChosen):
     fill(opened("fake"))
 
     def replaced(spec: ModelSpec) -> FakeEmbedder:
-        """There are other weights under that name by now."""
+        """Simulates other weights under the same name."""
         return OtherEmbedder()
 
     with pytest.raises(StoreUnusable, match=r"made by fake@1 and EMBED_MODEL is other@1"):

@@ -1,4 +1,4 @@
-"""A process that is killed while it changes its model has lost nothing, and serves the old model or the new one."""
+"""A process killed during re-embedding loses nothing and uses either the old or the new model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another model takes over: with what it should find, beside searches and writes, or not at all."""
+"""Replacing the model: correct results, concurrent searches and writes, and failures without effect."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ def test_a_write_just_before_the_switch_is_included(
 
 def test_a_search_during_the_switch_is_answered_by_the_new_model(settings: Settings):
     class Replaced(FakeEmbedder):
-        """Is closed while it embeds a query."""
+        """An embedder that is closed while it embeds a query."""
 
         def embed_query(self, text: str) -> FloatVector:
             job = jobs.submit("reembed", DEFAULT, {"spec": OTHER.to_json()})

@@ -1,4 +1,4 @@
-"""A vendor on loopback, and providers that ask it."""
+"""A vendor on loopback, and providers that call it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FactList(BaseModel):
 
 
 class Lenient(BaseModel):
-    """Every answer that is an object fits it: what is lost is lost in silence."""
+    """A shape that any object fits, so that lost values would go unnoticed."""
 
     facts: list[str] = []
 
@@ -52,7 +52,7 @@ def llm_vendor() -> Iterator[LLMVendor]:
 
 @pytest.fixture
 def provide(llm_vendor: LLMVendor) -> Iterator[Provide]:
-    """A provider of the given name; further arguments are settings."""
+    """Create a provider of the given name; further arguments are settings."""
     with ExitStack() as stack:
 
         def make(provider: str = "openai", *, instruments: Instruments | None = None, **more: Any) -> LLMProvider:

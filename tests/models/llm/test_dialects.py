@@ -1,4 +1,4 @@
-"""What a server does not take is left out from then on; what it takes is used."""
+"""Parameters that a server rejects are omitted from then on; supported ones are used."""
 
 from __future__ import annotations
 

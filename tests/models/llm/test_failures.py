@@ -1,4 +1,4 @@
-"""What is tried again and what is not, within one deadline; and what nobody ever sees of it."""
+"""Retries within one deadline, permanent errors, and texts that never appear in errors or logs."""
 
 from __future__ import annotations
 

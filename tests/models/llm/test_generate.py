@@ -1,4 +1,4 @@
-"""One question, one typed answer, on every wire."""
+"""One prompt, one typed answer, with every provider's API."""
 
 from __future__ import annotations
 

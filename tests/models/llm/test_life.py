@@ -1,4 +1,4 @@
-"""Many threads, a stop in the midst, a vendor that is left alone, figures, and what is not loaded."""
+"""Concurrency, closing, the circuit breaker, metrics, and lazy imports."""
 
 from __future__ import annotations
 

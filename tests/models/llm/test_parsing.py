@@ -1,4 +1,4 @@
-"""A model's text to a value: how it is wrapped is forgiven, what it says is never guessed."""
+"""Parsing a model's text: wrapping is tolerated, content is never guessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema that vendors get: everything required, nothing else allowed, and no word that one of them lacks."""
+"""The schema for vendors: all properties required, no others allowed, and only commonly supported keywords."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Delete(BaseModel):
 
 
 class Everything(BaseModel):
-    """A shape with all that shapes have."""
+    """A shape with every supported feature."""
 
     action: Action = Field(description="What to do.", default=Action.NOOP)
     event_time: str | None = None
@@ -39,7 +39,7 @@ class Everything(BaseModel):
 
 
 def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The schema and all in it."""
+    """Yield the schema and all of its nodes."""
     yield schema
     inside = [*schema.get("properties", {}).values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", [])]
     for one in [*inside, *([schema["items"]] if "items" in schema else [])]:

@@ -1,4 +1,4 @@
-"""Every status that a vendor may answer is mapped to one error, whatever its body says."""
+"""Every status of a vendor is mapped to one error, regardless of the body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rerankers that are closed when the test ends."""
+"""Rerankers that are closed at the end of the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cross-encoders that are made on the spot, and whose scores can be worked out by hand.
+"""Generated cross-encoders whose scores can be computed by hand.
 
 The score of a pair is the number of places where a word of the question stands in the passage, less 2. The word `slow`
 takes the graph hours, unless it is stopped, and with `broken` it fails.
@@ -31,7 +31,7 @@ def write_cross_encoder(
     table: int = 512,
     onnx_name: str = "model.onnx",
 ) -> Path:
-    """The folder, with a model in it.
+    """Write a model to the folder and return it.
 
     :param configs: JSON files by their names. :param outputs: Numbers that it says of a pair.
     :param table: Positions that it knows; a longer pair makes it fail.
@@ -45,7 +45,7 @@ def write_cross_encoder(
 
 
 def word_tokenizer() -> Tokenizer:
-    """A token a word, and a truncation to 3 tokens, which nobody shall obey."""
+    """One token per word, and a truncation to 3 tokens, which must be ignored."""
     vocabulary = {word: place for place, word in enumerate([*SPECIAL, *WORDS])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -91,7 +91,7 @@ def _node(operator: str, inputs: str, output: str, **attributes: Any) -> NodePro
 
 
 def _overlap() -> list[NodeProto]:
-    """How many pairs of an equal word there are with one in the question and one in the passage, (batch, 1)."""
+    """The number of pairs of equal words in query and passage, (batch, 1)."""
     return [
         _node("Greater", "input_ids last_special", "is_word"),
         _node("Cast", "is_word", "word", to=TensorProto.FLOAT),
@@ -114,7 +114,7 @@ def _overlap() -> list[NodeProto]:
 
 
 def _positions() -> list[NodeProto]:
-    """Nothing, but only for pairs that are no longer than the table and hold nothing broken."""
+    """Zero, but fails for pairs that are longer than the table or contain `broken`."""
     return [
         _node("Equal", "input_ids broken", "is_broken"),
         _node("Cast", "is_broken", "broken_words", to=TensorProto.INT64),
@@ -130,7 +130,7 @@ def _positions() -> list[NodeProto]:
 
 
 def _slowness() -> list[NodeProto]:
-    """Nothing, after very many steps for every `slow`."""
+    """Zero, after very many steps for every `slow`."""
     value = helper.make_tensor_value_info
     step = helper.make_graph(
         [_node("Identity", "on", "still_on"), _node("Mul", "held one", "kept")],

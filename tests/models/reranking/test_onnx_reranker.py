@@ -1,4 +1,4 @@
-"""OnnxReranker with tiny models of every kind that it claims to read, with some that it must refuse, and in a hurry."""
+"""OnnxReranker with tiny models of every supported kind, with unsupported ones, and with deadlines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs as the tokenizer of the shipped model makes them by itself."""
+"""Pairs compared with those of the shipped model's own tokenizer."""
 
 from __future__ import annotations
 
