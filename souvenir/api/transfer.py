@@ -51,7 +51,8 @@ class ImportResponse(BaseModel):
     error_count: int = Field(description="The total number.")
     links: int = Field(description="The number of links created between imported memories.")
     links_dropped: int = Field(
-        description="The number of links that were skipped because their other end was not imported."
+        description="The number of links that were skipped because their other end was not imported, or because only "
+        "an admin can import their type."
     )
     changed_id_count: int = Field(description="The number of ids of the file whose memories have other ids here.")
     changed_ids: list[ChangedId] = Field(

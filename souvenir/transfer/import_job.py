@@ -5,7 +5,8 @@ committed together, so a kill at any time neither loses a line nor stores one tw
 lock. A second pass over the file makes the links, when every memory has its id. Ids of the file that no line before has
 are meaningless here, and are dropped: they may be those of another memory, now or later.
 
-The role of the caller decides what a file may claim: ids, histories and authors are kept for an admin only.
+The role of the caller decides what a file may claim: ids, histories, authors and links of the service's own types are
+kept for an admin only.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from souvenir.core.errors import Conflict, Forbidden, InvalidRequest, KeyTaken, 
 from souvenir.core.labels import AUTHORSHIP
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.stored_json import StoredJson
-from souvenir.core.types import JsonObject, Link, MemoryPatch
+from souvenir.core.types import JsonObject, Link, LinkType, MemoryPatch
 from souvenir.jobs.handler import RunningJob
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import transfers
@@ -346,10 +347,14 @@ class _Run:
     def _link_memory(
         self, tx: Transaction, state: _State, line: ImportLine, memory_id: int, known: Mapping[int, StoredLine]
     ) -> None:
-        """Make the links of a memory that was added, to the memories of other lines."""
+        """Make the links of a memory that was added, to the memories of other lines.
+
+        The service makes links of other types than callers can; only an admin imports them.
+        """
         for link in line.links:
             target = known.get(link.to_id)
-            if target is None or target.memory_id == memory_id:
+            may = self._by_admin or link.type in set(LinkType)
+            if target is None or target.memory_id == memory_id or not may:
                 state.links_dropped += 1
             elif transfers.insert_link(tx.connection, Link(memory_id, target.memory_id, link.type, link.created_at)):
                 state.links += 1

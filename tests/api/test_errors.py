@@ -243,6 +243,7 @@ def test_a_body_at_the_limit_passes(start: Start):
         ("/memory/get-batch", {"ids": []}),
         ("/memory/get-batch", {"ids": list(range(1001))}),
         ("/memory/get-batch", {"ids": [2**63]}),
+        ("/memory/get-batch", {"ids": [2**53]}),
         ("/memory/delete-batch", {"ids": [-1]}),
         ("/memory/archive-batch", {"ids": ["one"]}),
         ("/memory/merge", {"ids": [1], "merged_text": "t", "source": "s"}),
@@ -267,6 +268,7 @@ def test_a_field_outside_of_its_limits_is_422(shared_client: TestClient, path, b
         f"/memories?offset={2**63}",
         "/memories?source=" + "s" * 501,
         f"/memory/{2**63}",
+        f"/memory/{2**53}",
         "/memory/seven",
     ],
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from tests.api.conftest import KEY, Start
+from tests.api.operations import DOCUMENT, OPERATIONS, Operation
 from tests.api.test_transfer import exported, imported
 from tests.transfer.stores import ndjson
 
@@ -113,3 +115,40 @@ def test_a_smart_import_of_a_read_write_key_changes_nobodys_authorship(admin: Te
     changed = {**body, "text": "the plan is B", "custom_fields": forged}
     assert imported(admin, ndjson(changed), writer, strategy="smart")["updated"] == 1
     assert [one["custom_fields"] for one in exported(admin)[1:]] == [{"kept": 1}]
+
+
+def test_a_read_write_key_imports_only_links_that_callers_can_make(admin: TestClient, writer):
+    types = ("related_to", "conflicts_with", "anything")
+    links = [{"to_id": 1, "type": one, "created_at": AT} for one in types]
+    body = ndjson(line("one", id=1), line("two", id=2, links=links))
+    report = imported(admin, body, writer)
+    assert (report["links"], report["links_dropped"]) == (1, 2)
+    assert imported(admin, body)["links"] == 3
+    assert [link["type"] for one in exported(admin)[1:] for link in one["links"]] == [
+        "related_to",
+        *sorted(types),
+    ]
+
+
+FORGEABLE = {"actor", "author", "created_by", "history", "id", "imported", "made_by", "position", "uid", "version"}
+"""Names under which a body could bring an id of its own, or say who did something."""
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_no_json_body_brings_an_id_or_an_actor(operation: Operation):
+    content = operation.description.get("requestBody", {}).get("content", {})
+    schemas = [content["application/json"]["schema"]] if "application/json" in content else []
+    assert not FORGEABLE & {name for schema in schemas for name in names_in(schema, frozenset())}
+
+
+def names_in(schema: dict[str, Any], above: frozenset[str]) -> Iterator[str]:
+    """The names of all properties of a schema, at any depth."""
+    if (ref := schema.get("$ref", "").rpartition("/")[2]) and ref not in above:
+        yield from names_in(DOCUMENT["components"]["schemas"][ref], above | {ref})
+    for name, held in schema.get("properties", {}).items():
+        yield name
+        yield from names_in(held, above)
+    inner = [schema.get("items"), *(one for key in ("anyOf", "oneOf", "allOf") for one in schema.get(key, ()))]
+    for one in inner:
+        if isinstance(one, dict):
+            yield from names_in(one, above)

@@ -89,6 +89,18 @@ def test_an_id_that_stands_twice_in_the_file_is_an_error_of_the_second_line(stor
     assert report["imported"] == 101
 
 
+def test_a_job_of_an_earlier_release_claims_nothing(tmp_path: Path):
+    """It does not name the role of its caller, and its state has a field that is gone."""
+    with open_store(tmp_path, start=False) as store:
+        job = store.submit(ndjson(line("kept elsewhere", id=50), line("other", history=[])))
+        state = '{"phase": "memories", "last_id": 7}'
+        change = "UPDATE jobs SET parameters = json_remove(parameters, '$.by_admin'), state = ?"
+        store.engine.write_rows(lambda connection: connection.execute(change, (state,)))
+        store.jobs.start()
+        assert store.jobs.wait(job.id, PATIENCE_S).status == "completed"
+        assert [found.id for found in stored(store.engine)] == [1, 2]
+
+
 # --- the memories that one was merged from --------------------------------------------------------------------------
 
 
