@@ -30,17 +30,17 @@ URL_VARIABLES = ("SOUVENIR_URL", "MEMORY_SERVER_URL")
 KEY_VARIABLE = "SOUVENIR_API_KEY"
 AGENT_VARIABLE = "SOUVENIR_AGENT"
 URL_SAVED, KEY_SAVED, AGENT_SAVED = "souvenir_url", "souvenir_api_key", "souvenir_agent"
-"""The same in the saved file."""
+"""Names in the saved file."""
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
 _CHANCE = SystemRandom()
-"""Independent of the random numbers of the program, which may be seeded."""
+"""Independent of the program's random numbers, which may be seeded."""
 LONGEST_TIMEOUT_S = 86_400.0
 _NOT_FROM_PROXIES = frozenset({400, 404, 405, 409, 422, 501})
 """Status codes that a proxy does not generate: without a body of the service, another program answered."""
 LONGEST_WISH_S = 30.0
-"""The longest Retry-After that is waited for."""
+"""The longest Retry-After that is respected."""
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
@@ -63,7 +63,7 @@ class Repeat(Enum):
 
     SAFE = "safe"
     KEYED = "keyed"
-    """With an Idempotency-Key."""
+    """Safe with an Idempotency-Key."""
     NEVER = "never"
 
 
@@ -144,7 +144,7 @@ class Address:
         named = server_url or named_url() or DEFAULT_URL
         if not 0 < timeout_s <= LONGEST_TIMEOUT_S or max_retries < 0:
             raise ValueError("timeout_s must be above 0 and at most a day, and max_retries not below 0")
-        # A key that was read from a file often ends with its line.
+        # A key read from a file often ends with a line break.
         key = (api_key or named_key() or "").strip()
         if not key.isprintable():
             raise ValueError(f"the API key contains characters that no key has: check {KEY_VARIABLE}")
@@ -159,7 +159,7 @@ class Address:
 
 
 def named_url() -> str | None:
-    """The address that the environment says, or else the saved file.
+    """Return the address in the environment, or else in the saved file.
 
     :raises ValueError: If that file cannot be read.
     """
@@ -167,7 +167,7 @@ def named_url() -> str | None:
 
 
 def named_key() -> str | None:
-    """The key that the environment says, or else the saved file.
+    """Return the key in the environment, or else in the saved file.
 
     :raises ValueError: If that file cannot be read.
     """
@@ -193,7 +193,7 @@ def trusted(url: str) -> ssl.SSLContext | bool:
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that were given."""
+    """Return the values that were given."""
     return {name: value for name, value in values.items() if value is not NOT_SENT}
 
 
@@ -214,7 +214,7 @@ def request_of(call: Call[Any], address: Address, content: Any = None) -> dict[s
         "method": call.method,
         "url": address.url + call.path,
         "params": query,
-        # The service reads header values as UTF-8: names of namespaces are in any script.
+        # The service decodes header values as UTF-8, because names of namespaces may be in any script.
         "headers": {name: str(value).encode() for name, value in headers.items()},
     }
     if call.content is not None:
@@ -228,9 +228,9 @@ def request_of(call: Call[Any], address: Address, content: Any = None) -> dict[s
 
 
 def result_of(call: Call[Result], response: httpx.Response, address: Address) -> Result:
-    """The answer as its record.
+    """Decode the answer to its record.
 
-    :raises ApiError: If the service says no.
+    :raises ApiError: If the service refused the request.
     :raises UnreadableAnswer: If it is no answer of the service.
     """
     raise_for(response, address)
@@ -245,7 +245,7 @@ def result_of(call: Call[Result], response: httpx.Response, address: Address) ->
 
 
 def raise_for(response: httpx.Response, address: Address) -> None:
-    """:raises ApiError: If the service says no; the response has to be read."""
+    """:raises ApiError: If the service refused the request; the response must have been read."""
     if response.is_success:
         return
     if response.is_redirect:
@@ -274,11 +274,11 @@ def failure_of(error: httpx.HTTPError, address: Address, timeout_s: float) -> Co
 
 
 def pause_before_repeat(call: Call[Any], error: Exception, attempt: int) -> float | None:
-    """Seconds to wait before the call is sent again; None if it must not be.
+    """Return the seconds to wait before a retry; None if there must be none.
 
-    What never reached the service, and what it refused because it had too much to do (429), was not done.
+    A request that never reached the service, or that it refused due to overload (429), had no effect.
 
-    :param attempt: How often it was repeated already.
+    :param attempt: Number of earlier retries.
     """
     unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
     refused = isinstance(error, ApiError) and error.status == 429
@@ -296,9 +296,9 @@ def pause_before_repeat(call: Call[Any], error: Exception, attempt: int) -> floa
 
 
 def line_of(call: Call[Any], line: str, address: Address) -> dict[str, Any]:
-    """A line of an NDJSON answer.
+    """Parse a line of an NDJSON answer.
 
-    :raises UnreadableAnswer: If it is none.
+    :raises UnreadableAnswer: If it is invalid.
     """
     try:
         value = _parsed(line)
@@ -325,7 +325,7 @@ def _in_body(value: Any) -> Any:
 
 
 def _sentence(detail: Any, response: httpx.Response) -> str:
-    """The service's sentence; of a list of fields that cannot be used, one sentence for all."""
+    """Return the service's message; invalid fields are joined to one sentence."""
     if isinstance(detail, str) and detail:
         return detail
     if isinstance(detail, list):
@@ -337,9 +337,9 @@ def _sentence(detail: Any, response: httpx.Response) -> str:
 
 
 def _parsed(content: bytes | str) -> Any:
-    """JSON.
+    """Parse JSON.
 
-    :raises Undecodable: If it is none, or none that can be read: nested too deeply, or with a number too long.
+    :raises Undecodable: If it is invalid, nested too deeply, or contains a number that is too long.
     """
     try:
         return json.loads(content)
@@ -353,9 +353,9 @@ def _seconds(header: str | None) -> float | None:
 
 
 def segment(value: object) -> str:
-    """A value as one segment of a path.
+    """Encode a value as one segment of a path.
 
-    :raises ValueError: If it would lead elsewhere: servers take an encoded slash for one, and clients fold dots.
+    :raises ValueError: If it would change the path: servers decode an encoded slash, and clients resolve dots.
     """
     text = str(value)
     if text in ("", ".", "..") or "/" in text:
@@ -364,8 +364,8 @@ def segment(value: object) -> str:
 
 
 def segments(value: str) -> str:
-    """A path within a path.
+    """Encode a path within a path.
 
-    :raises ValueError: If one of its segments would lead elsewhere.
+    :raises ValueError: If one of its segments would change the path.
     """
     return "/".join(segment(one) for one in value.split("/"))

@@ -13,11 +13,11 @@ def main() -> None:
     """Run the command line of this process, and end the process."""
     if any(find_spec(name) is None for name in NEEDED):
         sys.stderr.write('The command line needs an extra: pip install "souvenir-client[cli]"\n')
-        # An editor takes 2 from a hook for a no to what it was about to do.
+        # Exit status 2 of a hook makes an editor block the action.
         sys.exit(1 if sys.argv[1:2] == ["hook"] else 2)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # What a terminal or a file cannot show is written as an escape.
+            # Characters that the output cannot encode are escaped.
             stream.reconfigure(errors="backslashreplace")
     try:
         from souvenir_client.cli.root import souvenir

@@ -1,7 +1,7 @@
-"""JSON values -> records, by the types that the records declare.
+"""Decode JSON values to records, by the types that the records declare.
 
-Fields that a record does not know are left out, unless it has `extra`, which then holds them; so a newer service can
-say more. A value that is not of its type is an error and never becomes something else.
+Unknown fields are dropped, unless the record has `extra`, which then contains them; so a newer service can add fields.
+A value of the wrong type is an error and is never converted.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from functools import cache
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 EXTRA = "extra"
-"""The field of a record whose further fields are the caller's own, such as a memory's metadata."""
+"""The field of a record for further fields of the caller, such as a memory's metadata."""
 
 Kind = TypeVar("Kind")
 Read = Callable[[Any], Any]
 
 
 class Undecodable(ValueError):
-    """A value is not what the record says."""
+    """A value does not match the record."""
 
 
 def decode(kind: type[Kind], value: Any) -> Kind:
-    """The value as that type: a record, a list or mapping of such, or plain JSON.
+    """Decode the value to that type: a record, a list or mapping of such, or plain JSON.
 
     :raises Undecodable: If it is not of that type.
     """
@@ -85,7 +85,7 @@ def _mapping_of(read_item: Read) -> Read:
 
 
 def _one_of(kinds: tuple[Any, ...]) -> Read:
-    """The first that fits; null is tried first, since it is the commonest."""
+    """Return the first match; null is tried first, because it is the most common."""
     readers = [_reader(kind) for kind in kinds if kind is not type(None)]
     nullable = len(readers) < len(kinds)
 

@@ -12,7 +12,7 @@ Item: TypeAlias = dict[str, Any]
 Answer: TypeAlias = dict[str, list[Item]]
 
 UNOWNED = "memories"
-"""The source of memories of no user and no run."""
+"""The source of memories without a user and a run."""
 
 _EVENTS = {"add": "ADD", "fallback_add": "ADD", "conflict": "ADD", "update": "UPDATE", "delete": "DELETE"}
 _IDS = ("new_id", "id", "old_id", "existing_id")

@@ -20,7 +20,7 @@ OWN_MODE = 0o600
 
 
 def saved_path() -> Path:
-    """The file that the environment names, else the one in the home folder; it need not be there."""
+    """Return the file in the environment, else the one in the home folder; it need not exist."""
     return expanded(os.environ.get(PATH_VARIABLE) or DEFAULT_PATH)
 
 
@@ -42,21 +42,21 @@ def saved(name: str) -> str | None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """All that the file says, by names in lower case; nothing if it is not there.
+    """Return all saved values, by lower-case name; empty if the file does not exist.
 
-    :raises ValueError: If the file cannot be read; it says what to do.
+    :raises ValueError: If the file cannot be read; the message gives the remedy.
     """
     return {name.lower(): value for name, value in _read(path).items()}
 
 
 def change(path: Path, name: str, value: Any) -> bool:
-    """Save a value, replacing any other of that name; None removes it.
+    """Save a value, replacing an earlier one; None removes it.
 
-    :returns: Whether anything changed.
-    :raises ValueError: If the existing file cannot be read; nothing is written then.
+    :returns: True if anything changed.
+    :raises ValueError: If the existing file cannot be read; then nothing is written.
     :raises OSError: If it cannot be written.
     """
-    # Where the file is a link, what it leads to is written.
+    # If the file is a link, its target is written.
     real = Path(os.path.realpath(path))
     before = _read(real)
     after: dict[str, Any] = {key: kept for key, kept in before.items() if key.lower() != name.lower()}

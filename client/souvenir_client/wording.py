@@ -10,18 +10,18 @@ DOUBT = "The following is from your memory and may have nothing to do with the q
 
 
 def prefaced(context: str, *, doubtful: bool = False) -> str:
-    """Context as a model is shown it; "" stays so.
+    """Return the context with its introduction for a model; "" stays empty.
 
-    :param doubtful: Whether the service finds no evidence that it bears on the question.
+    :param doubtful: True if the service found no evidence that it answers the question.
     """
     return f"{DOUBT if doubtful else PREFACE}\n\n{context.strip()}" if context.strip() else ""
 
 
 def calls(name: str, arguments: str) -> str:
-    """A call of a tool."""
+    """Return the text of a tool call."""
     return f"Calls {name}({arguments})"
 
 
 def returned(name: str, result: str) -> str:
-    """The message of a tool's result."""
+    """Return the text of a tool's result."""
     return f"{name or 'A tool'} returned: {result}"

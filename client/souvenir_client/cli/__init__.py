@@ -1,5 +1,5 @@
-"""The command line: what a person or a script does with a service, one module a group of commands.
+"""The command line of the client, one module per group of commands.
 
-`root` holds the tree, `options` what every command takes, `output` how anything is printed, `failures` how a failure
-ends. A command's module is imported when the command is called; `rich` when something is drawn.
+`root` contains the tree, `options` the options of every command, `output` the printing, `failures` the exit codes. A
+command's module is imported when the command is called; `rich` when something is drawn.
 """

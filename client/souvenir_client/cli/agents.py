@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from souvenir_client.cli.options import client_of
-from souvenir_client.cli.output import Column, answer, confirm, counted, draw_table, moment, note_of_page, say, wire
+from souvenir_client.cli.output import Column, answer, confirm, counted, draw_table, minute_of, note_of_page, say, wire
 from souvenir_client.cli.parameters import limit_option, metadata_option, offset_option, yes_option
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def list_(limit: int, offset: int) -> None:
 
 def _draw_page(page: AgentPage) -> None:
     columns = [Column("NAME"), Column("CREATED (UTC)")]
-    draw_table(columns, ([agent.name, moment(agent.created_at)] for agent in page.agents))
+    draw_table(columns, ([agent.name, minute_of(agent.created_at)] for agent in page.agents))
     note_of_page(len(page.agents), page.offset, page.total)
 
 
@@ -45,7 +45,7 @@ def create(name: str, metadata: Mapping[str, Any]) -> None:
     """Create an agent; an existing one is not changed."""
     with client_of() as client:
         agent = client.agents.create(name=name, metadata=metadata or None)
-    answer(wire(agent), lambda: say(f"Agent {agent.name}, created {moment(agent.created_at)} UTC."))
+    answer(wire(agent), lambda: say(f"Agent {agent.name}, created {minute_of(agent.created_at)} UTC."))
 
 
 @agents.command()
@@ -58,12 +58,12 @@ def show(name: str) -> None:
 
 
 def _draw(agent: AgentRecord, stats: AgentStatsResponse) -> None:
-    say(f"{agent.name}, created {moment(agent.created_at)} UTC")
+    say(f"{agent.name}, created {minute_of(agent.created_at)} UTC")
     talk = f"{_messages(stats.messages)} of {counted(stats.sessions, 'session', 'sessions')}"
     people = counted(stats.users, "user", "users")
     say(f"{talk} with {people}, {counted(stats.blocks, 'block', 'blocks')}, {_memories(stats.memories)}")
     if stats.last_message_at is not None:
-        say(f"messages from {moment(stats.first_message_at)} to {moment(stats.last_message_at)} UTC")
+        say(f"messages from {minute_of(stats.first_message_at)} to {minute_of(stats.last_message_at)} UTC")
 
 
 @agents.command()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from souvenir_client.cli.options import client_of
-from souvenir_client.cli.output import Column, answer, confirm, draw_table, moment, say, wire
+from souvenir_client.cli.output import Column, answer, confirm, draw_table, minute_of, say, wire
 from souvenir_client.cli.parameters import yes_option
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _draw(found: BackupsResponse) -> None:
     columns = [Column("NAME"), Column("CREATED (UTC)"), Column("MEMORIES", right=True), Column("MIB", right=True)]
     draw_table(
         columns,
-        ([one.name, moment(one.created_at), str(one.memories), f"{one.bytes / 2**20:.1f}"] for one in found.backups),
+        ([one.name, minute_of(one.created_at), str(one.memories), f"{one.bytes / 2**20:.1f}"] for one in found.backups),
     )
 
 

@@ -26,5 +26,5 @@ def completion(context: click.Context, shell: str) -> None:
     script = made_by(root.command, {}, str(root.info_name), "_SOUVENIR_COMPLETE").source()
     install = INSTALLED_BY[shell]
     document = {"shell": shell, "install": install, "script": script}
-    # Behind the script, since zsh wants its own first line.
+    # After the script, because zsh requires its own first line.
     answer(document, lambda: click.echo(f"{script.rstrip()}\n\n# Install it for new shells with:\n#   {install}"))

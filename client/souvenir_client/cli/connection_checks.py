@@ -35,11 +35,11 @@ class Finding:
 
 
 TOLERATED_CLOCK_S = 5.0
-"""`Date` counts whole seconds and an answer takes its time; beyond that, times in questions begin to be wrong."""
+"""`Date` has a resolution of seconds and an answer takes time; beyond that, relative times in queries become wrong."""
 
 
 def reached(url: str, timeout_s: float) -> tuple[Finding, httpx.Response | None]:
-    """Whether the address answers, and the response."""
+    """Check that the address answers; returns the response too."""
     try:
         answered = httpx.get(f"{url}/health", timeout=timeout_s, verify=trusted(url))
     except httpx.HTTPError as error:
@@ -49,7 +49,7 @@ def reached(url: str, timeout_s: float) -> tuple[Finding, httpx.Response | None]
 
 
 def secrecy(url: str, *, sends_key: bool) -> Finding:
-    """Whether the key is sent over an encrypted connection."""
+    """Check that the key is sent over an encrypted connection."""
     if is_loopback(url):
         return Finding("transport", Status.OK, "The service runs on this machine.")
     if urlsplit(url).scheme == "https":
@@ -63,12 +63,12 @@ def secrecy(url: str, *, sends_key: bool) -> Finding:
 
 
 def clock(answered: httpx.Response, now: datetime) -> Finding:
-    """Whether the clocks of both machines agree."""
+    """Check that the clocks of both machines agree."""
     try:
         there = parsedate_to_datetime(answered.headers["Date"])
     except (KeyError, ValueError):
         return Finding("clock", Status.WARNING, "The answer has no date: the clocks cannot be compared.")
-    # `Date` is cut to seconds: half a second is what it is too early on average.
+    # `Date` is truncated to seconds, half a second too early on average.
     ahead_s = (there - now).total_seconds() + 0.5
     if abs(ahead_s) <= TOLERATED_CLOCK_S:
         return Finding("clock", Status.OK, "The clocks agree.")

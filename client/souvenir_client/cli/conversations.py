@@ -15,7 +15,7 @@ from souvenir_client.cli.output import (
     day,
     draw_table,
     heading,
-    moment,
+    minute_of,
     note,
     note_of_page,
     said_by,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from souvenir_client.records import MessageRecord, SessionPage, SessionRecord
 
 MIN_MAX_TOKENS = 64
-"""The service takes no less."""
+"""Minimum budget that the service accepts."""
 
 agent_argument = click.argument("agent", help="Name of the agent.")
 
@@ -81,7 +81,7 @@ def _draw_messages(messages: Sequence[MessageRecord]) -> None:
         if message.session_id != session:
             session = message.session_id
             heading(f"— {session}")
-        heading(f"{moment(message.created_at)} {said_by(message.role, message.name, message.user)}")
+        heading(f"{minute_of(message.created_at)} {said_by(message.role, message.name, message.user)}")
         say(message.content)
         click.echo()
 

@@ -34,7 +34,7 @@ def export(file: str, agent: str | None) -> None:
     """Export the memories of a namespace, or all data of an agent, as lines of JSON."""
     with client_of() as client:
         lines = client.transfer.export_memories() if agent is None else client.agents.export(agent)
-        # Asked for before anything is opened, so that a refusal leaves nothing behind.
+        # Requested before a file is opened, so that a refusal leaves nothing behind.
         header = next(lines, None)
         if header is None:
             raise UnreadableAnswer(client.server_url, "an export without its first line")
@@ -51,14 +51,14 @@ def export(file: str, agent: str | None) -> None:
 
 
 def _total(header: Mapping[str, Any]) -> int:
-    """The number of lines after the header."""
+    """Return the number of lines after the header."""
     if header.get("_header"):
         return int(header["count"])
     return 1 + sum(int(header[name]) for name in COUNTS_OF_AN_AGENT)
 
 
 def _text(line: Mapping[str, Any]) -> str:
-    """As the service writes it."""
+    """Return the line in the service's format."""
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -72,7 +72,7 @@ def _write(file: IO[bytes], lines: Iterable[Mapping[str, Any]], advance: Advance
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes its name when the block ends well, and is gone when it does not."""
+    """Write a temporary file that is renamed if the block succeeds, and removed otherwise."""
     try:
         with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             try:

@@ -40,7 +40,7 @@ AGENT_NOT_FOUND = "agent_not_found"
 
 
 class Negative(click.ClickException):
-    """The answer is no."""
+    """The result is negative."""
 
     exit_code = ExitCode.NEGATIVE
 
@@ -69,10 +69,10 @@ def exit_code_of(error: Exception) -> ExitCode:
 
 
 def report(error: Exception, arguments: Sequence[str]) -> ExitCode:
-    """Say on stderr what went wrong.
+    """Print an error message to stderr.
 
-    :param arguments: Of the command line, which say the form even where they could not be read.
-    :return: The status to end with.
+    :param arguments: The command line, which determines the format even if it could not be parsed.
+    :return: The exit status.
     """
     code = exit_code_of(error)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -85,7 +85,7 @@ def report(error: Exception, arguments: Sequence[str]) -> ExitCode:
 
 
 def report_interrupt(arguments: Sequence[str]) -> ExitCode:
-    """Say it in JSON where that is asked for; a person knows."""
+    """Report an interrupt in JSON if requested; a person knows."""
     if asks_for_json(arguments):
         fields = {"exit_code": int(ExitCode.INTERRUPTED), "message": "Interrupted."}
         click.echo(json_text({"error": fields}), err=True)
@@ -93,7 +93,7 @@ def report_interrupt(arguments: Sequence[str]) -> ExitCode:
 
 
 def asks_for_json(arguments: Sequence[str]) -> bool:
-    """Whether the command line has `--json` among its options."""
+    """Return True if the command line has `--json` among its options."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in options
 
@@ -109,7 +109,7 @@ def _sentence(error: Exception) -> str:
         case OSError(strerror=str(reason), filename=str(name)):
             return f"{name} cannot be used: {reason}."
         case ApiError(status=status, code=code, detail=detail) if code == AGENT_NOT_FOUND:
-            # The service names its route to whoever typed a command.
+            # The service's message names its route; replace it by the command.
             return f"{detail.partition(';')[0]}; create it with `souvenir agents create NAME` ({status}, {code})"
         case _:
             return str(error)

@@ -40,7 +40,7 @@ def export(agent: str, file: str, written_as: GraphFileFormat, embeddings: bool)
     """Export an agent's graph: users, sessions, messages, concepts, topics, memories and their relations."""
     with client_of() as client:
         pieces = client.agents.graph(agent, format=written_as, embeddings=embeddings)
-        # Asked for before anything is opened, so that a refusal leaves nothing behind.
+        # Requested before a file is opened, so that a refusal leaves nothing behind.
         first = next(pieces, None)
         if first is None:
             raise UnreadableAnswer(client.server_url, "an empty graph")

@@ -25,7 +25,7 @@ HELP = {
 
 
 class _Harmless(click.Group):
-    """Wrong use ends with 1."""
+    """Wrong usage exits with 1."""
 
     def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
         try:

@@ -44,9 +44,9 @@ def claude_code(project: bool, remove: bool, yes: bool) -> None:
 
 
 def _server() -> str | None:
-    """The address that was given here, not that of the environment.
+    """Return the address given on the command line, not that of the environment.
 
-    :raises UsageError: If something was given that is not written into settings.
+    :raises UsageError: If an option was given that is not written into settings.
     """
     said = global_options()
     if said.api_key is not None:
@@ -77,7 +77,7 @@ def executable() -> str:
 
 
 def _agree(change: Change, yes: bool) -> None:
-    """Show the change, and go on if it is wanted.
+    """Show the change, and ask for confirmation.
 
     :raises click.ClickException: If nothing is to be written.
     """

@@ -1,4 +1,4 @@
-"""`souvenir keys`: who may do what. A key itself is printed once, by what makes or replaces it."""
+"""`souvenir keys`: API keys. A key is printed once, when it is created or rotated."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ id_argument = click.argument("key_id", metavar="ID", help="Id of a key in `souve
 
 @click.group()
 def keys() -> None:
-    """List, make, replace and revoke API keys, and see what one's own may do."""
+    """List, create, rotate and revoke API keys, and show the permissions of the own key."""
 
 
 @keys.command()
 def me() -> None:
-    """Show what the own key may do."""
+    """Show the permissions of the own key."""
     with client_of() as client:
         own = client.keys.me()
     answer(wire(own), lambda: say(described(own)))
@@ -45,7 +45,7 @@ def described(own: OwnKeyResponse) -> str:
 
 @keys.command("list")
 def list_() -> None:
-    """List keys, oldest first; revoked ones too."""
+    """List keys, oldest first, including revoked ones."""
     with client_of() as client:
         found = client.keys.list()
     answer(wire(found), lambda: _draw(found))

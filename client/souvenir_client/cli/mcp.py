@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from souvenir_client.mcp.embedded import Program
 
 ANSWER_S = 120.0
-"""Between two pieces of an answer: twice what the service gives a request."""
+"""Maximum wait between two parts of an answer: twice the request limit of the service."""
 
 DEFAULT_PORT = 8900
 
@@ -53,7 +53,7 @@ def mcp(agent: str | None, home: Path | None, port: int) -> None:
     """
     if find_spec("mcp") is None:
         raise click.UsageError('`souvenir mcp` needs the MCP SDK: pip install "souvenir-client[mcp]"')
-    # httpx loads a command line of its own where it can, with rich and all.
+    # If possible, httpx loads its command line, including rich.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None is how an import is refused
     asyncio.run(_serve(agent, home, port))
 
@@ -88,7 +88,7 @@ async def _serve(agent: str | None, home: Path | None, port: int) -> None:
         verify=trusted(address.url),
         timeout=httpx.Timeout(timeout_s, pool=None),
         limits=httpx.Limits(max_connections=None),
-        # A proxy has no business between two programs of this machine.
+        # Traffic between two programs of this machine must not use a proxy.
         trust_env=url is not None,
     )
     target: Target = Named(address)

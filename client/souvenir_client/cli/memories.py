@@ -16,7 +16,7 @@ from souvenir_client.cli.output import (
     confirm,
     draw_table,
     heading,
-    moment,
+    minute_of,
     note,
     note_of_page,
     one_line,
@@ -182,10 +182,10 @@ def _draw_hit(hit: SearchHit | AgentSearchItem) -> None:
     memory, message = (hit.memory, hit.message) if isinstance(hit, AgentSearchItem) else (hit, None)
     if message is not None:
         speaker = said_by(message.role, message.name, message.user)
-        heading(speaker, message.session_id, moment(message.created_at))
+        heading(speaker, message.session_id, minute_of(message.created_at))
         say(message.content)
     elif memory is not None:
-        heading(str(memory.id), memory.source, moment(memory.document_at or memory.created_at))
+        heading(str(memory.id), memory.source, minute_of(memory.document_at or memory.created_at))
         say(memory.text)
 
 
@@ -203,7 +203,7 @@ def list_(source: str | None, tags: tuple[str, ...], limit: int, offset: int) ->
 
 def _draw_page(page: MemoryPage) -> None:
     columns = [Column("ID", right=True), Column("CREATED (UTC)"), Column("SOURCE", cut=True), Column("TEXT", cut=True)]
-    draw_table(columns, ([str(one.id), moment(one.created_at), one.source, one.text] for one in page.memories))
+    draw_table(columns, ([str(one.id), minute_of(one.created_at), one.source, one.text] for one in page.memories))
     note_of_page(len(page.memories), page.offset, page.total)
 
 
@@ -220,7 +220,7 @@ def tags_(regex: str | None, limit: int, offset: int) -> None:
 
 def _draw_tags(page: TagsResponse) -> None:
     columns = [Column("TAG", cut=True), Column("MEMORIES", right=True), Column("LAST USED (UTC)")]
-    draw_table(columns, ([one.tag, str(one.count), moment(one.last_used_at)] for one in page.tags))
+    draw_table(columns, ([one.tag, str(one.count), minute_of(one.last_used_at)] for one in page.tags))
     note_of_page(len(page.tags), page.offset, page.total)
 
 

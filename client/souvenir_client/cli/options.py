@@ -1,7 +1,7 @@
-"""The options that every command takes, before and after its name, and the client that they lead to.
+"""The options of every command, accepted before and after its name, and the client that they configure.
 
-They are added to each command when it is loaded; the last one given counts. The address and the key that are not given
-are read by the client from the environment, so that they mean the same everywhere.
+They are added to each command when it is loaded; the last value wins. The client reads a missing address or key from
+the environment, so that the variables mean the same everywhere.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def make_agent(client: Souvenir, agent: str | None) -> None:
 
 
 def with_global_options(command: click.Command) -> click.Command:
-    """The command with these options behind its own, as have the commands below it."""
+    """Add these options to the command, after its own, and to its subcommands."""
     command.params += _new_options()
     if isinstance(command, click.Group):
         for below in command.commands.values():

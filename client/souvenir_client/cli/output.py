@@ -31,16 +31,16 @@ MIN_CUT_WIDTH = 8
 """Minimum width of a column with truncated texts."""
 
 GAP = 2
-"""Between columns, as `rich` pads them."""
+"""Width between columns, as `rich` pads them."""
 
 _ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters but tab and line feed, and what turns or ends a line unseen."""
+"""Control characters except tab and line feed, and invisible characters that end a line or change its direction."""
 
 _ACTS_IN_JSON = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""The characters that JSON does not escape by itself."""
+"""The control characters that JSON does not escape."""
 
 Advance = Callable[[int, int | None], None]
-"""Told how much is done, and of how much, if that is known."""
+"""Receives the progress, and the total if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Column:
 
 
 def answer(document: Any, draw: Callable[[], None]) -> None:
-    """Print the answer of a command: `document` as JSON if that is asked for, else what `draw` prints."""
+    """Print the answer of a command: `document` as JSON if requested, otherwise the output of `draw`."""
     if global_options().as_json:
         click.echo(json_text(document))
     else:
@@ -64,7 +64,7 @@ def answer(document: Any, draw: Callable[[], None]) -> None:
 
 
 def json_text(value: Any) -> str:
-    """Readable JSON in which every character that would act on a terminal is an escape."""
+    """Return readable JSON in which every control character is escaped."""
     return inert_json(json.dumps(value, ensure_ascii=not _writes_unicode(), indent=2))
 
 
@@ -79,7 +79,7 @@ def inert_xml(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A text for people: its line ends are line feeds, and what would act is written as an escape."""
+    """Return a text for people: with line feeds only, and with escaped control characters."""
     plain = text.replace("\r\n", "\n")
     return _ACTS.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode("ascii"), plain)
 
@@ -93,7 +93,7 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Tell something that is no part of the answer."""
+    """Print a message that is no part of the answer."""
     click.echo(shown(text), err=True)
 
 
@@ -106,7 +106,7 @@ def heading(*parts: str) -> None:
     click.echo(click.style("  ".join(map(one_line, parts)), bold=True))
 
 
-def moment(wire_time: str | None) -> str:
+def minute_of(wire_time: str | None) -> str:
     """A time of the service in UTC, to the minute."""
     return "-" if wire_time is None else wire_time[:16].replace("T", " ")
 
@@ -149,7 +149,7 @@ def draw_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None
 
 
 def draw(table: RenderableType, *, least_width: int = 0) -> None:
-    """Print something of `rich`; where no terminal shows it, no line is broken and none ends in blanks."""
+    """Print an element of `rich`; without a terminal, no line is broken or padded."""
     from rich.console import Console
 
     console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
@@ -204,7 +204,7 @@ EXTRA = "extra"
 
 
 def wire(value: Any) -> Any:
-    """A record, or a list or mapping of such, as JSON values; fields that the answer left out are left out."""
+    """Return a record, or a list or mapping of records, as JSON values; fields missing in the answer are omitted."""
     if is_dataclass(value):
         own = {
             field.name: wire(said)

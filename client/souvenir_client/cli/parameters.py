@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and how their texts are read."""
+"""Options and arguments shared by several commands, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def offset_option() -> Decorator:
 
 
 def metadata_of(said: Iterable[str]) -> dict[str, Any]:
-    """`key=text` and `key:=json` as one object.
+    """Parse `key=text` and `key:=json` to one object.
 
-    :raises BadParameter: If one is neither.
+    :raises BadParameter: If a value has neither form.
     """
     metadata: dict[str, Any] = {}
     for pair in said:
@@ -86,9 +86,9 @@ def _json_of(text: str) -> Any:
 
 
 def text_of(said: str) -> str:
-    """The argument itself, or all of stdin where it is `-`.
+    """Return the argument, or the content of stdin if it is `-`.
 
-    :raises Unusable: If there is nothing, or no text.
+    :raises Unusable: If it is empty, or no text.
     """
     if said == STDIN:
         said = sys.stdin.read().strip("\n")

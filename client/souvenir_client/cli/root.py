@@ -1,7 +1,7 @@
-"""The tree of commands: which there are, where each is built, and how a run of one ends.
+"""The tree of commands, with their modules, and the end of a run.
 
-A command's module is imported when the command is called, or when help lists it. No error leaves as a trace: what can
-happen becomes one sentence and an exit code (`failures`).
+A command's module is imported when the command is called, or when help lists it. No error ends with a traceback: every
+expected error becomes one sentence and an exit code (`failures`).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Root(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:
-            # Click looks for what is alike among the commands that were loaded already.
+            # Click suggests similar names only among commands that are loaded.
             raise click.exceptions.NoSuchCommand(error.command_name, possibilities=PLACES, ctx=ctx) from error
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:
@@ -75,12 +75,12 @@ class Root(click.Group):
         sys.exit(_run(self, list(sys.argv[1:] if args is None else args)))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a reader of its output that has gone ends it in silence."""
+        """Run the command; a closed output pipe ends it silently."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # What is left in the buffer goes nowhere, instead of failing again when the interpreter ends.
+            # Discard the rest of the buffer, instead of failing again when the interpreter ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(ExitCode.NOBODY_READS) from None
         return result

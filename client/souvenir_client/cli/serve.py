@@ -40,7 +40,7 @@ def serve(home: Path | None) -> None:
 
 
 def service_folder(home: Path | None) -> Path:
-    """The folder that holds the service.
+    """Return the folder of the service.
 
     :raises Unusable: If there is none.
     """
@@ -60,7 +60,7 @@ def service_folder(home: Path | None) -> Path:
 
 
 def named_folder(home: Path | None) -> Path | None:
-    """The folder that the option names, or the environment, or the saved file.
+    """Return the folder in the option, the environment or the saved file.
 
     :raises Unusable: If that file cannot be read.
     """

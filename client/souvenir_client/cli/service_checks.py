@@ -64,7 +64,7 @@ def identified(client: Souvenir) -> tuple[Finding, HealthResponse | None]:
         health = client.health.check()
     except ApiError as error:
         other = f"The program at this address is not Souvenir ({error.detail}): set another address with --server."
-        # An error without a name is not the service's own.
+        # An error without a code is not the service's own.
         return Finding("service", Status.FAILED, error.detail if error.code else other), None
     except SouvenirError as error:
         return Finding("service", Status.FAILED, str(error)), None
@@ -78,7 +78,7 @@ def identified(client: Souvenir) -> tuple[Finding, HealthResponse | None]:
 
 
 def readiness(client: Souvenir) -> Finding:
-    """Whether the index holds all memories."""
+    """Check that the index contains all memories."""
     try:
         ready = client.health.ready()
     except ServerFailed:
@@ -109,7 +109,7 @@ def reach_of_key(client: Souvenir, *, sends_key: bool) -> tuple[Finding, OwnKeyR
 
 
 def searching(client: Souvenir) -> Finding:
-    """Whether searches run by meaning and by words."""
+    """Check that searches run by meaning and by words."""
     begin = perf_counter()
     found = client.memories.search(query="souvenir doctor", k=1)
     elapsed_ms = (perf_counter() - begin) * 1000
@@ -121,7 +121,7 @@ def searching(client: Souvenir) -> Finding:
 
 
 def extraction(client: Souvenir) -> Finding:
-    """Whether memories are extracted from transcripts."""
+    """Check that memories are extracted from transcripts."""
     status = client.extraction.status()
     if not status.enabled:
         message = WITHOUT_A_MODEL if status.fallback_add_enabled else NOTHING_LEARNED
@@ -147,7 +147,7 @@ def storage(client: Souvenir) -> Finding:
 
 
 def backups(client: Souvenir) -> Finding:
-    """Whether the newest backup is recent enough."""
+    """Check that the newest backup is recent enough."""
     stats, kept = client.figures.stats(), client.backups.list().backups
     if stats.last_updated is None:
         return Finding("backups", Status.OK, f"{_backups(len(kept))}; this namespace is empty.")

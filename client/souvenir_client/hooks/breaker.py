@@ -1,11 +1,11 @@
-"""The circuit breaker: a service that is away is not waited for at every prompt.
+"""Circuit breaker of the hooks: an unavailable service does not delay every prompt.
 
-After `FAILURES_TO_OPEN` failures in a row the hooks do nothing for a minute. Then one is tried again: a success closes
-the breaker, a failure opens it for twice as long, up to `LONGEST_REST_S`. All hooks of a user share the state, by the
-address of the service.
+After `FAILURES_TO_OPEN` consecutive failures the hooks do nothing for a minute. Then one call is tried: a success
+closes the breaker, a failure opens it for twice as long, up to `LONGEST_REST_S`. All hooks of a user share the state,
+by the address of the service.
 
-Invariants: the state is never needed for anything else, so losing it costs a few waits and nothing more; a clock that
-was set back holds nothing open for longer than `LONGEST_REST_S`.
+Invariants: nothing else depends on the state, so losing it only costs some waits; a clock that was set back keeps the
+breaker open for at most `LONGEST_REST_S`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOCK_WAIT_S = 1.0
 
 
 class Breaker:
-    """:param now: Seconds since the epoch: the state outlives the process, so no other clock serves."""
+    """:param now: Seconds since the epoch, because the state outlives the process."""
 
     def __init__(self, folder: Path, url: str, now: Callable[[], float] = time.time) -> None:
         self._path = folder / f"breaker-{hashlib.sha256(url.encode()).hexdigest()[:16]}.json"
@@ -34,7 +34,7 @@ class Breaker:
         return self._rests(self._read()[1])
 
     def succeeded(self, wait_s: float = LOCK_WAIT_S) -> None:
-        """:param wait_s: For the lock of the state file; after that, the failure is not recorded."""
+        """:param wait_s: Maximum wait for the lock of the state file; after that, the result is not recorded."""
         if self._read() == (0, 0.0):
             return
         with locked(self._path, wait_s=wait_s) as mine:
@@ -42,7 +42,7 @@ class Breaker:
                 write_state(self._path, {"failures": 0, "open_until": 0.0})
 
     def failed(self, wait_s: float = LOCK_WAIT_S) -> float | None:
-        """:returns: For how many seconds hooks rest from now on; None if they do not, or did already."""
+        """:returns: The seconds for which this failure opened the breaker; None if it did not, or it was open."""
         with locked(self._path, wait_s=wait_s) as mine:
             failures, open_until = self._read()
             if not mine or self._rests(open_until):

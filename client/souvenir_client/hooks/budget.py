@@ -24,9 +24,9 @@ _STARTED_FIELD = 19
 
 
 class Budget:
-    """Seconds, of which less is left with every look.
+    """A time limit in seconds that counts down.
 
-    :param spent_s: How much of it is gone already.
+    :param spent_s: Seconds that have passed already.
     """
 
     def __init__(self, total_s: float, *, spent_s: float = 0.0) -> None:
@@ -35,17 +35,17 @@ class Budget:
 
     @property
     def left_s(self) -> float:
-        """Until the hook has to be gone; 0 if it should be already."""
+        """Return the seconds until the hook must end; 0 if they are over."""
         return max(0.0, self._end_s - time.monotonic())
 
     @property
     def wait_s(self) -> float:
-        """The longest that may be waited for something."""
+        """Return the maximum duration of the next wait."""
         return max(0.0, self.left_s - OWN_WORK_S)
 
 
 def process_age_s() -> float:
-    """Seconds since this process was started; 0 where the system does not say."""
+    """Return the seconds since this process was started; 0 if the system does not provide them."""
     try:
         fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         started_s = int(fields[_STARTED_FIELD]) / os.sysconf("SC_CLK_TCK")
@@ -55,11 +55,11 @@ def process_age_s() -> float:
 
 
 def enforce(budget: Budget, last_words: Callable[[], None]) -> threading.Timer:
-    """End the process when the budget is spent, with success and whatever it is doing; cancel what this answers before.
+    """End the process successfully when the budget is spent, unless the returned timer is cancelled.
 
-    The files of a hook are replaced in one step each, so none is left half written.
+    The files of a hook are replaced atomically, so none is left incomplete.
 
-    :param last_words: Waited for no longer than `LAST_WORDS_S`: a disk or a pipe may keep them.
+    :param last_words: Called before the end, for at most `LAST_WORDS_S`, because a disk or a pipe may block.
     """
 
     def leave() -> None:

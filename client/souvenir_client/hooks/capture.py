@@ -34,7 +34,7 @@ LEAST_ROUND_S = 0.3
 
 SETTLING_S = 1.0
 SETTLING_POLL_S = 0.05
-"""Claude Code runs the hook at times before it has written the last answer down; it is waited for, not for long."""
+"""Claude Code sometimes runs the hook before it has written the last answer; the hook waits for it briefly."""
 
 EXTRACT_CHARS = 40_000
 EXTRACT_TURN_CHARS = 20_000
@@ -45,25 +45,25 @@ MAX_EXTRACTIONS: Mapping[Hook, int] = {Hook.STOP: 1, Hook.PRE_COMPACT: 4}
 
 KNOWN_PAGE = 500
 MAX_KNOWN = 20_000
-"""Turns that the service is asked about where the note of a session does not fit its transcript."""
+"""Maximum number of stored turns to look up if the cursor of a session does not match its transcript."""
 
 CONTEXTS: Mapping[Hook, str] = {Hook.STOP: "stop", Hook.PRE_COMPACT: "pre_compact"}
 
 NOT_IMPLEMENTED = 501
-"""No model is set that could learn."""
+"""No model is configured for extraction."""
 FORBIDDEN = 403
-"""The key may store messages, and not learn."""
+"""The key may store messages, but not extract."""
 REFUSED_FOR_GOOD = frozenset({400, 409, 413, 422})
 
 
 def capture(
     hook: Hook, event: Event, place: Project, service: Service, folder: Path, budget: Budget, report: Report
 ) -> None:
-    """Send what the transcript has and the service has not.
+    """Send the new part of the transcript.
 
-    :param folder: Of the state.
+    :param folder: Folder of the state.
     :raises SouvenirError: If the service cannot be reached, or refuses.
-    :raises OSError: If the transcript cannot be read, or the state not be written.
+    :raises OSError: If the transcript cannot be read, or the state cannot be written.
     """
     if not event.transcript_path:
         return
@@ -104,7 +104,7 @@ class _Sending:
             if window.is_end:
                 break
             self._store(window)
-        # A stop after a stop hook sent Claude back to work is one of perhaps many; what was said is learned from later.
+        # The first of possibly many stops after a stop hook made Claude continue; extraction waits for the last one.
         if not self._event.stop_hook_active:
             self._learn_from_the_rest()
 
@@ -137,7 +137,7 @@ class _Sending:
         self._write(stored=window.after)
 
     def _learn(self, window: Window, said: Sequence[TranscriptTurn]) -> bool:
-        """:returns: Whether the service took it, or never will."""
+        """:returns: True if the service accepted it, or refuses it permanently."""
         if said:
             self._write(learned=_tried(self._learned, window))
             text = _transcript_of(said)
@@ -161,7 +161,7 @@ class _Sending:
         return True
 
     def _window(self, cursor: Cursor, up_to: int | None = None) -> Window:
-        """The next window; one that was tried before is read again unchanged, independent of the time left."""
+        """Return the next window; one that was tried before is read again unchanged, whatever time is left."""
         max_chars = WINDOW_CHARS if up_to is None else EXTRACT_CHARS
         if cursor.until is not None:
             return self._transcript.window(cursor, until=cursor.until, max_chars=max_chars)
@@ -227,7 +227,7 @@ class _Sending:
 
 
 def _is_final(error: ApiError) -> bool:
-    """Whether the service itself, not a proxy, refuses this permanently."""
+    """Return True if the service itself, not a proxy, refuses this permanently."""
     return bool(error.code) and error.status in REFUSED_FOR_GOOD
 
 

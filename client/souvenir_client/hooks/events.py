@@ -18,7 +18,7 @@ MAX_CONTEXT_CHARS = 9_500
 """Claude Code shows 10,000 characters of a hook as they are; of more it shows a preview only."""
 
 Report = Callable[[str], None]
-"""Takes a sentence about what went wrong, for standard error."""
+"""Receives an error message for standard error."""
 
 CLOSING = "</recalled_memory>\n"
 
@@ -68,7 +68,7 @@ class Event:
 
 
 def read_event(raw: bytes) -> Event:
-    """:raises UnreadableEvent: If it is no object, or names no session."""
+    """:raises UnreadableEvent: If it is no object, or contains no session."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as error:

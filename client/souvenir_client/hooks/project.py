@@ -12,7 +12,7 @@ from souvenir_client.hooks.events import Event
 from souvenir_client.saved import saved
 
 MAX_NAME_CHARS = 200
-"""Of an agent or a session, by the service."""
+"""Limit of the service for the name of an agent or a session."""
 
 AGENT_PREFIX = "claude-code-"
 SOURCE_PREFIX = "claude-code/"
@@ -32,7 +32,7 @@ class Project:
 
     @classmethod
     def of(cls, event: Event, environment: Mapping[str, str]) -> Self:
-        """:raises ValueError: If the saved file, which may name the agent, cannot be read."""
+        """:raises ValueError: If the saved file, which may contain the agent, cannot be read."""
         project = project_of(event.cwd, environment)
         named = environment.get("SOUVENIR_AGENT", "").strip() or saved("souvenir_agent")
         agent = named or plain_name(AGENT_PREFIX + project)
@@ -40,10 +40,11 @@ class Project:
 
 
 def project_of(cwd: str, environment: Mapping[str, str]) -> str:
-    """The name of the project's folder.
+    """Return the name of the project's folder.
 
-    Claude Code may change its folder while it works, and says in CLAUDE_PROJECT_DIR where it was started. The project
-    is the git repository around that; of a worktree it is the repository that it belongs to.
+    Claude Code may change its folder while it works; CLAUDE_PROJECT_DIR contains the initial one. The project is the
+    git
+    repository around that folder, and the main repository if it is a worktree.
     """
     start = Path(environment.get("CLAUDE_PROJECT_DIR") or cwd or ".").absolute()
     for folder in (start, *start.parents):
@@ -56,7 +57,7 @@ def project_of(cwd: str, environment: Mapping[str, str]) -> str:
 
 
 def plain_name(text: str) -> str:
-    """The text as the service takes names: printable, without `/`, not `.` or `..`, and not too long."""
+    """Return the text as a valid name: printable, without `/`, not `.` or `..`, and within the length limit."""
     composed = unicodedata.normalize("NFC", text)
     name = "".join("-" if sign == "/" or not sign.isprintable() else sign for sign in composed)[:MAX_NAME_CHARS]
     return name.replace(".", "-") if name in (".", "..") else name

@@ -32,9 +32,9 @@ ON_THE_WAY_S = 0.1
 def recall(
     hook: Hook, event: Event, place: Project, service: Service, folder: Path, budget: Budget, report: Report
 ) -> str:
-    """The context for Claude; empty if there is none. It comes too if the state cannot be written, which is reported.
+    """Return the context for Claude; empty if there is none. A failure to write the state is only reported.
 
-    :param folder: Of the state.
+    :param folder: Folder of the state.
     :raises SouvenirError: If the service cannot be reached, or refuses.
     """
     starts = hook is Hook.SESSION_START
@@ -43,7 +43,7 @@ def recall(
     if not query or wait_s < LEAST_WAIT_S:
         return ""
     try:
-        # After a compaction Claude no longer has what was said in this session, so it may come back.
+        # A compaction drops the messages of this session from Claude's context, so they may be returned.
         found = service.context.build(
             place.agent,
             query=query,
@@ -72,7 +72,7 @@ def recall(
 
 
 def _query_of_start(event: Event, place: Project) -> str:
-    """The last prompt if the session continues, otherwise the latest about the project."""
+    """Return the last prompt if the session continues, otherwise a query about the project."""
     last = ""
     if event.source in ("resume", "compact") and event.transcript_path:
         last = _last_prompt(event)
@@ -89,7 +89,7 @@ def _last_prompt(event: Event) -> str:
 
 
 def _query_of_prompt(prompt: str) -> str:
-    """The query of a prompt; of a command its arguments. Empty for prompts that the program itself submits."""
+    """Return the query of a prompt; of a command its arguments. Empty for prompts that the program itself submits."""
     text = typed_text(prompt)
     if text.startswith("/"):
         text = text.partition(" ")[2].strip()

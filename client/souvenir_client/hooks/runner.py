@@ -1,8 +1,7 @@
-"""A hook from its input to its end.
+"""Run a hook from its input to its end.
 
-Invariants: a hook never blocks the editor. Whatever happens it ends with success and within its budget, and says
-nothing on standard output but context; what went wrong is a line on standard error. While the breaker is open nothing
-is tried.
+Invariants: a hook never blocks the editor. It always ends with success and within its budget, and writes nothing but
+context to standard output; errors are lines on standard error. While the circuit breaker is open, no call is made.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ ADDRESS_VARIABLES = ("SOUVENIR_URL", "MEMORY_SERVER_URL")
 KEY_VARIABLE = "SOUVENIR_API_KEY"
 
 SERVER_FAILURES = 500
-"""Statuses from here on say that the service failed."""
+"""Smallest status code of a failure of the service."""
 
 
 class Running:
     """One run of a hook.
 
-    :param environment: With what the command line said on top.
+    :param environment: The environment, overridden by the command line.
     """
 
     def __init__(self, hook: Hook, environment: Mapping[str, str], budget: Budget, errors: TextIO) -> None:
@@ -56,7 +55,7 @@ class Running:
         return ""
 
     def out_of_time(self) -> None:
-        """The last words of a run that is ended from outside."""
+        """Report that the run was ended by the timer."""
         if self._is_asking:
             self._failed(f"the hook took longer than its {self._budget.total_s:g} s")
 
@@ -66,7 +65,7 @@ class Running:
     def _ask(self, raw: bytes) -> str:
         event = read_event(raw)
         place = Project.of(event, self._environment)
-        # What follows brings httpx, which a hook that has nothing to do need not wait for.
+        # These imports load httpx, which a hook without work does not need.
         from souvenir_client.hooks.capture import capture
         from souvenir_client.hooks.recall import recall
         from souvenir_client.hooks.service import Service
@@ -91,14 +90,14 @@ class Running:
         return context_output(self._hook, context) if context else ""
 
     def _succeeded(self) -> None:
-        """Context comes whether or not this can be written down."""
+        """Record the success; the context is returned even if this fails."""
         try:
             self._breaker.succeeded(self._lock_wait_s)
         except OSError as error:
             self.report(str(error))
 
     def _failed(self, sentence: str) -> None:
-        """Once a run: the clock may run out while a failure is written down."""
+        """Record the failure once per run: the timer may fire in the meantime."""
         if not self._first_failure.acquire(blocking=False):
             return
         try:
@@ -115,16 +114,16 @@ class Running:
 
 
 def _is_refusal(error: SouvenirError) -> bool:
-    """Whether the service is available and refused the request: no reason to open the circuit breaker."""
+    """Return True if the service is available and refused the request: no reason to open the circuit breaker."""
     return isinstance(error, ApiError) and error.status < SERVER_FAILURES and not isinstance(error, Overloaded)
 
 
 def main(hook: Hook, environment: Mapping[str, str], read: BinaryIO, written: TextIO, errors: TextIO) -> None:
-    """Run a hook of this process; where its time is over the process ends here."""
+    """Run a hook in this process; if its time is up, the process ends here."""
     budget = Budget(_budget_s(hook, environment), spent_s=process_age_s())
     running = Running(hook, environment, budget, errors)
     clock = enforce(budget, running.out_of_time)
-    # httpx loads a command line of its own where it can, with rich and all: a quarter of what a hook has to load.
+    # If possible, httpx loads its command line, including rich: a quarter of all code that a hook loads.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None is how an import is refused
     output = running.run(read.read(MAX_INPUT_BYTES))
     clock.cancel()

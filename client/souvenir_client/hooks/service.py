@@ -21,14 +21,14 @@ from souvenir_client.sync.transport import Transport
 LEAST_TIMEOUT_S = 0.01
 
 UNKNOWN_AGENT = "agent_not_found"
-"""Code of the answer about a project of which nothing was stored yet."""
+"""Error code for a project without stored data."""
 
 
 class Service:
     """The groups for an agent.
 
-    :param url: None for what the environment names, or the default.
-    :raises ValueError: If the address is none.
+    :param url: None for the address in the environment, or the default.
+    :raises ValueError: If the address is invalid.
     """
 
     def __init__(self, url: str | None, api_key: str | None, agent: str, budget: Budget) -> None:

@@ -25,7 +25,7 @@ from typing import Any
 from souvenir_client.hooks.events import Hook
 
 TIMEOUTS_S: Mapping[Hook, int] = {Hook.SESSION_START: 5, Hook.PROMPT: 5, Hook.STOP: 15, Hook.PRE_COMPACT: 15}
-"""When Claude Code ends a hook: some seconds after it should have ended by itself."""
+"""Timeouts of Claude Code: some seconds after the hook's own limit."""
 
 PROGRAM = "souvenir"
 URL_NAME = "SOUVENIR_URL"
@@ -34,7 +34,7 @@ OWN_MODE = 0o600
 
 
 class SettingsUnusable(Exception):
-    """The settings cannot be changed without harm."""
+    """The settings cannot be changed safely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Change:
 
 
 def settings_path(environment: Mapping[str, str], *, project: Path | None = None) -> Path:
-    """The settings of the user, or those of a project's folder."""
+    """Return the settings file of the user, or that of a project's folder."""
     if project is not None:
         return project / ".claude" / "settings.json"
     named = environment.get("CLAUDE_CONFIG_DIR")
@@ -83,8 +83,8 @@ def plan(path: Path, executable: str, *, remove: bool = False, server: str | Non
     settings = _parsed(real, before) if before and before.strip() else {}
     changed = deepcopy(settings)
     if remove:
-        _take_out(changed)
-        _take_out_address(changed, server)
+        _remove_hooks(changed)
+        _remove_address(changed, server)
     else:
         _put_in(real, changed, executable)
         if server is not None:
@@ -113,7 +113,7 @@ def apply(change: Change) -> Path | None:
 
 
 def command_of(hook: Hook, executable: str) -> str:
-    """For the shell that Claude Code runs it in."""
+    """Return the command for the shell in which Claude Code runs it."""
     return f"{shlex.quote(executable)} hook {hook.value}"
 
 
@@ -136,8 +136,8 @@ def _put_in(path: Path, settings: dict[str, Any], executable: str) -> None:
             groups.append({"hooks": [ours]})
 
 
-def _take_out(settings: dict[str, Any]) -> None:
-    """Without our entries, and without what holds nothing any more because of that."""
+def _remove_hooks(settings: dict[str, Any]) -> None:
+    """Remove our entries, and containers that become empty."""
     hooks = settings.get("hooks")
     if not isinstance(hooks, dict):
         return
@@ -166,7 +166,7 @@ def _put_in_address(path: Path, settings: dict[str, Any], server: str) -> None:
     variables[URL_NAME] = server
 
 
-def _take_out_address(settings: dict[str, Any], server: str | None) -> None:
+def _remove_address(settings: dict[str, Any], server: str | None) -> None:
     """Another address is kept: it was set by the user."""
     variables = settings.get("env")
     if server is not None and isinstance(variables, dict) and variables.get(URL_NAME) == server:
@@ -176,13 +176,13 @@ def _take_out_address(settings: dict[str, Any], server: str | None) -> None:
 
 
 def _entries(group: Any) -> list[Any]:
-    """The hooks of a group; none if it is not a group."""
+    """Return the hooks of a group; none if it is not a group."""
     entries = group.get("hooks") if isinstance(group, dict) else None
     return entries if isinstance(entries, list) else []
 
 
 def _is_ours(entry: Any) -> bool:
-    """Whether the entry runs `souvenir hook`, at any path and with any environment before it."""
+    """Return True if the entry runs `souvenir hook`, at any path and with any environment before it."""
     command = entry.get("command") if isinstance(entry, dict) else None
     if not isinstance(command, str):
         return False
@@ -220,7 +220,7 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
 
 
 def _written(settings: dict[str, Any], before: str) -> str:
-    """As text, indented and ended as it was."""
+    """Return the settings as text, with the previous indentation and ending."""
     indented = re.search(r'^([ \t]+)"', before, re.MULTILINE)
     text = json.dumps(
         settings, indent=indented[1] if indented else INDENT, ensure_ascii=bool(before) and before.isascii()

@@ -20,18 +20,18 @@ KEPT_S = 30 * 24 * 3600.0
 """How long the state of a session is kept after its last hook."""
 
 LOCK_POLL_S = 0.01
-"""A lock is held for as long as a small file takes to write; the system's own wait for it has no end."""
+"""Polling interval of a lock, which is held while a small file is written; the system's own wait has no timeout."""
 
 
 def state_dir(environment: Mapping[str, str]) -> Path:
-    """The state folder of the XDG specification, which says to ignore relative paths."""
+    """Return the state folder of the XDG specification; as it requires, relative paths are ignored."""
     named = environment.get("XDG_STATE_HOME", "")
     base = Path(named) if Path(named).is_absolute() else Path.home() / ".local" / "state"
     return base / "souvenir"
 
 
 def session_file(folder: Path, session_id: str, suffix: str) -> Path:
-    """The file of a session; its name says nothing and is safe, whatever the id."""
+    """Return the file of a session; its name is a hash, and safe for any id."""
     digest = hashlib.sha256(session_id.encode(errors="surrogatepass")).hexdigest()[:32]
     return folder / "sessions" / f"{digest}.{suffix}.json"
 
@@ -46,9 +46,9 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def write_state(path: Path, value: Mapping[str, Any]) -> None:
-    """Replace the file in one step, for good when this returns.
+    """Replace the file atomically and durably.
 
-    :raises OSError: If the folder cannot be written to.
+    :raises OSError: If the folder is not writable.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     written = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")

@@ -1,11 +1,11 @@
-"""Reading a transcript on from where it was left, however long it is.
+"""Incremental reading of transcripts of any length.
 
-A transcript grows at its end; sometimes Claude Code takes back its last lines, or copies a whole one. `Cursor` says how
-far one was read: an offset, with a digest of the bytes before it, which shows whether this is still the file that was
-read, and the uuid of the last turn, by which the place is found again if it is not.
+A transcript grows at its end; sometimes Claude Code removes its last lines, or copies a whole one. `Cursor` records how
+far it was read: an offset, with a digest of the bytes before it, which verifies that this is still the same file, and
+the uuid of the last turn, by which the position is found if it is not.
 
-Invariants: windows end at the end of a line, and a line that is still being written is not read; a window read again
-between the same offsets has the same turns; memory is bounded by the longest line that is read, `MAX_LINE_BYTES`.
+Invariants: windows end at the end of a line, and an incomplete line is not read; a window read again between the same
+offsets has the same turns; memory is bounded by the longest line that is read, `MAX_LINE_BYTES`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 from souvenir_client.hooks.turns import TranscriptTurn, turns_of
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
-"""A longer line carries pictures, and is passed over."""
+"""Longer lines contain images, and are skipped."""
 
 WINDOW_TURNS = 100
 WINDOW_CHARS = 400_000
@@ -38,9 +38,9 @@ LAST_BYTES = 256 * 1024
 class Cursor:
     """The position up to which a transcript was processed.
 
-    :param offset: Everything before it is done.
+    :param offset: Everything before it is processed.
     :param tail: Digest of the bytes before the offset.
-    :param uuid: Of the last message that is done; empty if there was none.
+    :param uuid: The uuid of the last processed message; empty if there was none.
     :param until: End of a window that was tried with unknown outcome, and is to be tried again unchanged.
     """
 
@@ -51,7 +51,7 @@ class Cursor:
 
     @classmethod
     def of(cls, value: Any) -> Cursor | None:
-        """As it was written down; None if it was not, or is damaged."""
+        """Parse a stored cursor; None if it is missing or damaged."""
         match value:
             case {"offset": int(offset), "tail": str(tail), "uuid": str(uuid), "until": int() | None as until}:
                 return cls(offset, tail, uuid, until)
@@ -60,7 +60,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Turns that follow each other, and the cursor behind them."""
+    """Consecutive turns, and the cursor after them."""
 
     start: int
     turns: tuple[TranscriptTurn, ...]
@@ -68,7 +68,7 @@ class Window:
 
     @property
     def is_end(self) -> bool:
-        """There is nothing more to read."""
+        """True if nothing is left to read."""
         return self.after.offset == self.start
 
 
@@ -90,7 +90,7 @@ class Transcript:
         self._file.close()
 
     def holds(self, cursor: Cursor) -> bool:
-        """Whether this is the file that the cursor belongs to."""
+        """Return True if this is the file that the cursor belongs to."""
         return self._tail(cursor.offset) == cursor.tail
 
     @property
@@ -98,7 +98,7 @@ class Transcript:
         return os.fstat(self._file.fileno()).st_size
 
     def behind(self, uuid: str) -> Cursor | None:
-        """The place after the line of that uuid; None if there is none."""
+        """Return the position after the line with that uuid; None if there is none."""
         wanted = uuid.encode()
         for end, line in self._lines(0, None):
             if uuid and wanted in line and any(turn.uuid == uuid for turn in turns_of(line, self._sessions)):
@@ -106,7 +106,7 @@ class Transcript:
         return None
 
     def before_others(self, known: Container[str]) -> Cursor:
-        """The place before the first turn whose uuid is not among these."""
+        """Return the position before the first turn whose uuid is not known."""
         place, uuid = 0, ""
         for end, line in self._lines(0, None):
             found = turns_of(line, self._sessions)
@@ -179,7 +179,7 @@ class Transcript:
 
 
 def _regular(path: Path) -> BinaryIO:
-    """Open without waiting for the writer of a pipe."""
+    """Open without blocking on the writer of a pipe."""
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)

@@ -1,9 +1,9 @@
-"""Messages of a Claude Code transcript, which has one JSON object a line.
+"""Messages of a Claude Code transcript, which has one JSON object per line.
 
-Messages are the prompts of the user, the answers of Claude, and the tools that it called. Not included: sub-agents
+Messages are the prompts of the user, the answers of Claude, and its tool calls. Not included: sub-agents
 (`isSidechain`), texts that the program inserts (`isMeta`, summaries, reminders, output of local commands, notices of
-background tasks), results of tools, thinking, and context from a memory. Lines that were copied from another session,
-at the start of a resumed or forked one, belong to that session.
+background tasks), tool results, reasoning, and recalled context. Lines copied from another session, at the start of a
+resumed or forked one, belong to that session.
 
 Invariants: the service accepts every message, for any line; the run time is linear in the length of the line.
 """
@@ -28,7 +28,7 @@ MAX_ARGUMENTS = 20
 MAX_ARGUMENT_DEPTH = 4
 MAX_CALL_CHARS = 400
 MAX_NUMBER = 2**53
-"""Larger ones are kept as text, since not every reader of JSON takes them."""
+"""Larger numbers are stored as text, because not every JSON parser accepts them."""
 
 _NOT_SAID = ("isSidechain", "isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 
@@ -42,10 +42,10 @@ _COMMAND = "<command-"
 
 @dataclass(frozen=True, slots=True)
 class TranscriptTurn:
-    """Something that was said or called.
+    """A message or a tool call.
 
-    :param uuid: Of its line, which is the same wherever that line is copied to.
-    :param said_at: ISO-8601; None if the line does not say.
+    :param uuid: The uuid of its line, which copies of the line share.
+    :param said_at: ISO-8601; None if unknown.
     :param tool_calls: With `id`, `name` and `arguments`; the text then says the same.
     """
 
@@ -57,9 +57,9 @@ class TranscriptTurn:
 
 
 def turns_of(line: bytes, sessions: Set[str]) -> list[TranscriptTurn]:
-    """The turns of a line, in their order; none if it cannot be read.
+    """Return the turns of a line, in order; none if it cannot be parsed.
 
-    :param sessions: Names of the session; lines of others are passed over.
+    :param sessions: Names of the session; lines of other sessions are skipped.
     """
     try:
         entry = json.loads(line)
@@ -92,7 +92,7 @@ def typed_text(text: str) -> str:
 
 
 def _said(text: str) -> str:
-    """Without inserted texts and unsendable characters: lone surrogates, which JSON can contain, and NUL."""
+    """Remove inserted texts and invalid characters: lone surrogates, which JSON can contain, and NUL."""
     parts, done, unclosed = [], 0, set()
     for opening in _PUT_IN.finditer(text):
         name = opening[1]
@@ -142,7 +142,7 @@ def _turn(
 ) -> TranscriptTurn:
     uuid = entry.get("uuid")
     named = _sendable(uuid) if isinstance(uuid, str) else ""
-    return TranscriptTurn(role, text[:MAX_CONTENT_CHARS].strip(), named, _moment(entry.get("timestamp")), tool_calls)
+    return TranscriptTurn(role, text[:MAX_CONTENT_CHARS].strip(), named, _utc_time(entry.get("timestamp")), tool_calls)
 
 
 def _call(block: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _call(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _short(value: Any, depth: int = 0) -> Any:
-    """The value as it can be sent, with long texts, long lists and what lies deep in it cut."""
+    """Truncate long texts, long lists and deep nesting of a value."""
     match value:
         case str():
             text = _sendable(value)
@@ -187,12 +187,12 @@ def _texts(blocks: list[Mapping[str, Any]]) -> Iterator[str]:
             yield text
 
 
-def _moment(timestamp: Any) -> str | None:
+def _utc_time(timestamp: Any) -> str | None:
     """The time in UTC; None for an invalid time or one without a zone."""
     if not isinstance(timestamp, str):
         return None
     try:
-        moment = datetime.fromisoformat(timestamp)
-        return None if moment.tzinfo is None else moment.astimezone(UTC).isoformat()
+        at = datetime.fromisoformat(timestamp)
+        return None if at.tzinfo is None else at.astimezone(UTC).isoformat()
     except (ValueError, OverflowError):
         return None

@@ -31,7 +31,7 @@ from souvenir_client.importing.records import (
 
 DEFAULT_SOURCE = "graph"
 CO_OCCURS = "co_occurs"
-"""The type of relations that the service counts by itself."""
+"""The type of relations that the service computes itself."""
 
 LABELS = frozenset({"User", "Session", "Message", "Concept", "Topic", "Memory"})
 UNKNOWN_LABEL = "it is not a node of an agent's graph"
@@ -112,11 +112,11 @@ class _Graph:
 
     @cached_property
     def sessions(self) -> Mapping[str, Sequence[str]]:
-        """The messages of each session, by the ids of their nodes, in their order."""
+        """Return the messages of each session, by the ids of their nodes, in order."""
         found: dict[str, list[tuple[float, str, int, str]]] = defaultdict(list)
         for index, (node_id, message) in enumerate(self._of_label["Message"].items()):
             place = self._places.get(node_id) or self._named_place(message)
-            at = storable.moment_of(message.properties.get("timestamp")) or ""
+            at = storable.timestamp_of(message.properties.get("timestamp")) or ""
             found[place.session].append((place.number, at, index, node_id))
         return {session: [node_id for *_, node_id in sorted(messages)] for session, messages in found.items()}
 
@@ -131,7 +131,7 @@ class _Graph:
         return found
 
     def _named_place(self, message: FileNode) -> _Place:
-        """Place a message without relations by the session that it names."""
+        """Place a message without relations in the session that it names."""
         name = storable.text_of(message.properties.get("session_id")) or DEFAULT_SOURCE
         return _Place(self._sessions_by_name.get(name, name), 0)
 
@@ -177,7 +177,7 @@ class _Graph:
     # --- memories ----------------------------------------------------------------------------------------------
 
     def _memory(self, number: int, node_id: str, node: FileNode) -> Record:
-        """As a line of an export has it, so that it keeps its times."""
+        """Return the memory as a line of an export, so that it keeps its times."""
         said, named = node.properties, _own_id(node, "memory_id")
         text, place = storable.exact_text_of(said.get("content")), f"memory {named}"
         if not text.strip():
@@ -191,8 +191,8 @@ class _Graph:
             "source": "/".join(filter(None, (self._source, own_source))) or DEFAULT_SOURCE,
             "id": own_id,
             "key": storable.text_of(said.get("key")) or (None if own_id is not None else storable.short_key(named)),
-            "created_at": storable.moment_of(said.get("created_at")),
-            "document_at": storable.moment_of(said.get("document_at")),
+            "created_at": storable.timestamp_of(said.get("created_at")),
+            "document_at": storable.timestamp_of(said.get("document_at")),
             "custom_fields": {IMPORT_ID: storable.digest(named), **_importance(said.get("importance"))},
         }
         return ExportedLine({name: value for name, value in line.items() if value is not None}, number)
@@ -234,7 +234,7 @@ def _stated(key: str, said: Mapping[str, Any], place: str) -> Iterator[Record]:
 
 
 def _several(value: object) -> Sequence[str]:
-    """The texts of a list, or of lines, as GraphML has them."""
+    """Return the texts of a list, or the lines of a text, as in GraphML."""
     held = value if isinstance(value, list) else storable.text_of(value).split("\n")
     return tuple(filter(None, map(_line, held)))
 
@@ -244,7 +244,7 @@ def _line(value: object) -> str:
 
 
 def _own_id(node: FileNode, name: str) -> str:
-    """The id that its properties say, whatever its node is called in the file."""
+    """Return the id in its properties, whatever the id of its node is."""
     said = node.properties
     return next((_id(said[key]) for key in (name, "id") if _id(said.get(key))), node.id)
 
@@ -254,7 +254,7 @@ def _number(value: object) -> float:
 
 
 def _share(value: object) -> float:
-    """In [0, 1]; 1 where nothing is said."""
+    """Return the value in [0, 1]; 1 by default."""
     return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 1.0
 
 

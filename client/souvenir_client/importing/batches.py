@@ -1,4 +1,4 @@
-"""Batches that the service takes whole: bounded in number and in characters, so that each is embedded well in time."""
+"""Batches for requests, bounded in number and in characters, so that each is embedded well within the timeout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from souvenir_client.errors import ApiError, Conflict, Forbidden, InvalidRequest
 
 MAX_RECORDS = 100
 MAX_CHARS = 50_000
-"""As many as one text may have: seconds for the model on slow cores, where a request may take 30."""
+"""The limit of one text: seconds for the model on slow cores, where a request may take 30."""
 
 FOR_EVERY_RECORD = frozenset({408, 413, 421})
 """Status codes that refuse the request, not its content."""
@@ -34,7 +34,7 @@ def batches(items: Sequence[Item], chars: Callable[[Item], int]) -> Iterator[Seq
 def send_all(
     items: Sequence[Item], send: Callable[[Sequence[Item]], None], refused: Callable[[Item, ApiError], None]
 ) -> None:
-    """Send a batch; if its content is refused, send it in halves, so that only the invalid items are left out.
+    """Send a batch; if its content is refused, send it in halves, so that only invalid items are omitted.
 
     :raises ApiError: If the service refuses for another reason.
     """

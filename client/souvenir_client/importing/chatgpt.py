@@ -42,7 +42,7 @@ _LEFT_OUT: Mapping[str, str] = {
 
 
 def read(path: Path, source: str | None) -> Reading:
-    """:param source: Not used: a conversation has no source."""
+    """:param source: Ignored: a conversation has no source."""
     return read_conversations(path, _records)
 
 
@@ -66,7 +66,7 @@ def _records(said: object, place: str) -> Sequence[Record]:
 
 
 def branch(said: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, Any]]]:
-    """The messages of the branch that was last looked at, oldest first, each with its node's id."""
+    """Return the messages of the branch that was viewed last, oldest first, each with its node's id."""
     mapping: Mapping[str, Any] = said["mapping"]
     node_id = said.get("current_node")
     if not isinstance(node_id, str) or node_id not in mapping:
@@ -87,7 +87,7 @@ def branch(said: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, Any]]]:
 def _left(
     said: Mapping[str, Any], found: Sequence[tuple[str, Mapping[str, Any]]], place: str
 ) -> Sequence[SourceMessage | Skipped]:
-    """The messages of the other branches."""
+    """Return the messages of the other branches."""
     taken = {node_id for node_id, _ in found}
     others = [node_id for node_id, node in said["mapping"].items() if _object(node).get("message")]
     return [Skipped(f"{place}, message {node_id}", OTHER_BRANCH) for node_id in others if node_id not in taken]
@@ -96,7 +96,7 @@ def _left(
 def _newest_leaf(mapping: Mapping[str, Any]) -> str | None:
     """The end of a conversation without `current_node`: the newest node without children."""
     leaves = [
-        (storable.moment_of((node.get("message") or {}).get("create_time")) or "", place, node_id)
+        (storable.timestamp_of((node.get("message") or {}).get("create_time")) or "", place, node_id)
         for place, (node_id, node) in enumerate(mapping.items())
         if isinstance(node, dict) and not node.get("children") and isinstance(node.get("message"), dict | None)
     ]
@@ -130,7 +130,7 @@ def _said(node_id: str, message: Mapping[str, Any], place: str) -> SourceMessage
 
 
 def _why_not(role: object, content_type: str, metadata: Mapping[str, Any]) -> str | None:
-    """The reason why a message is skipped; None for one that is imported."""
+    """Return the reason why a message is skipped; None for one that is imported."""
     if role == "system":
         return SYSTEM
     if metadata.get("is_visually_hidden_from_conversation") is True:
@@ -141,7 +141,7 @@ def _why_not(role: object, content_type: str, metadata: Mapping[str, Any]) -> st
 
 
 def _text(content: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The text of all parts, and of which type the parts without text are."""
+    """Return the text of all parts, and the types of parts without text."""
     texts: list[str] = []
     others: list[str] = []
     parts = content.get("parts")
@@ -149,7 +149,7 @@ def _text(content: Mapping[str, Any]) -> tuple[str, list[str]]:
         if isinstance(part, str):
             texts.append(part)
         elif isinstance(part, dict):
-            # What was spoken is written down beside the sound.
+            # Spoken parts contain a transcript.
             if isinstance(part.get("text"), str):
                 texts.append(part["text"])
             else:

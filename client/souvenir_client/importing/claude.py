@@ -35,7 +35,7 @@ _ROLES: Mapping[str, str] = {"human": "user", "assistant": "assistant"}
 
 
 def read(path: Path, source: str | None) -> Reading:
-    """:param source: Not used: a conversation has no source."""
+    """:param source: Ignored: a conversation has no source."""
     return read_conversations(path, _records)
 
 
@@ -62,12 +62,12 @@ def _records(said: object, place: str) -> Sequence[Record]:
 
 
 def branch(messages: Sequence[Mapping[str, Any]], said: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The messages of one branch; all of them where they do not say, up to the first, which follows which."""
+    """Return the messages of one branch; all of them up to the first one without a parent id."""
     known = {uuid: one for one in messages if (uuid := _named(one, "uuid"))}
     if not any(_named(one, PARENT) in known for one in messages):
         return messages
     named = known.get(_named(said, "current_leaf_message_uuid"))
-    newest = max(messages, key=lambda one: storable.moment_of(one.get("created_at")) or "")
+    newest = max(messages, key=lambda one: storable.timestamp_of(one.get("created_at")) or "")
     found: list[Mapping[str, Any]] = []
     seen: set[str] = set()
     step: Mapping[str, Any] | None = named or newest

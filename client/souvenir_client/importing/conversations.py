@@ -28,9 +28,9 @@ MAX_ARGUMENT_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class SourceMessage:
-    """One thing that was said, before it is made storable.
+    """A message before it is made storable.
 
-    :param exact: Whether spaces around it are part of it.
+    :param exact: True if surrounding whitespace is part of it.
     """
 
     role: str
@@ -84,13 +84,13 @@ def conversation(
     :param started_at: Start of the session. Default: the time of the first message. Without `ended_at` it stays open.
     """
     turns: list[Turn] = []
-    at = storable.moment_of(created_at)
+    at = storable.timestamp_of(created_at)
     for one in said:
         if isinstance(one, Skipped):
             yield one
             continue
         where = f"{place}, message {one.key}"
-        own = storable.moment_of(one.created_at)
+        own = storable.timestamp_of(one.created_at)
         at = own or at
         found = list(_turns(one, at))
         if not found:
@@ -106,7 +106,7 @@ def conversation(
         yield Skipped(place, NO_MESSAGES)
         return
     named = storable.line_of(title, storable.MAX_TITLE_CHARS) or None
-    began, ended = storable.moment_of(started_at), storable.moment_of(ended_at)
+    began, ended = storable.timestamp_of(started_at), storable.timestamp_of(ended_at)
     yield Conversation(session_id, tuple(turns), named, user, metadata or {}, place, began, ended)
 
 

@@ -27,7 +27,7 @@ CHUNK_BYTES = 256 * 1024
 WAIT_S = 5.0
 POLL_S = 0.5
 STALLED_S = 600.0
-"""Without a step of the job, after which it is no longer waited for; it goes on."""
+"""Maximum time without progress of the job; after it the wait ends, but the job continues."""
 
 FAILED = ("failed", "cancelled")
 NO_REASON = "the service gave no reason"
@@ -106,8 +106,8 @@ class ExportSender:
 
 
 def _names(line: Mapping[str, Any]) -> Iterator[str]:
-    """By what a memory of a line is known to be there: what it says and when it was made, and its id."""
-    source, at = line.get("source"), storable.moment_of(line.get("created_at"))
+    """Yield the identities of a line's memory: its content with its time, and its id."""
+    source, at = line.get("source"), storable.timestamp_of(line.get("created_at"))
     yield storable.digest("text", source, line.get("key"), storable.text_of(line.get("text")), at)
     if at is not None and line.get("id") is not None:
         yield storable.digest("id", source, line["id"], at)
@@ -117,6 +117,6 @@ def _names(line: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _names_of_stored(line: Mapping[str, Any]) -> Iterator[str]:
-    """Also that by which a line knows it that says no time."""
+    """Yield also the identity for lines without a time."""
     yield from _names(line)
     yield from _names({**line, "created_at": None})

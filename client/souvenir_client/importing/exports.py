@@ -1,9 +1,9 @@
-"""Our own exports, whole: those of memories (`GET /export`) and those of an agent (`GET /agents/{name}/export`).
+"""Our own complete exports: of memories (`GET /export`) and of an agent (`GET /agents/{name}/export`).
 
-Memories go back as the lines that they are, with their times, keys and links. Of an agent, sessions and messages become
-conversations, whose messages keep their times and who said them, but not their ids nor when they were edited; sessions
-stay open; of blocks the newest version is imported, and access levels that the agent did not give are taken. An agent's
-messages are held in memory while its file is read.
+Memories are imported as the original lines, with their times, keys and links. The sessions and messages of an agent
+become conversations, whose messages keep their times and authors, but not their ids and times of edits; sessions stay
+open; of blocks the newest version is imported, and denied access levels are applied. An agent's messages are held in
+memory while its file is read.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from souvenir_client.importing.conversations import SourceMessage, conversation
 from souvenir_client.importing.records import BlockRecord, ExportedLine, Missing, Reading, Record, Skipped, TakenLevels
 
 IMPORT_ID = "import_id"
-"""In the metadata of a message: the digest of its key within the conversation that it was imported from."""
+"""Metadata key of a message: the digest of its key within the imported conversation."""
 
 NOUNS = {"user": "users", "session": "sessions", "message": "messages", "block": "blocks", "memory": "memories"}
-"""The types of an agent's lines that its header counts, and what it calls them."""
+"""The types of an agent's lines that its header counts, and their names there."""
 
 LEVELS = ("quick_memory", "full_memory", "logs")
 
@@ -37,7 +37,7 @@ def read(header: Mapping[str, Any], total: int, lines: Iterable[Line], source: s
         return Reading(total, _memories(lines, source))
     sessions = header.get("sessions")
     agent = storable.name_of(header.get("agent_name")) or None
-    # Each session is an item of its own, behind the lines that it comes from.
+    # Each session is a separate item, after the lines that it comes from.
     return Reading(total + (sessions if isinstance(sessions, int) else 0), _agent(lines, source), agent=agent)
 
 
@@ -83,7 +83,7 @@ def _memories(lines: Iterable[Line], source: str | None) -> Iterator[Sequence[Re
 
 
 def _placed(said: Mapping[str, Any] | Skipped, number: int, source: str | None) -> Record:
-    """The line with its source, and the sources in its history, below another path."""
+    """Return the line with its source, and the sources in its history, below another path."""
     if isinstance(said, Skipped):
         return said
     plain = storable.json_of(said)
@@ -98,7 +98,7 @@ def _placed(said: Mapping[str, Any] | Skipped, number: int, source: str | None) 
 
 
 def _agent(lines: Iterable[Line], source: str | None) -> Iterator[Sequence[Record]]:
-    """Line by line; the conversations come behind the last message, each an item."""
+    """Yield the records line by line; conversations follow after the last message, one item each."""
     sessions: dict[str, Mapping[str, Any]] = {}
     messages: dict[str, list[SourceMessage]] = {}
     counted = _Counted(lambda said: NOUNS.get(str(said.get("type"))))
@@ -154,7 +154,7 @@ def _conversations(
 def _message(said: Mapping[str, Any], number: int) -> SourceMessage:
     held = said.get("metadata")
     metadata = dict(held) if isinstance(held, dict) else {}
-    # What was imported before keeps the name that it had then.
+    # A message that was imported before keeps its original identity.
     key = metadata.pop(IMPORT_ID, None) or said.get("id")
     return SourceMessage(
         said["role"] if said.get("role") in ("user", "assistant", "system") else "user",

@@ -22,7 +22,7 @@ Statement = ConceptStatement | ConceptRelationStatement
 
 POLL_S, LONGEST_POLL_S = 0.5, 8.0
 STALLED_S = 600.0
-"""The wait ends if the service has read nothing for this time."""
+"""The wait ends if the service has indexed nothing for this time."""
 
 NOT_MENTIONED = "no imported text mentions this concept"
 
@@ -30,7 +30,7 @@ NOT_MENTIONED = "no imported text mentions this concept"
 class ConceptSender:
     """Sends the statements of one import to one agent, which must exist.
 
-    :param stepped: Called when the service has read more messages.
+    :param stepped: Called when the service has indexed more messages.
     """
 
     def __init__(self, client: Souvenir, tally: Tally, agent: str, stepped: Callable[[], None]) -> None:
@@ -50,7 +50,7 @@ class ConceptSender:
             send_all(batch, self._send, self._refused)
 
     def _wait(self) -> None:
-        """Until everything is read, or nothing is any more."""
+        """Wait until everything is indexed, or there is no progress."""
         least = self._client.agents.state_concepts(self._agent).unread
         since, pause_s = time.monotonic(), POLL_S
         while least and time.monotonic() - since < STALLED_S:

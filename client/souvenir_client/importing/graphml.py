@@ -1,7 +1,7 @@
-"""GraphML as nodes and relations: what this service's exports hold, and what other programs write in that format.
+"""GraphML as nodes and relations, of this service's exports and of other programs.
 
-A graph is untrusted, so a file that declares a document type is refused before any of it is read: no entity is ever
-defined, expanded or fetched. Graphs within graphs, hyperedges and ports are passed over.
+A graph is untrusted, so a file that declares a document type is refused before it is parsed: no entity is ever defined,
+expanded or fetched. Nested graphs, hyperedges and ports are skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from souvenir_client.importing.reading import MAX_DOCUMENT_BYTES, Document, too_
 
 @dataclass(slots=True)
 class FileNode:
-    """`label` says what it is: User, Session, Message, Concept, Memory."""
+    """A node; its `label` is User, Session, Message, Concept or Memory."""
 
     id: str
     label: str = ""
@@ -26,7 +26,7 @@ class FileNode:
 
 @dataclass(slots=True)
 class FileRelation:
-    """`type` is written as in the graph: SENT, CONTAINS, MENTIONS."""
+    """A relation; its `type` is SENT, CONTAINS or MENTIONS, for example."""
 
     type: str
     from_id: str
@@ -36,7 +36,7 @@ class FileRelation:
 
 @dataclass(slots=True)
 class GraphFile:
-    """:param agent: Whose it was, where the file says so."""
+    """:param agent: The agent of the graph, if the file names it."""
 
     nodes: list[FileNode] = field(default_factory=list)
     relations: list[FileRelation] = field(default_factory=list)
@@ -44,7 +44,7 @@ class GraphFile:
 
 
 MAX_DEPTH = 20
-"""Elements within elements; a graph has 5."""
+"""Maximum nesting of elements; a graph has 5."""
 
 MAX_DATA_CHARS = 32 * 1024**2
 """Limit of a value; a message has up to 50,000."""
@@ -65,7 +65,7 @@ class _Key:
 
 
 def read_graphml(document: Document) -> GraphFile:
-    """:raises NotImportable: If it is no XML, no graph, or declares what a graph does not need."""
+    """:raises NotImportable: If it is no XML, no graph, or contains forbidden declarations."""
     reader, size = _Reader(document.name), 0
     try:
         with document.opened() as file:
@@ -80,7 +80,7 @@ def read_graphml(document: Document) -> GraphFile:
 
 
 class _Reader:
-    """One file under way. Names are without their namespaces: GraphML has but one."""
+    """Parser state of one file. Names are without namespaces: GraphML has only one."""
 
     def __init__(self, name: str) -> None:
         self._graph = GraphFile()

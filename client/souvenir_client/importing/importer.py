@@ -101,7 +101,7 @@ class _Import:
         self._spool = spool
 
     def send(self, progress: Callable[[Progress], None], *, as_agent: bool) -> None:
-        """:param as_agent: Whether the namespace is that of an agent, even if it only gets memories."""
+        """:param as_agent: True if the namespace is that of an agent, even if it only gets memories."""
         self._progress = progress
         if as_agent:
             self._made_agent()
@@ -139,7 +139,7 @@ class _Import:
         self._progress(self.tally.progress(self._done, self._reading.total))
 
     def _made_agent(self) -> str:
-        """The agent's name; it is there from then on."""
+        """Return the agent's name; the agent is created if necessary."""
         if self._namespace is None:
             raise NotImportable(str(self._path), NAME_AN_AGENT)
         self._client.agents.create(name=self._namespace)

@@ -1,8 +1,8 @@
-"""Lines of JSON: memories as anyone can write them, `{"text": ..., "source"?, "metadata"?, "tags"?, "facts"?, ...}`.
+"""JSON lines with memories: `{"text": ..., "source"?, "metadata"?, "tags"?, "facts"?, ...}`.
 
 A file that begins with the header of one of our own exports is read by `exports`. Lines of an export without that
-header are read here, so a part of an export can be imported too; what only the whole says (ids, links, times of
-changes) is left out then.
+header are read here, so a part of an export can be imported too, without data that only a complete export preserves
+(ids, links, times of changes).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ class Kind(StrEnum):
     """The format of a file."""
 
     JSONL = "jsonl"
-    """Memories line by line, ours or anyone's; also our exports of an agent."""
+    """JSON lines with memories, our own or of others; also our exports of an agent."""
 
     MARKDOWN = "markdown"
     CHATGPT = "chatgpt"
@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 NAMES = ", ".join(Kind)
 CONVERSATIONS = frozenset({Kind.CHATGPT, Kind.CLAUDE})
-"""Kinds that hold conversations and nothing else."""
+"""Kinds with conversations only."""
 
 _READERS: Mapping[Kind, Callable[[Path, str | None], Reading]] = {
     Kind.JSONL: jsonl.read,
@@ -52,7 +52,7 @@ _TELLING: Mapping[Kind, str] = {
     Kind.GRAPH: r'"nodes"\s*:\s*\[',
     Kind.LOCRIT: r'"session_id"\s*:\s*"',
 }
-# A name, not a text that quotes one: there the quotation marks are escaped.
+# A key, not a text that quotes one: there the quotation marks are escaped.
 _TELLS = re.compile("|".join(rf"(?P<{kind.name}>(?<!\\){pattern})" for kind, pattern in _TELLING.items()))
 
 
@@ -65,7 +65,7 @@ def check(path: Path) -> None:
 
 
 def detect(path: Path) -> Kind:
-    """:raises NotImportable: If it is none of the kinds, with a sentence that names them."""
+    """:raises NotImportable: If it is of no known kind; the message lists the kinds."""
     check(path)
     if path.is_dir() and not documents(path):
         if locrit.parts(path):
@@ -88,22 +88,22 @@ def detect(path: Path) -> Kind:
 
 
 def read(kind: Kind, path: Path, source: str | None = None) -> Reading:
-    """The file's records, item by item; nothing is sent anywhere.
+    """Return the file's records, item by item; nothing is sent.
 
-    :param source: What the sources of its memories begin with; each kind has a default.
-    :raises NotImportable: If the file is not of that kind, here or while it is read.
+    :param source: Prefix of the sources of its memories; each kind has a default.
+    :raises NotImportable: If the file is not of that kind; possibly only while it is read.
     """
     check(path)
     return _READERS[kind](path, source)
 
 
 def _of_xml(begin: bytes) -> Kind | None:
-    """GraphML, including files that are refused later."""
+    """Return GraphML, also for files that are refused later."""
     return Kind.GRAPH if begin.lstrip().startswith(b"<") and b"<graphml" in begin else None
 
 
 def _of_first_line(begin: bytes) -> Kind | None:
-    """The kind of a file of lines, by its first line; None for other files."""
+    """Return the kind of a file of lines, by its first line; None for other files."""
     try:
         said = parsed(begin.lstrip().partition(b"\n")[0])
     except ValueError:
@@ -126,7 +126,7 @@ def _of_first_line(begin: bytes) -> Kind | None:
 
 
 def _of_names(begin: bytes) -> Kind | None:
-    """The kind of a document, by the first key that only one kind has."""
+    """Return the kind of a document, by the first key that only one kind has."""
     text = begin.decode("utf-8", "ignore").lstrip()
     found = _TELLS.search(text) if text.startswith(("{", "[")) else None
     return Kind[str(found.lastgroup)] if found else None

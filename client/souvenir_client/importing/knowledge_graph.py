@@ -27,7 +27,7 @@ NO_TIMES = "observations have no times of their own; those in the file were omit
 
 
 def read(path: Path, source: str | None = None) -> Reading:
-    """:param source: Not used: where the graph lies is the service's matter."""
+    """:param source: Ignored: the service determines the source of the graph."""
     _, first = next(jsonl.objects(path), (0, None))
     if isinstance(first, dict) and "type" in first:
         found = (tuple(_line(said, f"line {number}")) for number, said in jsonl.objects(path))
@@ -74,7 +74,7 @@ def _entity(said: Mapping[Any, Any], name: str, place: str) -> Iterator[Record]:
         yield Altered(place, LONG_TYPE)
     kept, timed = [], False
     for number, observation in enumerate(_listed(said.get("observations")), 1):
-        # Forks of the server keep objects with the text and a time.
+        # Forks of the server store objects with the text and a time.
         of_fork = observation if isinstance(observation, dict) else {"content": observation}
         text, where = storable.text_of(of_fork.get("content")), f"{place}, observation {number}"
         timed = timed or bool(of_fork.get("timestamp"))

@@ -1,10 +1,10 @@
-"""Files of Locrits: folders of JSON files, folders of text files, or messages as their routes answer them.
+"""Files of Locrits: folders of JSON files, folders of text files, or messages in the form of their routes.
 
 - `simple_file`: `messages/ID.json` and `sessions/ID.json`; a session lists its messages in order.
 - `plaintext`: `memories/ID.txt`, each with a JSON header and the text.
-- a file: a list of messages, an object with `messages`, or a message a line.
+- a file: a list of messages, an object with `messages`, or one message per line.
 
-Times without an offset are read as UTC. The database of its graph engine is not read.
+Times without an offset are read as UTC. The database of its graph engine is not supported.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NAMED_IN_VAIN = "its session lists it, but its file is missing"
 
 
 def parts(folder: Path) -> list[Path]:
-    """The folders below this one, or it itself, in which messages or memories are kept."""
+    """Return the subfolders with messages or memories, or the folder itself."""
     found = [folder / _SIMPLE, folder / _PLAIN, folder]
     return [one for one in found if (one / "messages").is_dir() or (one / "memories").is_dir()]
 
@@ -122,10 +122,10 @@ def _session(name: str, messages: Sequence[tuple[str, Mapping[str, Any]]], kept:
 
 
 def _when(one: SourceMessage | Skipped, order: Mapping[str, int]) -> tuple[int, str]:
-    """As its session has it; else, behind those, by its time."""
+    """Return the sort key: the position in its session; unlisted messages follow by time."""
     if isinstance(one, Skipped):
         return len(order) + 1, ""
-    return order.get(one.key, len(order)), storable.moment_of(one.created_at) or ""
+    return order.get(one.key, len(order)), storable.timestamp_of(one.created_at) or ""
 
 
 def _key(said: Mapping[str, Any]) -> str:
@@ -142,7 +142,7 @@ def _said(said: Mapping[str, Any], place: str) -> SourceMessage | Skipped:
     return SourceMessage(
         said["role"] if said.get("role") in ("user", "assistant", "system") else "user",
         said["content"],
-        _key(said) or storable.digest(said.get("role"), said["content"], storable.moment_of(at)),
+        _key(said) or storable.digest(said.get("role"), said["content"], storable.timestamp_of(at)),
         at,
         storable.foreign_metadata(held, "locrit") if isinstance(held, dict) else {},
         user=storable.name_of(said.get("user_id")) or None,
@@ -178,7 +178,7 @@ def _sessions(part: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _files(folder: Path, ending: str) -> list[Path]:
-    """In the order of their names."""
+    """Return the files sorted by name."""
     found = folder.iterdir() if folder.is_dir() else ()
     return sorted(one for one in found if one.suffix == ending and one.is_file())
 
@@ -190,7 +190,7 @@ def _object(path: Path) -> Mapping[str, Any] | Skipped:
 
 
 def _text(path: Path) -> str | None:
-    """None if it is too large for what it should be, or no text."""
+    """Return the content; None if it is too large for its purpose, or no text."""
     try:
         if path.stat().st_size > MAX_LINE_BYTES:
             return None

@@ -77,7 +77,7 @@ def _records(file: Path, top: Path, prefix: str) -> Iterator[Record]:
         return
     metadata, body = front_matter(text)
     source = storable.text_of("/".join(part for part in (prefix, relative.rpartition(".")[0]) if part))
-    at = next((metadata[name] for name in _TIMES if storable.moment_of(metadata.get(name))), None)
+    at = next((metadata[name] for name in _TIMES if storable.timestamp_of(metadata.get(name))), None)
     found = parts(body)
     if not found:
         yield Skipped(relative, storable.NO_TEXT)

@@ -34,7 +34,7 @@ def read(path: Path, source: str | None) -> Reading:
 
 
 def _is_lines(path: Path) -> bool:
-    """Whether the first line is a memory by itself."""
+    """Return True if the first line is a complete memory."""
     _, first = next(jsonl.objects(path), (0, None))
     return isinstance(first, dict) and "memory" in first
 
@@ -74,7 +74,7 @@ def _records(said: object, place: str, prefix: str) -> Sequence[Record]:
             key=named or storable.digest(text),
             place=named or place,
             created_at=said.get("created_at"),
-            # A language model wrote it down from what it was told.
+            # A language model derived it from messages.
             metadata={**storable.foreign_metadata(metadata, "mem0"), "origin_class": "inferred"},
         )
     )

@@ -1,6 +1,6 @@
-"""Sends memories. A memory is identified by source and key, and an unchanged one is skipped.
+"""Send memories. A memory is identified by source and key, and an unchanged one is skipped.
 
-The digest of the imported version is kept in its metadata (`import_digest`) and compared with the file. A memory that
+The digest of the imported version is stored in its metadata (`import_digest`) and compared with the file. A memory that
 was redacted or corrected since is therefore not overwritten by the same file, but by a file with a new version.
 """
 
@@ -22,7 +22,7 @@ DIGEST = "import_digest"
 class MemorySender:
     """Sends the memories of one import to one namespace.
 
-    :param below: A path that contains all sources; None if it is not known.
+    :param below: A path that contains all sources; None if unknown.
     """
 
     def __init__(self, client: Souvenir, tally: Tally, below: str | None) -> None:
@@ -68,7 +68,7 @@ class MemorySender:
             if isinstance(line.get("key"), str):
                 digest = (line.get("custom_fields") or {}).get(DIGEST)
                 named = (str(line["source"]), line["key"])
-                # Of several of one name, the living one speaks.
+                # Of several with one name, the one that is not archived counts.
                 if named not in held or line.get("archived") is False:
                     held[named] = digest if isinstance(digest, str) else None
         return held

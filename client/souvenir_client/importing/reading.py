@@ -1,8 +1,8 @@
-"""Files as lines or as JSON, bounded: a hostile file ends in a sentence, not in a full memory or a deep stack.
+"""Read files as lines or as JSON, within limits: a hostile file causes an error, not memory or stack exhaustion.
 
-Nothing is ever unpacked to disk: of a zip only members that are named like an export are read, in memory. A JSON
-document is held whole while it is read, since no reader of the standard library takes one in parts: it takes several
-times its size in memory. Lines are read one by one.
+Nothing is unpacked to disk: of a zip, only members with the name of an export are read, in memory. A JSON document is
+loaded completely, because the standard library has no incremental parser: it takes several times its size in memory.
+Lines are read one by one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OTHER_ENCODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Document:
-    """One JSON file, alone or within a zip. `name` is what a person knows it by."""
+    """A JSON file, alone or within a zip. `name` is its name for people."""
 
     def __init__(self, path: Path, member: zipfile.ZipInfo | None = None) -> None:
         self._path = path
@@ -39,12 +39,12 @@ class Document:
         self.name = path.name if member is None else f"{path.name}:{member.filename}"
 
     def begin(self) -> bytes:
-        """Its first part, without a byte order mark."""
+        """Return its first part, without a byte order mark."""
         with self.opened() as file:
             return _marked(self.name, file.read(SNIFFED_BYTES))
 
     def load(self) -> Any:
-        """:raises NotImportable: If it is no JSON, too large or nested too deep."""
+        """:raises NotImportable: If it is no JSON, too large or nested too deeply."""
         with self.opened() as file:
             content = file.read(MAX_DOCUMENT_BYTES + 1)
         if len(content) > MAX_DOCUMENT_BYTES:
@@ -89,7 +89,7 @@ def documents(path: Path) -> list[Document]:
 
 
 def parsed(content: bytes) -> Any:
-    """:raises ValueError: If it is no JSON in UTF-8, or nested too deep."""
+    """:raises ValueError: If it is no JSON in UTF-8, or nested too deeply."""
     try:
         return json.loads(content.decode("utf-8"), parse_constant=lambda _: None)
     except UnicodeDecodeError as error:
@@ -117,12 +117,12 @@ def lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
 
 
 def count_lines(path: Path) -> int:
-    """The number of lines that `lines` gives."""
+    """Return the number of lines that `lines` yields."""
     return sum(1 for _ in lines(path))
 
 
 def _marked(name: str, content: bytes) -> bytes:
-    """Without the byte order mark of UTF-8, which some editors of Windows write."""
+    """Remove the byte order mark of UTF-8, which some editors on Windows write."""
     if content.startswith(_OTHER_ENCODINGS):
         raise NotImportable(name, "it is UTF-16; save it as UTF-8")
     return content.removeprefix(codecs.BOM_UTF8)

@@ -13,9 +13,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class MemoryRecord:
-    """One memory; `source` and `key` together name it, so that it is known again when the file is imported again.
+    """A memory, identified by `source` and `key`, so that a repeated import recognises it.
 
-    `created_at` is ISO-8601. `metadata` may have the fields of a memory that metadata can set, such as `origin_class`.
+    `created_at` is ISO-8601. `metadata` may contain the fields of a memory that metadata can set, such as
+    `origin_class`.
     """
 
     text: str
@@ -50,7 +51,7 @@ class ImportedRelation:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message; `key` names it within its conversation. `role` is user, assistant or system."""
+    """A message, identified by `key` within its conversation. `role` is user, assistant or system."""
 
     role: str
     content: str
@@ -63,7 +64,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One session with its turns in the order in which they were said; one without `ended_at` stays open."""
+    """A session with its turns in order; without `ended_at` it stays open."""
 
     session_id: str
     turns: Sequence[Turn]
@@ -116,7 +117,7 @@ class BlockRecord:
 
 @dataclass(frozen=True, slots=True)
 class TakenLevels:
-    """Access levels, by their names, that an agent does not give."""
+    """Names of access levels that an agent denies."""
 
     levels: Sequence[str]
     place: str = ""
@@ -124,7 +125,7 @@ class TakenLevels:
 
 @dataclass(frozen=True, slots=True)
 class ExportedLine:
-    """A memory, or the header, as our own exports write it; the service reads it itself."""
+    """A memory, or the header, of our own exports; the service parses it."""
 
     said: Mapping[str, Any]
     number: int
@@ -132,7 +133,7 @@ class ExportedLine:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Something that is not imported; `place` is a line, a file, or the id of a conversation or memory."""
+    """An item that is not imported; `place` is a line, a file, or the id of a conversation or memory."""
 
     place: str
     reason: str
@@ -140,7 +141,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """Something that is imported, but not just as it was."""
+    """An item that is imported with changes."""
 
     place: str
     reason: str

@@ -9,7 +9,7 @@ from souvenir_client.importing.kinds import Kind
 from souvenir_client.importing.records import Altered, Missing, Skipped
 
 MAX_PLACES = 20
-"""Shown of each reason."""
+"""Maximum number of places listed for each reason."""
 
 MAX_REASONS = 200
 OTHER_REASONS = "other reasons"
@@ -94,7 +94,7 @@ class ImportReport:
 
 @dataclass(slots=True)
 class Count:
-    """`Counts` while it is counted."""
+    """Mutable `Counts`."""
 
     imported: int = 0
     updated: int = 0
@@ -106,7 +106,7 @@ class Count:
 
 @dataclass(slots=True)
 class Tally:
-    """The report while it is made."""
+    """A mutable report."""
 
     memories: Count = field(default_factory=Count)
     sessions: Count = field(default_factory=Count)
@@ -156,6 +156,6 @@ class Tally:
         )
 
     def _reasons(self, places: dict[str, list[str]], *, skipped: bool) -> Sequence[Reason]:
-        """The commonest first."""
+        """Return the reasons, most common first."""
         found = [Reason(reason, self._numbers[skipped, reason], tuple(places[reason])) for reason in places]
         return tuple(sorted(found, key=lambda one: -one.count))

@@ -58,7 +58,7 @@ class SessionSender:
         self._end(conversation, held)
 
     def _end(self, conversation: Conversation, held: SessionRecord | None) -> None:
-        """End the session as the file says, once it has all of its messages."""
+        """End the session according to the file, once it has all of its messages."""
         if conversation.ended_at is not None and (held is None or held.ended_at is None):
             self._client.sessions.end(self._agent, conversation.session_id, ended_at=conversation.ended_at)
 
@@ -102,7 +102,7 @@ class SessionSender:
         return held
 
     def _keys(self, session_id: str) -> set[str]:
-        """The digests by which the messages of the session are known: of the key of an import, or of their own id."""
+        """Return the digests that identify the session's messages: of an import's key, or of their own id."""
         keys: set[str] = set()
         offset, total = 0, 1
         while offset < total:

@@ -1,4 +1,4 @@
-"""Makes what a file says storable: texts, times, names, metadata, and their limits, which are those of the service."""
+"""Make the content of a file storable: texts, times, names and metadata, within the limits of the service."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MAX_FACT_CHARS, MAX_FACTS = 2_000, 50
 MAX_SPEAKER_CHARS = 100
 MAX_TITLE_CHARS = 500
 MAX_METADATA_BYTES = 60 * 1024
-"""The service takes 64 KiB; the rest is for what an import adds."""
+"""The service accepts 64 KiB; the rest is for the data that an import adds."""
 
 MAX_NESTING = 40
-"""Levels of metadata; deeper ones are left out."""
+"""Maximum nesting of metadata; deeper values are omitted."""
 
 SETTABLE = frozenset({"document_at", "pinned", "archived", "entity_key", "origin_class", "origin_client"})
-"""Names in a memory's metadata that set the memory's own fields."""
+"""Metadata keys that set fields of the memory."""
 
 _OF_THE_SERVICE = SETTABLE | {
     *("id", "text", "source", "timestamp", "created_at", "updated_at", "valid_to", "links", "supersedes"),
@@ -38,7 +38,7 @@ _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 _DIGEST = re.compile("[a-p]{32}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MILLISECOND_COUNT = 1e11
-"""Numbers from here on are milliseconds: as seconds they would lie after the year 5000."""
+"""Numbers from here on are milliseconds: as seconds they would be after the year 5000."""
 
 UNREADABLE_TIME = "its time cannot be read; it has the time of the import"
 LARGE_METADATA = "its metadata is too large and was omitted"
@@ -49,7 +49,7 @@ TOO_LONG = f"its text is longer than {MAX_TEXT_CHARS} characters; split it"
 
 
 def text_of(value: object) -> str:
-    """A string without what no store takes, with line ends of one kind; "" for anything but a string."""
+    """Return a string without unstorable characters, with uniform line breaks; "" for anything but a string."""
     return exact_text_of(value).replace("\r\n", "\n")
 
 
@@ -78,13 +78,13 @@ def json_of(value: object, depth: int = 0) -> Any:
 
 
 def line_of(value: object, max_chars: int) -> str:
-    """One printable line of it, cut; "" if nothing is left."""
+    """Return one printable line of the value, truncated; "" if nothing is left."""
     words = " ".join(text_of(value).split())
     return "".join(one for one in words if one.isprintable())[:max_chars].strip()
 
 
 def name_of(value: object, max_chars: int = MAX_NAME_CHARS) -> str:
-    """A line that can be one part of a path; two that differ only behind the cut stay different."""
+    """Return a line that can be one segment of a path; names that differ only after the limit stay different."""
     whole = line_of(value, 10 * max_chars).replace("/", "-")
     if len(whole) > max_chars:
         whole = f"{whole[: max_chars - 17]}-{digest(whole)[:16]}"
@@ -96,8 +96,11 @@ def objects_in(value: object) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def moment_of(value: object) -> str | None:
-    """A time as ISO-8601 in UTC; reads ISO-8601, and seconds or milliseconds since 1970. None if it is no time."""
+def timestamp_of(value: object) -> str | None:
+    """Return a time as ISO-8601 in UTC; parses ISO-8601, and seconds or milliseconds since 1970.
+
+    None if it is no time.
+    """
     try:
         match value:
             case bool() | None:
@@ -116,7 +119,7 @@ def moment_of(value: object) -> str | None:
 
 
 def foreign_metadata(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Metadata of another system: names that the service knows get the prefix, and empty values are left out."""
+    """Return metadata of another system: keys known to the service get the prefix, and empty values are omitted."""
     found = {}
     for name, value in values.items():
         plain = json_of(value)
@@ -127,7 +130,7 @@ def foreign_metadata(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def digest(*parts: object) -> str:
-    """The same for the same parts, in every process; of letters only, since numbers are looked at as personal data."""
+    """Return a deterministic digest of the parts; letters only, because digits may be detected as personal data."""
     said = json.dumps(parts, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(said.encode()).hexdigest()[:32].translate(_LETTERS)
 
@@ -166,7 +169,7 @@ def memory(
     if json_bytes(kept) > MAX_METADATA_BYTES:
         kept = {name: kept[name] for name in SETTABLE if name in kept and not isinstance(kept[name], list | dict)}
         yield Altered(place, LARGE_METADATA)
-    at = moment_of(created_at)
+    at = timestamp_of(created_at)
     if at is None and created_at not in (None, ""):
         yield Altered(place, UNREADABLE_TIME)
     own_tags = _texts(tags, MAX_TAG_CHARS, MAX_TAGS)
@@ -180,7 +183,7 @@ def memory(
 
 
 def _texts(value: object, max_chars: int, max_count: int) -> list[str]:
-    """The texts of a list that can be stored; one of an object is its `text`, as our exports have facts."""
+    """Return the storable texts of a list; the text of an object is its `text`, as for facts in our exports."""
     said = [one.get("text") if isinstance(one, dict) else one for one in value] if isinstance(value, list) else []
     return [text for one in said if 1 <= len(text := text_of(one).strip()) <= max_chars][:max_count]
 
@@ -198,7 +201,7 @@ def json_bytes(value: object) -> int:
 
 
 def pieces(text: str, max_chars: int) -> Iterator[str]:
-    """The text in pieces of at most so many characters, cut where a reader would: between paragraphs, lines, words."""
+    """Split the text into pieces within the limit, preferably between paragraphs, lines or words."""
     rest = text
     while len(rest) > max_chars:
         cut = next((at for mark in ("\n\n", "\n", " ") if (at := _last(rest, mark, max_chars))), max_chars)
@@ -210,6 +213,6 @@ def pieces(text: str, max_chars: int) -> Iterator[str]:
 
 
 def _last(text: str, mark: str, max_chars: int) -> int:
-    """Where the last such mark of the second half ends; 0 if there is none."""
+    """Return the end of the last such mark in the second half; 0 if there is none."""
     found = text.rfind(mark, max_chars // 2, max_chars)
     return 0 if found < 0 else found + len(mark)

@@ -41,10 +41,10 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunningState:
     """:param session_id: None outside of all blocks and sessions.
 
-    :param of_all_agents: Whether the session was chosen by `session()`, which names no agent.
+    :param of_all_agents: True if the session was set by `session()`, which names no agent.
     """
 
     block: Block | None = None
@@ -55,11 +55,11 @@ class Standing:
 class Block:
     """One entry of `learning()`.
 
-    :param outer: Where it was entered from.
-    :param transcripts: Where its turns are kept to be learned from; those of a block around it, where that has some.
+    :param outer: The state in which it was entered.
+    :param transcripts: Collects its turns for extraction; those of the enclosing block, if it has some.
     """
 
-    def __init__(self, settings: Settings, owner: object, outer: Standing) -> None:
+    def __init__(self, settings: Settings, owner: object, outer: RunningState) -> None:
         around = _around(settings, outer)
         self.settings = settings
         self.owner = owner
@@ -77,35 +77,35 @@ class Block:
         return self.settings.agent
 
 
-_standing: ContextVar[Standing] = ContextVar("souvenir_standing", default=Standing())  # noqa: B039 - it is frozen
+_running_state: ContextVar[RunningState] = ContextVar("souvenir_running_state", default=RunningState())  # noqa: B039 - it is frozen
 
 
 def enter(settings: Settings, owner: object) -> Block:
     outer = _now()
     block = Block(settings, owner, outer)
     chosen = settings.session_id is None and outer.of_all_agents
-    _standing.set(Standing(block, block.session_id, chosen))
+    _running_state.set(RunningState(block, block.session_id, chosen))
     return block
 
 
 def leave(block: Block) -> None:
     """End a block, wherever it was entered."""
     block.open = False
-    _standing.set(_now())
+    _running_state.set(_now())
 
 
 def entered_by(owner: object) -> Block | None:
     """The innermost open block around the running code that this owner entered."""
-    return next((block for block in _outwards(_standing.get()) if block.owner is owner), None)
+    return next((block for block in _outwards(_running_state.get()) if block.owner is owner), None)
 
 
 def here() -> tuple[Block, Place] | None:
-    """The innermost open block around the running code, and where its turns belong; None outside of all."""
-    standing = _now()
-    block = standing.block
+    """Return the innermost open block around the running code, and the place of its turns; None outside of all."""
+    state = _now()
+    block = state.block
     if block is None:
         return None
-    return block, Place(block.agent, standing.session_id or block.session_id, block.user)
+    return block, Place(block.agent, state.session_id or block.session_id, block.user)
 
 
 @contextmanager
@@ -123,12 +123,12 @@ def session(session_id: str) -> Iterator[None]:
     :raises ValueError: If the name is invalid.
     """
     checked_name(session_id, "session_id")
-    before = _standing.get()
-    _standing.set(Standing(before.block, session_id, of_all_agents=True))
+    before = _running_state.get()
+    _running_state.set(RunningState(before.block, session_id, of_all_agents=True))
     try:
         yield
     finally:
-        _standing.set(before)
+        _running_state.set(before)
 
 
 def checked_name(name: str, what: str) -> None:
@@ -137,34 +137,34 @@ def checked_name(name: str, what: str) -> None:
         raise ValueError(f"{what} must have 1 to {MAX_NAME_CHARS} printable characters without /: {name!r}")
 
 
-def _now() -> Standing:
+def _now() -> RunningState:
     """The state of the running code, without blocks that have ended; the session of `session()` remains."""
-    carried = standing = _standing.get()
-    while standing.block is not None and not standing.block.open:
-        standing = standing.block.outer
-    if standing is not carried and carried.of_all_agents:
-        return Standing(standing.block, carried.session_id, of_all_agents=True)
-    return standing
+    carried = state = _running_state.get()
+    while state.block is not None and not state.block.open:
+        state = state.block.outer
+    if state is not carried and carried.of_all_agents:
+        return RunningState(state.block, carried.session_id, of_all_agents=True)
+    return state
 
 
-def _outwards(standing: Standing) -> Iterator[Block]:
-    while standing.block is not None:
-        if standing.block.open:
-            yield standing.block
-        standing = standing.block.outer
+def _outwards(state: RunningState) -> Iterator[Block]:
+    while state.block is not None:
+        if state.block.open:
+            yield state.block
+        state = state.block.outer
 
 
-def _around(settings: Settings, standing: Standing) -> Standing | None:
+def _around(settings: Settings, state: RunningState) -> RunningState | None:
     """The innermost open block of the same agent, with its state."""
-    while standing.block is not None:
-        block = standing.block
+    while state.block is not None:
+        block = state.block
         if block.open and block.settings.memory == settings.memory:
-            return standing
-        standing = block.outer
+            return state
+        state = block.outer
     return None
 
 
-def _session_within(outer: Standing, around: Standing | None) -> str | None:
+def _session_within(outer: RunningState, around: RunningState | None) -> str | None:
     if outer.of_all_agents:
         return outer.session_id
     return None if around is None else around.session_id

@@ -38,12 +38,12 @@ _log = logging.getLogger("souvenir_client")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Said:
-    """Turns that were said at once.
+    """Turns of one request or answer.
 
-    :param read: Says them, each time the same; called in the queue's thread.
-    :param turns: How many they are, as far as that is known before.
-    :param owner: Whose flush waits for them.
-    :param let_go: Called where they are dropped unread.
+    :param read: Returns the turns, the same on each call; called in the queue's thread.
+    :param turns: Their number, as far as it is known in advance.
+    :param owner: The owner whose flush waits for them.
+    :param let_go: Called if they are dropped unread.
     """
 
     place: Place
@@ -66,7 +66,7 @@ class Capture:
     def __init__(self, send: Send, outage: Outage) -> None:
         self._storage = Storage(send, outage, self._pause)
         self._changed = Condition()
-        # What finalisers hand on, and None to wake the thread.
+        # Items from finalisers, and None to wake the thread.
         self._arrived: SimpleQueue[Said | None] = SimpleQueue()
         self._expected = 0
         self._queue: deque[Said] = deque()
@@ -78,7 +78,7 @@ class Capture:
         self._accounts: WeakKeyDictionary[object, _Account] = WeakKeyDictionary()
 
     def put(self, said: Said) -> None:
-        """Queue it, and return at once."""
+        """Queue the turns without blocking."""
         with self._changed:
             # Which was said before.
             self._take_all()
@@ -86,23 +86,23 @@ class Capture:
         self._arrived.put(None)
 
     def expect(self, answers: int) -> None:
-        """So many answers begin, or do not come (below 0): there is a thread as long as some are expected."""
+        """Announce expected answers, or withdraw them (below 0): the thread runs while some are expected."""
         with self._changed:
             self._expected += answers
             self._begin()
 
-    def hand_on(self, said: Said) -> None:
-        """Queue an answer that was expected. Takes no lock, so that a finaliser may do it."""
+    def pass_on(self, said: Said) -> None:
+        """Queue an answer that was expected. Takes no lock, so that a finaliser may call it."""
         self._arrived.put(said)
 
     def settled(self, owner: object) -> Future[None]:
-        """Is done when nothing of the owner waits any more."""
+        """Return a future that completes when no messages of the owner wait."""
         with self._changed:
             self._take_all()
             account = self._account(owner)
             if account.settled is None:
                 account.settled = Future()
-                # So that who stops waiting for it does not cancel it for others.
+                # So that a caller that stops waiting does not cancel it for others.
                 account.settled.set_running_or_notify_cancel()
                 self._hurries += 1
             settled = account.settled
@@ -205,7 +205,7 @@ class Capture:
         return self._hurries > 0 or self._waiting >= MAX_BATCH_TURNS
 
     def _next(self) -> list[Said]:
-        """The next turns of one place."""
+        """Return the next turns of one place."""
         with self._changed:
             self._take_all()
             if not self._queue or self._closed:
@@ -217,7 +217,7 @@ class Capture:
                     self._sending.append(said)
                     turns += said.turns
                 else:
-                    # What comes later from the same place must not overtake this.
+                    # Later turns of the same place must not overtake these.
                     turns = MAX_BATCH_TURNS if said.place == place else turns
                     rest.append(said)
             self._queue = rest

@@ -27,7 +27,7 @@ from souvenir_client.sync.client import Souvenir
 
 ENTRY_TIMEOUT_S = 5.0
 STORING_TIMEOUT_S = 30.0
-"""Messages are embedded first, and no caller waits for it."""
+"""Messages are embedded first, and no caller waits for that."""
 LAST_FLUSH_S = 2.0
 """Maximum wait at the end of the process for unsent messages, of all connections together."""
 DEADLINE_SHARE = 0.9
@@ -54,7 +54,7 @@ class Connection:
         :raises SouvenirError: If no service answers, or it refuses the request.
         """
         reached: Future[None] = Future()
-        # Of its own, since nobody waits at the end of the process for a thread that is a daemon.
+        # A separate daemon thread, because the end of the process does not wait for it.
         Thread(target=self._reach, args=(agent, reached), name="souvenir entry", daemon=True).start()
         try:
             reached.result(ENTRY_TIMEOUT_S)
@@ -63,7 +63,7 @@ class Connection:
 
     def context(self, place: Place, query: str, max_tokens: int | None, timeout_s: float) -> ContextResponse:
         """:raises SouvenirError: If there is none."""
-        # A request that nobody waits for any more ends, too, and keeps no thread.
+        # The request ends at its timeout too, and occupies no thread.
         return self._client(timeout_s).context.build(
             place.agent,
             query=query,
@@ -74,9 +74,9 @@ class Connection:
         )
 
     def learn(self, agent: str, session_id: str, user: str | None, messages: str) -> None:
-        """Hand a finished conversation in; the service learns from it in its own time.
+        """Submit a finished conversation for extraction, which runs asynchronously.
 
-        :raises SouvenirError: If the service does not take it.
+        :raises SouvenirError: If the service does not accept it.
         """
         extraction = self._client(ENTRY_TIMEOUT_S).in_namespace(agent).extraction
         extraction.start(messages=messages, session=session_id, user=user, context="session_end")
@@ -87,7 +87,7 @@ class Connection:
             _log.warning(sentence)
 
     def close(self, timeout_s: float) -> Mapping[str, int]:
-        """:returns: How many turns of which agent were not stored by then."""
+        """:returns: The number of turns that were not stored by then, by agent."""
         left = self.capture.close(timeout_s)
         self.contexts.close()
         with self._lock:
@@ -106,7 +106,7 @@ class Connection:
             reached.set_result(None)
 
     def _client(self, timeout_s: float) -> Souvenir:
-        """The client that waits so long; few lengths are asked for."""
+        """Return the client with that timeout; few different timeouts are used."""
         with self._lock:
             if timeout_s not in self._clients:
                 self._clients[timeout_s] = Souvenir(
@@ -128,7 +128,7 @@ _lock = Lock()
 
 
 def connection_of(address: Address) -> Connection:
-    """The connection of this process, made when it is asked for first."""
+    """Return the connection of this process, created on first use."""
     key = (address.url, address.api_key)
     found = _connections.get(key)
     if found is not None:
@@ -152,7 +152,7 @@ def _end() -> None:
 
 
 def _forget() -> None:
-    """In a forked process: sockets, threads and locks are its parent's."""
+    """Reset in a forked process: sockets, threads and locks belong to its parent."""
     global _lock  # noqa: PLW0603 - the one that was copied may be held by a thread that is not here
     _connections.clear()
     _lock = Lock()

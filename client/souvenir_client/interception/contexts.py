@@ -1,8 +1,8 @@
-"""The context of a model call: asked for within a hard bound, and the same throughout a tool loop.
+"""The context of a model call: requested within a hard time limit, and the same throughout a tool loop.
 
-Requests run in threads that are made on demand, so that a caller waits `timeout_s` and no longer, whatever the network
-does; an event loop is never blocked. While the service fails, most calls do not ask it (`Outage`); that a call found no
-free thread in time is no failure of the service. Safe in threads.
+Requests run in threads created on demand, so that a caller waits at most `timeout_s`, whatever the network does; an
+event loop is never blocked. While the service fails, most calls make no request (`Outage`); a lack of free threads is
+no failure of the service. Thread-safe.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from souvenir_client.records import ContextResponse
 from souvenir_client.wording import prefaced
 
 MAX_KEPT = 1_000
-"""Contexts of questions that a tool loop may still run for."""
+"""Maximum number of cached contexts of questions whose tool loop may still run."""
 MAX_THREADS = 16
 LEAST_PAUSE_S = 0.5
 LATE_SHARE = 0.8
@@ -32,7 +32,7 @@ LATE_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The context of a model call: `stable` changes only with the blocks, `tail` with each question; "" is none."""
+    """The context of a model call: `stable` changes only with the blocks, `tail` with each question; "" means none."""
 
     stable: str
     tail: str
@@ -44,9 +44,9 @@ class Shown:
 
 
 class _Request:
-    """Asks for a context in a thread, and knows since when.
+    """Requests a context in a thread, and measures the time.
 
-    A service with too much to do is asked again when it wants to be, as long as the caller waits for that.
+    An overloaded service is asked again after the delay that it requests, as long as the caller waits.
     """
 
     def __init__(self, build: Callable[[], ContextResponse], timeout_s: float) -> None:
@@ -89,7 +89,7 @@ class Contexts:
             return self._kept.get(news.question) if news.in_loop else None
 
     def ask(self, news: News, build: Callable[[], ContextResponse], timeout_s: float) -> Shown | None:
-        """None if there is none in time."""
+        """Return None if there is none in time."""
         if not self._outage.may_ask():
             return None
         request = _Request(build, timeout_s)

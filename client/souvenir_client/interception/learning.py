@@ -1,4 +1,4 @@
-"""`learning()`: a `with` statement that gives model calls a memory."""
+"""`learning()`: a context manager that gives model calls a memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 LEAST_TOKENS = 64
-"""That the service takes for a budget."""
+"""Minimum budget that the service accepts."""
 
 _log = logging.getLogger("souvenir_client")
 
@@ -129,7 +129,7 @@ class Learning:
             with suppress(TimeoutError):  # which the outcome tells
                 await asyncio.wait_for(settled, self._settings.flush_timeout_s)
         except asyncio.CancelledError:
-            # The task ends now, and its block is finished without it.
+            # The task ends now; its block is finished in a thread.
             in_thread(self._finish, block, connection)
             raise
         self._tell(block, connection)

@@ -17,14 +17,14 @@ from souvenir_client.interception.wires.turns import Turn
 
 MAX_CONTENT_CHARS = 50_000
 MAX_METADATA_CHARS = 16_000
-"""Of its JSON in ASCII: a character may take four bytes, and the service takes 64 KiB."""
+"""Limit of its JSON in ASCII: a character may take four bytes, and the service accepts 64 KiB."""
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _CUT = "…"
 
 
 def message_of(turn: Turn, said_at: datetime, user: str | None) -> dict[str, Any] | None:
-    """None if the turn has nothing that could be read later."""
+    """Return the message; None if the turn has no content to recall."""
     content = storable(cut(content_of(turn), MAX_CONTENT_CHARS))
     if not content.strip():
         return None
@@ -66,7 +66,7 @@ def line_of(turn: Turn) -> dict[str, Any] | None:
 
 
 def content_of(turn: Turn) -> str:
-    """The content, tool calls and results as text; attachments are named."""
+    """Return the content, tool calls and results as text; attachments are named."""
     text = turn.content
     if result := turn.metadata.get("tool_result"):
         return wording.returned(result["name"], text or _named(turn))
@@ -81,7 +81,7 @@ def _named(turn: Turn) -> str:
 
 
 def storable(text: str) -> str:
-    """Without NUL and halves of surrogate pairs, which the service does not take."""
+    """Remove NUL and unpaired surrogates, which the service rejects."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
@@ -90,7 +90,7 @@ def cut(text: str, max_chars: int) -> str:
 
 
 def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata of a message; above the limit without the arguments of its calls, which the content has."""
+    """Return the metadata of a message; above the limit without the arguments of its calls."""
     kept: dict[str, Any] = {name: _storable_value(value) for name, value in metadata.items()}
     if len(json.dumps(kept)) > MAX_METADATA_CHARS and "tool_calls" in kept:
         kept["tool_calls"] = [{"id": call["id"], "name": call["name"]} for call in kept["tool_calls"]]

@@ -28,13 +28,13 @@ from souvenir_client.interception.wires import Turn, Wire, settled, wire_of
 from souvenir_client.records import ContextResponse
 
 _sent: ContextVar[object] = ContextVar("souvenir_sent", default=None)
-"""The body of the call that is being sent, which arrives here again if two of our methods are stacked."""
+"""The body of the call in progress, which arrives here again if two of our methods are stacked."""
 
 _log = logging.getLogger("souvenir_client")
 
 
 def around(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Replaces the method `request` of an SDK."""
+    """Wrap the method `request` of an SDK."""
 
     @functools.wraps(original)
     def request(client: object, cast_to: object, options: Any, **more: Any) -> Any:
@@ -79,7 +79,7 @@ def _begin(options: Any) -> tuple[Any, ModelCall | None]:
     if standing is None or wire is None or options.json_data is _sent.get():
         return options, None
     body = settled({**options.json_data, **(getattr(options, "extra_json", None) or {})})
-    # Iterators of the caller are used up from here on, so the settled body is sent in any case.
+    # The caller's iterators are consumed from here on, so the settled body is sent in any case.
     options = _with_body(options, body)
     try:
         return options, ModelCall(*standing, wire, body, options)
@@ -89,10 +89,10 @@ def _begin(options: Any) -> tuple[Any, ModelCall | None]:
 
 
 class ModelCall:
-    """From before it is sent, when what it says is queued, until its answer is.
+    """A model call, from queueing its new messages before it is sent until its answer is captured.
 
-    :param body: What the wire reads.
-    :param options: The SDK's request that has it; a copy of that is sent.
+    :param body: The body that the wire parses.
+    :param options: The SDK's request with that body; a copy of it is sent.
     """
 
     def __init__(self, block: Block, place: Place, wire: Wire, body: Mapping[str, Any], options: Any) -> None:
@@ -109,7 +109,7 @@ class ModelCall:
         self._put(self._news.turns)
 
     def with_context(self) -> Any:
-        """The body to send."""
+        """Return the body to send."""
         try:
             shown = self._shown_before()
             if shown is None and self._asks():
@@ -132,7 +132,7 @@ class ModelCall:
         return self._options
 
     def answered(self, answer: object) -> None:
-        """Capture an answer: a plain one now, any other when it has been read to its end or broke off."""
+        """Capture an answer: a plain one immediately, any other when its body ends or is interrupted."""
         try:
             self._news.note(RequestState.ANSWERING)
             self._connection.capture.expect(1)
@@ -147,7 +147,7 @@ class ModelCall:
         """May be called by a finaliser, so it takes no lock."""
         answer = _HeardAnswer(self._wire, tapped, self._news)
         self._news.note_unread(answer.progress)
-        self._connection.capture.hand_on(self._said(answer.read, 1, answer.let_go))
+        self._connection.capture.pass_on(self._said(answer.read, 1, answer.let_go))
 
     def _put(self, turns: Sequence[Turn]) -> None:
         if turns:
@@ -158,7 +158,7 @@ class ModelCall:
         return Said(self._place, read, turns, self._block, self._block.transcripts, let_go)
 
     def _shown_before(self) -> Shown | None:
-        """In a tool loop, the context of its question."""
+        """Return the context of the question, in a tool loop."""
         return None if self._block.settings.capture_only else self._connection.contexts.kept(self._news)
 
     def _asks(self) -> bool:
@@ -175,7 +175,7 @@ class ModelCall:
 
 
 class _HeardAnswer:
-    """An answer that was read by the caller, and is parsed when that is needed: by the queue's thread, or before it."""
+    """An answer that the caller has read, parsed lazily: by the queue's thread, or before it."""
 
     def __init__(self, wire: Wire, tapped: Tapped, news: News) -> None:
         self._wire = wire
@@ -188,7 +188,7 @@ class _HeardAnswer:
         return turns
 
     def let_go(self) -> None:
-        """Forget the messages, which are not stored."""
+        """Drop the messages, which are not stored."""
         self._held = ()
         self._news.note_read()
 
@@ -198,7 +198,7 @@ class _HeardAnswer:
         return RequestState.ANSWERING if broken else RequestState.ANSWERED
 
     def _turns(self) -> Sequence[Turn]:
-        """May be called by two threads at once, which then both parse it."""
+        """Parse the answer; two concurrent calls both parse it."""
         held = self._held
         if isinstance(held, Tapped):
             held = self._held = tuple(shortened(turn) for turn in turns_of(self._wire, held))

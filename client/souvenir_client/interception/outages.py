@@ -12,7 +12,7 @@ from enum import StrEnum
 from threading import Lock
 
 COOL_DOWN_S = 5.0
-"""For which a model call does not ask a service that failed: an outage costs one waiting call in so many seconds."""
+"""How long model calls make no request after a failure: an outage costs one waiting call per period."""
 
 _log = logging.getLogger("souvenir_client")
 
@@ -32,7 +32,7 @@ class Outage:
         self._lock = Lock()
 
     def may_ask(self) -> bool:
-        """Whether to ask for context now. During an outage, one call is allowed after each cool-down."""
+        """Return True if context may be requested now. During an outage, one call is allowed after each cool-down."""
         with self._lock:
             if Use.CONTEXT not in self._failing:
                 return True

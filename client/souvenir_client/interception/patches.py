@@ -33,9 +33,9 @@ Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Patches:
-    """:param wrap_sync: Makes the replacement of a method, with `functools.wraps`.
+    """:param wrap_sync: Creates the replacement of a method, with `functools.wraps`.
 
-    :param wrap_async: Makes that of a coroutine method.
+    :param wrap_async: Creates that of a coroutine method.
     """
 
     def __init__(self, wrap_sync: Wrap, wrap_async: Wrap) -> None:
@@ -45,7 +45,7 @@ class Patches:
         self._owners: set[type] = set()
         self._ours: WeakSet[Callable[..., Any]] = WeakSet()
         self._watch = _ImportWatch(self._imported)
-        # A module may be imported by the thread that holds it.
+        # A module may be imported by the thread that holds the lock.
         self._lock = RLock()
         if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
             os.register_at_fork(after_in_child=self._forked)
@@ -91,19 +91,19 @@ class Patches:
         return inspect.isfunction(found) and found in self._ours
 
     def _forked(self) -> None:
-        """The copied lock may be held by a thread that is not here."""
+        """Replace the lock in a forked process: a thread of the parent may have held it."""
         self._lock = RLock()
 
 
 def _owner(client: object) -> type | None:
-    """The class that defines the method for a client's class."""
+    """Return the class that defines the method for a client's class."""
     if not isinstance(client, type):
         return None
     return next((owner for owner in client.__mro__ if METHOD in owner.__dict__), None)
 
 
 class _ImportWatch(MetaPathFinder):
-    """Tells when one of the SDKs was imported; the other finders find it."""
+    """Notifies when one of the SDKs was imported; other finders load it."""
 
     def __init__(self, imported: Callable[[ModuleType], None]) -> None:
         self._imported = imported
@@ -126,7 +126,7 @@ class _ImportWatch(MetaPathFinder):
 
 
 def _tell(loader: Loader, imported: Callable[[ModuleType], None]) -> None:
-    """Make this loader tell of the next module that it runs; its class and other loaders are not touched."""
+    """Notify after this loader has executed its next module; its class and other loaders are unchanged."""
     run = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:

@@ -29,7 +29,7 @@ from souvenir_client.interception.wires.turns import Turn
 
 DIGEST_BYTES = 16
 MAX_KNOWN = 50_000
-"""Digests, of some 200 bytes each."""
+"""Maximum number of digests, of about 200 bytes each."""
 
 
 class RequestState(IntEnum):
@@ -76,7 +76,7 @@ class News:
     in_loop: bool
 
     def note(self, progress: RequestState) -> None:
-        """Note how far the request has come, of one of its answers."""
+        """Record the progress of the request, or of one of its answers."""
         for mark in self.marks:
             mark.progress = max(mark.progress, progress)
 
@@ -86,14 +86,14 @@ class News:
             mark.unread = (*mark.unread, find)
 
     def note_read(self) -> None:
-        """Note the answers that were not read before, and let go of them."""
+        """Record the answers that were not parsed before, and release them."""
         for mark in self.marks:
             mark.now()
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A turn that has a part in the digests, at its index in the request."""
+    """A turn that is part of the digests, with its index in the request."""
 
     index: int
     digest: bytes
@@ -106,9 +106,9 @@ class KnownPrefixes:
         self._lock = Lock()
 
     def take(self, conversation: Sequence[str], turns: Sequence[Turn]) -> News:
-        """The new part of a request, which is known from then on: of concurrent requests, one gets each message.
+        """Return the new part of a request and mark it as known: of concurrent requests, one gets each message.
 
-        :param conversation: Identifies it, such as by agent and session.
+        :param conversation: Identifies it, for example by agent and session.
         """
         last_user = next((index for index in reversed(range(len(turns))) if turns[index].role == "user"), None)
         begin = last_user or 0
@@ -161,7 +161,7 @@ class KnownPrefixes:
 
 
 def _end(turns: Sequence[Turn]) -> int:
-    """Without what an assistant is made to begin its answer with, which is no turn of its own."""
+    """Return the end without an assistant prefill, which is no separate turn."""
     end = len(turns)
     while end and turns[end - 1].role == "assistant":
         end -= 1
@@ -174,7 +174,7 @@ def _steps(seed: bytes, turns: Sequence[Turn], begin: int) -> Iterator[_Step]:
         turn = turns[index]
         if turn.role == "assistant":
             continue
-        # Not the tool's name, which is known only where the history holds the call.
+        # Not the tool's name, which is unknown unless the history contains the call.
         call = turn.metadata.get("tool_result", {}).get("tool_call_id", "")
         digest = _digest(digest, turn.role, turn.content, call, json.dumps(turn.metadata.get("attachments")))
         yield _Step(index, digest)

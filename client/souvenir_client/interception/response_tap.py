@@ -53,13 +53,15 @@ Ended = Callable[[Tapped], None]
 
 
 def tap(answer: object, ended: Ended) -> bool:
-    """Have `ended` called once when the body behind an answer ends, breaks off, is closed or is dropped.
+    """Call `ended` once when the body behind an answer ends, is interrupted, closed or dropped.
 
-    It is called in the caller's time, and from a finaliser if the caller drops the answer: it may only hand on what it
-    gets, and must take no lock (`queue.SimpleQueue.put` is fit for that). What it raises is logged. A body that was
-    read already is given at once.
+    It runs in the caller's thread, or in a finaliser if the caller drops the answer: it may only pass on its argument,
+    and
+    must take no lock (`queue.SimpleQueue.put` is suitable). Its exceptions are logged. For a body that was already read
+    it
+    is called immediately.
 
-    :returns: False if there is no body to hear, because the answer is what the SDK parsed; nothing is called then.
+    :returns: False if there is no body, because the answer is the object that the SDK parsed; then nothing is called.
     """
     response = _response_of(answer)
     if response is None:
@@ -68,7 +70,7 @@ def tap(answer: object, ended: Ended) -> bool:
     content_type = headers.get("content-type", "")
     if response.is_closed:
         content = _content_of(response)
-        # The response has unpacked it.
+        # The response has decompressed it.
         heard = _Heard("", content_type, ended)
         heard.add(content or b"")
         heard.end(whole=content is not None)
@@ -78,7 +80,7 @@ def tap(answer: object, ended: Ended) -> bool:
 
 
 def _response_of(answer: object) -> Any:
-    """The HTTP response behind what an SDK returned: raw answers and streams name it, or it is one itself."""
+    """Return the HTTP response of an SDK result, which is its attribute or the result itself."""
     for found in (getattr(answer, "http_response", None), getattr(answer, "response", None), answer):
         if all(hasattr(found, name) for name in ("stream", "headers", "is_closed")):
             return found
@@ -94,14 +96,14 @@ def _content_of(response: Any) -> bytes | None:
 
 
 class _Heard:
-    """The bytes so far, and who waits for them."""
+    """The captured bytes, and the callback that waits for them."""
 
     def __init__(self, content_encoding: str, content_type: str, ended: Ended) -> None:
         self._content_encoding = content_encoding
         self._content_type = content_type
         self._chunks: list[bytes] = []
         self._room = MAX_KEPT_BYTES
-        # Taken out by the first to end it; a list, as its `pop` is atomic and a finaliser can run in any thread.
+        # Removed by the first call that ends it; a list, because `pop` is atomic and a finaliser can run in any thread.
         self._waiting = [ended]
 
     def add(self, chunk: bytes) -> None:
@@ -145,7 +147,7 @@ class _Tee:
         whole = False
         try:
             for chunk in self._stream:
-                # Before it is passed on: a caller who has the last event may never come back.
+                # Before it is passed on: a caller that has the last event may never return.
                 self._heard.add(chunk)
                 yield chunk
             whole = True
@@ -159,7 +161,7 @@ class _Tee:
             self._heard.end(whole=False)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """May resume after a stop: OpenAI's SDK reads the rest after the last event this way."""
+        """Iterate; may resume after a stop, because OpenAI's SDK reads the rest after the last event."""
         chunks = self._stream.__aiter__()
         whole = False
         try:
@@ -169,7 +171,7 @@ class _Tee:
             whole = True
         finally:
             self._heard.end(whole=whole)
-            # In the task that reads; the event loop would do it later in one of its own.
+            # In the reading task; the event loop would close it later in another task.
             if isinstance(chunks, AsyncGenerator):
                 await chunks.aclose()
 
@@ -193,12 +195,12 @@ def turns_of(wire: Wire, tapped: Tapped) -> list[Turn]:
 
 
 def payload_of(tapped: Tapped) -> dict[str, Any] | None:
-    """The JSON object of an unstreamed answer; None if it is none, or not all of it."""
+    """Return the JSON object of an unstreamed answer; None if it is none, or incomplete."""
     return _json_object(_text_of(tapped))
 
 
 def events_of(tapped: Tapped) -> list[dict[str, Any]]:
-    """The JSON objects of a stream's events, as far as they came."""
+    """Return the JSON objects of a stream's events received so far."""
     return [event for data in _data_of(_text_of(tapped)) if (event := _json_object(data)) is not None]
 
 
@@ -229,7 +231,7 @@ def _text_of(tapped: Tapped) -> str:
 
 
 def _unpacked(tapped: Tapped) -> bytes:
-    """With the encodings that httpx knows, as far as they came."""
+    """Decompress the chunks received so far, with the encodings that httpx supports."""
     if not tapped.content_encoding:
         return tapped.raw
     packed = httpx.Response(200, headers={"Content-Encoding": tapped.content_encoding}, content=iter(tapped.chunks))

@@ -39,11 +39,11 @@ class Place:
 
 Messages = Sequence[Mapping[str, Any]]
 Send = Callable[[Place, Messages, str], object]
-"""One request, with its Idempotency-Key."""
+"""Sends one request, with its Idempotency-Key."""
 
 
 class Storage:
-    """:param pause: Waits so many seconds before a repeat; True if there shall be none."""
+    """:param pause: Waits some seconds before a retry; returns True if there must be none."""
 
     def __init__(self, send: Send, outage: Outage, pause: Callable[[float], bool]) -> None:
         self._send = send
@@ -52,7 +52,7 @@ class Storage:
         self._warned: set[tuple[str, int, str]] = set()
 
     def store(self, place: Place, messages: Messages) -> int:
-        """:returns: How many messages were dropped."""
+        """:returns: The number of dropped messages."""
         return sum(self._store(place, part) for part in _parts(messages))
 
     def _store(self, place: Place, messages: Messages) -> int:
@@ -71,7 +71,7 @@ class Storage:
         return 0
 
     def _store_once(self, place: Place, messages: Messages) -> None:
-        """:raises SouvenirError: If they are refused, or the service fails at them for too long."""
+        """:raises SouvenirError: If they are refused, or the service keeps failing for too long."""
         key, begin = uuid4().hex, time.monotonic()
         for attempt in count():
             try:
@@ -107,14 +107,14 @@ def _is_refusal(error: SouvenirError) -> bool:
 
 
 def _pause_s(error: SouvenirError, attempt: int) -> float:
-    """Grows with the attempts, whatever a service wishes that can be asked again at once."""
+    """Return the delay; it grows with the attempts, even if the service requests none."""
     wished = (error.retry_after_s if isinstance(error, ApiError) else None) or 0.0
     growing: float = FIRST_PAUSE_S * 2 ** min(attempt, 10)
     return min(LONGEST_PAUSE_S, max(growing, wished))
 
 
 def _parts(messages: Messages) -> Iterator[Messages]:
-    """The messages in requests of a bounded size."""
+    """Split the messages into requests of bounded size."""
     part: list[Mapping[str, Any]] = []
     chars = 0
     for message in messages:

@@ -1,7 +1,7 @@
-"""The conversations of a block, kept to be learned from when it ends. Bounded: the newest turns stay.
+"""The conversations of a block, collected for extraction at its end. Bounded: the newest turns are kept.
 
-They belong to the process that made them: a copy in a forked one takes nothing and gives nothing, since its parent
-hands them in, and its lock may be held by a thread that is not there.
+They belong to the process that created them: a copy in a forked process does nothing, because the parent submits them,
+and because a thread of the parent may have held the lock.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Lines:
 
 
 class Transcripts:
-    """By session and user. Safe in threads."""
+    """Turns by session and user. Thread-safe."""
 
     def __init__(self) -> None:
         self._of: dict[tuple[str, str | None], _Lines] = {}
@@ -49,7 +49,7 @@ class Transcripts:
                 lines.chars -= len(lines.lines.popleft()) + 1
 
     def finished(self) -> Iterator[tuple[str, str | None, str]]:
-        """Session, user and a JSON list of messages, for each session and user with something said."""
+        """Yield session, user and a JSON list of messages, for each session and user with messages."""
         if os.getpid() != self._process:
             return
         with self._lock:

@@ -32,25 +32,28 @@ class Wire(Protocol):
         """`openai.chat`, `openai.responses` or `anthropic.messages`."""
 
     def turns(self, body: Mapping[str, Any]) -> list[Turn]:
-        """All turns that a settled request carries, in order, without what the system says."""
+        """Return all turns of a settled request, in order, without system messages."""
 
     def placed(self, body: Mapping[str, Any], stable: str, tail: str) -> dict[str, Any]:
-        """A new body with the context in it; "" leaves a part out. The same goes to the same place, byte for byte."""
+        """Return a new body with the context in it; "" omits a part.
+
+        Equal parts are placed identically, byte for byte.
+        """
 
     def answer(self, payload: object) -> list[Turn]:
-        """The turns of an unstreamed answer: its JSON, or the object that the SDK made of it."""
+        """Return the turns of an unstreamed answer: its JSON, or the object that the SDK created from it."""
 
     def streamed(self, events: Iterable[Mapping[str, Any]]) -> list[Turn]:
-        """The turns of a streamed answer; those of an interrupted stream are `incomplete`."""
+        """Return the turns of a streamed answer; those of an interrupted stream are `incomplete`."""
 
 
 _CHAT, _RESPONSES, _MESSAGES = OpenAIChat(), OpenAIResponses(), AnthropicMessages()
 
 
 def wire_of(url: str, body: object) -> Wire | None:
-    """The wire of a call; None if it is no conversation with a model, or of a shape that is not known.
+    """Return the wire of a call; None if it is no conversation with a model, or of unknown shape.
 
-    :param url: As the SDKs' `request` gets it: a path with or without a query, or a whole address.
+    :param url: The argument of the SDKs' `request`: a path with or without a query, or a whole address.
     """
     if not isinstance(body, Mapping):
         return None
