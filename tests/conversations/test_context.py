@@ -84,7 +84,7 @@ def test_a_context_holds_blocks_messages_with_their_neighbours_and_memories(
     assert (context.degraded, context.evidence) == ((), EvidenceLevel.STRONG)
 
 
-def test_an_agent_of_nothing_has_an_empty_context(contexts: Contexts, engine: MemoryEngine, blocks: Blocks):
+def test_an_empty_agent_has_an_empty_context(contexts: Contexts, engine: MemoryEngine, blocks: Blocks):
     block(blocks, "gone", "v")
     blocks.delete(ANN, "gone")
     context = build(contexts, "anything at all")
@@ -97,7 +97,7 @@ def test_the_context_of_an_unknown_agent_is_refused(contexts: Contexts):
         build(contexts, "anything")
 
 
-def test_no_more_messages_are_found_than_the_setting_allows(engine: MemoryEngine, conversations: Conversations):
+def test_the_number_of_messages_is_limited_by_the_setting(engine: MemoryEngine, conversations: Conversations):
     for number in range(6):
         say(conversations, f"colour {number}", session_id="past")
     context = build(Contexts(engine, conversations, max_messages=3), "colour")
@@ -108,7 +108,7 @@ def test_no_more_messages_are_found_than_the_setting_allows(engine: MemoryEngine
 # --- what is not ------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_of_the_running_session_is_past(contexts: Contexts, conversations: Conversations):
+def test_the_active_session_is_excluded(contexts: Contexts, conversations: Conversations):
     say(conversations, "colour then", session_id="past")
     say(conversations, "colour now", session_id="running")
     conversations.append(ANN, "running", [draft("colour pending")])
@@ -124,7 +124,7 @@ def test_an_unknown_active_session_excludes_nothing(contexts: Contexts, conversa
     assert contents(build(contexts, "colour", session_id="new")) == ["colour then"]
 
 
-def test_of_one_user_nothing_that_another_said_is_shown(contexts: Contexts, conversations: Conversations):
+def test_messages_of_other_users_are_not_shown(contexts: Contexts, conversations: Conversations):
     say(conversations, "secret of ben", session_id="group", user="ben")
     say(conversations, "colour of ann", session_id="group", user="ann")
     say(conversations, "everybody hears", session_id="group", role=MessageRole.ASSISTANT)
@@ -154,7 +154,7 @@ def test_hidden_topics_are_in_no_part_of_a_context(
     assert "doctor" in of_policy.text
 
 
-def test_contexts_of_two_agents_are_apart(contexts: Contexts, conversations: Conversations, engine: MemoryEngine):
+def test_contexts_of_agents_are_isolated(contexts: Contexts, conversations: Conversations, engine: MemoryEngine):
     say(conversations, "colour of ann", session_id="s")
     say(conversations, "colour of ben", session_id="s", scope=BEN)
     engine.add(BEN, MemoryDraft("colour memory of ben", "notes"))
@@ -200,9 +200,7 @@ def test_dropped_results_are_counted_by_kind(contexts: Contexts, conversations: 
     assert "Relevant Memories" not in context.text
 
 
-def test_blocks_stay_although_they_are_over_the_budget_and_that_is_said(
-    contexts: Contexts, conversations: Conversations, blocks: Blocks
-):
+def test_blocks_over_the_budget_are_kept_and_reported(contexts: Contexts, conversations: Conversations, blocks: Blocks):
     block(blocks, "long", "word " * 100)
     say(conversations, "colour", session_id="past")
     context = build(contexts, "colour", max_tokens=64)
@@ -249,7 +247,7 @@ def held(engine: MemoryEngine, kind: PassageKind) -> Iterator[None]:
         yield
 
 
-def test_a_search_that_does_not_end_is_given_up_and_named_and_the_rest_is_there(
+def test_a_search_past_the_deadline_is_dropped_and_named(
     contexts: Contexts, conversations: Conversations, blocks: Blocks, engine: MemoryEngine
 ):
     block(blocks, "human", "Name: Alice")
@@ -279,7 +277,7 @@ class Hanging(FakeEmbedder):
         return super().embed_query(text)
 
 
-def test_a_model_that_hangs_leaves_the_blocks(settings: Settings):
+def test_a_hanging_model_does_not_affect_the_blocks(settings: Settings):
     embedder = Hanging()
     with closing(MemoryEngine.open(settings, embedder)) as engine:
         block(Blocks(engine), "human", "Name: Alice")
@@ -306,7 +304,7 @@ def test_an_arm_that_fails_is_named_and_words_are_evidence_too(settings: Setting
     assert context.evidence is not EvidenceLevel.NONE
 
 
-def test_the_evidence_is_that_of_the_part_that_has_more(
+def test_the_evidence_is_the_stronger_one_of_both_kinds(
     contexts: Contexts, conversations: Conversations, engine: MemoryEngine
 ):
     say(conversations, "ann paints her door", session_id="past")

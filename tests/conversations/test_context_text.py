@@ -93,7 +93,7 @@ def test_blocks_memories_and_conversations_have_the_format_that_clients_inject()
     )
 
 
-def test_what_there_is_nothing_of_has_no_heading():
+def test_empty_sections_have_no_heading():
     assert stable_prefix([]) == stable_prefix([block("human", " \n")]) == ""
     assert volatile_tail([], [], follows=True) == volatile_tail([], [], follows=False) == ""
     assert volatile_tail([memory("m")], [], follows=False).startswith("<recalled_memory>\n## Relevant Memories\n")
@@ -112,7 +112,7 @@ def test_an_excerpt_over_midnight_is_headed_by_both_days():
     assert "### 2023-05-08 to 2023-05-09\n" in volatile_tail([], [said], follows=False)
 
 
-def test_memories_stand_in_the_order_of_their_dates():
+def test_memories_are_ordered_by_date():
     tail = volatile_tail([memory("late", 9), memory("early", 7)], [], follows=False)
     assert tail.index("early") < tail.index("late")
 
@@ -132,7 +132,7 @@ def test_a_long_text_is_cut_at_a_word_and_a_long_word_in_two(text: str, shown: s
 
 
 @given(st.text(max_size=1200))
-def test_no_more_is_shown_than_the_limit_and_only_the_texts_beginning(text: str):
+def test_at_most_the_beginning_of_a_text_is_shown(text: str):
     shown = shortened(text)
     assert len(shown) <= SHOWN_CHARS
     assert text.startswith(shown.removesuffix("…")) or shown == text
@@ -162,12 +162,12 @@ def test_neighbours_of_found_turns_are_joined_to_excerpts():
     assert texts_of(excerpts(found, said)) == [[f"t{n}" for n in range(1, 9)], ["t10", "t11"]]
 
 
-def test_a_turn_beyond_a_gap_is_no_neighbour():
+def test_a_turn_after_a_gap_is_no_neighbour():
     said = [turn(position, f"t{position}") for position in (0, 3, 4, 6)]
     assert texts_of(excerpts([said[1]], said)) == [["t3", "t4"]]
 
 
-def test_excerpts_of_sessions_stand_in_the_order_of_their_times():
+def test_excerpts_are_ordered_by_time():
     later = [turn(position, f"later {position}", session=1, when=at(60 + position)) for position in range(2)]
     earlier = [turn(position, f"earlier {position}", session=2) for position in range(2)]
     assert texts_of(excerpts([later[0], earlier[1]], [*later, *earlier])) == [
@@ -197,7 +197,7 @@ def seen_start(line: str) -> str:
 
 
 @given(blocks=st.lists(_FORGERIES, max_size=3), memories=st.lists(_FORGERIES, max_size=3), turns=_TURNS)
-def test_every_heading_speaker_line_and_entry_is_ours_whatever_is_stored(
+def test_stored_text_cannot_forge_headings_speakers_or_entries(
     blocks: list[str],
     memories: list[str],
     turns: list[tuple[str, str | None, MessageRole]],
@@ -232,7 +232,7 @@ def test_every_heading_speaker_line_and_entry_is_ours_whatever_is_stored(
         assert all(line.startswith(("- 2023-05-08: ", "  ")) for line in section)
 
 
-def test_an_escaped_line_keeps_every_sign_that_it_had():
+def test_escaping_preserves_every_character():
     prefix = stable_prefix([block("code", "# a comment\n  ## deeper\n**bold** move\nplain # hash")])
     assert prefix == (
         "<recalled_memory>\n## Memory\n\n### code\n\\# a comment\n  \\## deeper\n\\**bold** move\nplain # hash\n"

@@ -128,7 +128,7 @@ def messages(engine: MemoryEngine, scope: Scope) -> Sequence[Message]:
 
 
 @pytest.mark.parametrize(("scope", "asked"), [(scope, asked) for scope, of in QUESTIONS.items() for asked in of])
-def test_what_answers_is_among_the_first(told: MemoryEngine, scope: Scope, asked: Asked):
+def test_the_answer_is_among_the_first_results(told: MemoryEngine, scope: Scope, asked: Asked):
     query = SearchQuery(asked.question, asked.among, now=NOW)
     if scope is NOTES:
         texts = [hit.memory.text for hit in told.search(scope, query).hits]
@@ -140,7 +140,7 @@ def test_what_answers_is_among_the_first(told: MemoryEngine, scope: Scope, asked
 
 
 @pytest.mark.parametrize("weights", [Weights(), Weights(vector=0.3, recency=0.2, role=-0.5)])
-def test_with_real_vectors_too_the_ranking_is_that_of_the_slow_search(
+def test_with_real_vectors_the_ranking_equals_the_reference_search(
     told: MemoryEngine, model: OnnxEmbedder, weights: Weights
 ):
     reference = ReferenceSearch(model, Analyser())

@@ -62,7 +62,7 @@ def test_a_conversation_starts_with_an_id_and_its_metadata(history: Conversation
     }
 
 
-def test_a_conversation_that_ended_says_when_and_takes_no_more_messages(history: ConversationHistory):
+def test_an_ended_conversation_has_its_time_and_accepts_no_messages(history: ConversationHistory):
     conversation_id = talk(history, "hello")
     run(history.end_conversation(conversation_id))
     found = run(history.get_conversation(conversation_id))
@@ -83,7 +83,7 @@ def test_a_message_gets_an_id_and_can_be_found_at_once(history: ConversationHist
     assert found["similarity"] == pytest.approx(2 / (4 * 2) ** 0.5, abs=1e-5)
 
 
-def test_a_message_for_no_conversation_or_of_no_known_role_is_refused(history: ConversationHistory):
+def test_a_message_with_an_unknown_conversation_or_role_is_refused(history: ConversationHistory):
     with pytest.raises(SessionNotFound):
         run(history.add_message("nobody", "user", "hello"))
     conversation_id = run(history.start_conversation())
@@ -92,7 +92,7 @@ def test_a_message_for_no_conversation_or_of_no_known_role_is_refused(history: C
     assert contents(run(history.search("hello"))) == []
 
 
-def test_search_finds_what_fits_best_first_and_no_more_than_asked_for(history: ConversationHistory):
+def test_search_returns_the_best_matches_first_up_to_the_limit(history: ConversationHistory):
     talk(history, "my bike is red", "a red bike is quick", "tea is green", "water is wet")
     found = run(history.search("red bike quick", limit=2))
     assert contents(found) == ["a red bike is quick", "my bike is red"]
@@ -101,7 +101,7 @@ def test_search_finds_what_fits_best_first_and_no_more_than_asked_for(history: C
     assert run(history.search("red bike", limit=0)) == []
 
 
-def test_search_can_be_held_to_one_conversation(history: ConversationHistory):
+def test_search_can_be_limited_to_one_conversation(history: ConversationHistory):
     talk(history, "red apples", "red pears")
     second = talk(history, "red grapes", "green grapes")
     assert contents(run(history.search("red", conversation_id=second))) == ["red grapes", "green grapes"]
@@ -152,7 +152,7 @@ def test_a_failed_embedding_stores_nothing_and_leaves_nothing_open(settings: Set
         assert list(engine.check()) == []
 
 
-def test_two_agents_have_histories_apart(engine: MemoryEngine):
+def test_histories_of_agents_are_isolated(engine: MemoryEngine):
     ana, ben = (ConversationHistory.over(engine, agent=name) for name in ("ana", "ben"))
     for history in (ana, ben):
         run(history.initialize())
@@ -194,7 +194,7 @@ def test_conversations_persist_when_the_file_is_opened_again(tmp_path: Path):
     assert contents(whole["messages"]) == ["My cat is called Biscuit"]
 
 
-def test_embeddings_of_a_named_model_come_from_the_ollama_that_is_named(tmp_path: Path, vendor: VendorServer):
+def test_a_named_model_embeds_with_the_named_ollama(tmp_path: Path, vendor: VendorServer):
     for text in ("search_document: the parrot is green", "search_query: parrot"):
         folded = vectors_of([text])
         vendor.replies.append(Reply(body=answer(np.hstack([folded, folded, folded]))))

@@ -37,7 +37,7 @@ def asked(key: str = "k", request: Any = "the request") -> tuple[Once, list[str]
     return Once.of("route", key, request, lambda: replays.append(key)), replays
 
 
-def test_the_same_request_makes_one_thing_and_gets_the_same_answer(conversations: Conversations):
+def test_a_repeated_request_is_executed_once_with_the_same_answer(conversations: Conversations):
     first, replays = asked()
     stored = conversations.add(ANN, DRAFTS, once=first)
     assert replays == []
@@ -55,26 +55,26 @@ def test_another_request_with_the_same_key_is_refused(conversations: Conversatio
     assert len(listed(conversations)) == 2
 
 
-def test_a_key_is_one_callers_in_one_agent(conversations: Conversations):
+def test_a_key_belongs_to_one_caller_in_one_agent(conversations: Conversations):
     for scope in (ANN, BEN, Scope(ANN.namespace, "somebody else")):
         conversations.add(scope, DRAFTS, once=asked(request=scope.actor)[0])
     assert (len(listed(conversations)), len(listed(conversations, BEN))) == (4, 2)
 
 
-def test_requests_of_one_key_at_once_make_one_thing(conversations: Conversations):
+def test_concurrent_requests_with_one_key_are_executed_once(conversations: Conversations):
     with ThreadPoolExecutor(16) as threads:
         stored = list(threads.map(lambda _: conversations.add(ANN, DRAFTS, once=asked()[0]), range(16)))
     assert all(one == stored[0] for one in stored)
     assert len(listed(conversations)) == 2
 
 
-def test_the_answer_is_of_the_rows_as_they_are_now(conversations: Conversations):
+def test_a_replayed_answer_shows_the_current_rows(conversations: Conversations):
     first, _ = conversations.add(ANN, DRAFTS, once=asked()[0])
     conversations.edit(ANN, first.uid, content="red")
     assert [one.content for one in conversations.add(ANN, DRAFTS, once=asked()[0])] == ["red", "green"]
 
 
-def test_what_was_deleted_since_is_not_found_and_not_made_again(conversations: Conversations, engine: MemoryEngine):
+def test_a_replay_does_not_recreate_deleted_rows(conversations: Conversations, engine: MemoryEngine):
     [stored] = conversations.add(ANN, DRAFTS[:1], once=asked()[0])
 
     def delete(tx: Transaction) -> None:
@@ -94,7 +94,7 @@ def test_a_replay_needs_no_model(conversations: Conversations, engine: MemoryEng
     assert conversations.add(ANN, DRAFTS, once=asked()[0]) == stored
 
 
-def test_a_request_that_failed_can_be_sent_again(conversations: Conversations, engine: MemoryEngine):
+def test_a_failed_request_can_be_retried(conversations: Conversations, engine: MemoryEngine):
     assert engine.models.reload(BrokenEmbedder())
     with pytest.raises(EmbeddingUnavailable):
         conversations.add(ANN, DRAFTS, once=asked()[0])
@@ -104,7 +104,7 @@ def test_a_request_that_failed_can_be_sent_again(conversations: Conversations, e
     assert replays == []
 
 
-def test_agents_and_sessions_are_made_once_too(engine: MemoryEngine):
+def test_agents_and_sessions_are_created_once_too(engine: MemoryEngine):
     agent = Agents(engine).create(ANN, {"n": 1}, once=asked()[0])
     again, replays = asked()
     assert Agents(engine).create(ANN, {"n": 1}, once=again) == agent
@@ -126,7 +126,7 @@ def test_neither_key_nor_request_can_be_read_from_the_database(conversations: Co
     assert stored.uid in str(row)
 
 
-def test_keys_are_kept_for_a_day_and_go_in_small_steps(engine: MemoryEngine):
+def test_keys_expire_after_a_day_in_small_batches(engine: MemoryEngine):
     for number in range(PRUNED_AT_ONCE + 5):
         engine.write(ANN, lambda tx, key=str(number): make(tx, key))  # type: ignore[misc]  # bound here
     assert len(stored_keys(engine)) == PRUNED_AT_ONCE + 5

@@ -13,7 +13,7 @@ from souvenir.core.errors import DeadlineExceeded, NotFound
 WAIT_S = 30.0
 
 
-def test_a_part_says_what_it_found_or_how_it_failed():
+def test_a_part_returns_its_result_or_its_failure():
     def failing() -> int:
         raise NotFound("There is none")
 
@@ -29,7 +29,7 @@ def test_a_part_knows_the_deadline():
         assert 0 < result_of(TimedParts().start("part", lambda: time_left(2 * WAIT_S)), until) <= WAIT_S
 
 
-def test_a_part_that_was_done_in_time_is_of_use_after_the_deadline():
+def test_a_timely_result_is_available_after_the_deadline():
     with deadline(WAIT_S):
         part = TimedParts().start("part", lambda: 7)
         assert part.result(WAIT_S) == 7
@@ -37,7 +37,7 @@ def test_a_part_that_was_done_in_time_is_of_use_after_the_deadline():
         assert result_of(part, over) == 7
 
 
-def test_parts_that_were_given_up_do_not_gather_without_bound():
+def test_late_parts_are_bounded():
     in_time, go_on = TimedParts(max_parts=2), Event()
     with deadline(0.05) as until:
         stuck = [in_time.start("stuck", go_on.wait) for _ in range(2)]

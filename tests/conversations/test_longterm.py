@@ -23,14 +23,14 @@ def memory(engine: MemoryEngine) -> LongTermMemory:
     return LongTermMemory.over(engine)
 
 
-def test_a_fact_that_is_remembered_is_recalled_with_its_key(memory: LongTermMemory):
+def test_a_stored_value_is_recalled_with_its_key(memory: LongTermMemory):
     run(memory.remember("favorite color", "blue"))
     run(memory.remember("home town", "Lisbon", "location"))
     assert run(memory.recall("which color")) == ["favorite color: blue", "home town: Lisbon"]
     assert run(memory.recall("town", limit=1)) == ["home town: Lisbon"]
 
 
-def test_what_fits_a_query_better_is_recalled_first_and_says_how_well(memory: LongTermMemory):
+def test_recall_returns_the_best_match_first_with_its_score(memory: LongTermMemory):
     for key, value in (("car", "an old red van"), ("bike", "a red racing bike"), ("tea", "green without sugar")):
         run(memory.remember(key, value, "fact"))
     found = run(memory.search_memories("red racing bike"))
@@ -39,7 +39,7 @@ def test_what_fits_a_query_better_is_recalled_first_and_says_how_well(memory: Lo
     assert 1.0 >= found[0]["similarity"] > found[1]["similarity"] > 0
 
 
-def test_a_second_value_takes_the_place_of_the_first_in_its_category_only(memory: LongTermMemory):
+def test_a_second_value_replaces_the_first_in_its_category_only(memory: LongTermMemory):
     run(memory.remember("city", "Oslo", "location"))
     run(memory.remember("city", "a song", "fact"))
     run(memory.remember("city", "Bergen", "location"))
@@ -58,7 +58,7 @@ def test_a_search_of_a_category_finds_that_category_only(memory: LongTermMemory)
 
 
 @pytest.mark.parametrize("value", ["https://a.example/: b: c", ": ", "", " two\nlines: here ", "key: again: key"])
-def test_a_value_comes_back_whole_whatever_it_holds(memory: LongTermMemory, value: str):
+def test_any_value_round_trips(memory: LongTermMemory, value: str):
     run(memory.set_preference("site: main", value))
     assert run(memory.get_preference("site: main")) == value
     assert run(memory.get_user_preferences()) == {"site: main": value}
@@ -87,7 +87,7 @@ def test_preferences_are_memories_of_their_category_and_no_others_are(memory: Lo
     assert run(memory.get_user_preferences()) == {"length": "short"}
 
 
-def test_a_forgotten_key_takes_what_it_meant_before_with_it(engine: MemoryEngine, memory: LongTermMemory):
+def test_forgetting_a_key_deletes_its_previous_values(engine: MemoryEngine, memory: LongTermMemory):
     run(memory.remember("address", "Harbour Lane", "contact"))
     scope = Scope("assistant")
     [old] = engine.page(scope, offset=0, limit=9).memories
@@ -128,7 +128,7 @@ def test_categories_are_those_of_the_privacy_rules(tmp_path: Path):
             memories.remember(Scope("cook"), "soup", "leeks", "fact")
 
 
-def test_secrets_are_taken_out_of_values_and_refused_in_keys(memory: LongTermMemory):
+def test_secrets_are_redacted_in_values_and_refused_in_keys(memory: LongTermMemory):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     run(memory.set_preference("deploy token", f"it is {token}: keep it"))
     value = run(memory.get_preference("deploy token"))
@@ -140,12 +140,12 @@ def test_secrets_are_taken_out_of_values_and_refused_in_keys(memory: LongTermMem
 
 
 @pytest.mark.parametrize("key", ["", "k" * 501])
-def test_a_key_that_cannot_be_one_is_refused(memory: LongTermMemory, key: str):
+def test_an_invalid_key_is_refused(memory: LongTermMemory, key: str):
     with pytest.raises(InvalidRequest, match="1 to 500 characters"):
         run(memory.remember(key, "value"))
 
 
-def test_two_agents_remember_apart(engine: MemoryEngine):
+def test_memories_of_agents_are_isolated(engine: MemoryEngine):
     ana, ben = LongTermMemory.over(engine, agent="ana"), LongTermMemory.over(engine, agent="ben")
     run(ana.set_preference("tone", "formal"))
     run(ben.set_preference("tone", "rude"))
@@ -156,7 +156,7 @@ def test_two_agents_remember_apart(engine: MemoryEngine):
     assert {Agents(engine).get(Scope(name)).name for name in ("ana", "ben")} == {"ana", "ben"}
 
 
-def test_reading_and_forgetting_make_no_agent(engine: MemoryEngine):
+def test_reading_and_forgetting_create_no_agent(engine: MemoryEngine):
     nobody = LongTermMemory.over(engine, agent="nobody")
     assert (run(nobody.recall("x")), run(nobody.get_user_preferences()), run(nobody.forget("x"))) == ([], {}, False)
     with engine.namespace(Scope("nobody")) as (_, namespace):

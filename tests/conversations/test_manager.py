@@ -82,14 +82,14 @@ def test_the_context_holds_as_many_messages_as_the_config_says(engine: MemoryEng
     assert contents(run(manager.get_session_context())) == list("cde")
 
 
-def test_a_conversation_is_started_by_the_first_thing_that_is_said(manager: MemoryManager, engine: MemoryEngine):
+def test_the_first_message_starts_a_conversation(manager: MemoryManager, engine: MemoryEngine):
     talk(manager, "hello")
     [conversation] = run(manager.history.list_conversations())
     assert (conversation["message_count"], conversation["ended_at"]) == (1, None)
     assert conversation["metadata"] == {"started_by": "MemoryManager"}
 
 
-def test_a_conversation_that_starts_ends_the_one_before(manager: MemoryManager):
+def test_starting_a_conversation_ends_the_previous_one(manager: MemoryManager):
     first = run(manager.start_conversation())
     talk(manager, "the first topic")
     second = run(manager.start_conversation())
@@ -116,7 +116,7 @@ def test_an_ended_conversation_is_history_and_the_context_is_empty(manager: Memo
     run(manager.end_conversation())
 
 
-def test_the_running_conversation_is_no_past_not_even_where_it_is_indexed(manager: MemoryManager, engine: MemoryEngine):
+def test_the_active_conversation_is_excluded_from_history_even_if_indexed(manager: MemoryManager, engine: MemoryEngine):
     talk(manager, "an old red door")
     run(manager.end_conversation())
     conversation_id = run(manager.start_conversation())
@@ -172,7 +172,7 @@ def test_messages_are_in_the_context_as_they_are_stored(manager: MemoryManager):
     assert contents(run(manager.search_history("my token is", limit=1))) == [said]
 
 
-def test_what_the_agents_policy_hides_is_in_no_part_of_the_context(manager: MemoryManager, engine: MemoryEngine):
+def test_hidden_topics_are_in_no_part_of_the_context(manager: MemoryManager, engine: MemoryEngine):
     flags = {"sensitive_topics": ["legal"]}
     conversations = Conversations(engine)
     say(conversations, "the red car was sold", AGENT, session_id="past")
@@ -207,7 +207,7 @@ def test_sixteen_tasks_at_once_lose_no_message_and_start_one_conversation(engine
     assert [one["message_count"] for one in conversations] == [80]
 
 
-def test_the_event_loop_goes_on_while_something_is_slow(settings: Settings):
+def test_slow_work_does_not_block_the_event_loop(settings: Settings):
     class WaitingEmbedder(FakeEmbedder):
         """Embeds a query when the loop has turned meanwhile."""
 
@@ -236,7 +236,7 @@ def test_the_event_loop_goes_on_while_something_is_slow(settings: Settings):
     assert all(embedder.waited)
 
 
-def test_a_restarted_manager_goes_on_with_the_running_conversation(settings: Settings):
+def test_a_restarted_manager_resumes_the_active_conversation(settings: Settings):
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
         manager = opened(engine, session_max_messages=3)
         conversation_id = run(manager.start_conversation())
@@ -257,7 +257,7 @@ def test_a_restarted_manager_goes_on_with_the_running_conversation(settings: Set
         assert run(manager.start_conversation()) != conversation_id
 
 
-def test_a_restarted_manager_takes_no_conversation_of_others_for_its_own(engine: MemoryEngine):
+def test_a_restarted_manager_ignores_conversations_of_others(engine: MemoryEngine):
     sessions = Sessions(engine)
     first = run(opened(engine).start_conversation())
     for number in range(120):
@@ -271,7 +271,7 @@ def test_a_restarted_manager_takes_no_conversation_of_others_for_its_own(engine:
     assert contents(kept["messages"]) == ["goes on"]
 
 
-def test_a_killed_process_loses_nothing_that_was_taken(tmp_path: Path):
+def test_a_killed_process_loses_no_acknowledged_message(tmp_path: Path):
     acknowledged: list[str] = []
     chance = random.Random(8900)
     for number in range(ROUNDS):
@@ -295,7 +295,7 @@ def test_a_killed_process_loses_nothing_that_was_taken(tmp_path: Path):
         assert contents(run(manager.search_history(acknowledged[0], limit=1))) == [acknowledged[0]]
 
 
-def test_a_conversation_that_cannot_be_embedded_goes_on_and_ends_later(settings: Settings):
+def test_a_conversation_that_cannot_be_embedded_stays_active(settings: Settings):
     with closing(MemoryEngine.open(settings, BrokenEmbedder())) as engine:
         manager = opened(engine)
         conversation_id = run(manager.start_conversation())
@@ -327,7 +327,7 @@ def test_a_message_after_a_concurrent_end_starts_a_new_conversation(manager: Mem
     assert [one["message_count"] for one in run(manager.history.list_conversations())] == [1, 1]
 
 
-def test_two_agents_share_an_engine_and_nothing_else(engine: MemoryEngine):
+def test_two_agents_share_only_the_engine(engine: MemoryEngine):
     ana, ben = opened(engine, "ana"), opened(engine, "ben")
     for manager, name in ((ana, "ana"), (ben, "ben")):
         talk(manager, f"{name} has a secret")
@@ -342,7 +342,7 @@ def test_two_agents_share_an_engine_and_nothing_else(engine: MemoryEngine):
     assert context["user_preferences"] == {"secret": "ana"}
 
 
-def test_a_whole_life_with_the_real_model(tmp_path: Path):
+def test_all_tiers_work_with_the_real_model(tmp_path: Path):
     """The lifecycle of the seed: talk, end, come back, and be understood."""
     config = MemoryConfig(
         session_max_messages=10,

@@ -26,7 +26,7 @@ from tests.conversations.talk import ANN, BEN, NOON, BrokenEmbedder, at, draft, 
 from tests.fake_embedder import FakeEmbedder
 
 
-def test_a_message_is_stored_with_all_that_was_said_of_it(conversations: Conversations, engine: MemoryEngine):
+def test_a_message_is_stored_with_all_its_fields(conversations: Conversations, engine: MemoryEngine):
     stored = say(
         conversations,
         "I love blue",
@@ -44,7 +44,7 @@ def test_a_message_is_stored_with_all_that_was_said_of_it(conversations: Convers
     assert conversations.get(ANN, stored.uid) == stored
 
 
-def test_a_message_is_found_at_once_by_its_words_and_by_who_said_it(conversations: Conversations):
+def test_a_message_is_found_immediately_by_words_and_speaker(conversations: Conversations):
     say(conversations, "the weather is fine")
     say(conversations, "my favourite colour is blue", speaker="Ann")
     assert found(conversations, "favourite colour", limit=1) == ["my favourite colour is blue"]
@@ -53,9 +53,7 @@ def test_a_message_is_found_at_once_by_its_words_and_by_who_said_it(conversation
     assert hit.similarity == pytest.approx(1.0)
 
 
-def test_messages_and_memories_of_an_agent_do_not_show_in_each_others_searches(
-    conversations: Conversations, engine: MemoryEngine
-):
+def test_searches_of_messages_and_memories_are_separate(conversations: Conversations, engine: MemoryEngine):
     say(conversations, "blue whale")
     engine.add(ANN, MemoryDraft("blue moon", "notes"))
     assert found(conversations, "blue") == ["blue whale"]
@@ -101,7 +99,7 @@ class SilentEmbedder(BrokenEmbedder):
         raise EmbeddingUnavailable("The model is gone")
 
 
-def test_while_the_model_cannot_run_only_what_holds_a_word_is_found(conversations: Conversations, engine: MemoryEngine):
+def test_without_the_model_only_word_matches_are_found(conversations: Conversations, engine: MemoryEngine):
     user = MessageRole.USER
     drafts = [
         MessageDraft(user, text, session_id=session, speaker="Ann")
@@ -114,7 +112,7 @@ def test_while_the_model_cannot_run_only_what_holds_a_word_is_found(conversation
     assert found.degraded == ("vector",)
 
 
-def test_a_page_is_newest_first_and_counts_all_that_the_filter_lets_pass(conversations: Conversations):
+def test_a_page_is_newest_first_with_the_filtered_total(conversations: Conversations):
     for number in range(5):
         say(conversations, f"m{number}", created_at=at(number))
     page, total = conversations.page(ANN, MessageFilter(), offset=1, limit=2)
@@ -152,12 +150,12 @@ def test_a_hundred_better_hits_elsewhere_do_not_hide_the_one_in_the_session(conv
     assert found(conversations, "blue", limit=5, exclude_session_id="loud") == quiet
 
 
-def test_a_session_that_is_left_out_may_be_one_that_is_not_there(conversations: Conversations):
+def test_an_excluded_session_need_not_exist(conversations: Conversations):
     say(conversations, "blue")
     assert found(conversations, "blue", exclude_session_id="nowhere") == ["blue"]
 
 
-def test_messages_on_topics_that_are_left_out_are_not_found(conversations: Conversations):
+def test_messages_on_excluded_topics_are_not_found(conversations: Conversations):
     for topics in (["health"], ["legal", "health"], ["legal"], []):
         say(conversations, f"blue {topics}", metadata={"sensitive_topics": topics})
     say(conversations, "blue plain")
@@ -176,13 +174,13 @@ def test_an_edited_message_is_found_by_its_new_content_only(conversations: Conve
     assert "I love blue" not in found(conversations, "blue")
 
 
-def test_new_metadata_takes_the_place_of_the_old_and_leaves_the_content(conversations: Conversations):
+def test_new_metadata_replaces_the_old_and_keeps_the_content(conversations: Conversations):
     stored = say(conversations, "I love blue", metadata={"a": 1})
     assert conversations.edit(ANN, stored.uid, metadata={"b": 2}).metadata == {"b": 2}
     assert found(conversations, "blue") == ["I love blue"]
 
 
-def test_a_change_of_nothing_or_of_a_missing_message_is_refused(conversations: Conversations):
+def test_an_empty_change_or_a_missing_message_is_refused(conversations: Conversations):
     stored = say(conversations, "blue")
     with pytest.raises(NothingToDo):
         conversations.edit(ANN, stored.uid)
@@ -204,15 +202,13 @@ def test_reading_an_unknown_agent_does_not_create_it(conversations: Conversation
     assert Agents(engine).page(only=None, offset=0, limit=10) == ([], 0)
 
 
-def test_neighbours_are_the_messages_around_in_the_same_session_each_once(conversations: Conversations):
+def test_neighbours_are_adjacent_messages_of_the_session_without_duplicates(conversations: Conversations):
     stored = [say(conversations, f"m{n}", session_id="even" if n % 2 == 0 else "odd") for n in range(12)]
     around = conversations.neighbours(ANN, [stored[4], stored[6], stored[11]], before=1, after=2)
     assert [one.content for one in around] == ["m2", "m4", "m6", "m8", "m10", "m9", "m11"]
 
 
-def test_a_message_of_a_session_is_of_its_user_unless_it_names_another(
-    conversations: Conversations, sessions: Sessions
-):
+def test_a_message_has_the_user_of_its_session_by_default(conversations: Conversations, sessions: Sessions):
     sessions.start(ANN, "s", user="ann")
     say(conversations, "hello", session_id="s", role=MessageRole.ASSISTANT)
     say(conversations, "hi", session_id="s", user="ben")
@@ -228,7 +224,7 @@ def test_a_long_message_is_found_by_each_of_its_parts(conversations: Conversatio
     assert found(conversations, "word490 word491", limit=1) == [words]
 
 
-def test_writers_at_once_lose_nothing_and_positions_have_no_gaps(conversations: Conversations):
+def test_concurrent_writers_lose_nothing_and_positions_have_no_gaps(conversations: Conversations):
     writers, each = 32, 10
 
     def write(writer: int) -> None:
@@ -253,7 +249,7 @@ def test_agents_share_session_and_user_names_without_sharing_messages(conversati
     assert found(conversations, "of ann", scope=BEN, session_id="s", user="u") == ["of ben"]
 
 
-def test_messages_are_there_after_the_store_was_opened_again(settings: Settings):
+def test_messages_persist_when_the_store_is_reopened(settings: Settings):
     for expected in ([], ["blue"]):
         engine = MemoryEngine.open(settings, FakeEmbedder())
         conversations = Conversations(engine)

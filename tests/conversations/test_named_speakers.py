@@ -56,7 +56,7 @@ def test_turns_of_the_speaker_named_in_the_question_come_first(engine: MemoryEng
 
 
 @pytest.mark.usefixtures("uids")
-def test_a_name_says_who_and_not_what_among_the_turns_of_a_talk(engine: MemoryEngine):
+def test_a_speakers_name_filters_and_does_not_match_content(engine: MemoryEngine):
     """Every turn has a speaker's name in its words; only what nobody says by name is searched for it."""
     parts = {one.owner_id: one.parts["lexical"] for one in ask(engine, "noa").ranked}
     *talk, chat = [parts[id_] for id_ in sorted(parts)]
@@ -64,9 +64,7 @@ def test_a_name_says_who_and_not_what_among_the_turns_of_a_talk(engine: MemoryEn
     assert chat > 0
 
 
-def test_a_name_that_no_turn_has_any_more_is_a_word_again(
-    engine: MemoryEngine, conversations: Conversations, uids: list[str]
-):
+def test_a_name_without_turns_is_an_ordinary_word(engine: MemoryEngine, conversations: Conversations, uids: list[str]):
     say(conversations, "Noa has bread", speaker="Olga", session_id="s")
     assert named(engine, "noa") == [1]
     assert not ask(engine, "noa").candidates.lexical[-1]

@@ -20,9 +20,7 @@ def append(conversations: Conversations, *contents: str, session: str = "s") -> 
     conversations.append(ANN, session, [draft(content) for content in contents])
 
 
-def test_what_was_appended_is_listed_at_once_and_found_once_its_session_ended(
-    conversations: Conversations, sessions: Sessions
-):
+def test_an_appended_message_is_searchable_after_its_session_ended(conversations: Conversations, sessions: Sessions):
     append(conversations, "blue", "green")
     append(conversations, "red")
     assert listed(conversations) == ["red", "green", "blue"]
@@ -31,7 +29,7 @@ def test_what_was_appended_is_listed_at_once_and_found_once_its_session_ended(
     assert found(conversations, "blue", limit=1) == ["blue"]
 
 
-def test_only_the_session_that_is_asked_for_is_indexed(conversations: Conversations):
+def test_only_the_requested_session_is_indexed(conversations: Conversations):
     append(conversations, "blue", session="s1")
     append(conversations, "blue too", session="s2")
     assert conversations.index_pending(ANN, "s1") == 1
@@ -41,9 +39,7 @@ def test_only_the_session_that_is_asked_for_is_indexed(conversations: Conversati
     assert len(found(conversations, "blue")) == 2
 
 
-def test_another_session_of_the_agent_finds_what_one_left_that_never_ended(
-    conversations: Conversations, sessions: Sessions
-):
+def test_starting_a_session_indexes_pending_messages_of_another(conversations: Conversations, sessions: Sessions):
     append(conversations, *[f"blue {number}" for number in range(INDEXED_AT_START + 1)])
     conversations.append(BEN, "s", [draft("blue")])
     sessions.start(ANN)
@@ -63,9 +59,7 @@ def test_every_agent_is_indexed_when_the_service_starts_unless_it_stops(
     assert found(conversations, "blue", scope=BEN) == ["blue"]
 
 
-def test_a_message_that_was_changed_before_it_was_indexed_is_found_by_its_new_content(
-    conversations: Conversations, sessions: Sessions
-):
+def test_a_message_edited_before_indexing_is_found_by_its_new_content(conversations: Conversations, sessions: Sessions):
     append(conversations, "blue", "red")
     stored = {one.content: one for one in conversations.of_session(ANN, "s")[0]}
     conversations.edit(ANN, stored["blue"].uid, content="green")
@@ -75,7 +69,7 @@ def test_a_message_that_was_changed_before_it_was_indexed_is_found_by_its_new_co
     assert sorted(found(conversations, "green red")) == ["green", "red"]
 
 
-def test_many_who_index_at_once_index_each_message_once(conversations: Conversations, engine: MemoryEngine):
+def test_concurrent_indexing_indexes_each_message_once(conversations: Conversations, engine: MemoryEngine):
     append(conversations, *[f"blue {number}" for number in range(3 * BATCH_SIZE)])
     with ThreadPoolExecutor(4) as threads:
         counts = list(threads.map(lambda _: conversations.index_pending(ANN), range(4)))
@@ -83,7 +77,7 @@ def test_many_who_index_at_once_index_each_message_once(conversations: Conversat
     assert engine.check() == []
 
 
-def test_a_session_starts_while_the_model_cannot_run_and_does_not_end(
+def test_without_the_model_a_session_starts_but_does_not_end(
     conversations: Conversations, sessions: Sessions, engine: MemoryEngine
 ):
     append(conversations, "blue")

@@ -82,7 +82,7 @@ def stored(engine: MemoryEngine, scope: Scope) -> list[Message]:
 
 
 @pytest.mark.parametrize("scope", [TALK, CHAT], ids=lambda scope: scope.namespace)
-def test_the_first_messages_of_a_long_conversation_are_those_of_the_slow_search(engine: MemoryEngine, scope: Scope):
+def test_the_results_of_a_long_conversation_equal_the_reference_search(engine: MemoryEngine, scope: Scope):
     messages = stored(engine, scope)
     reference = ReferenceSearch(FakeEmbedder(), Analyser())
     passages = reference.passages.of_messages(messages)
@@ -95,7 +95,7 @@ def test_the_first_messages_of_a_long_conversation_are_those_of_the_slow_search(
             assert_equals_reference(found, reference.rank(passages, query, NOW), 10)
 
 
-def test_a_message_more_costs_what_it_cost_at_the_beginning(engine: MemoryEngine, embedder: CountingEmbedder):
+def test_the_cost_of_a_message_is_constant(engine: MemoryEngine, embedder: CountingEmbedder):
     """One text is embedded, one row is added, and of the others only the one before it learns of a neighbour."""
     embedded, before = embedder.texts, links(engine, TALK)
     Conversations(engine).add(TALK, [said(MANY, TALK)])

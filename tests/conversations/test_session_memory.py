@@ -27,7 +27,7 @@ def contents(messages: list[dict[str, Any]]) -> list[str]:
     return [message["content"] for message in messages]
 
 
-def test_a_new_memory_is_empty_and_has_room_for_fifty():
+def test_a_new_memory_is_empty_and_holds_fifty_messages():
     memory = SessionMemory()
     assert run(memory.get_messages()) == []
     assert run(memory.get_context_window()) == []
@@ -35,7 +35,7 @@ def test_a_new_memory_is_empty_and_has_room_for_fifty():
     assert contents(run(full.get_messages())) == [str(number) for number in range(1, 51)]
 
 
-def test_messages_of_user_and_assistant_are_kept_with_the_time_of_their_saying():
+def test_messages_are_kept_with_their_times():
     before = time.time()
     first, second = run(filled("Hello", "Hi there").get_messages())
     assert (first["role"], first["content"], second["role"]) == ("user", "Hello", "assistant")
@@ -44,7 +44,7 @@ def test_messages_of_user_and_assistant_are_kept_with_the_time_of_their_saying()
 
 
 @pytest.mark.parametrize(("limit", "found"), [(None, "abc"), (2, "bc"), (3, "abc"), (9, "abc"), (0, ""), (-1, "")])
-def test_a_limit_takes_the_newest_oldest_first(limit: int | None, found: str):
+def test_a_limit_returns_the_newest_messages_oldest_first(limit: int | None, found: str):
     assert contents(run(filled(*"abc").get_messages(limit))) == list(found)
 
 
@@ -74,7 +74,7 @@ def test_a_context_window_has_no_gap_where_a_long_message_does_not_fit():
     assert run(memory.get_context_window(0)) == []
 
 
-def test_many_tasks_at_once_lose_no_message():
+def test_concurrent_tasks_lose_no_message():
     async def talk() -> list[dict[str, Any]]:
         memory = SessionMemory(max_messages=1000)
         await asyncio.gather(*(memory.add_message("user", str(number)) for number in range(500)))
@@ -117,7 +117,7 @@ def test_the_buffer_equals_the_end_of_a_plain_list(
 
 
 @given(st.permutations(range(9)), st.integers(1, 10))
-def test_messages_stand_in_the_order_of_their_positions_whichever_comes_first(order: list[int], max_messages: int):
+def test_messages_are_ordered_by_position_in_any_insertion_order(order: list[int], max_messages: int):
     window = MessageBuffer(max_messages)
     for position in [*order, order[0]]:
         window.add([BufferedMessage(position, MessageRole.USER, str(position), 0.0)])

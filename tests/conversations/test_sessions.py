@@ -40,7 +40,7 @@ def test_a_session_without_a_name_gets_a_uuid(sessions: Sessions):
     assert uuid.UUID(sessions.start(ANN).name).version == 4
 
 
-def test_a_running_session_is_started_once_and_an_ended_one_never_again(sessions: Sessions):
+def test_starting_an_active_session_is_idempotent_and_an_ended_one_is_refused(sessions: Sessions):
     started = sessions.start(ANN, "s1", title="First")
     assert sessions.start(ANN, "s1", title="Second") == started
     sessions.end(ANN, "s1")
@@ -79,9 +79,7 @@ def test_messages_that_name_no_session_share_one_until_it_is_idle(conversations:
     assert (first.implicit, first.started_at, first.last_message_at, first.messages) == (True, at(0), at(60), 3)
 
 
-def test_histories_that_are_filled_in_later_fall_into_sessions_by_their_dates(
-    conversations: Conversations, sessions: Sessions
-):
+def test_imported_messages_are_grouped_into_sessions_by_date(conversations: Conversations, sessions: Sessions):
     say(conversations, "of today")
     minutes = (0, 1, 2, 600, 601, 5000)
     stored = conversations.add(ANN, [draft(f"m{n}", created_at=at(minute)) for n, minute in enumerate(minutes)])
@@ -90,7 +88,7 @@ def test_histories_that_are_filled_in_later_fall_into_sessions_by_their_dates(
     assert names(sessions)[1:] == [of_each[5], of_each[3], of_each[0]]
 
 
-def test_users_have_running_sessions_of_their_own(conversations: Conversations):
+def test_each_user_has_a_separate_active_session(conversations: Conversations):
     mine, theirs = say(conversations, "a", user="ann"), say(conversations, "b", user="ben")
     nobodys = say(conversations, "c")
     assert len({mine.session_id, theirs.session_id, nobodys.session_id}) == 3
@@ -109,14 +107,14 @@ def test_an_implicit_session_that_was_ended_is_followed_by_another(conversations
     assert say(conversations, "b").session_id != first.session_id
 
 
-def test_the_time_that_parts_sessions_can_be_set(engine: MemoryEngine):
+def test_the_idle_time_of_sessions_is_configurable(engine: MemoryEngine):
     conversations = Conversations(engine, idle=timedelta(minutes=1))
     assert (
         say(conversations, "a", created_at=at(0)).session_id != say(conversations, "b", created_at=at(1.1)).session_id
     )
 
 
-def test_a_message_makes_the_session_that_it_names_at_its_own_time(conversations: Conversations, sessions: Sessions):
+def test_a_message_creates_its_named_session_at_its_own_time(conversations: Conversations, sessions: Sessions):
     say(conversations, "a", session_id="old", user="ann", created_at=at(5))
     made = sessions.get(ANN, "old")
     assert (made.implicit, made.started_at, made.user) == (False, at(5), "ann")

@@ -68,7 +68,7 @@ class WordsOnly(FakeEmbedder):
         raise EmbeddingUnavailable("The model is gone")
 
 
-def test_by_words_no_model_is_needed_and_all_hold_one_of_them(settings: Settings):
+def test_by_words_needs_no_model_and_every_result_contains_a_word(settings: Settings):
     with closing(MemoryEngine.open(settings, WordsOnly())) as engine:
         conversations = Conversations(engine)
         say(conversations, "the boat is blue")
@@ -109,7 +109,7 @@ def test_by_concept_the_most_and_the_rarest_come_first(travels: AgentSearch):
     assert by(travels, "crocodiles in Norway", SearchStrategy.CONCEPT).hits == []
 
 
-def test_by_concept_what_mentions_the_same_is_ordered_by_its_evidence(travels: AgentSearch):
+def test_by_concept_ties_are_ordered_by_evidence(travels: AgentSearch):
     boxed = by(travels, "camera in a box", SearchStrategy.CONCEPT, kinds=frozenset({RecordKind.MEMORY}))
     assert texts(boxed)[0] == "Alice keeps the camera in a box"
     old = by(travels, "old camera", SearchStrategy.CONCEPT)
@@ -117,7 +117,7 @@ def test_by_concept_what_mentions_the_same_is_ordered_by_its_evidence(travels: A
     assert len({hit.score for hit in old.hits}) == 1
 
 
-def test_by_concept_every_filter_holds(travels: AgentSearch):
+def test_by_concept_applies_every_filter(travels: AgentSearch):
     def of(**fields: Any) -> list[str]:
         return texts(by(travels, "Alice", SearchStrategy.CONCEPT, **fields))
 
@@ -130,7 +130,7 @@ def test_by_concept_every_filter_holds(travels: AgentSearch):
     assert of(session_id="none", kinds=frozenset({RecordKind.MESSAGE})) == []
 
 
-def test_by_concept_a_filter_comes_before_the_choice(
+def test_by_concept_filters_before_choosing_candidates(
     engine: MemoryEngine, conversations: Conversations, graph: KnowledgeServices
 ):
     say(conversations, "Alice at last", session_id="old", created_at=at(-9_000))
@@ -142,7 +142,7 @@ def test_by_concept_a_filter_comes_before_the_choice(
     assert texts(asked) == ["Alice at last"]
 
 
-def test_by_concept_what_has_no_vector_of_its_question_is_found_too(settings: Settings):
+def test_by_concept_finds_results_without_a_query_vector(settings: Settings):
     with closing(MemoryEngine.open(settings, WordsOnly())) as engine:
         conversations, graph = Conversations(engine), KnowledgeServices.open(engine)
         say(conversations, "we flew to Lisbon with Alice")
@@ -166,7 +166,7 @@ TALK = [
 ]
 
 
-def test_by_concept_is_what_a_slow_reading_of_everything_finds(
+def test_by_concept_equals_the_reference_search(
     engine: MemoryEngine, conversations: Conversations, graph: KnowledgeServices
 ):
     conversations.add(ANN, [draft(text, created_at=at(n)) for n, text in enumerate(TALK)])
@@ -209,14 +209,14 @@ def test_by_time_alone_the_latest_come_first_of_both_kinds(travels: AgentSearch)
     assert (nothing.hits, nothing.relevance) == ([], 0.0)
 
 
-def test_by_time_what_else_is_said_ranks(travels: AgentSearch):
+def test_by_time_ranks_by_the_other_words(travels: AgentSearch):
     found = by(travels, "the box yesterday", SearchStrategy.TIME, now=NOON + timedelta(days=1))
     assert texts(found)[0] in ("a box of old letters", "Alice keeps the camera in a box")
     assert found.by == (SearchStrategy.TIME, SearchStrategy.SEMANTIC, SearchStrategy.KEYWORD)
     assert by(travels, "the box yesterday", SearchStrategy.TIME, now=NOON + timedelta(days=3)).hits == []
 
 
-def test_by_time_the_callers_own_limits_win_and_filters_hold(travels: AgentSearch):
+def test_by_time_the_callers_limits_and_filters_take_precedence(travels: AgentSearch):
     may = "what was said on 8 May 2023?"
     early = by(travels, may, SearchStrategy.TIME, until=at(1))
     assert texts(early) == ["in Lisbon we bought a camera with Alice", "we flew to Lisbon with Alice"]
@@ -228,6 +228,6 @@ def test_by_time_the_callers_own_limits_win_and_filters_hold(travels: AgentSearc
     assert texts(latest) == ["a box of old letters"]
 
 
-def test_by_time_a_time_must_be_named(travels: AgentSearch):
+def test_by_time_requires_a_time(travels: AgentSearch):
     with pytest.raises(InvalidRequest, match="since"):
         by(travels, "the box", SearchStrategy.TIME)

@@ -21,7 +21,7 @@ def drafts(text: str, *, user: str | None = None) -> list[MessageDraft]:
     return message_drafts(read_transcript(text, document_at=SAID_AT), session_id="s1", user=user)
 
 
-def test_turns_become_messages_in_their_order_with_their_roles_names_and_times():
+def test_turns_become_messages_with_order_roles_names_and_times():
     text = json.dumps(
         [
             {"role": "user", "name": "Ann", "content": "We moved to Postgres.", "timestamp": "2025-04-01T08:00:00Z"},
@@ -41,7 +41,7 @@ def test_turns_become_messages_in_their_order_with_their_roles_names_and_times()
     ]
 
 
-def test_what_tools_and_the_system_write_is_not_said_by_anybody():
+def test_turns_of_tools_and_system_are_not_stored():
     text = json.dumps(
         [
             {"role": "system", "content": "You are a helpful assistant."},
@@ -59,7 +59,7 @@ def test_recalled_text_is_not_stored_as_something_said():
     assert drafts(f"User: {recalled}") == []
 
 
-def test_a_text_without_roles_is_the_word_of_who_sends_it():
+def test_a_text_without_roles_is_attributed_to_the_user():
     [one] = drafts("The billing service moved to Postgres 17.")
     assert (one.role, one.speaker) == (MessageRole.USER, None)
 
@@ -73,7 +73,7 @@ def test_a_long_turn_becomes_several_messages_that_end_at_words():
     assert len(drafts("User: " + "\u8a9e" * (MAX_CONTENT_CHARS + 1))) == 2
 
 
-def test_a_name_that_no_message_can_have_is_cut_or_left_out():
+def test_an_invalid_speaker_name_is_shortened_or_dropped():
     text = json.dumps([{"role": "user", "name": "A\u200bn" + "n" * 200, "content": "Hello."}])
     [one] = drafts(text)
     assert one.speaker == "An" + "n" * 98

@@ -61,7 +61,7 @@ def test_the_newest_messages_stay_oldest_first_and_fit_a_number_of_tokens(window
 
 
 @pytest.mark.parametrize("read_before", [True, False])
-def test_what_changes_by_another_way_changes_in_the_context_at_once(
+def test_changes_by_other_routes_are_visible_in_the_context(
     windows: WorkingMemory, conversations: Conversations, engine: MemoryEngine, read_before: bool
 ):
     append(windows, "first", "second")
@@ -105,7 +105,7 @@ def test_an_ended_conversation_has_no_context_and_takes_no_messages(windows: Wor
         append(windows, "b")
 
 
-def test_a_conversation_that_is_not_there_is_not_made(windows: WorkingMemory, engine: MemoryEngine):
+def test_a_missing_conversation_is_not_created(windows: WorkingMemory, engine: MemoryEngine):
     for work in (
         lambda scope: windows.newest(scope, "nobody"),
         lambda scope: windows.clear(scope, "nobody"),
@@ -119,7 +119,7 @@ def test_a_conversation_that_is_not_there_is_not_made(windows: WorkingMemory, en
         assert namespace is None
 
 
-def test_an_append_that_is_sent_again_is_stored_once(windows: WorkingMemory):
+def test_a_repeated_append_is_stored_once(windows: WorkingMemory):
     once = Once.of("append_message", "key", {"content": "hello"})
     first = windows.append(ANN, "s", draft("hello"), once=once)
     assert contents(windows) == ["hello"]
@@ -131,7 +131,7 @@ def test_an_append_that_is_sent_again_is_stored_once(windows: WorkingMemory):
         windows.append(ANN, "s", draft("bye"), once=Once.of("append_message", "key", {"content": "bye"}))
 
 
-def test_appending_takes_no_model(settings: Settings):
+def test_appending_needs_no_model(settings: Settings):
     with closing(MemoryEngine.open(settings, BrokenEmbedder())) as engine:
         Sessions(engine).start(ANN, "s")
         windows = WorkingMemory(engine, Conversations(engine))
@@ -141,9 +141,7 @@ def test_appending_takes_no_model(settings: Settings):
             assert connection.execute("SELECT count(*) FROM passages WHERE kind = ?", (PassageKind.MESSAGE,)).get == 0
 
 
-def test_contexts_that_find_no_room_in_memory_are_read_again(
-    engine: MemoryEngine, conversations: Conversations, sessions: Sessions
-):
+def test_evicted_contexts_are_read_again(engine: MemoryEngine, conversations: Conversations, sessions: Sessions):
     windows = WorkingMemory(engine, conversations, memory_chars=10)
     for session_id in "abc":
         sessions.start(ANN, session_id)
@@ -166,7 +164,7 @@ def test_a_restored_backup_brings_its_contexts_back(
     assert contents(windows) == ["kept", "said after the restore"]
 
 
-def test_sixteen_who_append_at_once_lose_nothing_and_all_see_one_order(
+def test_sixteen_concurrent_appends_lose_nothing_and_agree_on_the_order(
     engine: MemoryEngine, conversations: Conversations, sessions: Sessions
 ):
     windows = WorkingMemory(engine, conversations, max_messages=1000)
@@ -198,7 +196,7 @@ STEPS = st.lists(
 
 @hypothesis_settings(max_examples=25)
 @given(STEPS, st.integers(1, 4), st.sampled_from([0, 40, 10**6]))
-def test_contexts_equal_plain_lists_whatever_is_done(
+def test_contexts_equal_a_plain_list_after_any_operations(
     steps: Sequence[tuple[str, str, str]], max_messages: int, memory_chars: int
 ):
     with (

@@ -98,7 +98,7 @@ def test_another_spelling_is_shown_as_its_root_and_counted_with_it(
     assert found[0] == boris
 
 
-def test_what_a_caller_states_goes_before_what_a_model_does_and_both_before_texts(
+def test_claims_of_callers_precede_those_of_models_and_both_precede_texts(
     engine: MemoryEngine, graph: KnowledgeServices
 ) -> None:
     tell(engine, graph, "Miso sleeps all day", "Miso is a cat")
@@ -123,14 +123,14 @@ def test_what_a_caller_states_goes_before_what_a_model_does_and_both_before_text
         (["Is Ann a doctor?", "I told Ann about it"], "I told Ann about it"),
     ],
 )
-def test_without_a_description_the_plainest_sentence_says_what_it_is(
+def test_without_a_description_the_plainest_sentence_defines_a_concept(
     engine: MemoryEngine, graph: KnowledgeServices, texts: list[str], plainest: str
 ) -> None:
     tell(engine, graph, *texts)
     assert graph.concepts.details(ANN, "Ann").description == plainest
 
 
-def test_a_concept_is_shown_with_the_latest_that_mention_it(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_a_concept_is_shown_with_its_latest_mentions(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     tell(engine, graph, "I met Boris", "It rains", "Boris called")
     kept = engine.add(ANN, MemoryDraft("We visited Boris in Lisbon", "talk")).id
     graph.indexer.catch_up()
@@ -140,7 +140,9 @@ def test_a_concept_is_shown_with_the_latest_that_mention_it(engine: MemoryEngine
     assert 0 <= details.rarity < graph.concepts.details(ANN, "lisbon").rarity == 1
 
 
-def test_the_most_telling_come_first_and_pages_meet(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_the_most_significant_concepts_come_first_and_pages_are_contiguous(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
     people = [f"Person{chr(97 + number)}" for number in range(20)]
     tell(
         engine,
@@ -157,7 +159,7 @@ def test_the_most_telling_come_first_and_pages_meet(engine: MemoryEngine, graph:
     assert pages == list(everything)
 
 
-def test_of_a_time_what_was_mentioned_then_comes_first(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_concepts_of_a_period_come_first(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     tell(engine, graph, "I met Boris", "I met Boris", "I met Clara", "I met Boris", *OTHERS[:4])
     march = datetime(2024, 3, 1, tzinfo=UTC)
     with engine.namespace(ANN) as (connection, namespace):
@@ -217,7 +219,7 @@ def test_a_stated_relation_gives_the_type_of_a_related_concept(engine: MemoryEng
     assert (back["Boris"].relationship_type, back["Boris"].outgoing) == ("works_for", False)
 
 
-def test_a_hidden_concept_is_gone_under_all_spellings_and_does_not_come_back(
+def test_a_hidden_concept_is_removed_under_all_spellings_permanently(
     engine: MemoryEngine, graph: KnowledgeServices
 ) -> None:
     tell(engine, graph, "I met Boris", "Boris Petrov called Clara")
@@ -240,7 +242,7 @@ def test_a_hidden_concept_is_hidden_under_all_of_its_stated_names(
     assert [one.name for one in graph.concepts.page(ANN)[0]] == ["Clara"]
 
 
-def test_a_name_that_another_concept_has_is_refused(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_a_name_of_another_concept_is_refused(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     tell(engine, graph, "I met Boris and Emil")
     boris = graph.concepts.details(ANN, "boris").concept
     with pytest.raises(Conflict):
@@ -249,19 +251,19 @@ def test_a_name_that_another_concept_has_is_refused(engine: MemoryEngine, graph:
     assert graph.claims.update(ANN, boris.id, ConceptPatch(name="BORIS")).name == "BORIS"
 
 
-def test_a_sentence_about_a_longer_name_says_nothing_of_a_shorter_one(
+def test_a_sentence_about_a_longer_name_does_not_define_a_shorter_one(
     engine: MemoryEngine, graph: KnowledgeServices
 ) -> None:
     tell(engine, graph, "Annabel is a painter. I had lunch with Ann.")
     assert graph.concepts.details(ANN, "ann").description == "I had lunch with Ann."
 
 
-def test_a_page_beyond_all_is_empty(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_a_page_after_the_last_is_empty(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     tell(engine, graph, "I met Boris")
     assert graph.concepts.page(ANN, offset=2**63 - 1) == ([], 1)
 
 
-def test_agents_know_nothing_of_each_other(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_agents_are_isolated(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     other = Scope("bob", "tester")
     tell(engine, graph, "I met Boris and Clara")
     tell(engine, graph, "I met Emil", agent=other)

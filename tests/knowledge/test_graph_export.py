@@ -135,7 +135,7 @@ def test_every_node_and_relation_has_the_properties_of_the_documentation(client:
 
 
 @pytest.mark.parametrize("written_as", ["json", "graphml"])
-def test_a_graph_comes_back_in_another_agent_as_it_was_but_for_ids(client, service, tmp_path, written_as):
+def test_a_graph_round_trips_to_another_agent_except_for_ids(client, service, tmp_path, written_as):
     path, agent = tmp_path / "graph", f"copy-{written_as}"
     first = import_file(client, written(client, "source", path, format=written_as), agent=agent)
     assert (first.kind, first.skipped, first.altered) == (Kind.GRAPH, (), ())
@@ -154,7 +154,7 @@ def counts(report: ImportReport) -> dict[str, int]:
     return {name: getattr(report, name).imported for name in ("messages", "sessions", "memories", "concepts")}
 
 
-def test_a_graph_that_is_imported_where_it_came_from_changes_nothing(client, tmp_path):
+def test_importing_a_graph_into_its_own_agent_changes_nothing(client, tmp_path):
     before = exported(client, "source")
     report = import_file(client, written(client, "source", tmp_path / "own.json"), agent="source")
     assert (report.imported, report.updated) == (0, 0)
@@ -173,7 +173,7 @@ def test_statements_about_unmentioned_concepts_are_reported(client, tmp_path):
     ]
 
 
-def test_graphml_says_the_same_and_opens_in_networkx(client, tmp_path):
+def test_graphml_is_equivalent_and_opens_in_networkx(client, tmp_path):
     graph = exported(client, "source")
     opened = networkx.read_graphml(written(client, "source", tmp_path / "graph.graphml", format="graphml"))
     assert opened.number_of_nodes() == len(graph["nodes"])
@@ -182,7 +182,7 @@ def test_graphml_says_the_same_and_opens_in_networkx(client, tmp_path):
     assert kinds == Counter(one["type"] for one in graph["relations"])
 
 
-def test_vectors_are_left_out_unless_they_are_asked_for_and_are_not_for_graphml(client):
+def test_vectors_are_exported_on_request_and_never_to_graphml(client):
     assert not any("embedding" in one for one in of(exported(client, "source"), "Message"))
     vectors = [one["embedding"] for one in of(exported(client, "source", embeddings=True), "Message")]
     assert all(len(vector) == len(vectors[0]) and abs(sum(x * x for x in vector) - 1) < 1e-3 for vector in vectors)
@@ -199,7 +199,7 @@ def test_a_new_agent_has_an_empty_graph_and_other_namespaces_have_none(client):
             ask()
 
 
-def test_nothing_of_another_agent_is_in_it(client, service):
+def test_an_export_contains_nothing_of_another_agent(client, service):
     fill(client, "neighbour")
     client.messages.add(agent_name="neighbour", session_id="own", role="user", content="The Zanzibar secret.")
     catch_up(service)
@@ -207,7 +207,7 @@ def test_nothing_of_another_agent_is_in_it(client, service):
     assert "Zanzibar" not in json.dumps(exported(client, "source"))
 
 
-def test_only_a_key_of_the_whole_agent_reads_its_graph_or_says_something_of_it(tmp_path):
+def test_the_graph_requires_a_key_of_the_whole_agent(tmp_path):
     service = RunningService(tmp_path / "data")
     service.start()
     try:

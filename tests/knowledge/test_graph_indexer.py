@@ -207,15 +207,13 @@ class FillingMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-def test_whatever_is_written_and_forgotten_the_graph_is_what_a_rebuild_makes() -> None:
+def test_the_graph_always_equals_a_rebuild() -> None:
     run_state_machine_as_test(
         FillingMachine, settings=hypothesis_settings(max_examples=40, stateful_step_count=20, deadline=None)
     )
 
 
-def test_a_name_that_was_said_is_a_concept_and_one_that_was_recalled_is_none(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
+def test_spoken_names_are_concepts_and_recalled_ones_are_not(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     say(engine, "My name is Alice")
     say(engine, "<recalled_memory>\nGreta lives in Oslo\n</recalled_memory>\nHi")
     say(engine, "You are Zelda, a helpful assistant", MessageRole.SYSTEM)
@@ -224,7 +222,7 @@ def test_a_name_that_was_said_is_a_concept_and_one_that_was_recalled_is_none(
     assert not keys_of(engine) & {"greta", "oslo", "zelda"}
 
 
-def test_a_concept_goes_with_the_last_that_mentions_it(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_a_concept_is_deleted_with_its_last_mention(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     first, second = say(engine, "I met Alice"), say(engine, "I met Alice and Boris")
     graph.indexer.catch_up()
     removals = Removals(engine, on_jobs_gone=lambda: None)
@@ -255,7 +253,7 @@ def test_claims_survive_an_edit_that_still_mentions_the_concept(engine: MemoryEn
     assert whole(engine)["claims"] == whole(engine)["concepts"] == []
 
 
-def test_two_spellings_are_one_concept_until_one_of_them_is_said_no_more(settings: Settings) -> None:
+def test_two_spellings_are_one_concept_while_both_are_mentioned(settings: Settings) -> None:
     with closing(MemoryEngine.open(settings, SpellingEmbedder())) as engine:
         graph, conversations = KnowledgeServices.open(engine), Conversations(engine)
         uid = say(engine, "I like the colour of this")
@@ -272,7 +270,9 @@ def test_two_spellings_are_one_concept_until_one_of_them_is_said_no_more(setting
         assert whole(engine)["concepts"] == [("color", 1, None)]
 
 
-def test_memories_are_indexed_once_their_namespace_is_an_agent(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_memories_are_indexed_when_their_namespace_becomes_an_agent(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
     engine.add(ANN, MemoryDraft("We met Boris in Lisbon", "talk"))
     graph.indexer.catch_up()
     assert keys_of(engine) == set()
@@ -294,7 +294,7 @@ def test_a_check_reports_mentions_that_a_rebuild_would_not_make(engine: MemoryEn
     read_anew(engine, graph)
 
 
-def test_concepts_stay_whole_when_the_service_stops_in_the_middle(settings: Settings) -> None:
+def test_concepts_stay_consistent_after_an_interrupted_run(settings: Settings) -> None:
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
         graph = KnowledgeServices.open(engine)
         for number in range(100):

@@ -19,7 +19,7 @@ PROCESS = "tests.knowledge.indexing_process"
 ROUNDS = 3
 
 
-def test_a_graph_whose_filling_is_killed_again_and_again_is_that_of_its_messages(tmp_path: Path) -> None:
+def test_a_graph_is_correct_after_repeated_kills_of_the_indexer(tmp_path: Path) -> None:
     chance, waiting = random.Random(8900), list[int]()
     for number in range(ROUNDS):
         assert lines_until_killed(PROCESS, tmp_path, str(number), lines=chance.randrange(10, 60))

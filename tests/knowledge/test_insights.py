@@ -50,9 +50,7 @@ def names(shifts: Sequence[Shift]) -> dict[str, tuple[int, int]]:
     return {one.neighbour.name: (one.before, one.after) for one in shifts}
 
 
-def test_usage_counts_by_day_week_month_hour_and_weekday_within_the_time(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
+def test_usage_is_counted_by_calendar_unit_within_the_period(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     say(engine, MONDAY, "Hello", "Again")
     say(engine, MONDAY, "Hi", role=MessageRole.ASSISTANT)
     say(engine, MONDAY + timedelta(days=31, hours=3), "Back", session="t")
@@ -94,7 +92,9 @@ def history(engine: MemoryEngine, graph: KnowledgeServices, split: datetime | No
     return graph.neighbourhoods.history(ANN, alice, EARLIEST, LATEST, split)
 
 
-def test_the_history_of_a_concept_says_what_it_gained_and_lost(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_the_history_of_a_concept_lists_gained_and_lost_neighbours(
+    engine: MemoryEngine, graph: KnowledgeServices
+) -> None:
     april = MONDAY + timedelta(days=91)
     say(engine, MONDAY, *["Alice met Boris"] * 3, "Alice met Greta", *["Alice met Zelda"] * 2)
     say(engine, april, *["Alice met Greta"] * 3, *["Alice met Lisbon"] * 2, "Alice met Zelda", "Alice met Milan")

@@ -138,7 +138,7 @@ def by_name(found: tuple[list[Entity], set[EntityRelation]]) -> tuple[list[Entit
     return sorted(found[0], key=lambda one: one.name), found[1]
 
 
-def test_whatever_is_done_it_holds_what_the_reference_holds(engine: MemoryEngine):
+def test_the_graph_equals_the_reference_after_any_operations(engine: MemoryEngine):
     runs = count()
     run_state_machine_as_test(
         lambda: GraphMachine(engine, Scope(namespace=f"run-{next(runs)}")),  # type: ignore[arg-type]  # calls it
@@ -154,7 +154,7 @@ def test_entities_and_observations_keep_their_order_of_creation(graph: Knowledge
     assert graph.open(DEFAULT, ["a", "b"]).entities[1].observations == ("z", "y", "x", "w")
 
 
-def test_an_entity_is_a_memory_that_ordinary_search_finds_by_anything(engine: MemoryEngine, graph: KnowledgeGraph):
+def test_an_entity_is_a_memory_that_search_finds(engine: MemoryEngine, graph: KnowledgeGraph):
     graph.create_entities(DEFAULT, [ANN, ACME])
     graph.add_observations(DEFAULT, [Observations("Acme", ("Makes anvils",))])
     memory = memory_of(engine, "Ann_Lee")
@@ -198,9 +198,7 @@ def test_a_write_is_retried_if_its_entity_changes_concurrently(engine: MemoryEng
     assert {f"Said {number}" for number in range(rounds)} <= {fact.text for fact in found.facts}
 
 
-def test_a_deleted_entity_is_forgotten_with_what_it_was_before_and_with_its_relations(
-    engine: MemoryEngine, graph: KnowledgeGraph
-):
+def test_deleting_an_entity_deletes_its_history_and_relations(engine: MemoryEngine, graph: KnowledgeGraph):
     graph.store(DEFAULT, [ANN, ACME], [WORKS, EntityRelation("Bob", "Ann_Lee", "knows")])
     engine.supersede(DEFAULT, memory_of(engine, "Ann_Lee").id, text="Ann Lee (person)\nSpeaks Spanish")
     assert plain(graph.read(DEFAULT))[1] == {WORKS, EntityRelation("Bob", "Ann_Lee", "knows")}
@@ -219,7 +217,7 @@ def test_a_pinned_entity_is_changed_but_not_deleted(engine: MemoryEngine, graph:
     assert [one.name for one in graph.read(DEFAULT).entities] == ["Ann_Lee", "Acme"]
 
 
-def test_a_name_that_only_relations_know_is_no_entity_until_it_is_made(engine: MemoryEngine, graph: KnowledgeGraph):
+def test_a_name_used_only_in_relations_is_no_entity_until_it_is_created(engine: MemoryEngine, graph: KnowledgeGraph):
     graph.create_relations(DEFAULT, [WORKS])
     assert plain(graph.read(DEFAULT)) == ([], {WORKS})
     with pytest.raises(EntityNotFound, match="Ann_Lee"):
@@ -242,7 +240,7 @@ def test_the_lines_of_a_replaced_profile_become_observations(engine: MemoryEngin
     assert memory_of(engine, "Ann_Lee").text == "Ann Lee (person)\nSpeaks Basque\nSwims now\nRuns"
 
 
-def test_an_entity_that_was_archived_or_forgotten_by_a_route_leaves_a_sound_graph(
+def test_archiving_or_deleting_an_entity_by_a_route_keeps_the_graph_consistent(
     engine: MemoryEngine, graph: KnowledgeGraph
 ):
     graph.store(DEFAULT, [ANN, ACME], [WORKS])
@@ -254,7 +252,7 @@ def test_an_entity_that_was_archived_or_forgotten_by_a_route_leaves_a_sound_grap
     assert plain(graph.read(DEFAULT)) == ([ACME], set())
 
 
-def test_a_long_profile_is_cut_and_every_observation_stays(engine: MemoryEngine, graph: KnowledgeGraph):
+def test_a_long_profile_is_truncated_and_all_observations_are_kept(engine: MemoryEngine, graph: KnowledgeGraph):
     said = tuple(f"Observation number {number} of a long life" for number in range(100))
     graph.create_entities(DEFAULT, [Entity("Methuselah", "person", said)])
     before = memory_of(engine, "Methuselah").text
@@ -264,7 +262,7 @@ def test_a_long_profile_is_cut_and_every_observation_stays(engine: MemoryEngine,
     assert graph.read(DEFAULT).entities[0].observations == (*said, "Rests")
 
 
-def test_what_no_entity_contains_is_found_by_meaning_or_not_at_all(engine: MemoryEngine, graph: KnowledgeGraph):
+def test_a_query_that_no_entity_contains_is_searched_by_meaning(engine: MemoryEngine, graph: KnowledgeGraph):
     graph.store(DEFAULT, [ANN, Entity("Bob", "person", ("Likes tea with lemon",))], [WORKS])
     assert graph.search(DEFAULT, "lemon tea").entities[0].name == "Bob"
     assert plain(graph.search(DEFAULT, "quantum chromodynamics")) == ([], set())
@@ -272,7 +270,7 @@ def test_what_no_entity_contains_is_found_by_meaning_or_not_at_all(engine: Memor
     assert graph.search(DEFAULT, "basque").relations == [WORKS]
 
 
-def test_who_sees_some_sources_has_a_graph_of_their_own_below_the_first(graph: KnowledgeGraph):
+def test_a_limited_key_has_its_own_graph_below_its_first_source(graph: KnowledgeGraph):
     mine, yours = Scope(sources=("proj/a", "proj/b")), Scope(sources=("proj/b",))
     graph.store(DEFAULT, [ANN], [])
     graph.store(mine, [ACME], [WORKS])
@@ -287,7 +285,7 @@ def test_who_sees_some_sources_has_a_graph_of_their_own_below_the_first(graph: K
     assert graph.read(Scope(namespace="another")) == Graph()
 
 
-def test_what_the_policy_redacts_is_redacted_noted_and_known_again(engine: MemoryEngine, graph: KnowledgeGraph):
+def test_redacted_observations_are_noted_and_recognised_again(engine: MemoryEngine, graph: KnowledgeGraph):
     secret = "Her key is sk-proj-4f9c2a7d6b1e4f9c2a7d6b1e4f9c2a7d6b1e4f9c2a7d6b1e"
     [made] = graph.create_entities(DEFAULT, [replace(ANN, observations=(secret, "Runs"))])
     assert made.observations[0] != secret

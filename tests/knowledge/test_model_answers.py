@@ -41,7 +41,7 @@ ITEMS = st.fixed_dictionaries(
 )
 
 
-def test_every_item_of_an_answer_is_believed_or_counted(engine: MemoryEngine):
+def test_every_item_of_an_answer_is_accepted_or_counted(engine: MemoryEngine):
     strict, lenient = engine.screening.applied(ANN), engine.screening.applied(ANN, refuse=False)
 
     @hypothesis_settings(max_examples=40, deadline=None)
@@ -66,7 +66,7 @@ def test_every_item_of_an_answer_is_believed_or_counted(engine: MemoryEngine):
 
 
 @given(st.text(max_size=200))
-def test_a_type_is_in_snake_case_and_is_its_own_type(text: str):
+def test_type_names_are_snake_case_and_idempotent(text: str):
     name = type_name(text)
     assert name is None or (type_name(name) == name and " " not in name and 1 <= len(name) <= 40)
 

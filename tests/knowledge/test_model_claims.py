@@ -93,7 +93,7 @@ def test_claims_of_a_model_name_the_message_they_rest_on(
     assert (shown.description, shown.described_by) == ("An engineer who lives in Lisbon.", "model")
 
 
-def test_nothing_is_asked_about_what_a_model_has_read_until_it_is_edited(
+def test_a_message_is_read_by_a_model_once_until_it_is_edited(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims
 ):
     moved, _ = tell(engine, graph, MOVED, "nothing of note")
@@ -109,7 +109,7 @@ def test_nothing_is_asked_about_what_a_model_has_read_until_it_is_edited(
     assert stored(engine) == [LIVES]
 
 
-def test_claims_go_with_their_message(
+def test_claims_are_deleted_with_their_message(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims
 ):
     moved, _ = tell(engine, graph, MOVED, "Alice and Lisbon again")
@@ -140,7 +140,7 @@ def test_a_job_is_undone_as_a_whole_and_its_messages_are_read_again(
     assert result(model_claims)["claims"] == {"alias": 1}
 
 
-def test_a_job_is_seen_and_undone_by_who_asked_for_it_and_by_admins(
+def test_a_job_is_visible_to_its_submitter_and_admins(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims
 ):
     tell(engine, graph, MOVED)
@@ -177,7 +177,7 @@ def test_a_job_is_seen_and_undone_by_who_asked_for_it_and_by_admins(
         (claim("kind", "Alice", "...", MOVED), "no_type"),
     ],
 )
-def test_what_cannot_be_looked_up_is_dropped_and_counted(
+def test_unverifiable_claims_are_dropped_and_counted(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims, made: JsonObject, reason: str
 ):
     recalled = "<recalled_memory>\nAlice owns the moon\n</recalled_memory>\nIt rains"
@@ -190,7 +190,7 @@ def test_what_cannot_be_looked_up_is_dropped_and_counted(
     assert dropped(told) == {reason: 1}
 
 
-def test_no_more_claims_are_stored_than_one_answer_may_have(
+def test_the_number_of_claims_per_answer_is_limited(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(model_answers, "MAX_CLAIMS", 2)
@@ -202,7 +202,7 @@ def test_no_more_claims_are_stored_than_one_answer_may_have(
 
 
 @pytest.mark.parametrize("sure", [-3, 7, 1e308])
-def test_a_confidence_beyond_its_bounds_counts_as_the_bound(
+def test_a_confidence_out_of_range_is_clamped(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims, sure: float
 ):
     tell(engine, graph, MOVED)
@@ -222,7 +222,7 @@ def test_malformed_items_are_counted_and_the_others_kept(
 
 
 @pytest.mark.parametrize("error", [LLMRefused("It declined"), LLMPromptTooLong("It reads less"), "no JSON at all"])
-def test_an_answer_that_cannot_be_used_leaves_its_messages_for_another_job(
+def test_an_unusable_answer_leaves_its_messages_for_another_job(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims, error: object
 ):
     tell(engine, graph, MOVED)
@@ -233,7 +233,7 @@ def test_an_answer_that_cannot_be_used_leaves_its_messages_for_another_job(
     assert waiting(engine) == 1
 
 
-def test_without_a_model_that_answers_a_job_fails_with_its_sentence(
+def test_a_job_fails_with_the_error_of_an_unavailable_model(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(worker, "RETRY_PAUSES_S", (0.0, 0.0))
@@ -245,7 +245,7 @@ def test_without_a_model_that_answers_a_job_fails_with_its_sentence(
     assert waiting(engine) == 1
 
 
-def test_what_was_answered_before_the_model_went_away_is_kept(
+def test_answers_before_an_outage_are_kept(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(model_answers, "WINDOW_CHARS", 100)
@@ -258,7 +258,7 @@ def test_what_was_answered_before_the_model_went_away_is_kept(
     assert (told["stopped"], told["messages"], told["has_more"], stored(engine)) == ("No", 1, True, [LIVES])
 
 
-def test_running_sessions_wait_until_they_are_quiet_or_named(
+def test_active_sessions_wait_until_they_are_idle_or_named(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims
 ):
     for session in ("ended", "running"):
@@ -318,7 +318,9 @@ def test_prompts_are_redacted_and_stay_in_their_fence(
     assert (prompt.name, prompt.version) == ("describe", "1")
 
 
-def test_agents_never_mix(engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims):
+def test_claims_of_agents_are_isolated(
+    engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims
+):
     tell(engine, graph, MOVED)
     tell(engine, graph, "Greta moved to Oslo", scope=BEN)
     model = always(lives(), claim("relation", "Greta", "lives in", "Greta moved to Oslo", "Oslo"))
@@ -328,7 +330,7 @@ def test_agents_never_mix(engine: MemoryEngine, graph: KnowledgeServices, open_m
     assert "Greta" not in model.asked[0].user
 
 
-def test_claims_of_messages_that_change_during_the_job_are_dropped_and_wait(
+def test_claims_of_concurrently_changed_messages_are_dropped(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims
 ):
     moved, _ = tell(engine, graph, MOVED, WORKS)
@@ -343,7 +345,7 @@ def test_claims_of_messages_that_change_during_the_job_are_dropped_and_wait(
     assert waiting(engine) == 1
 
 
-def test_a_cancelled_job_claims_nothing(
+def test_a_cancelled_job_stores_no_claims(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims
 ):
     tell(engine, graph, MOVED)
@@ -366,7 +368,7 @@ def test_a_cancelled_job_claims_nothing(
     assert (stored(engine), waiting(engine)) == ([], 1)
 
 
-def test_a_job_that_was_interrupted_goes_on_without_asking_again(
+def test_an_interrupted_job_resumes_without_repeated_questions(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(model_answers, "WINDOW_CHARS", 100)
@@ -397,7 +399,7 @@ def test_a_job_that_was_interrupted_goes_on_without_asking_again(
         assert connection.execute("SELECT state FROM jobs WHERE id = ?", (job.id,)).get == "{}"
 
 
-def test_messages_whose_mentions_are_still_to_be_found_are_waited_for(
+def test_a_job_waits_for_messages_to_be_indexed(
     engine: MemoryEngine, graph: KnowledgeServices, open_model_claims: OpenModelClaims, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(worker, "RETRY_PAUSES_S", (0.0,))

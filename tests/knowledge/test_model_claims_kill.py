@@ -33,7 +33,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_job_that_was_killed_claims_once_or_not_at_all(killed: Path, point: str):
+def test_a_killed_job_stores_its_claims_once_or_not_at_all(killed: Path, point: str):
     settings = Settings(data_dir=killed / str(list(POINTS).index(point)))
     with closing(MemoryEngine.open(settings, FakeEmbedder())) as engine:
         engine.warm_up()

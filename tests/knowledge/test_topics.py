@@ -82,9 +82,7 @@ def test_similar_sessions_are_one_topic_named_by_its_best_terms(engine: MemoryEn
     assert len({one.name for one in found}) == 2
 
 
-def test_messages_discuss_a_topic_as_far_as_they_mention_its_terms(
-    engine: MemoryEngine, graph: KnowledgeServices
-) -> None:
+def test_messages_discuss_a_topic_in_proportion_to_its_terms(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     talk(engine)
     say(engine, "sea0", "Lisbon")
     graph.indexer.catch_up()
@@ -94,7 +92,7 @@ def test_messages_discuss_a_topic_as_far_as_they_mention_its_terms(
     assert 0 < said["Lisbon"] < min(said[text] for text in SAILING) <= 1
 
 
-def test_a_topic_keeps_its_id_and_its_name_while_it_goes_on(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_a_continued_topic_keeps_its_id_and_name(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     talk(engine)
     graph.indexer.catch_up()
     sea = of_sessions(graph)[frozenset({"sea0", "sea1"})]
@@ -109,7 +107,7 @@ def test_a_topic_keeps_its_id_and_its_name_while_it_goes_on(engine: MemoryEngine
     assert (named.topic.summary, named.topic.named_by) == ("Trips at sea", "caller")
 
 
-def test_a_forgotten_concept_leaves_the_name_of_a_topic_at_once(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_a_deleted_concept_disappears_from_topic_names(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     talk(engine)
     graph.indexer.catch_up()
     sea = of_sessions(graph)[frozenset({"sea0", "sea1"})]
@@ -122,7 +120,7 @@ def test_a_forgotten_concept_leaves_the_name_of_a_topic_at_once(engine: MemoryEn
         assert term.concept_id not in {one.concept_id for one in left.terms}
 
 
-def test_a_topic_goes_with_the_last_session_that_belongs_to_it(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_a_topic_is_deleted_with_its_last_session(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     talk(engine)
     [message] = say(engine, "garden", "Zelda grows Dahlias")
     graph.indexer.catch_up()
@@ -149,7 +147,7 @@ def test_agents_have_separate_topics_and_other_namespaces_have_none(
         graph.topics.describe(Scope("bob"), sea, {"name": "Mine"})
 
 
-def test_what_changed_is_sorted_as_a_full_pass_sorts_it(engine: MemoryEngine, graph: KnowledgeServices) -> None:
+def test_an_incremental_pass_equals_a_full_one(engine: MemoryEngine, graph: KnowledgeServices) -> None:
     talk(engine)
     graph.indexer.catch_up()
     say(engine, "oven1", *SAILING, *SAILING)
@@ -178,7 +176,7 @@ def naive(alike: np.ndarray, least: float) -> set[frozenset[int]]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_chains_of_neighbours_join_what_joining_the_two_most_alike_joins(seed: int) -> None:
+def test_nearest_neighbour_chains_equal_greedy_average_link(seed: int) -> None:
     points = np.abs(np.random.default_rng(seed).normal(size=(40, 3)))
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     alike = points @ points.T
@@ -199,7 +197,7 @@ def random_sessions(count: int, subjects: int) -> tuple[list[Counted], list[int]
     return sessions, of_session
 
 
-def test_sessions_beyond_the_first_batch_join_the_topics_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_batches_join_existing_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     sessions, subjects = random_sessions(120, 4)
     for batch in (1_000, 50):
         monkeypatch.setattr("souvenir.knowledge.clustering.BATCH_SESSIONS", batch)

@@ -67,7 +67,7 @@ def test_a_fact_without_a_time_of_its_own_has_that_of_its_conversation(engine: M
     assert memory(engine, row_of(engine, job.id).memory_id or 0, ANN).document_at == MAY
 
 
-def test_an_update_takes_the_place_of_its_memory_with_its_key_and_metadata(
+def test_an_update_supersedes_its_memory_and_keeps_key_and_metadata(
     engine: MemoryEngine, jobs: Jobs, remember: Remember
 ):
     old = remember(
@@ -95,7 +95,9 @@ def test_a_deleted_memory_is_archived_and_can_still_be_read(engine: MemoryEngine
     assert last_action(engine, old) == ("retracted", job.id)
 
 
-def test_a_conflict_is_stored_beside_its_memory_and_linked_to_it(engine: MemoryEngine, jobs: Jobs, remember: Remember):
+def test_a_conflict_is_stored_in_addition_to_its_memory_and_linked(
+    engine: MemoryEngine, jobs: Jobs, remember: Remember
+):
     old = remember("The tea is green")
     job = applied(jobs, [decided("The tea is black", Verdict.CONFLICT, seen(engine, old))])
     [row] = ledger(engine, job.id)
@@ -105,7 +107,7 @@ def test_a_conflict_is_stored_beside_its_memory_and_linked_to_it(engine: MemoryE
     assert not memory(engine, old, ANN).archived
 
 
-def test_nothing_is_written_for_what_is_known_and_the_ledger_says_where_it_stands(
+def test_a_known_fact_writes_nothing_and_the_ledger_names_its_memory(
     engine: MemoryEngine, jobs: Jobs, remember: Remember
 ):
     old = remember("The tea is green")
@@ -115,9 +117,7 @@ def test_nothing_is_written_for_what_is_known_and_the_ledger_says_where_it_stand
     assert outcome(engine, job.id) == {"action": "noop", "text": "Tea is green", "existing_id": old}
 
 
-def test_a_new_memory_is_linked_to_what_it_was_found_to_be_related_to(
-    engine: MemoryEngine, jobs: Jobs, remember: Remember
-):
+def test_a_new_memory_is_linked_to_related_memories(engine: MemoryEngine, jobs: Jobs, remember: Remember):
     near = [remember(f"Tea number {number}") for number in range(5)]
     other = remember("Tea elsewhere", "elsewhere")
     engine.archive(ANN, [near[0]])
@@ -130,12 +130,12 @@ def test_a_new_memory_is_linked_to_what_it_was_found_to_be_related_to(
     assert [(link.type, link.to_id) for link in new.links] == [("related_to", one) for one in near[1:4]]
 
 
-def test_what_is_added_for_want_of_a_decision_says_so(engine: MemoryEngine, jobs: Jobs):
+def test_a_fact_added_without_a_decision_is_marked(engine: MemoryEngine, jobs: Jobs):
     job = applied(jobs, [decided("We always ship on Friday", Verdict.ADD, by=DecidedBy.FALLBACK)])
     assert outcome(engine, job.id)["action"] == "fallback_add"
 
 
-def test_rows_that_ended_before_are_left_as_they_are(engine: MemoryEngine, jobs: Jobs):
+def test_rows_that_ended_earlier_stay_unchanged(engine: MemoryEngine, jobs: Jobs):
     ended = replace(decided("recalled text", Verdict.ADD), stage=FactStage.SKIPPED, outcome={"action": "skipped"})
     job = applied(jobs, [ended, decided("The tea is green", Verdict.ADD)])
     assert row_of(engine, job.id, 1) == replace(ended, ordinal=1)
@@ -155,7 +155,7 @@ def test_a_job_that_was_applied_is_not_applied_again(engine: MemoryEngine, jobs:
 
 
 @pytest.mark.parametrize("verdict", [Verdict.UPDATE, Verdict.DELETE, Verdict.CONFLICT])
-def test_a_memory_that_was_changed_meanwhile_is_asked_about_again_and_never_overwritten(
+def test_a_concurrently_changed_memory_is_decided_again_and_never_overwritten(
     engine: MemoryEngine, jobs: Jobs, applier: Applier, remember: Remember, verdict: Verdict
 ):
     old = remember("Ann lives in Oslo")
@@ -178,9 +178,7 @@ def test_a_memory_that_was_changed_meanwhile_is_asked_about_again_and_never_over
     assert decision.asked == 2
 
 
-def test_what_is_known_already_holds_whatever_became_of_its_memory(
-    engine: MemoryEngine, jobs: Jobs, remember: Remember
-):
+def test_a_known_fact_stays_known_whatever_happened_to_its_memory(engine: MemoryEngine, jobs: Jobs, remember: Remember):
     old = remember("Ann lives in Oslo")
     as_shown = seen(engine, old)
     engine.update(ANN, old, MemoryPatch(text="Ann lives in Tromso"))
@@ -202,7 +200,7 @@ def restless(engine: MemoryEngine, memory_id: int, rounds: list[int]) -> Callabl
 
 
 @pytest.mark.parametrize("verdict", [Verdict.UPDATE, Verdict.DELETE])
-def test_a_fact_whose_memory_changes_all_the_time_is_stored_beside_it_after_some_rounds(
+def test_a_fact_whose_memory_keeps_changing_is_stored_as_an_additional_memory(
     engine: MemoryEngine, jobs: Jobs, applier: Applier, remember: Remember, verdict: Verdict
 ):
     old = remember("Ann lives in Oslo")
@@ -215,7 +213,7 @@ def test_a_fact_whose_memory_changes_all_the_time_is_stored_beside_it_after_some
     assert outcome(engine, job.id)["reason"] == "changed_meanwhile"
 
 
-def test_a_fact_whose_memory_changes_all_the_time_and_that_says_nothing_new_is_skipped(
+def test_a_known_fact_whose_memory_keeps_changing_is_skipped(
     engine: MemoryEngine, jobs: Jobs, applier: Applier, remember: Remember
 ):
     old = remember("Ann lives in Oslo")
@@ -227,7 +225,7 @@ def test_a_fact_whose_memory_changes_all_the_time_and_that_says_nothing_new_is_s
 
 
 @pytest.mark.parametrize("verdict", [Verdict.UPDATE, Verdict.CONFLICT, Verdict.DELETE])
-def test_a_fact_about_a_memory_that_was_deleted_meanwhile_does_not_bring_it_back(
+def test_a_fact_does_not_restore_a_concurrently_deleted_memory(
     engine: MemoryEngine, jobs: Jobs, remember: Remember, verdict: Verdict
 ):
     old = remember("The code of the door is 4711")
@@ -245,7 +243,7 @@ def test_a_fact_about_a_memory_that_was_deleted_meanwhile_does_not_bring_it_back
     assert extraction(engine, job.id).transcript is None
 
 
-def test_a_memory_that_is_deleted_while_its_fact_waits_takes_the_fact_along(
+def test_deleting_a_memory_deletes_its_waiting_fact(
     engine: MemoryEngine, open_lane: OpenLane, applier: Applier, remember: Remember
 ):
     jobs = open_lane(applier, start=False)
@@ -259,7 +257,7 @@ def test_a_memory_that_is_deleted_while_its_fact_waits_takes_the_fact_along(
     assert extraction(engine, job.id).transcript is None
 
 
-def test_a_decision_that_ends_a_fact_when_it_is_asked_again_is_kept(
+def test_a_second_decision_that_ends_a_fact_is_kept(
     engine: MemoryEngine, jobs: Jobs, applier: Applier, remember: Remember
 ):
     old = remember("Ann lives in Oslo")
@@ -272,7 +270,7 @@ def test_a_decision_that_ends_a_fact_when_it_is_asked_again_is_kept(
 # --- what cannot be stored -------------------------------------------------------------------------------------------
 
 
-def test_a_fact_without_text_fails_alone_and_says_so(engine: MemoryEngine, jobs: Jobs, remember: Remember):
+def test_a_fact_without_text_fails_alone(engine: MemoryEngine, jobs: Jobs, remember: Remember):
     old = remember("The tea is green")
     job = applied(
         jobs, [decided("  ", Verdict.UPDATE, seen(engine, old), text=" "), decided("Tea is black", Verdict.ADD)]
@@ -282,7 +280,7 @@ def test_a_fact_without_text_fails_alone_and_says_so(engine: MemoryEngine, jobs:
     assert living(engine) == ["The tea is green", "Tea is black"]
 
 
-def test_a_key_that_somebody_took_meanwhile_stays_theirs(
+def test_a_concurrently_taken_key_is_not_overwritten(
     engine: MemoryEngine, jobs: Jobs, applier: Applier, remember: Remember
 ):
     old = remember("Ann lives in Oslo", key="home")

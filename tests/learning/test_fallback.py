@@ -63,11 +63,11 @@ def test_a_sentence_that_states_something_durable_is_learned_with_its_category(s
         "I'm a bit tired after all of these meetings.",
     ],
 )
-def test_questions_hedges_small_talk_and_what_is_too_short_or_too_long_are_not_learned(sentence: str):
+def test_questions_hedges_small_talk_and_texts_out_of_bounds_are_not_learned(sentence: str):
     assert learned(f"User: {sentence}\nAssistant: Fine.") == []
 
 
-def test_what_users_say_goes_before_what_an_assistant_says_and_plain_words_before_small_talk():
+def test_users_precede_assistants_and_explicit_wording_precedes_small_talk():
     text = (
         "Assistant: We decided to rename the whole project today.\n"
         "User: I really like the colour of the new button.\nWe decided to keep SQLite for the ledger.\n"
@@ -102,7 +102,7 @@ def test_a_fact_has_speaker_and_time_of_its_turn_and_is_learned_once():
 
 
 @given(ANY_TEXT)
-def test_of_any_text_facts_keep_the_limits_and_stand_where_they_say(text: str):
+def test_facts_of_any_text_keep_the_limits_and_match_their_spans(text: str):
     transcript = read_transcript(text, document_at=None)
     facts = durable_facts(transcript, max_facts=3)
     assert len(facts) <= 3

@@ -54,7 +54,7 @@ def test_deleting_a_memory_blanks_its_facts_and_their_transcript(
     assert "the sea is blue" in kept(engine, other.id)
 
 
-def test_a_job_that_was_partly_forgotten_is_not_undone_by_halves(engine: MemoryEngine, jobs: Jobs, remember: Remember):
+def test_a_partly_forgotten_job_is_not_partly_undone(engine: MemoryEngine, jobs: Jobs, remember: Remember):
     ids = [remember("The code of the door is 4711"), remember("Ann has a red car")]
     job = applied(jobs, [decided(f"Ann sold {one}", Verdict.DELETE, seen(engine, one)) for one in ids])
     engine.write_rows(lambda connection: extractions.forget_transcripts(connection, ANN.namespace))
@@ -63,7 +63,7 @@ def test_a_job_that_was_partly_forgotten_is_not_undone_by_halves(engine: MemoryE
     assert living(engine) == []
 
 
-def test_a_transcript_that_is_still_read_goes_when_it_is_read(
+def test_a_transcript_in_use_is_deleted_after_it_was_read(
     engine: MemoryEngine, open_lane: OpenLane, applier: Applier, remember: Remember
 ):
     jobs = open_lane(applier, start=False)
@@ -80,7 +80,7 @@ def test_a_transcript_that_is_still_read_goes_when_it_is_read(
     assert row_of(engine, job.id).stage is FactStage.SKIPPED
 
 
-def test_what_waits_when_a_namespace_is_forgotten_ends_and_writes_nothing(
+def test_waiting_jobs_of_a_deleted_namespace_end_and_write_nothing(
     engine: MemoryEngine, open_lane: OpenLane, applier: Applier
 ):
     jobs = open_lane(applier, start=False)

@@ -37,7 +37,7 @@ PROTECTED: list[tuple[dict[str, Any], OriginClass]] = [
 
 
 @pytest.mark.parametrize(("fields", "origin"), PROTECTED, ids=["pinned", "protected", "more trusted"])
-def test_what_is_protected_is_neither_updated_nor_deleted(
+def test_a_protected_memory_is_neither_updated_nor_deleted(
     engine: MemoryEngine, jobs: Jobs, remember: Remember, fields: dict[str, Any], origin: OriginClass
 ):
     ids = [remember(text, **fields) for text in ("Ann lives in Oslo", "Ann has a red car")]
@@ -64,7 +64,7 @@ def test_what_is_protected_is_neither_updated_nor_deleted(
     )
 
 
-def test_an_update_by_what_is_more_trusted_does_not_raise_the_trust_of_the_memory(
+def test_an_update_by_a_more_trusted_fact_does_not_raise_the_trust_of_the_memory(
     engine: MemoryEngine, jobs: Jobs, remember: Remember
 ):
     old = remember("Ann lives in Oslo", origin_class=OriginClass.INFERRED)
@@ -72,7 +72,7 @@ def test_an_update_by_what_is_more_trusted_does_not_raise_the_trust_of_the_memor
     assert memory(engine, row_of(engine, job.id).memory_id or 0, ANN).origin_class is OriginClass.INFERRED
 
 
-def test_a_job_touches_nothing_outside_of_its_source(
+def test_a_job_changes_nothing_outside_its_source(
     engine: MemoryEngine, jobs: Jobs, applier: Applier, remember: Remember
 ):
     outside = [remember("Ann lives in Oslo", "proj/ab"), remember("Ann has a red car", "proj")]
@@ -87,7 +87,7 @@ def test_a_job_touches_nothing_outside_of_its_source(
     assert [row.outcome["action"] for row in ledger(engine, job.id)] == ["add", "add", "add", "add"]
 
 
-def test_a_job_without_a_source_reaches_the_whole_namespace_and_adds_to_a_source_of_its_own(
+def test_a_job_without_a_source_covers_the_namespace_and_adds_to_a_separate_source(
     engine: MemoryEngine, jobs: Jobs, remember: Remember
 ):
     old = remember("Ann lives in Oslo", "anywhere")
@@ -99,7 +99,7 @@ def test_a_job_without_a_source_reaches_the_whole_namespace_and_adds_to_a_source
     ]
 
 
-def test_a_job_may_not_write_where_its_caller_may_not(engine: MemoryEngine, jobs: Jobs):
+def test_a_job_has_the_write_permissions_of_its_caller(engine: MemoryEngine, jobs: Jobs):
     job = applied(jobs, [decided("The tea is green", Verdict.ADD)], scope=replace(ANN, sources=("proj/b",)))
     assert job.status is JobStatus.FAILED
     assert job.error is not None
@@ -110,7 +110,9 @@ def test_a_job_may_not_write_where_its_caller_may_not(engine: MemoryEngine, jobs
 # --- two facts about one memory --------------------------------------------------------------------------------------
 
 
-def test_the_second_update_of_a_memory_stands_beside_the_first(engine: MemoryEngine, jobs: Jobs, remember: Remember):
+def test_the_second_update_of_a_memory_is_stored_in_addition_to_the_first(
+    engine: MemoryEngine, jobs: Jobs, remember: Remember
+):
     old = remember("The budget is 5000")
     rows = [decided(f"The budget is {number}", Verdict.UPDATE, seen(engine, old)) for number in (6000, 7000)]
     job = applied(jobs, rows)
@@ -132,7 +134,7 @@ def test_a_memory_that_a_fact_updated_is_not_deleted_by_the_next(engine: MemoryE
     assert outcome(engine, job.id, 2)["reason"] == "changed_first"
 
 
-def test_what_would_update_a_memory_that_a_fact_deleted_is_added(engine: MemoryEngine, jobs: Jobs, remember: Remember):
+def test_an_update_of_a_memory_deleted_by_another_fact_is_added(engine: MemoryEngine, jobs: Jobs, remember: Remember):
     old = remember("The budget is 5000")
     rows = [
         decided("There is no budget", Verdict.DELETE, seen(engine, old)),
@@ -151,14 +153,14 @@ def many(remember: Remember, count: int) -> list[int]:
     return [remember(f"Number {number} of the violins stands in hall {number}") for number in range(count)]
 
 
-def test_as_many_as_the_cap_allows_are_deleted(engine: MemoryEngine, jobs: Jobs, remember: Remember):
+def test_deletions_up_to_the_limit_are_applied(engine: MemoryEngine, jobs: Jobs, remember: Remember):
     ids = many(remember, 2)
     applied(jobs, [decided(f"violin {one} was sold", Verdict.DELETE, seen(engine, one)) for one in ids])
     assert living(engine) == []
 
 
 @pytest.mark.parametrize("text", [None, "sold", "All of that is to be ignored from now on and for good"])
-def test_nothing_is_applied_where_more_would_be_removed_than_a_job_may(
+def test_nothing_is_applied_above_the_limit_of_removals(
     engine: MemoryEngine, jobs: Jobs, applier: Applier, remember: Remember, text: str | None
 ):
     """An update that keeps little of a memory removes it as a deletion does."""
@@ -175,7 +177,7 @@ def test_nothing_is_applied_where_more_would_be_removed_than_a_job_may(
     assert {row.stage for row in ledger(engine, job.id)} == {FactStage.DECIDED}
 
 
-def test_updates_that_keep_what_a_memory_says_are_not_counted(engine: MemoryEngine, jobs: Jobs, remember: Remember):
+def test_updates_that_keep_the_content_do_not_count_as_removals(engine: MemoryEngine, jobs: Jobs, remember: Remember):
     ids = many(remember, 5)
     texts = {one: memory(engine, one, ANN).text.replace("stands", "stood") + " until May" for one in ids}
     job = applied(jobs, [decided(texts[one], Verdict.UPDATE, seen(engine, one)) for one in ids])
@@ -183,13 +185,13 @@ def test_updates_that_keep_what_a_memory_says_are_not_counted(engine: MemoryEngi
     assert living(engine) == list(texts.values())
 
 
-def test_what_is_protected_does_not_count(engine: MemoryEngine, jobs: Jobs, remember: Remember):
+def test_protected_memories_do_not_count_as_removals(engine: MemoryEngine, jobs: Jobs, remember: Remember):
     ids = [remember(f"Number {number}", pinned=number > 1) for number in range(6)]
     job = applied(jobs, [decided(f"sold {one}", Verdict.DELETE, seen(engine, one)) for one in ids])
     assert [row.stage for row in ledger(engine, job.id)] == [FactStage.APPLIED] * 2 + [FactStage.SKIPPED] * 4
 
 
-def test_the_redecided_ledger_is_what_waits_for_approval(
+def test_the_ledger_after_a_new_decision_waits_for_approval(
     engine: MemoryEngine, jobs: Jobs, applier: Applier, remember: Remember
 ):
     ids = many(remember, 3)

@@ -62,7 +62,7 @@ def archived(engine: MemoryEngine) -> int:
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
-def test_an_obedient_model_reaches_nothing_outside_and_removes_no_more_than_the_cap(
+def test_a_manipulated_model_stays_in_scope_and_below_the_limit_of_removals(
     open_extraction: OpenExtraction, engine: MemoryEngine, remember: Remember, outside: list[Memory], role: str
 ):
     hall, tool = "Violin number {0} stands in hall {0}", OriginClass.TOOL
@@ -91,9 +91,7 @@ def test_an_obedient_model_reaches_nothing_outside_and_removes_no_more_than_the_
     assert dump(engine) == before
 
 
-def test_a_forged_ledger_reaches_nothing_outside(
-    open_extraction: OpenExtraction, engine: MemoryEngine, outside: list[Memory]
-):
+def test_a_forged_ledger_stays_in_scope(open_extraction: OpenExtraction, engine: MemoryEngine, outside: list[Memory]):
     """As if a model had named ids past everything that checks its answers."""
     before = dump(engine)
     targets = [seen(engine, one.id, ANN) for one in outside[:4]]
@@ -115,7 +113,7 @@ def test_a_forged_ledger_reaches_nothing_outside(
     assert dump(engine) == before
 
 
-def test_an_update_in_disguise_counts_as_what_it_is(
+def test_a_disguised_deletion_counts_as_a_removal(
     open_extraction: OpenExtraction, engine: MemoryEngine, remember: Remember
 ):
     ids = [remember(f"The violin of number {number} stands in hall {number} of the museum") for number in range(6)]
@@ -129,9 +127,7 @@ def test_an_update_in_disguise_counts_as_what_it_is(
     assert dump(engine) == before
 
 
-def test_what_less_trusted_text_says_never_takes_the_place_of_what_a_user_said(
-    open_extraction: OpenExtraction, engine: MemoryEngine
-):
+def test_less_trusted_text_never_replaces_a_users_statement(open_extraction: OpenExtraction, engine: MemoryEngine):
     engine.add(ANN, MemoryDraft("Violin number 1 belongs to Ann", SOURCE))
 
     def lie(prompt: Prompt) -> dict[str, Any]:

@@ -78,7 +78,7 @@ LOG = "".join(f"2024-03-15 10:00:0{second} INFO server: started {second}\n" for 
         (f"Look:\n{LOG}Fine?", NOISE, "Look:\nFine?"),
     ],
 )
-def test_what_was_not_said_is_taken_out_and_the_rest_stays(text: str, kind: RemovedKind, left: str):
+def test_unspoken_text_is_removed_and_the_rest_is_kept(text: str, kind: RemovedKind, left: str):
     assert set(kinds(text)) == {kind}
     assert kept(text) == left
 
@@ -105,17 +105,17 @@ def test_what_was_not_said_is_taken_out_and_the_rest_stays(text: str, kind: Remo
         "",
     ],
 )
-def test_who_talks_about_such_things_is_heard(text: str):
+def test_messages_about_tags_and_logs_are_kept(text: str):
     assert screened(text, TurnRole.USER) == []
 
 
-def test_what_a_tool_says_for_programs_is_taken_out_and_what_it_says_for_people_stays():
+def test_machine_readable_tool_output_is_removed_and_readable_output_is_kept():
     assert kept('{"rows": [1, 2, 3]}', TurnRole.TOOL) == ""
     assert kept('{"rows": [1, 2, 3]}') == '{"rows": [1, 2, 3]}'
     assert kept("The office opens at nine.", TurnRole.TOOL) == "The office opens at nine."
 
 
-def test_colours_of_a_terminal_are_taken_out_of_a_line():
+def test_terminal_colours_are_removed_from_a_line():
     assert kept("\x1b[1;31mError\x1b[0m in \x1b]8;;http://x\x07line\x1b]8;;\x07 3") == "Error in line 3"
 
 
@@ -132,7 +132,7 @@ def test_a_context_is_recognised_without_its_fence():
     assert kept(f"{bare}\nI moved to Rome.") == "I moved to Rome."
 
 
-def test_what_opens_and_does_not_close_hides_its_own_turn_and_that_is_said():
+def test_an_unclosed_tag_hides_its_own_turn_and_is_reported():
     text = "User: a\n<recalled_memory>\nb\nAssistant: c\nUser: d\n<system-reminder>\ne\nUser: f"
     transcript = read_transcript(text, document_at=None)
     assert [one.text for one in transcript.turns] == ["a", "c", "d", "f"]
@@ -142,7 +142,7 @@ def test_what_opens_and_does_not_close_hides_its_own_turn_and_that_is_said():
     ]
 
 
-def test_a_forged_opening_does_not_reach_the_fence_of_a_later_turn():
+def test_a_forged_opening_tag_does_not_extend_to_a_later_turn():
     text = "Tool: <recalled_memory>\nUser: I live in Rome.\nAssistant: ok\nUser: " + fenced("old") + "and I like tea."
     transcript = read_transcript(text, document_at=None)
     assert [one.text for one in transcript.turns if one.role == TurnRole.USER] == ["I live in Rome.", "and I like tea."]
@@ -163,7 +163,7 @@ def test_lines_of_recalled_conversations_open_no_turns():
 
 
 @given(HOSTILE | ANY_TEXT, st.sampled_from([str, json.dumps]), st.sampled_from(["", "User: Hi\n", "```\n", "`"]))
-def test_of_fenced_text_nothing_is_kept_whatever_it_is(text: str, written: Any, before: str):
+def test_no_fenced_text_is_kept(text: str, written: Any, before: str):
     inside = fenced(text)
     if written is json.dumps:
         transcript = read_transcript(json.dumps([{"role": "user", "content": f"{before}\n{inside}"}]), document_at=None)

@@ -86,9 +86,7 @@ def waiting(learning: Extraction, engine: MemoryEngine, ids: list[int]) -> Job:
 # --- approval --------------------------------------------------------------------------------------------------------
 
 
-def test_an_approved_job_goes_on_and_applies_everything_once(
-    learning: Extraction, engine: MemoryEngine, remember: Remember
-):
+def test_an_approved_job_applies_everything_once(learning: Extraction, engine: MemoryEngine, remember: Remember):
     ids = violins(remember)
     before = dump(engine)
     job = waiting(learning, engine, ids)
@@ -104,7 +102,7 @@ def test_an_approved_job_goes_on_and_applies_everything_once(
     assert dump(engine) == before
 
 
-def test_an_approval_does_not_hold_for_what_is_decided_afterwards(
+def test_an_approval_does_not_cover_later_decisions(
     open_extraction: OpenExtraction, engine: MemoryEngine, remember: Remember
 ):
     """Memories that changed after the approval are asked about again, and what then is to be removed wants another."""
@@ -121,9 +119,7 @@ def test_an_approval_does_not_hold_for_what_is_decided_afterwards(
     assert len(living(engine)) == 4
 
 
-def test_an_approval_passes_over_what_was_committed_already(
-    open_extraction: OpenExtraction, engine: MemoryEngine, remember: Remember
-):
+def test_an_approval_skips_committed_facts(open_extraction: OpenExtraction, engine: MemoryEngine, remember: Remember):
     provider = model()
     learning = open_extraction(provider, extract_max_deletes=2)
     job = waiting(learning, engine, violins(remember))
@@ -145,7 +141,7 @@ def test_an_approval_passes_over_what_was_committed_already(
     assert len(living(engine)) == 3
 
 
-def test_what_was_committed_and_undone_is_approved_with_the_rest(
+def test_an_undone_commit_is_approved_with_the_rest(
     open_extraction: OpenExtraction, engine: MemoryEngine, remember: Remember
 ):
     learning = open_extraction(model(), extract_max_deletes=2)
@@ -160,7 +156,7 @@ def test_what_was_committed_and_undone_is_approved_with_the_rest(
 
 
 @pytest.mark.parametrize("provider", [model(), None])
-def test_only_what_was_shown_is_ever_applied_of_an_approved_job(
+def test_an_approved_job_applies_only_the_decisions_that_were_shown(
     open_extraction: OpenExtraction, engine: MemoryEngine, remember: Remember, provider: LLMProvider | None
 ):
     """A changed memory is decided about anew, with a model or without one, and that wants another approval."""
@@ -182,9 +178,7 @@ def test_only_what_was_shown_is_ever_applied_of_an_approved_job(
     assert living(engine) == ["Number 0 of the violins stands in hall 0", "violin 1 was sold", "Tea is green"]
 
 
-def test_a_stop_between_a_new_decision_and_its_showing_does_not_make_it_an_approved_one(
-    learning: Extraction, engine: MemoryEngine, remember: Remember
-):
+def test_an_interrupted_new_decision_is_not_approved(learning: Extraction, engine: MemoryEngine, remember: Remember):
     rows = [decided("The violin was sold", Verdict.DELETE, seen(engine, violins(remember)[0]), asked=2)]
     job = done(learning, submit(learning.jobs, rows, approved=[[1, 1]], **OPTIONS))
     assert job.result is not None
@@ -192,7 +186,7 @@ def test_a_stop_between_a_new_decision_and_its_showing_does_not_make_it_an_appro
     assert len(living(engine)) == 4
 
 
-def test_only_who_sees_a_job_and_may_write_its_source_approves_it(
+def test_approval_requires_access_to_the_job_and_its_source(
     learning: Extraction, engine: MemoryEngine, remember: Remember
 ):
     job = waiting(learning, engine, violins(remember))
@@ -236,7 +230,9 @@ def dry_run(learning: Extraction, engine: MemoryEngine, remember: Remember) -> t
     return job, old
 
 
-def test_a_commit_applies_what_was_chosen_of_a_dry_run(learning: Extraction, engine: MemoryEngine, remember: Remember):
+def test_a_commit_applies_the_chosen_decisions_of_a_dry_run(
+    learning: Extraction, engine: MemoryEngine, remember: Remember
+):
     planned, old = dry_run(learning, engine, remember)
     before = dump(engine)
     actions = [
@@ -253,7 +249,7 @@ def test_a_commit_applies_what_was_chosen_of_a_dry_run(learning: Extraction, eng
     assert dump(engine) == before
 
 
-def test_a_fact_is_committed_once_unless_that_was_undone(
+def test_a_fact_is_committed_once_unless_the_commit_was_undone(
     learning: Extraction, engine: MemoryEngine, remember: Remember
 ):
     planned, _ = dry_run(learning, engine, remember)
@@ -268,7 +264,7 @@ def test_a_fact_is_committed_once_unless_that_was_undone(
     assert living(engine) == ["Ann lives in Oslo", "Tea is green"]
 
 
-def test_a_text_that_is_committed_is_kept_as_the_privacy_rules_leave_it(learning: Extraction, engine: MemoryEngine):
+def test_a_committed_text_is_redacted(learning: Extraction, engine: MemoryEngine):
     old = add(engine, "The key is lost", SOURCE, scope=ANN)
     actions = [
         ChosenAction(Verdict.ADD, f"The key is {KEY_ID}"),
@@ -280,7 +276,7 @@ def test_a_text_that_is_committed_is_kept_as_the_privacy_rules_leave_it(learning
     assert KEY_ID not in str(learning.result_of(job))
 
 
-def test_a_ledger_of_which_much_is_taken_is_read_once(learning: Extraction, engine: MemoryEngine):
+def test_a_ledger_is_read_once_for_many_chosen_facts(learning: Extraction, engine: MemoryEngine):
     rows = [decided(f"Box {number} holds {number} books", Verdict.ADD) for number in range(200)]
     planned = done(learning, submit(learning.jobs, rows, dry_run=True, **OPTIONS))
     read: list[str] = []
@@ -292,7 +288,7 @@ def test_a_ledger_of_which_much_is_taken_is_read_once(learning: Extraction, engi
     assert len([sql for sql in read if "extraction_facts" in sql]) == 1
 
 
-def test_a_commit_about_a_memory_that_changed_since_the_dry_run_does_not_overwrite_it(
+def test_a_commit_does_not_overwrite_a_memory_changed_since_the_dry_run(
     learning: Extraction, engine: MemoryEngine, remember: Remember
 ):
     planned, old = dry_run(learning, engine, remember)
@@ -301,7 +297,7 @@ def test_a_commit_about_a_memory_that_changed_since_the_dry_run_does_not_overwri
     assert "Ann lives in Tromso" in living(engine)
 
 
-def test_actions_that_somebody_made_up_are_applied_by_the_same_rules(
+def test_actions_written_by_the_caller_obey_the_same_rules(
     learning: Extraction, engine: MemoryEngine, remember: Remember
 ):
     ids = [remember("Ann lives in Oslo"), remember("Ann has a red car"), remember("Ann is tall", pinned=True)]
@@ -315,7 +311,7 @@ def test_actions_that_somebody_made_up_are_applied_by_the_same_rules(
     assert [row.stage for row in ledger(engine, job.id)] == [FactStage.APPLIED, FactStage.APPLIED, FactStage.SKIPPED]
 
 
-def test_a_commit_names_what_it_cannot_do_and_then_does_nothing(
+def test_a_commit_with_an_invalid_action_names_it_and_changes_nothing(
     learning: Extraction, engine: MemoryEngine, remember: Remember
 ):
     planned, _ = dry_run(learning, engine, remember)
@@ -375,7 +371,7 @@ def test_a_rerun_asks_another_model_about_the_same_transcript_and_changes_nothin
         learning.close()
 
 
-def test_a_rerun_of_a_transcript_that_is_forgotten_is_refused(
+def test_a_rerun_of_a_forgotten_transcript_is_refused(
     learning: Extraction, jobs: Jobs, engine: MemoryEngine, remember: Remember
 ):
     old = remember("Ann lives in Oslo")
@@ -389,7 +385,7 @@ def test_a_rerun_of_a_transcript_that_is_forgotten_is_refused(
         learning.ledger.rerun(Scope("other"), job.id)
 
 
-def test_the_difference_of_two_ledgers_names_what_only_one_of_them_holds(learning: Extraction, engine: MemoryEngine):
+def test_the_difference_of_two_ledgers_lists_facts_of_only_one(learning: Extraction, engine: MemoryEngine):
     same, mine = decided("Tea is green", Verdict.ADD), decided("The sea is blue", Verdict.ADD)
     theirs = decided("Ann has a red car", Verdict.ADD)
     first = submit(learning.jobs, [same, mine], dry_run=True, **OPTIONS)

@@ -51,7 +51,7 @@ class Held:
 
 @pytest.mark.parametrize("verdict", ["UPDATE", "DELETE"])
 @pytest.mark.parametrize("write", WRITES)
-def test_what_is_written_during_a_slow_answer_survives(
+def test_writes_during_a_slow_answer_survive(
     open_extraction: OpenExtraction, engine: MemoryEngine, remember: Remember, write: str, verdict: str
 ):
     old = remember("Ann lives in Oslo now")
@@ -73,7 +73,7 @@ def test_what_is_written_during_a_slow_answer_survives(
         assert texts == []
 
 
-def test_many_extractions_keep_the_order_of_each_source_and_ask_few_models_at_once(
+def test_extractions_keep_the_order_of_each_source_and_the_concurrency_limit(
     open_extraction: OpenExtraction, engine: MemoryEngine
 ):
     lock, enough, order = Lock(), Event(), []

@@ -50,7 +50,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llm_extract, "WINDOW_CHARS", 800)
 
 
-def test_after_a_passing_failure_only_what_was_not_answered_is_asked_again(
+def test_after_a_transient_failure_only_open_questions_are_repeated(
     engine: MemoryEngine, open_extraction: OpenExtraction
 ):
     gone = LLMUnavailable("The model is away; try again later")
@@ -97,7 +97,7 @@ def test_a_model_that_fails_changes_nothing_and_the_job_says_why(
     assert texts(engine) == []
 
 
-def test_of_a_cut_answer_the_whole_items_are_kept_and_the_rest_is_told(
+def test_complete_items_of_a_truncated_answer_are_kept_and_the_rest_is_reported(
     engine: MemoryEngine, open_extraction: OpenExtraction
 ):
     cut = '{"facts": [{"category": "DETAIL", "text": "Bob keeps bees", "quote": "Bob keeps bees", "when": null}, {"cate'
@@ -108,7 +108,7 @@ def test_of_a_cut_answer_the_whole_items_are_kept_and_the_rest_is_told(
     assert texts(engine) == ["Bob keeps bees"]
 
 
-def test_an_item_that_does_not_fit_is_told_with_its_text(engine: MemoryEngine, open_extraction: OpenExtraction):
+def test_a_malformed_item_is_reported_with_its_text(engine: MemoryEngine, open_extraction: OpenExtraction):
     said = {"facts": [{"category": "GOSSIP", "text": "Alice dances", "quote": "", "when": None}, "Bob keeps bees"]}
     result = extracted(open_extraction(model(lambda _: said)), SAID)
     assert [(one["action"], one["text"]) for one in result["actions"]] == [
@@ -123,9 +123,7 @@ def unshown(prompt: Prompt) -> dict[str, Any]:
     return {"decisions": [decision(1, "DELETE", 99), *add_all(prompt)["decisions"][1:]]}
 
 
-def test_a_number_that_was_not_shown_is_asked_again_for_its_fact_only(
-    engine: MemoryEngine, open_extraction: OpenExtraction
-):
+def test_an_unknown_number_is_asked_again_for_its_fact_only(engine: MemoryEngine, open_extraction: OpenExtraction):
     stored(engine, "Alice lives in Porto")
     provider = model(decide=in_turn(unshown, about("UPDATE")))
     result = extracted(open_extraction(provider), SAID)
@@ -138,9 +136,7 @@ def test_a_number_that_was_not_shown_is_asked_again_for_its_fact_only(
     assert sorted(texts(engine)) == ["Alice lives in Lisbon", "Bob keeps bees"]
 
 
-def test_what_has_no_usable_decision_after_that_is_added_if_it_is_new(
-    engine: MemoryEngine, open_extraction: OpenExtraction
-):
+def test_a_novel_fact_without_a_usable_decision_is_added(engine: MemoryEngine, open_extraction: OpenExtraction):
     known = stored(engine, "Alice lives in Lisbon")
     provider = model(decide=lambda _: {"decisions": [decision(1, "DELETE", 99), decision(2, "UPDATE")]})
     result = extracted(open_extraction(provider), SAID)
@@ -152,7 +148,7 @@ def test_what_has_no_usable_decision_after_that_is_added_if_it_is_new(
     assert result["fallback_count"] == 1
 
 
-def test_what_nobody_said_is_not_added_without_a_usable_decision(engine: MemoryEngine, open_extraction: OpenExtraction):
+def test_an_unquoted_fact_is_not_added_without_a_usable_decision(engine: MemoryEngine, open_extraction: OpenExtraction):
     invented = {"category": "DETAIL", "text": "Carol keeps geese", "quote": "We have geese", "when": None}
     provider = model(propose=lambda _: {"facts": [invented]}, decide=unshown)
     result = extracted(open_extraction(provider), SAID)
@@ -162,9 +158,7 @@ def test_what_nobody_said_is_not_added_without_a_usable_decision(engine: MemoryE
     assert texts(engine) == []
 
 
-def test_a_second_answer_that_cannot_be_read_leaves_the_facts_to_the_fallback(
-    engine: MemoryEngine, open_extraction: OpenExtraction
-):
+def test_after_a_second_unreadable_answer_the_fallback_decides(engine: MemoryEngine, open_extraction: OpenExtraction):
     provider = model(decide=in_turn(unshown, "Never mind"))
     result = extracted(open_extraction(provider), SAID)
     assert actions(result) == ["fallback_add", "add"]
@@ -180,7 +174,7 @@ def test_a_second_answer_that_cannot_be_read_leaves_the_facts_to_the_fallback(
     ],
     ids=["two ways", "missing", "of no fact", "two facts change one memory"],
 )
-def test_contradictions_and_gaps_are_faults_that_are_told(
+def test_contradictory_and_missing_decisions_are_reported_faults(
     engine: MemoryEngine, open_extraction: OpenExtraction, answer: list[dict[str, Any]]
 ):
     stored(engine, "Alice lives in Porto with Bob")
@@ -196,9 +190,7 @@ def test_contradictions_and_gaps_are_faults_that_are_told(
     assert [row.stage for row in ledger(engine, job.id)] == [FactStage.APPLIED] * 2
 
 
-def test_a_memory_that_changes_while_the_model_thinks_is_asked_about_again(
-    engine: MemoryEngine, open_extraction: OpenExtraction
-):
+def test_a_memory_changed_during_the_model_call_is_decided_again(engine: MemoryEngine, open_extraction: OpenExtraction):
     lives = stored(engine, "Alice lives in Porto")
 
     def while_it_changes(prompt: Prompt) -> Any:
@@ -234,7 +226,7 @@ class Held:
         return self._then or self._says(prompt)
 
 
-def test_after_a_stop_a_job_goes_on_where_it_was(engine: MemoryEngine, open_extraction: OpenExtraction):
+def test_a_job_resumes_after_a_stop(engine: MemoryEngine, open_extraction: OpenExtraction):
     held = Held(3, every_line, ServiceClosing())
     provider = model(held)
     extraction = open_extraction(provider)
@@ -253,7 +245,7 @@ def test_after_a_stop_a_job_goes_on_where_it_was(engine: MemoryEngine, open_extr
 
 
 @pytest.mark.parametrize("stage", ["propose", "decide"])
-def test_a_job_that_is_cancelled_while_the_model_thinks_changes_nothing(
+def test_a_job_cancelled_during_the_model_call_changes_nothing(
     engine: MemoryEngine, open_extraction: OpenExtraction, stage
 ):
     provider = model()
@@ -268,7 +260,7 @@ def test_a_job_that_is_cancelled_while_the_model_thinks_changes_nothing(
     assert texts(engine) == []
 
 
-def test_an_obedient_model_reaches_nothing_outside_of_its_source(engine: MemoryEngine, open_extraction: OpenExtraction):
+def test_a_manipulated_model_stays_in_its_source(engine: MemoryEngine, open_extraction: OpenExtraction):
     others = [stored(engine, f"Secret number {number} of Lisbon", source="other") for number in range(8)]
     ours = [stored(engine, f"Harmless number {number} of Lisbon") for number in range(8)]
 
@@ -286,9 +278,7 @@ def test_an_obedient_model_reaches_nothing_outside_of_its_source(engine: MemoryE
     assert result["deleted_count"] <= 5
 
 
-def test_without_the_model_that_it_waits_for_a_job_fails_and_can_be_run_again(
-    engine: MemoryEngine, open_extraction: OpenExtraction
-):
+def test_a_job_without_its_model_fails_and_can_be_rerun(engine: MemoryEngine, open_extraction: OpenExtraction):
     """Sentences are stored without a model only where EXTRACT_FALLBACK_ADD says so."""
     before = open_extraction(model(), start=False)
     job = before.submit(ANN, ExtractionRequest("user: We decided to move billing to Postgres 17 in May.", "chat"))

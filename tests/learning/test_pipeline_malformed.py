@@ -100,7 +100,7 @@ def check_ended(rows: list[FactRow]) -> None:
             assert "No usable decision came" in row.decision.reason
 
 
-def test_of_a_thousand_malformed_answers_nothing_is_lost_in_silence(
+def test_no_item_of_a_thousand_malformed_answers_is_lost_silently(
     engine: MemoryEngine, open_extraction: OpenExtraction, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(llm_extract, "WINDOW_CHARS", 400)

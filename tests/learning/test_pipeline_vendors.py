@@ -53,7 +53,7 @@ def test_facts_are_learned_and_memories_updated_over_the_wire(
     assert [request.prompt for request in llm_vendor.requests] == ["propose", "decide"]
 
 
-def test_what_the_vendor_gets_wrong_is_in_the_result(
+def test_errors_of_the_vendor_are_in_the_result(
     engine: MemoryEngine, open_extraction: OpenExtraction, llm_vendor: LLMVendor, provider: LLMProvider
 ):
     whole = '{"facts": [{"category": "DETAIL", "text": "Bob keeps bees", "quote": "Bob keeps bees", "when": null}, 7]}'

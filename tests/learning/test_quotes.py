@@ -45,9 +45,7 @@ def found(text: str, quote: str) -> tuple[int, str] | None:
         ("", None),
     ],
 )
-def test_a_quote_is_found_as_it_stands_by_its_words_or_with_few_words_changed(
-    quote: str, place: tuple[int, str] | None
-):
+def test_a_quote_is_found_verbatim_by_words_or_with_few_changes(quote: str, place: tuple[int, str] | None):
     assert found(TALK, quote) == place
 
 
@@ -60,7 +58,7 @@ def test_signs_of_scripts_without_blanks_are_words_of_their_own():
     assert found("User: 我上个月搬到了上海，工作很忙。", "我上个月搬到了北海") == (0, "我上个月搬到了上海")
 
 
-def test_what_stands_in_recalled_text_only_is_found_to_stand_there():
+def test_a_quote_found_only_in_recalled_text_is_recalled():
     text = "User: " + fenced("- 2023-05-08: Alice lives in Boston with her two cats.") + "I moved to Rome in June.\n"
     transcript = read_transcript(text, document_at=None)
     assert find_quote(transcript.turns, "Alice lives in Boston with her two cats") is None
@@ -71,7 +69,7 @@ def test_what_stands_in_recalled_text_only_is_found_to_stand_there():
     assert not in_removed(again, "Alice lives in Boston with her two cats")
 
 
-def test_a_quote_that_recalled_text_says_better_than_any_turn_is_recalled():
+def test_a_quote_that_matches_recalled_text_better_is_recalled():
     text = "User: " + fenced("Alice lives in Boston with her two cats") + "Alice lives in Denver with her two cats"
     transcript = read_transcript(text, document_at=None)
     assert in_removed(transcript, "Alice lives in Boston with her two cats")
@@ -101,7 +99,7 @@ def fewest_changes(words: list[str], wanted: list[str]) -> int:
     words=st.lists(st.sampled_from("abcd"), min_size=1, max_size=12),
     wanted=st.lists(st.sampled_from("abcd"), min_size=1, max_size=10),
 )
-def test_the_nearest_place_is_as_near_as_the_definition_says(words: list[str], wanted: list[str]):
+def test_the_best_match_equals_the_reference_definition(words: list[str], wanted: list[str]):
     text = "User: " + " ".join(words)
     quoted = find_quote(read_transcript(text, document_at=None).turns, " ".join(wanted))
     share = 1 - fewest_changes(words, wanted) / len(wanted)

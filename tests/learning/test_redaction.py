@@ -34,7 +34,7 @@ def said(text: str) -> list[str]:
 
 @pytest.mark.parametrize("ascii_only", [True, False])
 @pytest.mark.parametrize("indent", [None, 2])
-def test_what_stands_in_json_is_screened_as_what_it_says(ascii_only: bool, indent: int | None):
+def test_json_values_are_screened_decoded(ascii_only: bool, indent: int | None):
     messages = [{"role": "user", "content": text} for text in SAID]
     whole = json.dumps(messages, ensure_ascii=ascii_only, indent=indent)
     lines = "\n".join(json.dumps(message, ensure_ascii=ascii_only) for message in messages)
@@ -43,14 +43,14 @@ def test_what_stands_in_json_is_screened_as_what_it_says(ascii_only: bool, inden
     assert said(redacted(lines, POLICY)) == expected
 
 
-def test_what_is_written_as_an_escape_is_screened():
+def test_escaped_text_is_screened():
     written = f'[{{"role": "user", "content": "mail bob\\u0040example.com, \\u0041{KEY_ID[1:]}"}}]'
     [text] = said(redacted(written, POLICY))
     assert "bob" not in text
     assert KEY_ID not in text
 
 
-def test_the_name_of_a_field_says_what_stands_under_it():
+def test_the_name_of_a_field_is_context_of_its_value():
     call = {"role": "user", "content": "log in", "arguments": [{"password": "hunter2secret99"}], "count": 3}
     assert json.loads(redacted(json.dumps(call), POLICY)) == {
         **call,
@@ -67,18 +67,18 @@ def test_the_name_of_a_field_says_what_stands_under_it():
         "[" * 5000,
     ],
 )
-def test_what_holds_nothing_stays_as_it_was_sent(text: str):
+def test_a_transcript_without_findings_is_unchanged(text: str):
     assert redacted(text, POLICY) == text
 
 
-def test_what_json_can_write_and_no_text_may_hold_is_not_said():
+def test_characters_that_no_text_may_hold_are_removed_from_json():
     written = (
         '[{"role": "user", "content": "one\\u0000two\\ud800 bob@example.com"}, {"role": "user", "content": "a\\u0000"}]'
     )
     assert said(redacted(written, POLICY)) == ["one\ufffdtwo\ufffd [EMAIL_REDACTED]", "a\ufffd"]
 
 
-def test_a_line_that_was_cut_is_screened_too():
+def test_a_truncated_line_is_screened_too():
     lines = [json.dumps({"role": "user", "content": text}) for text in SAID]
     cut = "\n".join([*lines, f'{{"role": "user", "content": "cut {KEY_ID}'])
     assert KEY_ID not in redacted(cut, POLICY)

@@ -47,7 +47,7 @@ TALK = [(USER, None, "I moved to Lisbon.\nNote: by train."), (ASSISTANT, None, "
         "[2024-03-15 10:00] User: I moved to Lisbon.\nNote: by train.\n[10:01] Assistant: Noted.\n[10:02] User: Thanks",
     ],
 )
-def test_roles_open_turns_however_their_lines_are_written(text: str):
+def test_roles_open_turns_in_every_style(text: str):
     assert said(read(text)) == TALK
     windows = text.replace("\n", "\r\n")
     assert [(role, name, words.replace("\r", "")) for role, name, words in said(read(windows))] == TALK
@@ -64,14 +64,14 @@ def test_roles_open_turns_however_their_lines_are_written(text: str):
         [{"type": "user", "message": {"role": "user", "content": "hi"}}, {"type": "assistant", "message": "yo"}],
     ],
 )
-def test_messages_in_json_are_turns_as_a_list_and_a_line_each(value: Any):
+def test_messages_in_a_json_list_or_json_lines_are_turns(value: Any):
     wanted = [(USER, None, "hi"), (ASSISTANT, None, "yo")]
     assert said(read(json.dumps(value))) == said(read(json.dumps(value, indent=2))) == wanted
     messages = value["messages"] if isinstance(value, dict) else value
     assert said(read("\n".join(map(json.dumps, messages)))) == wanted
 
 
-def test_parts_of_messages_that_are_no_text_are_taken_out_and_results_are_the_tools_word():
+def test_non_text_parts_are_removed_and_results_belong_to_the_tool():
     text = json.dumps(
         [
             {
@@ -111,14 +111,14 @@ def test_parts_of_messages_that_are_no_text_are_taken_out_and_results_are_the_to
     assert all(text[part.start : part.end] == part.text for part in transcript.removed)
 
 
-def test_lines_of_json_that_a_cut_transcript_breaks_are_taken_out():
+def test_broken_json_lines_of_a_truncated_transcript_are_removed():
     lines = [json.dumps({"role": "user", "content": f"number {number}"}) for number in range(4)]
     transcript = read(lines[0][9:] + "\n" + "\n".join(lines) + "\n" + lines[0][:12])
     assert [turn.text for turn in transcript.turns] == [f"number {number}" for number in range(4)]
     assert [part.kind.value for part in transcript.removed] == ["noise", "noise"]
 
 
-def test_people_are_known_by_name_and_words_before_a_colon_are_not():
+def test_speakers_are_recognised_by_name_and_labels_are_not():
     text = "Caroline: Hey Mel!\nTodo: milk\nMelanie: Hi.\nNote: late\nCaroline: I moved.\nMelanie: Wow.\nNote: soon"
     assert said(read(text)) == [
         (USER, "Caroline", "Hey Mel!\nTodo: milk"),
@@ -143,7 +143,7 @@ def test_people_are_known_by_name_and_words_before_a_colon_are_not():
         "at\nhttp://x.example\n10:30 is fine\nC:\\\\Users",
     ],
 )
-def test_what_a_message_quotes_opens_no_turn(inside: str):
+def test_a_quoted_line_opens_no_turn(inside: str):
     text = f"User: {inside}\nAssistant: Noted.\nUser: Thanks\nAssistant: Sure"
     assert said(read(text))[0] == (USER, None, inside)
     assert len(read(text).turns) == 4
@@ -152,18 +152,18 @@ def test_what_a_message_quotes_opens_no_turn(inside: str):
 @pytest.mark.parametrize(
     "text", ["Dear diary,\nI moved to Rome.\n", "Note: a\nPros: b\nNote: c\nPros: d", '{"a": 1}', "[1, 2]", "x"]
 )
-def test_a_text_without_turns_is_a_document_that_nobody_says(text: str):
+def test_a_text_without_turns_is_a_document(text: str):
     (turn,) = read(text, NOON).turns
     assert (turn.role, turn.speaker, turn.at, turn.text) == (UNKNOWN, None, NOON, text.strip())
     assert turn.origin == OriginClass.DOCUMENT
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
-def test_of_nothing_nothing_is_learned(text: str):
+def test_an_empty_transcript_is_empty(text: str):
     assert read(text).is_empty
 
 
-def test_whose_word_a_turn_is_follows_from_its_role():
+def test_the_origin_of_a_turn_follows_from_its_role():
     text = "System: a\nUser: b\nAssistant: c\nTool: d"
     origins = [turn.origin for turn in read(text).turns]
     assert origins == [OriginClass.INFERRED, OriginClass.USER, OriginClass.ASSISTANT, OriginClass.TOOL]
@@ -190,7 +190,7 @@ def test_the_heading_of_a_session_dates_what_follows_it(heading: str, day: datet
     assert [turn.at for turn in read(text, NOON).turns][-2:] == [day, day]
 
 
-def test_stamps_go_before_headings_and_a_time_alone_is_of_the_day_before_it():
+def test_timestamps_precede_headings_and_a_time_has_the_day_before_it():
     text = (
         "Session 1 (8 May 2023)\n[10:00] Ann: a\n[10:05] Bob: b\n"
         "Session 2 (9 May 2023)\n[23:59] Ann: c\n[2023-05-11 00:01] Bob: d\n[00:02] Ann: e"
@@ -231,7 +231,7 @@ def test_one_line_of_a_hundred_thousand_characters_is_one_turn():
     assert said(read(f"User: {words}")) == [(USER, None, words.strip())]
 
 
-def test_thousands_of_empty_turns_are_turns_of_which_nothing_is_left():
+def test_thousands_of_empty_turns_are_parsed():
     transcript = read("User:\n" * 15_000 + "Assistant:")
     assert len(transcript.turns) == 15_001
     assert transcript.is_empty
@@ -282,7 +282,7 @@ ANY_TEXT = st.lists(st.one_of(_PIECES, st.text(max_size=6)), max_size=25).map(""
 
 
 @given(ANY_TEXT)
-def test_any_text_is_read_and_every_piece_stands_at_its_offsets(text: str):
+def test_any_text_is_parsed_and_every_piece_is_at_its_offsets(text: str):
     transcript = read(text, NOON)
     spans = [(piece.start, piece.end) for turn in transcript.turns for piece in turn.pieces]
     spans += [(part.start, part.end) for part in transcript.removed]
@@ -295,9 +295,7 @@ def test_any_text_is_read_and_every_piece_stands_at_its_offsets(text: str):
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text()), min_size=1), st.booleans())
-def test_in_json_every_character_of_a_message_stands_where_its_piece_says(
-    turns: list[tuple[str, str]], ascii_only: bool
-):
+def test_in_json_every_character_is_at_its_offset(turns: list[tuple[str, str]], ascii_only: bool):
     text = json.dumps([{"role": role, "content": words} for role, words in turns], ensure_ascii=ascii_only)
     for turn in read(text).turns:
         for piece in turn.pieces:

@@ -80,9 +80,7 @@ def test_undoing_a_job_leaves_every_byte_as_it_was(engine: MemoryEngine, jobs: J
     assert undone.restored == (home, car)
 
 
-def test_what_was_split_since_is_undone_all_the_same_and_keeps_the_facts_that_it_got(
-    engine: MemoryEngine, jobs: Jobs, home: int
-):
+def test_a_memory_split_since_is_undone_and_keeps_its_facts(engine: MemoryEngine, jobs: Jobs, home: int):
     job = applied(jobs, [decided("Ann lives in Bergen", Verdict.UPDATE, seen(engine, home))])
     new = memory(engine, row_of(engine, job.id).memory_id or 0, ANN)
     assert (new.tags, new.facts) == (("Home", "norway"), ())
@@ -112,7 +110,7 @@ def test_an_undone_job_keeps_its_texts_and_the_history_says_who_undid_it(
     assert last == [(one, "undo", "ben", job.id) for one in (*undone.removed, *undone.restored)]
 
 
-def test_a_second_undo_is_told_that_there_is_nothing_left(engine: MemoryEngine, jobs: Jobs, home: int):
+def test_a_second_undo_is_refused(engine: MemoryEngine, jobs: Jobs, home: int):
     job = applied(jobs, [decided("Ann lives in Bergen", Verdict.UPDATE, seen(engine, home))])
     undo(engine, jobs, ANN, job.id)
     before = dump(engine)
@@ -181,7 +179,7 @@ def taken(engine: MemoryEngine, new: int) -> None:
 
 
 @pytest.mark.parametrize("name", LATER)
-def test_what_something_newer_stands_on_is_not_undone_and_the_error_names_it(
+def test_a_job_with_newer_dependents_is_not_undone_and_the_error_names_them(
     engine: MemoryEngine, jobs: Jobs, home: int, name: str
 ):
     later, expected = LATER[name]
@@ -217,7 +215,7 @@ def test_a_job_that_another_one_built_on_is_undone_after_that_one(engine: Memory
 # --- who may -------------------------------------------------------------------------------------------------------
 
 
-def test_a_job_of_others_does_not_exist_for_who_may_not_see_it(engine: MemoryEngine, jobs: Jobs):
+def test_a_job_of_another_actor_is_reported_as_missing(engine: MemoryEngine, jobs: Jobs):
     job = applied(jobs, [decided("Tea is green", Verdict.ADD)])
     before = dump(engine)
     for scope in (replace(ANN, actor="ben"), replace(ANN, sources=(SOURCE,)), Scope("other", "ann")):

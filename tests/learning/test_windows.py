@@ -31,7 +31,7 @@ def test_turns_are_printed_with_number_day_speaker_and_role():
     assert (set(window.numbers), window.overlap) == ({0, 1}, 0)
 
 
-def test_a_window_begins_with_the_last_turns_of_the_one_before():
+def test_a_window_begins_with_the_last_turns_of_the_previous_one():
     transcript = read_transcript(
         talk(*(f"This is turn {number}. " + "word " * 8 for number in range(40))), document_at=AT
     )
@@ -52,7 +52,7 @@ def test_a_turn_that_is_longer_than_a_window_is_cut_at_the_ends_of_sentences():
     assert " ".join(part.said for window in made for part in window.parts) == " ".join(sentences)
 
 
-def test_turns_of_which_nothing_is_left_are_not_shown_and_keep_their_numbers():
+def test_emptied_turns_are_not_shown_and_keep_their_numbers():
     text = talk("one two", "<system-reminder>all of it</system-reminder>", " ", "three")
     (window,) = windows(read_transcript(text, document_at=AT), max_chars=4000, overlap_turns=1)
     assert [(part.number, part.said) for part in window.parts] == [(0, "one two"), (3, "three")]
@@ -84,7 +84,7 @@ _SAID = st.lists(st.one_of(_PIECES, st.text(max_size=5)), max_size=20).map("".jo
     max_chars=st.integers(MIN_WINDOW_CHARS, 900),
     overlap=st.integers(0, 3),
 )
-def test_no_turn_is_lost_no_window_too_long_and_no_head_or_frame_forged(
+def test_windows_lose_no_turn_keep_their_limit_and_cannot_be_forged(
     turns: list[tuple[str, str | None]], max_chars: int, overlap: int
 ):
     text = json.dumps([{"role": "user", "name": name, "content": words} for words, name in turns])

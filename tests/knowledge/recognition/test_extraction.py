@@ -82,7 +82,7 @@ def test_capitals_of_a_heading_make_no_names():
         ("The user lives near the design team.", "design team"),
     ],
 )
-def test_a_noun_phrase_is_found_by_its_singular_without_what_only_describes_it(text, key):
+def test_a_noun_phrase_is_found_by_its_singular_without_descriptive_adjectives(text, key):
     assert kinds(text)[key] is PHRASE
 
 
@@ -165,7 +165,7 @@ def test_identifiers_are_code(text, key):
     assert kinds(text)[key] is CODE
 
 
-def test_of_a_block_of_code_only_the_identifiers_count():
+def test_only_identifiers_of_a_code_block_count():
     assert keys("Here:\n```python\nThe house = load_user(name)\nprint('my Dog')\n```\nThe garden works.") == [
         "load_user",
         "garden",
@@ -184,7 +184,7 @@ def test_mentions_come_in_order_and_each_once():
     assert keys("The garden and the dog. The garden of Anna, and the dogs.") == ["garden", "dog", "anna"]
 
 
-def test_of_many_the_ones_that_are_said_most_often_are_kept_in_order():
+def test_the_most_frequent_mentions_are_kept_in_order():
     text = " ".join(f"The noun{chr(97 + n)}x is here." for n in range(20)) + " The nountx again, the nountx again."
     found = keys(text)
     assert len(found) == MAX_MENTIONS
@@ -204,7 +204,7 @@ def test_a_key_mentions_itself(key):
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_read_the_same_way_twice_within_bounds_and_gives_each_key_once(text):
+def test_extraction_is_deterministic_bounded_and_yields_each_key_once(text):
     found = mentioned(text)
     assert found == mentioned(text)
     assert len(found) <= MAX_MENTIONS

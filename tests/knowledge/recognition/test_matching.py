@@ -56,7 +56,7 @@ def test_keys_with_other_letters_or_numbers_may_not_match(one, other):
     assert not may_match(one, other)
 
 
-def test_the_nearest_matches_if_it_is_near_enough_and_nearer_than_the_runner_up():
+def test_the_nearest_matches_above_the_threshold_and_the_margin():
     assert is_match(CANDIDATE_SIMILARITY, None)
     assert not is_match(CANDIDATE_SIMILARITY - 0.01, None)
     assert is_match(0.97, 0.97 - 2 * MATCH_MARGIN)

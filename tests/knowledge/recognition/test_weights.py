@@ -17,28 +17,28 @@ def test_rarity_is_1_for_a_single_mention_and_0_for_a_concept_of_every_text():
     assert rarity(10, 1000) == pytest.approx(2 / 3)
 
 
-def test_two_that_only_meet_each_other_are_stronger_than_two_that_meet_by_chance():
+def test_exclusive_co_occurrence_is_stronger_than_chance():
     assert strength({0: 10}, 10, 10, 1000, 0) > strength({0: 10}, 100, 100, 1000, 0) == 0.0
 
 
-def test_one_meeting_proves_less_than_many():
+def test_one_co_occurrence_counts_less_than_many():
     assert strength({0: 1}, 1, 1, 1000, 0) < strength({0: 20}, 20, 20, 1000, 0)
 
 
-def test_after_the_half_life_half_is_left():
+def test_after_the_half_life_the_strength_is_halved():
     now = strength({0: 10}, 20, 20, 1000, 0)
     assert strength({0: 10}, 20, 20, 1000, int(HALF_LIFE_MONTHS)) == pytest.approx(now / 2)
 
 
-def test_what_lies_in_the_future_counts_as_now():
+def test_future_co_occurrences_have_age_zero():
     assert strength({5: 3}, 4, 4, 100, 0) == strength({0: 3}, 4, 4, 100, 0)
 
 
-def test_without_a_meeting_there_is_no_strength():
+def test_without_a_co_occurrence_the_strength_is_zero():
     assert strength({}, 5, 5, 100, 0) == 0.0
 
 
 @given(st.dictionaries(st.integers(0, 30000), COUNTS, max_size=4), COUNTS, COUNTS, COUNTS, st.integers(0, 30000))
-def test_both_are_between_0_and_1_whatever_the_counts(together, a, b, total, now):
+def test_both_are_between_0_and_1_for_any_counts(together, a, b, total, now):
     assert 0.0 <= rarity(a, total) <= 1.0
     assert 0.0 <= strength(together, a, b, total, now) <= 1.0
