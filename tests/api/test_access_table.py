@@ -77,7 +77,7 @@ def guarded(request: pytest.FixtureRequest, operation: Operation) -> TestClient:
 
 
 @pytest.mark.parametrize("operation", GUARDED, ids=str)
-def test_a_route_answers_a_caller_whose_role_is_enough_and_nobody_else(guarded: TestClient, operation: Operation):
+def test_a_route_answers_only_callers_with_a_sufficient_role(guarded: TestClient, operation: Operation):
     before, needed = everything(guarded), operation.role
     assert needed is not None
     assert send(guarded, operation, {}).status_code == 401
@@ -198,7 +198,7 @@ def test_a_key_for_another_path_sees_and_changes_nothing(
 
 @pytest.mark.parametrize("prefixes", [OUTSIDE, BESIDE], ids=["outside", "beside"])
 @pytest.mark.parametrize("operation", [one for one in FOR_WRITERS if str(one) in BELOW_ITS_OWN_PATH], ids=str)
-def test_what_a_key_for_another_path_stores_below_its_own_changes_nothing_else(
+def test_a_key_for_another_path_changes_only_its_own_sources(
     seeded: TestClient, operation: Operation, prefixes: list[str]
 ):
     before = everything(seeded)
@@ -228,7 +228,7 @@ def test_paths_that_a_search_names_must_be_the_keys_own(seeded: TestClient):
             assert seeded.post(route, json=sent, headers=key).json().get("code") == code
 
 
-def test_a_key_with_prefixes_is_told_which_memories_a_bulk_delete_took(seeded: TestClient):
+def test_a_bulk_delete_reports_its_memories_to_a_limited_key(seeded: TestClient):
     key = key_of(seeded, Role.READ_WRITE)
     body = {"source_prefix": "claude", "skip_snapshot": True}
     answer = seeded.post("/memory/delete-by-prefix", json=body, headers=key)

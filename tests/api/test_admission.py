@@ -117,7 +117,7 @@ def test_a_request_whose_turn_does_not_come_in_time_is_refused(busy):
     assert service.figures(CostClass.SEARCH).refused == {Refusal.WAITED: 1}
 
 
-def test_who_would_wait_too_long_is_refused_although_the_queue_has_room(busy):
+def test_a_request_that_would_wait_too_long_is_refused_before_the_queue_is_full(busy):
     service = busy(queue_wait_s=0.05)
     first = service.search("stop and take a while")
     until(lambda: service.figures(CostClass.SEARCH).at_work == 1)
@@ -156,7 +156,7 @@ def test_a_request_that_takes_too_long_is_answered_and_keeps_its_place_until_it_
     assert service.figures(CostClass.SEARCH).refused == {Refusal.DEADLINE: 1}
 
 
-def test_a_batch_of_searches_that_nobody_waits_for_ends_before_its_last_search(busy):
+def test_an_abandoned_batch_of_searches_ends_early(busy):
     service = busy(request_timeout_s=0.2)
     queries = [{"query": "stop here"}, {"query": "never asked"}]
     assert refused(service.client.post("/search/batch", json={"queries": queries})) == (503, "deadline_exceeded")
@@ -165,7 +165,7 @@ def test_a_batch_of_searches_that_nobody_waits_for_ends_before_its_last_search(b
     assert service.embedder.begun[-1] == "stop here"
 
 
-def test_a_write_that_nobody_waits_for_any_more_is_not_begun(busy):
+def test_an_abandoned_write_is_not_begun(busy):
     service = busy(request_timeout_s=0.2)
     assert refused(service.add("stop this write").result()) == (503, "deadline_exceeded")
     service.embedder.go.set()
@@ -185,7 +185,7 @@ def test_bodies_that_fill_their_memory_are_refused_and_their_memory_comes_back(b
     assert service.figures(CostClass.WRITE).refused == {Refusal.BODY_MEMORY: 1}
 
 
-def test_a_service_that_is_told_to_stop_finishes_what_runs_and_refuses_what_waits(busy):
+def test_a_stopping_service_finishes_running_requests_and_refuses_waiting_ones(busy):
     service = busy()
     first, second = service.occupy_search(), service.search("second")
     service.wait_for(CostClass.SEARCH, waiting=1)

@@ -48,7 +48,7 @@ def of_type(found: dict[str, Any], wanted: str) -> list[tuple[str, str, Any]]:
     ]
 
 
-def test_a_message_triggers_what_was_learned_in_its_session_as_far_as_it_says_the_same(client: TestClient):
+def test_a_message_triggers_memories_of_its_session_by_shared_concepts(client: TestClient):
     messages = [{"role": "user", "content": content} for content in SAID]
     for session in ("learned", "other"):
         client.post("/messages/batch", json={"agent_name": "bot", "session_id": session, "messages": messages})

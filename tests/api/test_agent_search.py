@@ -64,7 +64,7 @@ def colours(service: TestClient) -> TestClient:
     return service
 
 
-def test_kinds_stand_in_one_ranking_each_with_its_record_and_its_score(colours: TestClient):
+def test_all_kinds_are_in_one_ranking_with_record_and_score(colours: TestClient):
     found = items(colours, "blue boat")
     assert texts(found)[:2] == ["the boat is blue", "a blue boat"]
     assert sorted(texts(found)[2:]) == ["eight gulls, nine crabs and a boat", "one harbour, seven gulls and a boat"]
@@ -79,7 +79,7 @@ def test_kinds_stand_in_one_ranking_each_with_its_record_and_its_score(colours: 
     assert all((one["message"] is None) != (one["memory"] is None) for one in found)
 
 
-def test_a_kind_that_answers_badly_does_not_take_the_places_of_one_that_answers(service: TestClient):
+def test_weak_results_of_one_kind_do_not_displace_strong_ones_of_another(service: TestClient):
     for number in range(4):
         say(service, f"the blue boat of harbour {number}")
     for number in range(4):
@@ -116,7 +116,7 @@ def test_a_time_in_the_question_counts_for_both_kinds_unless_it_is_not_to_be_rea
     assert len(items(colours, question, auto_intent=False, **asked)) == 4
 
 
-def test_what_other_agents_have_is_never_found(colours: TestClient):
+def test_data_of_other_agents_is_never_found(colours: TestClient):
     say(colours, "the blue boat of another", agent="other")
     note(colours, "another blue boat", agent="other")
     assert len(items(colours, "blue boat", limit=20)) == 4
@@ -140,7 +140,7 @@ def test_a_namespace_that_is_no_agent_is_404(service: TestClient):
             assert (missing.status_code, missing.json()["code"]) == (404, "agent_not_found")
 
 
-def test_what_is_deleted_or_archived_is_not_found_any_more(colours: TestClient):
+def test_deleted_and_archived_memories_are_not_found(colours: TestClient):
     best = items(colours, "blue boat")[:2]
     message, memory = best[0]["message"]["id"], best[1]["memory"]["id"]
     assert colours.delete(f"/messages/{AGENT}/{message}", headers=ENV).status_code == 200
@@ -167,7 +167,7 @@ def test_a_search_without_one_arm_says_so_once_and_finds_both_kinds(colours: Tes
     assert [(one["message"] or one["memory"])["similarity"] for one in body["results"]] == [None] * 4
 
 
-def test_the_answer_is_as_likely_one_as_that_of_the_kind_that_knows_more(colours: TestClient):
+def test_the_relevance_is_the_higher_one_of_both_kinds(colours: TestClient):
     found = answer(colours, "blue boat").json()
     alone = [answer(colours, "blue boat", kinds=[kind]).json()["relevance"] for kind in ("message", "memory")]
     assert (found["relevance"], found["evidence"]) == (max(alone), "strong")
@@ -175,7 +175,7 @@ def test_the_answer_is_as_likely_one_as_that_of_the_kind_that_knows_more(colours
     assert (nothing["relevance"], nothing["evidence"], nothing["results"]) == (0.0, "none", [])
 
 
-def test_a_strategy_is_named_in_the_answer_with_what_it_came_to_and_which_concepts_were_found(colours: TestClient):
+def test_the_answer_names_strategies_and_concepts(colours: TestClient):
     colours.app.state.service.graph.indexer.catch_up()  # type: ignore[attr-defined]
     usual = answer(colours, "the blue boat").json()
     assert (usual["strategy"], usual["searched_by"]) == ("auto", ["semantic", "keyword"])

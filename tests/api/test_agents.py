@@ -26,7 +26,7 @@ def test_an_agent_is_made_once_and_keeps_its_id_and_metadata(client: TestClient)
     assert client.get("/agents").json() == {"agents": [made], "total": 1, "offset": 0, "limit": 100}
 
 
-def test_an_agent_that_nobody_made_is_404(client: TestClient):
+def test_an_unknown_agent_is_404(client: TestClient):
     client.post("/memory/add", json={"text": "t", "source": "s"}, headers={"X-Namespace": "plain"})
     for name in ("nobody", "plain"):
         missing = client.get(f"/agents/{name}")

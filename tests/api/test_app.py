@@ -74,7 +74,7 @@ def test_importing_and_making_the_application_opens_nothing(data_dir: Path):
     assert not data_dir.exists()
 
 
-def test_a_module_has_no_attributes_that_nobody_wrote():
+def test_a_module_has_no_undeclared_attributes():
     with pytest.raises(AttributeError, match="nothing_like_this"):
         _ = program.nothing_like_this
 

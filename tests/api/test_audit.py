@@ -36,7 +36,7 @@ def actions(client: TestClient, **query: Any) -> list[str]:
 # --- changes -------------------------------------------------------------------------------------------------------
 
 
-def test_every_change_of_a_memory_is_shown_with_who_when_and_what_and_no_text(client: TestClient, add: Add):
+def test_memory_changes_are_audited_with_actor_time_and_action_but_no_text(client: TestClient, add: Add):
     stored = add("a secret text", source="a/secret/source")
     client.patch(f"/memory/{stored}", json={"pinned": True})
     client.delete(f"/memory/{stored}", params={"force": True})
@@ -55,7 +55,7 @@ def test_changes_of_every_namespace_are_shown(client: TestClient):
     assert (entry["action"], entry["namespace"]) == ("memory.add", "ann")
 
 
-def test_a_page_is_the_newest_and_says_whether_there_are_more(client: TestClient, add: Add):
+def test_a_page_is_newest_first_with_has_more(client: TestClient, add: Add):
     ids = [str(add(text)) for text in ("one", "two", "three")]
     first = client.get("/audit", params={"limit": 2}).json()
     assert [entry["resource_id"] for entry in first["entries"]] == [ids[2], ids[1]]
@@ -66,7 +66,7 @@ def test_a_page_is_the_newest_and_says_whether_there_are_more(client: TestClient
 
 
 @pytest.mark.parametrize("resource_id", ["0", "007", "-1", "9" * 30, "١", "nothing"])
-def test_what_is_no_id_of_a_memory_finds_none(client: TestClient, add: Add, resource_id):
+def test_an_invalid_memory_id_finds_nothing(client: TestClient, add: Add, resource_id):
     add("red")
     assert audited(client, resource_id=resource_id) == []
 
@@ -97,14 +97,14 @@ def test_an_export_is_an_act_and_an_import_is_long_work(client: TestClient, add:
     assert (entry["actor"], entry["namespace"]) == ("anonymous", "default")
 
 
-def test_long_work_is_an_act_of_who_asked_for_it(client: TestClient):
+def test_a_job_is_audited_for_its_submitter(client: TestClient):
     assert client.post("/maintenance/reembed").status_code == 200
     [entry] = audited(client, action="job.submit")
     assert (entry["actor"], entry["namespace"], entry["detail"]) == ("anonymous", "default", "reembed")
     assert client.get(f"/jobs/{entry['resource_id']}").status_code == 200
 
 
-def test_what_was_done_to_a_key_is_an_act_of_who_did_it(start: Start):
+def test_changes_of_a_key_are_audited_for_their_actor(start: Start):
     client = start(api_key=KEY)
     client.headers["X-API-Key"] = KEY
     body = {"name": "reader", "role": "read-only", "prefixes": ["a"]}
@@ -119,7 +119,7 @@ def test_what_was_done_to_a_key_is_an_act_of_who_did_it(start: Start):
         assert secret not in client.get("/audit").text
 
 
-def test_what_a_key_did_is_found_by_its_id(start: Start):
+def test_actions_of_a_key_are_found_by_its_id(start: Start):
     client = start(api_key=KEY)
     body = {"name": "writer", "role": "read-write", "prefixes": ["a"]}
     made = client.post("/api/keys", json=body, headers=ADMIN).json()
@@ -139,7 +139,7 @@ def test_what_a_key_did_is_found_by_its_id(start: Start):
 # --- denials -------------------------------------------------------------------------------------------------------
 
 
-def test_a_denied_request_is_shown_by_route_address_and_code_and_not_by_what_it_said(start: Start):
+def test_a_denied_request_is_audited_with_route_address_and_code_only(start: Start):
     client = start(api_key=KEY)
     for key in ("wrong-secret", "wrong-secret", "other-secret"):
         client.get("/memory/77?source=secret", headers={"X-API-Key": key, "X-Namespace": "secret"})
@@ -153,7 +153,7 @@ def test_a_denied_request_is_shown_by_route_address_and_code_and_not_by_what_it_
     assert "secret" not in str([without, wrong])
 
 
-def test_too_many_wrong_keys_are_denials_and_an_overloaded_service_is_none(start: Start):
+def test_rate_limited_keys_are_denials_and_overload_is_not(start: Start):
     client = start(api_key=KEY, auth_rate_limit=1)
     for _ in range(3):
         client.get("/stats", headers={"X-API-Key": "wrong"})
@@ -240,7 +240,7 @@ def test_a_purge_deletes_older_events_keeps_the_history_and_is_an_act_itself(cli
     assert actions(client) == ["audit.purge", "audit.purge", "memory.add"]
 
 
-def test_what_is_older_than_it_is_kept_goes_by_itself(engine: MemoryEngine):
+def test_expired_audit_entries_are_deleted_automatically(engine: MemoryEngine):
     remember(engine, days=8)
     remember(engine, days=6)
     audit = AuditLog(engine, retention_days=7)

@@ -93,7 +93,7 @@ def test_an_open_service_answers_without_a_key_and_refuses_a_wrong_one(shared_cl
     assert send(shared_client, operation, {"X-API-Key": "stale"}) == 401
 
 
-def test_a_refusal_says_what_the_reference_says_and_names_the_scheme(start: Start):
+def test_a_refusal_has_the_reference_message_and_names_the_scheme(start: Start):
     response = start(api_key=KEY).post("/search", json={"query": "anything"})
     assert response.json() == {
         "detail": "Invalid or missing API key",

@@ -33,7 +33,7 @@ def test_a_backup_can_be_listed_and_restored(client: TestClient, add: Add):
     assert add("blue plum") > later
 
 
-def test_what_a_restore_replaced_can_be_restored_again(client: TestClient, add: Add):
+def test_the_state_before_a_restore_can_be_restored(client: TestClient, add: Add):
     name = client.post("/snapshots").json()["snapshot"]
     stored = add("red apple")
     message = client.post("/restore", json={"backup_name": name}).json()["message"]

@@ -57,7 +57,7 @@ def test_a_block_is_made_with_its_agent_and_read_by_its_label(client: TestClient
     assert (read.json(), read.headers["ETag"]) == (block, '"1"')
 
 
-def test_a_second_block_of_one_label_is_409_and_changes_nothing(client: TestClient):
+def test_a_second_block_with_a_label_is_409_and_changes_nothing(client: TestClient):
     block = make(client)
     body = {"agent_name": "my_agent", "label": "human", "value": "other"}
     assert refusal(client.post("/memory-blocks", json=body)) == (409, "block_exists")
@@ -76,7 +76,7 @@ def test_blocks_are_listed_in_pages_in_the_order_in_which_they_were_made(client:
     assert client.get("/memory-blocks/my_agent/a project").json()["label"] == "a project"
 
 
-def test_what_does_not_exist_is_404_and_says_what(client: TestClient):
+def test_a_missing_resource_is_404_and_named(client: TestClient):
     assert refusal(client.get("/memory-blocks/nobody")) == (404, "agent_not_found")
     assert refusal(client.get("/memory-blocks/nobody/human")) == (404, "agent_not_found")
     make(client, label="other")
@@ -89,12 +89,12 @@ def test_what_does_not_exist_is_404_and_says_what(client: TestClient):
         assert refusal(answer) == (404, "block_not_found")
 
 
-def test_a_change_of_a_block_of_nobody_makes_no_agent(client: TestClient):
+def test_changing_a_block_of_an_unknown_agent_creates_no_agent(client: TestClient):
     assert refusal(client.put(PATH, json={"value": "v"})) == (404, "agent_not_found")
     assert client.get("/agents").json()["total"] == 0
 
 
-def test_a_change_sets_what_it_names_and_leaves_the_rest(client: TestClient):
+def test_a_change_sets_only_its_fields(client: TestClient):
     before = make(client, description="who it is", limit=100)
     changed = change(client, value="Name: Bob")
     assert changed.headers["ETag"] == '"2"'
@@ -109,7 +109,7 @@ def test_a_change_sets_what_it_names_and_leaves_the_rest(client: TestClient):
     assert client.get(PATH).json()["version"] == 4
 
 
-def test_a_change_to_what_it_is_already_makes_no_version(client: TestClient):
+def test_a_change_without_effect_creates_no_version(client: TestClient):
     block = make(client)
     assert change(client, value="Name: Alice").json() == block
     assert len(versions_of(client)) == 1
@@ -140,7 +140,7 @@ def test_an_if_match_that_is_no_list_of_tags_is_422(client: TestClient, if_match
     assert refusal(change(client, if_match, value="v")) == (422, "invalid_request")
 
 
-def test_of_eight_changes_of_one_version_at_once_exactly_one_is_made(client: TestClient):
+def test_exactly_one_of_eight_concurrent_changes_to_one_version_succeeds(client: TestClient):
     make(client)
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda number: change(client, '"1"', value=f"by {number}"), range(8)))
@@ -167,7 +167,7 @@ def test_a_limit_that_no_block_can_have_is_422(client: TestClient, limit: int):
     assert refusal(change(client, limit=limit)) == (422, "invalid_request")
 
 
-def test_a_read_only_block_is_changed_only_by_what_ends_that(client: TestClient):
+def test_a_read_only_block_is_changed_only_by_unsetting_read_only(client: TestClient):
     block = make(client, read_only=True)
     for fields in ({"value": "v"}, {"value": "v", "read_only": True}):
         assert refusal(change(client, **fields)) == (409, "block_read_only")

@@ -67,7 +67,7 @@ def test_a_build_stores_a_memory_for_each_section_under_its_file_and_headings(cl
     assert (found["heading"], found["origin"]) == ("Team", "markdown")
 
 
-def test_a_second_build_writes_what_changed_and_nothing_else(client: TestClient, workspace: Path):
+def test_a_second_build_writes_only_changes(client: TestClient, workspace: Path):
     build(client)
     before = stored(client)
     again = build(client)
@@ -139,7 +139,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_built(
 
 
 @pytest.mark.parametrize("sources", [[], [""], ["."], ["a\0b"], ["x" * 501], ["***/x"], ["MEMORY.md"] * 1_001])
-def test_patterns_that_are_none_are_refused(client: TestClient, sources: list[str]):
+def test_invalid_patterns_are_refused(client: TestClient, sources: list[str]):
     assert client.post("/index/build", json={"sources": sources}).status_code == 422
 
 

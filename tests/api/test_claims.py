@@ -82,7 +82,7 @@ def test_without_a_model_an_agent_or_a_session_nothing_is_queued(start: Start, v
     assert vendor.requests == []
 
 
-def test_keys_reach_what_is_theirs(start: Start, vendor: LLMVendor):
+def test_keys_access_only_their_own_data(start: Start, vendor: LLMVendor):
     client = start(api_key=KEY, **vendor.settings("openai"))
     concepts = told(client, MOVED, headers=ENV)
     reader, other = key_for(client, role="read-only", namespace="ann"), key_for(client, namespace="ben")

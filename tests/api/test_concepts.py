@@ -60,7 +60,7 @@ def test_concepts_are_listed_in_pages_and_shown_with_where_they_are_mentioned(to
     )
 
 
-def test_what_belongs_to_a_concept_is_found_by_its_id_and_by_a_name(told: TestClient):
+def test_related_concepts_are_found_by_id_and_by_name(told: TestClient):
     clara = get(told, "concept", name="clara")["id"]
     by_id, by_name = (
         get(told, f"concepts/{clara}/related", depth=1),
@@ -89,7 +89,7 @@ def test_a_concept_is_changed_and_deleted(told: TestClient):
     assert told.app.state.service.engine.check() == []  # type: ignore[attr-defined]
 
 
-def test_a_summary_says_how_much_there_is_what_is_newest_and_what_tells_most(told: TestClient):
+def test_a_summary_has_counts_latest_messages_and_top_concepts(told: TestClient):
     summary = get(told, "summary")
     total = get(told, "concepts")["total"]
     assert summary["statistics"] == {
@@ -100,7 +100,7 @@ def test_a_summary_says_how_much_there_is_what_is_newest_and_what_tells_most(tol
     assert summary["top_concepts"][0]["name"] == "Boris"
 
 
-def test_what_nobody_knows_is_404(client: TestClient):
+def test_an_unknown_concept_is_404(client: TestClient):
     for path in ("summary", "concepts", "concepts/1", "concept?name=x", "concepts/1/related", "concept/related?name=x"):
         assert client.get(f"/agents/{AGENT}/{path}").json()["code"] == "agent_not_found"
     tell(client, "hello")

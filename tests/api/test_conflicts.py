@@ -49,7 +49,7 @@ def test_a_contradiction_is_listed_with_both_sides_and_settled(client: TestClien
     assert client.get(f"/memory/{newer}").json()["conflict_resolution"]["archived"] == older
 
 
-def test_what_somebody_has_to_decide_says_why(client: TestClient, add: Add):
+def test_an_undecided_conflict_has_its_reason(client: TestClient, add: Add):
     older, newer = add("the office is in Rome", "a"), add("the office is in Oslo", "b")
     flag(client, newer, older)
     [shown] = client.get("/memory/conflicts").json()["conflicts"]

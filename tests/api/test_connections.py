@@ -166,7 +166,7 @@ def test_a_head_without_end_is_431(serve: Serve):
     assert headers.items() >= SECURITY
 
 
-def test_what_is_no_http_is_400_in_the_one_error_body(serve: Serve):
+def test_invalid_http_is_400_with_the_standard_error_body(serve: Serve):
     with closing(serve().connect()) as peer:
         peer.sendall(b"\x16\x03\x01 this is TLS\r\n\r\n")
         status, headers, body = answer_of(peer)
@@ -207,7 +207,7 @@ def test_an_upgrade_is_answered_as_a_request_without_one(serve: Serve):
         assert answer_of(peer)[0] == 405
 
 
-def test_a_target_that_is_no_url_is_400_and_the_service_goes_on(serve: Serve):
+def test_an_invalid_target_is_400_and_the_service_continues(serve: Serve):
     service = serve()
     with closing(service.connect()) as peer:
         peer.sendall(b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -277,7 +277,7 @@ def test_an_upload_that_stalls_is_cut_off(serve: Serve):
     assert ended.wait(PATIENCE_S)
 
 
-def test_an_upload_that_goes_on_may_take_longer_than_the_deadline(serve: Serve):
+def test_a_progressing_upload_may_exceed_the_deadline(serve: Serve):
     routes = Routes("test")
 
     @routes.post("/upload", cost=CostClass.LONG, include_in_schema=False)
@@ -317,7 +317,7 @@ def test_an_import_that_drips_does_not_renew_its_deadline(serve: Serve, monkeypa
     until(lambda: long_ones(service).at_work == 0)
 
 
-def test_an_answer_that_nobody_takes_is_cut_off(serve: Serve):
+def test_an_unread_answer_is_aborted(serve: Serve):
     routes = Routes("test")
 
     @routes.get("/much", cost=CostClass.LONG, include_in_schema=False)
@@ -383,7 +383,7 @@ def search_request(query: str) -> bytes:
     return HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
-def test_what_finds_the_queue_full_is_refused_before_its_key_is_read_and_its_connection_goes_on(
+def test_a_full_queue_refuses_before_authentication_and_keeps_the_connection(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(load_shedding, "WAITING_PER_PLACE", 0)

@@ -41,7 +41,7 @@ def say(client: TestClient, content: str, agent: str = "my_agent", role: str = "
     return message
 
 
-def test_an_agent_that_was_told_a_favorite_color_knows_it_in_a_later_session(real_client: TestClient):
+def test_an_agent_recalls_a_favorite_color_in_a_later_session(real_client: TestClient):
     agent = real_client.post("/agents", json={"name": "my_agent"}).json()
     block = real_client.post(
         "/memory-blocks", json={"agent_name": "my_agent", "label": "human", "value": "Name: Alice\nLocation: Boston"}
@@ -110,7 +110,7 @@ def test_memories_of_the_namespace_are_in_its_context(client: TestClient):
     assert found["similarity"] > 0
 
 
-def test_the_context_of_nobody_is_404_and_makes_nobody(client: TestClient):
+def test_the_context_of_an_unknown_agent_is_404_and_creates_no_agent(client: TestClient):
     answer = client.post("/context/nobody", json={"query": "q"})
     assert (answer.status_code, answer.json()["code"]) == (404, "agent_not_found")
     assert client.get("/agents").json()["total"] == 0
@@ -134,7 +134,7 @@ def test_a_field_that_cannot_be_used_is_422(client: TestClient, fields: dict[str
     assert client.post("/context/my_agent", json={"query": "q", **fields}).status_code == 422
 
 
-def test_max_context_messages_bounds_what_is_found(start: Start):
+def test_max_context_messages_limits_the_results(start: Start):
     client = start(max_context_messages=2)
     for number in range(4):
         say(client, f"colour {number}", session_id=str(number))

@@ -16,7 +16,7 @@ def test_in_an_empty_namespace_everything_is_new(client: TestClient):
     }
 
 
-def test_what_is_nearly_stored_is_not_new_and_shows_what_it_is_like(client: TestClient, add: Add):
+def test_a_near_duplicate_is_not_novel_and_names_the_similar_memory(client: TestClient, add: Add):
     stored = add(TEXT, "s", category="x")
     body = client.post("/memory/is-novel", json={"text": NEARLY}).json()
     assert body["is_novel"] is False
@@ -32,7 +32,7 @@ def test_the_most_similar_is_shown_for_a_new_text_too(client: TestClient, add: A
     assert 0 < body["most_similar"]["similarity"] < 0.88
 
 
-def test_deduplicate_says_what_it_would_do_and_then_does_it(client: TestClient, add: Add):
+def test_deduplication_does_what_its_dry_run_reported(client: TestClient, add: Add):
     kept, duplicate = add(TEXT, "s"), add(NEARLY, "s")
     other = add(TEXT, "elsewhere")
     assert client.post("/memory/deduplicate", json={}).json() == {

@@ -113,7 +113,7 @@ def test_ten_rounds_of_recalling_and_learning_add_nothing(client: TestClient, ta
 
 
 @pytest.mark.parametrize("talk", WAYS, ids=lambda talk: talk.__name__)
-def test_what_is_said_beside_what_was_recalled_is_learned(client: TestClient, talk: Talk):
+def test_text_next_to_recalled_text_is_learned(client: TestClient, talk: Talk):
     transcript = talk(client, f"{NEW} {QUESTIONS[0]}", KNOWN[0])
     result = learned(client, transcript, source=SOURCE)["result"]
     assert [one["text"] for one in result["actions"] if one["action"] == "add"] == [NEW, QUESTIONS[0]]

@@ -68,7 +68,7 @@ def test_an_overloaded_service_says_when_to_come_back(start: Start):
     assert response.headers["Retry-After"] == "7"
 
 
-def test_a_full_queue_of_extractions_says_so_in_the_object_that_clients_know(start: Start):
+def test_a_full_extraction_queue_answers_with_the_compatible_object(start: Start):
     response = start(with_faults).get("/full")
     assert problem(response) == (429, "extract_queue_full")
     assert response.headers["Retry-After"] == "9"
@@ -77,7 +77,7 @@ def test_a_full_queue_of_extractions_says_so_in_the_object_that_clients_know(sta
     assert detail == {"error": "extract_queue_full", "queue_depth": 32, "queue_max": 32, "retry_after_sec": 9}
 
 
-def test_extraction_without_a_provider_is_501_with_the_sentence_that_clients_know(start: Start):
+def test_extraction_without_a_provider_is_501_with_the_compatible_message(start: Start):
     response = start(with_faults).get("/unconfigured")
     assert problem(response) == (501, "extraction_not_configured")
     assert response.json()["detail"] == "Extraction not configured. Set EXTRACT_PROVIDER env var."
@@ -109,13 +109,13 @@ def test_a_wrong_method_is_405_and_names_the_right_ones(shared_client: TestClien
     assert response.headers["Allow"] == "POST"
 
 
-def test_a_missing_memory_is_404_with_the_sentence_that_clients_know(shared_client: TestClient):
+def test_a_missing_memory_is_404_with_the_compatible_message(shared_client: TestClient):
     response = shared_client.get("/memory/4711")
     assert problem(response) == (404, "memory_not_found")
     assert response.json()["detail"] == "Memory ID 4711 not found"
 
 
-def test_a_missing_field_keeps_the_list_that_clients_know(shared_client: TestClient):
+def test_a_missing_field_is_reported_in_the_compatible_list(shared_client: TestClient):
     response = shared_client.post("/memory/add", json={"text": "no source"})
     assert problem(response) == (422, "invalid_request")
     [error] = response.json()["detail"]
@@ -186,7 +186,7 @@ def test_a_number_that_is_not_finite_is_422(shared_client: TestClient, number):
         assert problem(shared_client.post("/search", content=search, headers=JSON)) == (422, "invalid_request")
 
 
-def test_what_is_echoed_of_a_rejected_value_is_short(shared_client: TestClient):
+def test_a_rejected_value_is_echoed_in_part(shared_client: TestClient):
     response = shared_client.post("/memory/add", json={"text": "x" * 60_000, "source": {"deep": ["y" * 1000] * 100}})
     assert problem(response) == (422, "invalid_request")
     assert len(response.content) < 2000

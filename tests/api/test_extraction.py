@@ -109,7 +109,7 @@ def test_a_key_for_some_sources_names_one_of_them(start: Start, vendor: LLMVendo
     assert taken(client, headers=ENV, source="").status_code == 202
 
 
-def test_an_extraction_is_seen_by_who_asked_for_it_and_by_admins_only(start: Start, vendor: LLMVendor):
+def test_an_extraction_is_visible_to_its_submitter_and_admins_only(start: Start, vendor: LLMVendor):
     client = start(api_key=KEY, **vendor.settings("openai"))
     own, other = (key_for(client, prefixes=[SOURCE]) for _ in range(2))
     shown = learned(client, TALK, source=SOURCE, headers=own)
@@ -133,7 +133,7 @@ def test_a_job_of_another_kind_is_no_extraction(start: Start, vendor: LLMVendor)
     assert client.get(f"/jobs/{job.id}").status_code == 200
 
 
-def test_more_extractions_than_may_wait_are_refused_with_the_object_that_clients_know(start: Start, vendor: LLMVendor):
+def test_extractions_over_the_queue_limit_are_refused_with_the_compatible_object(start: Start, vendor: LLMVendor):
     client = start(extract_max_inflight=1, extract_queue_max=1, **vendor.settings("openai"))
     vendor.replies.append(says(NO_FACTS, waits=True))
     first = taken(client).json()["job_id"]
@@ -156,7 +156,7 @@ def test_more_extractions_than_may_wait_are_refused_with_the_object_that_clients
     assert client.get("/messages/default").status_code == 404, "nothing is stored of what was refused"
 
 
-def test_what_is_cancelled_changes_nothing(start: Start, vendor: LLMVendor):
+def test_a_cancelled_extraction_changes_nothing(start: Start, vendor: LLMVendor):
     client = start(extract_max_inflight=1, **vendor.settings("openai"))
     vendor.replies.append(says({"facts": [{"category": "DETAIL", "text": SAID, "quote": SAID}]}, waits=True))
     running = taken(client).json()["result_url"]
@@ -181,7 +181,7 @@ def test_a_model_that_fails_changes_nothing_and_the_job_says_so(start: Start, ve
     assert texts(client) == []
 
 
-def test_the_status_says_which_model_learns_and_asks_nobody(start: Start, vendor: LLMVendor, tmp_path):
+def test_the_status_names_the_model_without_calling_it(start: Start, vendor: LLMVendor, tmp_path):
     client = start(**vendor.settings("anthropic"))
     shown = client.get("/extract/status").json()
     assert shown["enabled"] is True

@@ -54,7 +54,7 @@ def commit(client: TestClient, actions: list[dict[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def test_a_dry_run_changes_nothing_and_what_is_approved_of_it_is_done(client: TestClient):
+def test_a_dry_run_changes_nothing_and_its_approved_actions_are_applied(client: TestClient):
     result = learned(client, TALK, source=SOURCE, dry_run=True)["result"]
     assert result["dry_run"] is True
     assert [one["action"] for one in result["actions"]] == ["add", "add"]
@@ -74,7 +74,7 @@ def test_a_commit_without_anything_approved_is_four_zeros(client: TestClient):
     assert texts(client) == []
 
 
-def test_what_is_committed_may_be_worded_otherwise_or_made_up(client: TestClient):
+def test_committed_actions_may_be_edited_or_written_by_the_caller(client: TestClient):
     [first, _] = learned(client, TALK, source=SOURCE, dry_run=True)["result"]["actions"]
     reworded = {**first, "text": "Billing is on Postgres 17 since May.", "approved": True}
     made_up = {"action": "ADD", "text": "The office is in Basel.", "approved": True}
@@ -122,7 +122,7 @@ def test_more_deletes_than_may_be_wait_for_an_approval(client: TestClient, vendo
     assert texts(client) == [SAID, OTHER]
 
 
-def test_what_is_undone_is_gone_and_what_was_changed_since_stands_against_it(client: TestClient):
+def test_an_undo_removes_memories_unless_they_were_changed_since(client: TestClient):
     jobs = [learned(client, f"User: {text}", source=SOURCE) for text in (SAID, OTHER)]
     first, second = (f"/memory/extract/{job['job_id']}/undo" for job in jobs)
     [changed] = [one["id"] for one in jobs[0]["result"]["actions"]]
@@ -161,7 +161,7 @@ def test_a_rerun_needs_no_body(client: TestClient, vendor: LLMVendor):
     assert ended(client, rerun.json()["job_id"])["result"]["extracted_count"] == 2
 
 
-def test_from_a_result_it_is_one_step_to_its_undo_and_then_it_says_that_it_is_undone(client: TestClient):
+def test_a_result_links_its_undo_and_reports_it_afterwards(client: TestClient):
     done = commit(client, [{"action": "add", "text": SAID, "approved": True}])
     url = done["result_url"]
     assert url.startswith(f"/memory/extract/{done['job_id']}")
@@ -176,7 +176,7 @@ def test_from_a_result_it_is_one_step_to_its_undo_and_then_it_says_that_it_is_un
     assert event["at"] == at
 
 
-def test_of_an_undone_extraction_a_rerun_is_not_undone(client: TestClient):
+def test_a_rerun_of_an_undone_extraction_is_not_undone(client: TestClient):
     first = learned(client, TALK, source=SOURCE)["job_id"]
     client.post(f"/memory/extract/{first}/undo")
     rerun = client.post(f"/memory/extract/{first}/rerun").json()["job_id"]
@@ -197,7 +197,7 @@ def test_a_noop_is_noted_without_a_text_and_a_fact_is_enough_for_an_add(client: 
     assert (refused.status_code, refused.json()["detail"].partition(" stores")[0]) == (422, "Approved action 1")
 
 
-def test_the_counts_of_a_dry_run_say_what_would_be(client: TestClient):
+def test_the_counts_of_a_dry_run_are_those_of_an_application(client: TestClient):
     commit(client, [{"action": "add", "text": SAID, "approved": True}])
     result = learned(client, TALK, source=SOURCE, dry_run=True)["result"]
     assert [one["action"] for one in result["actions"]] == ["noop", "add"]

@@ -87,7 +87,7 @@ def test_a_value_out_of_bounds_is_422_and_makes_no_profile(client: TestClient, f
     assert client.get("/extraction/profiles").json() == []
 
 
-def test_profiles_of_one_namespace_do_not_show_in_another(client: TestClient):
+def test_profiles_of_namespaces_are_isolated(client: TestClient):
     put(client, "wip/", ttl_days=30)
     elsewhere = {"X-Namespace": "elsewhere"}
     assert client.get("/extraction/profiles", headers=elsewhere).json() == []

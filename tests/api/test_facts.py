@@ -103,7 +103,7 @@ def test_items_of_a_batch_are_split_afterwards(learned: TestClient):
     assert [texts(learned.get(f"/memory/{id_}").json().get("facts", [])) for id_ in ids] == [FACTS, []]
 
 
-def test_nothing_is_said_of_facts_and_tags_that_nobody_asked_for(client: TestClient):
+def test_facts_and_tags_are_returned_on_request_only(client: TestClient):
     added = post(client, "/memory/add", text=TEXT, source="notes", metadata={"tags": "mine", "facts": 3})
     assert added.keys() == {"success", "id", "message"}
     shown = [client.get(f"/memory/{added['id']}").json(), *client.get("/memories").json()["memories"]]
@@ -131,7 +131,7 @@ def test_a_change_names_tags_and_facts(client: TestClient):
     assert client.patch("/memory/77", json={"facts": ["x"]}).status_code == 404
 
 
-def test_facts_are_set_and_split_anew(learned: TestClient):
+def test_facts_are_set_and_split_again(learned: TestClient):
     id_ = post(learned, "/memory/add", text=TEXT, source="notes")["id"]
     given = learned.put(f"/memory/{id_}/facts", json={"facts": FACTS[:1]}).json()
     assert (given["facts_created"], given["facts_by"], texts(given["facts"])) == (1, "caller", FACTS[:1])
@@ -160,7 +160,7 @@ def test_facts_come_in_pages(client: TestClient):
     assert client.get("/facts", headers={"X-Namespace": "empty"}).json()["facts"] == []
 
 
-def test_what_was_stored_without_facts_is_split_afterwards(learned: TestClient, llm_vendor: LLMVendor):
+def test_memories_without_facts_are_split_later(learned: TestClient, llm_vendor: LLMVendor):
     here = post(learned, "/memory/add", text=TEXT, source="proj/a")["id"]
     post(learned, "/memory/add", text=TEXT, source="other")
     done = post(learned, "/facts/split", source_prefix="proj/")

@@ -89,7 +89,7 @@ def test_a_network_service_answers_any_name_if_it_needs_a_key_and_no_names_are_s
 
 
 @pytest.mark.parametrize("settings", [{"allow_open": True}, {"published_on": "127.0.0.1"}])
-def test_a_service_that_needs_no_key_answers_known_names_only_wherever_it_listens(start: Start, settings):
+def test_a_service_without_keys_answers_known_host_names_only(start: Start, settings):
     client = start(host="0.0.0.0", allowed_hosts="", **settings)
     rebound = {"Host": "evil.example:8900", "Origin": "http://evil.example:8900", "Sec-Fetch-Site": "same-origin"}
     for host in (rebound, {"Host": "192.0.2.7:8900"}):
@@ -225,9 +225,7 @@ def test_a_header_that_names_another_method_is_not_read(start: Start):
 
 
 @pytest.mark.parametrize(("trusted", "from_elsewhere"), [("", 429), ("127.0.0.1", 401), ("10.0.0.0/8", 429)])
-def test_what_a_proxy_says_of_an_address_is_believed_if_it_is_trusted(
-    tmp_path: Path, trusted: str, from_elsewhere: int
-):
+def test_forwarded_addresses_of_trusted_proxies_are_used(tmp_path: Path, trusted: str, from_elsewhere: int):
     settings = {"API_KEY": KEY, "AUTH_RATE_LIMIT": "2", "TRUSTED_PROXIES": trusted}
     with served(tmp_path / "data", **settings) as (client, _, _):
 

@@ -17,7 +17,7 @@ COUNTS = {
 }
 
 
-def test_an_open_service_says_what_it_holds_in_the_words_of_both_families(client: TestClient, add: Add, tmp_path: Path):
+def test_an_open_service_reports_its_contents_in_both_formats(client: TestClient, add: Add, tmp_path: Path):
     add("red")
     assert client.get("/health").json() == {
         "status": "ok",
@@ -41,7 +41,7 @@ def test_an_open_service_says_what_it_holds_in_the_words_of_both_families(client
         ({"Authorization": f"Bearer {KEY}"}, True),
     ],
 )
-def test_a_guarded_service_says_what_it_holds_to_those_who_know_the_key(start: Start, headers, shown):
+def test_a_guarded_service_reports_its_contents_with_the_key_only(start: Start, headers, shown):
     body = start(api_key=KEY).get("/health", headers=headers).json()
     assert (set(body) >= COUNTS) is shown
     assert body["status"] == "ok"
@@ -62,7 +62,7 @@ def test_a_service_is_ready_and_stays_so_after_its_first_write(client: TestClien
     }
 
 
-def test_stats_count_what_the_namespace_holds(client: TestClient, add: Add):
+def test_stats_count_the_contents_of_the_namespace(client: TestClient, add: Add):
     empty = client.get("/stats").json()
     assert (empty["total_memories"], empty["created_at"], empty["last_updated"]) == (0, None, None)
     add("red")

@@ -51,7 +51,7 @@ def test_a_change_of_a_job_names_it(client: TestClient, add: Add):
     assert [change["job_id"] for change in history(client, memory_id).json()["changes"]] == [None, "j1"]
 
 
-def test_of_a_deleted_memory_who_changed_it_when_is_left_to_those_who_see_all(start: Start):
+def test_the_history_of_a_deleted_memory_keeps_actors_and_times_for_full_keys(start: Start):
     client = start(api_key=KEY)
     key = key_for(client, "fruit")
     memory_id = client.post("/memory/add", json={"text": "red apple", "source": "fruit"}, headers=key).json()["id"]
@@ -65,7 +65,7 @@ def test_of_a_deleted_memory_who_changed_it_when_is_left_to_those_who_see_all(st
         assert (answer.status_code, answer.json()["code"]) == (404, "memory_not_found")
 
 
-def test_a_key_for_a_path_is_not_shown_what_a_memory_was_outside(start: Start):
+def test_a_limited_key_does_not_see_versions_in_other_sources(start: Start):
     client = start(api_key=KEY)
     key = key_for(client, "fruit")
     memory_id = client.post("/memory/add", json={"text": "secret apple", "source": "hr"}, headers=ADMIN).json()["id"]
@@ -109,7 +109,7 @@ def test_a_list_and_a_memory_of_the_past_are_as_they_were(client: TestClient, ad
 
 
 @pytest.mark.parametrize("path", ["/memories", "/memory/1"])
-def test_a_moment_that_cannot_be_read_is_422(client: TestClient, path: str):
+def test_an_invalid_time_is_422(client: TestClient, path: str):
     assert client.get(path, params={"as_of": "yesterday"}).status_code == 422
 
 
@@ -134,7 +134,7 @@ def test_a_search_of_the_past_answers_as_it_was_then(client: TestClient, add: Ad
     assert client.post("/search", json={**asked, "as_of": "then"}).status_code == 422
 
 
-def test_a_key_for_a_path_finds_nothing_of_what_lay_outside_then(start: Start):
+def test_a_limited_key_does_not_find_memories_that_were_in_other_sources(start: Start):
     client = start(api_key=KEY)
     key = key_for(client, "fruit")
     memory_id = client.post("/memory/add", json={"text": "secret apple", "source": "hr"}, headers=ADMIN).json()["id"]

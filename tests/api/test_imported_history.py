@@ -67,7 +67,7 @@ def test_a_line_without_history_shows_the_import_as_the_act_of_its_key(admin: Te
     assert change["at"] > AT
 
 
-def test_an_imported_history_is_marked_everywhere_and_is_no_act_of_the_key_that_it_names(admin: TestClient):
+def test_imported_history_is_marked_and_not_attributed_to_the_named_key(admin: TestClient):
     imported(admin, ndjson(line("one", history=[FORGED])))
     changes = admin.get("/memory/1/history").json()["changes"]
     shown = [(one["action"], one["actor"], one["imported"]) for one in changes]
@@ -108,7 +108,7 @@ def test_only_an_admin_imports_who_made_a_memory(admin: TestClient, writer):
     assert administered == forged
 
 
-def test_a_smart_import_of_a_read_write_key_changes_nobodys_authorship(admin: TestClient, writer):
+def test_a_smart_import_with_a_read_write_key_keeps_authorship(admin: TestClient, writer):
     forged = {"author": {"auth_key_id": VICTIM}}
     body = {"text": "the plan is A", "source": "notes", "key": "plan", "custom_fields": {"kept": 1}}
     imported(admin, ndjson(body))

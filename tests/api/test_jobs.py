@@ -66,7 +66,7 @@ def test_a_job_holds_no_texts(client: TestClient, add: Add):
     assert NEARLY not in client.get("/jobs").text
 
 
-def test_a_slow_job_is_accepted_and_tells_its_result_later(client: TestClient, add: Add, held: Event):
+def test_a_slow_job_is_accepted_and_returns_its_result_later(client: TestClient, add: Add, held: Event):
     add(TEXT, "s"), add(NEARLY, "s")
     response = client.post("/memory/deduplicate?wait_s=0", json=SWEEP)
     accepted = response.json()
@@ -121,9 +121,7 @@ def test_a_job_can_be_cancelled_and_a_finished_one_cannot(client: TestClient, ad
     assert client.get("/jobs?kind=import").json()["total"] == 0
 
 
-def test_a_job_that_fails_while_somebody_waits_is_an_answer(
-    client: TestClient, add: Add, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_job_that_fails_during_a_wait_is_an_answer(client: TestClient, add: Add, monkeypatch: pytest.MonkeyPatch):
     add(TEXT, "s")
     monkeypatch.setattr(duplicate_rows, "next_source", lambda *_: 1 / 0)
     response = client.post("/memory/deduplicate", json=SWEEP)
@@ -146,7 +144,7 @@ def test_jobs_of_another_namespace_do_not_exist(client: TestClient, add: Add):
         assert (response.status_code, response.json()["code"]) == (404, "job_not_found")
 
 
-def test_an_unfinished_job_goes_on_when_the_service_is_back(start: Start, held: Event):
+def test_an_unfinished_job_resumes_after_a_restart(start: Start, held: Event):
     client = start()
     client.post("/memory/add-batch", json={"memories": [{"text": TEXT, "source": "s"}] * 3})
     job_id = client.post("/memory/deduplicate?wait_s=0", json=SWEEP).json()["job_id"]

@@ -69,7 +69,7 @@ def test_a_key_that_is_revoked_while_the_body_arrives_does_nothing_any_more(guar
     assert "backdoor" not in guarded.get("/api/keys", headers=ENV).text
 
 
-def test_what_a_key_answers_of_itself(guarded: TestClient):
+def test_a_key_shows_its_own_permissions(guarded: TestClient):
     made = make(guarded, {**READER, "prefixes": ["proj/a/*", "team/"]}, ENV)
     assert guarded.get("/api/keys/me", headers=bearing(made)).json() == {
         "type": "managed",
@@ -195,7 +195,7 @@ def test_keys_are_managed_by_admins_only(guarded: TestClient):
         assert (response.status_code, response.json()["code"]) == (403, "forbidden")
 
 
-def test_an_admin_key_may_what_the_key_of_the_settings_may(guarded: TestClient):
+def test_an_admin_key_has_the_permissions_of_the_configured_key(guarded: TestClient):
     key = bearing(make(guarded, ADMIN, ENV))
     guarded.post("/memory/add", json={"text": "red", "source": "anywhere"}, headers={**key, "X-Namespace": "team"})
     assert guarded.get("/stats", headers={**key, "X-Namespace": "team"}).json()["total_memories"] == 1
@@ -228,7 +228,7 @@ def test_the_last_admin_cannot_be_revoked_or_made_less(client: TestClient):
     assert client.get("/api/keys/me", headers=bearing(second)).json()["role"] == "admin"
 
 
-def test_of_two_admins_that_revoke_each_other_at_once_one_stays(start: Start):
+def test_concurrent_mutual_revocation_leaves_one_admin(start: Start):
     client = start()
     one = make(client, ADMIN)
     two = make(client, ADMIN, bearing(one))
@@ -242,7 +242,7 @@ def test_of_two_admins_that_revoke_each_other_at_once_one_stays(start: Start):
     assert sorted(answers) in ([200, 401], [200, 409])
 
 
-def test_a_key_of_the_settings_lets_in_whoever_lost_theirs(start: Start):
+def test_the_configured_key_restores_access_after_a_lost_key(start: Start):
     client = start()
     made = make(client, ADMIN)
     client.__exit__(None, None, None)
@@ -293,7 +293,7 @@ def test_history_names_the_key_that_changed_something_and_holds_no_secret(start:
     assert connection.execute("SELECT actor FROM history").get == f"key:{made['id']}"
 
 
-def test_health_tells_what_is_stored_to_admins_only(guarded: TestClient):
+def test_health_reports_contents_to_admins_only(guarded: TestClient):
     guarded.post("/memory/add", json={"text": "red", "source": "proj/a"}, headers=ENV)
     reader, admin = bearing(make(guarded, READER, ENV)), bearing(make(guarded, ADMIN, ENV))
     for headers in ({}, reader, {"X-API-Key": "wrong"}):

@@ -41,7 +41,7 @@ def test_a_graph_is_stored_whole_and_the_same_again_changes_nothing(client: Test
     assert read(client)["entities"] == [ANN, {**ACME, "observations": ["Makes anvils"]}]
 
 
-def test_entities_are_read_by_what_they_contain_and_by_name(client: TestClient):
+def test_entities_are_found_by_content_and_by_name(client: TestClient):
     store(client, GRAPH)
     assert [one["name"] for one in read(client, q="BASQUE")["entities"]] == ["Ann_Lee"]
     by_name = read(client, names=["Acme", "nobody"])
@@ -88,7 +88,7 @@ def test_an_export_of_memories_brings_entities_and_relations_to_another_namespac
     assert [{**one, "id": 0} for one in copied["entities"]] == [{**ANN, "id": 0}, {**ACME, "id": 0}]
 
 
-def test_keys_read_and_write_the_graph_of_what_they_may_see(start: Start):
+def test_limited_keys_use_the_graph_of_their_sources(start: Start):
     client = start(api_key=KEY)
 
     def headers(**fields) -> dict[str, str]:
@@ -118,7 +118,7 @@ def test_keys_read_and_write_the_graph_of_what_they_may_see(start: Start):
         {"relations": [{**WORKS, "relation_type": "x" * 181}]},
     ],
 )
-def test_what_cannot_be_part_of_a_graph_is_refused_and_nothing_is_stored(client: TestClient, body: dict[str, Any]):
+def test_an_invalid_graph_is_refused_and_nothing_is_stored(client: TestClient, body: dict[str, Any]):
     answer = client.post("/knowledge-graph", json={**GRAPH, **body})
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
     assert client.get("/stats").json()["total_memories"] == 0

@@ -74,7 +74,7 @@ def corrects(request: LLMRequest) -> Any:
 @FORGET
 @pytest.mark.parametrize("store_messages", [True, False])
 @pytest.mark.parametrize("selector", [{"user": "ann"}, {"session_id": "s1"}])
-def test_what_was_learned_goes_with_the_user_and_with_the_session(
+def test_learned_memories_are_deleted_with_their_user_and_session(
     client: TestClient, forget: Any, store_messages: bool, selector: dict[str, str]
 ):
     client.post("/agents", json={"name": "bot9"})
@@ -91,7 +91,7 @@ def test_what_was_learned_goes_with_the_user_and_with_the_session(
 
 
 @FORGET
-def test_who_is_not_named_is_whom_the_session_is_with(client: TestClient, forget: Any):
+def test_the_default_user_is_that_of_the_session(client: TestClient, forget: Any):
     client.post("/sessions", json={"agent_name": "bot9", "session_id": "s1", "user": "ann"})
     learn(client, RED, session="s1")
     client.post(
@@ -110,7 +110,7 @@ def test_stored_turns_of_a_new_session_are_forgotten_with_it(client: TestClient)
 
 @FORGET
 @pytest.mark.parametrize("user", ["ann", "ben"])
-def test_a_memory_that_was_learned_with_two_goes_with_either(
+def test_a_memory_learned_with_two_users_is_deleted_with_either(
     client: TestClient, vendor: LLMVendor, forget: Any, user: str
 ):
     client.post("/agents", json={"name": "bot9"})
@@ -126,7 +126,7 @@ def test_a_memory_that_was_learned_with_two_goes_with_either(
     assert stored(service, ["crimsonish"]) == (set() if user == "ann" else {"crimsonish"})
 
 
-def test_what_a_caller_puts_in_its_place_goes_too(client: TestClient):
+def test_a_callers_replacement_is_deleted_too(client: TestClient):
     [action] = learn(client, RED, user="ann")["result"]["actions"]
     body = {"old_id": action["id"], "new_text": "Somebody drives a vermilionic car."}
     assert client.post("/memory/supersede", json=body, headers=BOT).status_code == 200
@@ -134,7 +134,7 @@ def test_what_a_caller_puts_in_its_place_goes_too(client: TestClient):
     assert memories(client) == []
 
 
-def test_a_caller_neither_sets_nor_removes_whom_a_memory_was_learned_with(client: TestClient):
+def test_a_caller_cannot_change_the_provenance_of_a_memory(client: TestClient):
     claimed = {"learned_with": {"user": ["ann"]}}
     added = {"text": GREEN, "source": "notes", "metadata": claimed}
     assert client.post("/memory/add", json=added, headers=BOT).status_code == 200
@@ -145,7 +145,7 @@ def test_a_caller_neither_sets_nor_removes_whom_a_memory_was_learned_with(client
     assert memories(client) == [GREEN]
 
 
-def test_what_was_committed_of_a_dry_run_goes_too(client: TestClient):
+def test_memories_committed_from_a_dry_run_are_deleted_too(client: TestClient):
     dry = learn(client, RED, user="ann", source="chat", dry_run=True)
     actions = [{**action, "approved": True} for action in dry["result"]["actions"]]
     accepted = client.post("/memory/extract/commit", json={"actions": actions, "source": "chat"}, headers=BOT)

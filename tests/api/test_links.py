@@ -70,7 +70,7 @@ def test_only_a_supersedes_link_gives_a_previous_text(client: TestClient, add: A
     assert not {"previous_text", "supersedes", "is_latest"} & client.get(f"/memory/{alone}").json().keys()
 
 
-def test_what_a_memory_contradicts_is_shown_and_no_caller_can_say_it(client: TestClient, add: Add):
+def test_contradictions_are_shown_and_cannot_be_set_by_callers(client: TestClient, add: Add):
     one, other = add("Ann is in Rome"), add("Ann is in Oslo", conflicts_with=1, valid_to="2023-01-01")
     assert not {"conflicts_with", "valid_to"} & client.get(f"/memory/{other}").json().keys()
     client.app.state.service.engine.write(Scope(), lambda tx: tx.link(other, one, CONFLICTS_WITH))  # type: ignore[attr-defined]

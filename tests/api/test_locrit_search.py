@@ -41,7 +41,7 @@ def contents(body: dict[str, Any]) -> list[str]:
     return [one["content"] for one in body["results"]]
 
 
-def test_the_example_of_the_name_is_found_with_what_it_mentions(pixie: TestClient):
+def test_the_documented_name_example_is_found_with_its_concepts(pixie: TestClient):
     body = found(pixie, "name")
     assert (body["query"], body["strategy"], body["access_level"]) == ("name", "auto", "full")
     assert body["searched_by"] == ["semantic", "keyword"]
@@ -56,7 +56,7 @@ def test_the_example_of_the_name_is_found_with_what_it_mentions(pixie: TestClien
     assert all(one["concepts"] == ["Alice"] for one in who["results"])
 
 
-def test_every_strategy_finds_what_it_says(pixie: TestClient):
+def test_every_strategy_returns_its_results(pixie: TestClient):
     assert contents(found(pixie, "gulls", strategy="keyword")) == ["seven gulls"]
     assert len(contents(found(pixie, "gulls", strategy="semantic"))) == 4
     of_may = found(pixie, "what was said in May 2023?", strategy="time", limit=2)

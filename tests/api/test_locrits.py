@@ -43,7 +43,7 @@ def get(client: TestClient, path: str, **query: Any) -> Any:
     return response.json()
 
 
-def test_alice_says_her_name_and_the_locrit_knows_it(told: TestClient):
+def test_a_locrit_recalls_the_name_of_a_user(told: TestClient):
     history = get(told, f"sessions/{SESSION}/messages")
     assert [(one["role"], one["content"]) for one in history["messages"]] == [
         (one["type"], one["content"]) for one in TALK
@@ -61,7 +61,7 @@ def test_alice_says_her_name_and_the_locrit_knows_it(told: TestClient):
     assert found[0]["session_id"] == SESSION
 
 
-def test_a_summary_and_the_statistics_say_what_there_is(told: TestClient):
+def test_summary_and_statistics_count_the_contents(told: TestClient):
     summary = get(told, "summary")
     concepts = get(told, "concepts")["total"]
     assert summary["locrit_name"] == "pixie"
@@ -156,7 +156,7 @@ def test_clearing_needs_a_word_makes_a_backup_and_leaves_the_locrit_as_it_was_se
     assert nobody.json()["code"] == "agent_not_found"
 
 
-def test_what_a_locrit_does_not_give_is_refused_to_everybody(start: Start):
+def test_denied_access_levels_apply_to_every_key(start: Start):
     client = loaded(start())
     store(client, TALK, user_id="alice")
     client.put("/agents/pixie/access", json={"full_memory": False, "logs": False})

@@ -16,7 +16,7 @@ def remember(client: TestClient, key: str, value: str, **more: Any) -> Any:
     return answer.json()
 
 
-def test_what_is_remembered_is_recalled_as_texts_and_as_records(client: TestClient):
+def test_values_are_recalled_as_texts_and_as_records(client: TestClient):
     first = remember(client, "favorite color", "blue: light blue")
     assert (first["key"], first["value"], first["category"]) == ("favorite color", "blue: light blue", "general")
     assert first["created"] is True

@@ -66,7 +66,7 @@ def test_another_model_can_be_named(start: Start):
     assert kind == "reembed"
 
 
-def test_a_model_that_cannot_be_loaded_is_told_and_changes_nothing(start: Start):
+def test_an_unloadable_model_is_reported_and_changes_nothing(start: Start):
     client = start("fake")
     add(client, "red apple")
     response = client.post("/maintenance/reembed", json={"model": "missing"})
@@ -91,7 +91,7 @@ def test_a_store_whose_model_does_not_load_any_more_can_be_given_another(start: 
     assert client.post("/search", json={"query": "red apple"}).json()["count"] == 1
 
 
-def test_a_service_that_is_stopped_in_the_middle_goes_on_when_it_is_back(start: Start, monkeypatch: pytest.MonkeyPatch):
+def test_an_interrupted_job_resumes_after_a_restart(start: Start, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reembedding, "PASSAGES_AT_ONCE", 4)
     held, embedded = Held(at=3), list[str]()
     client = start("fake", lambda spec: OtherEmbedder(held) if spec.model == "other" else FakeEmbedder())
@@ -119,7 +119,7 @@ def test_a_service_that_is_stopped_in_the_middle_goes_on_when_it_is_back(start: 
     assert list(service.engine.check()) == []
 
 
-def test_the_model_is_loaded_again_and_goes_on_serving(start: Start):
+def test_the_model_is_reloaded_while_serving(start: Start):
     loaded: list[FakeEmbedder] = []
 
     class Counted(FakeEmbedder):
@@ -138,7 +138,7 @@ def test_the_model_is_loaded_again_and_goes_on_serving(start: Start):
     assert client.post("/search", json={"query": "red apple"}).json()["count"] == 1
 
 
-def test_another_model_is_not_loaded_in_the_place_of_the_present_one(start: Start):
+def test_a_reload_refuses_a_different_model(start: Start):
     made = [FakeEmbedder, OtherEmbedder]
     client = start("fake", lambda spec: made.pop(0)())
     add(client, "red apple")

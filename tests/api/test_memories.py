@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from tests.api.conftest import Add
 
 
-def test_get_batch_keeps_the_order_and_names_what_is_missing(client: TestClient, add: Add):
+def test_get_batch_keeps_the_order_and_lists_missing_ids(client: TestClient, add: Add):
     first, second = add("red"), add("green")
     body = client.post("/memory/get-batch", json={"ids": [second, 99, first, second]}).json()
     assert [memory["id"] for memory in body["memories"]] == [second, first]

@@ -45,7 +45,7 @@ def test_a_pinned_memory_is_deleted_only_by_force(client: TestClient, add: Add):
     assert ids_left(client) == []
 
 
-def test_a_batch_deletes_what_it_can_and_says_what_it_could_not(client: TestClient, add: Add):
+def test_a_batch_delete_reports_what_was_not_deleted(client: TestClient, add: Add):
     first, pinned, third = add("red"), add("green", pinned=True), add("blue")
     body = client.post("/memory/delete-batch", json={"ids": [first, 99, pinned]}).json()
     assert body == {
@@ -69,9 +69,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("path", "field", "pattern", "matching"), CASES)
-def test_a_dry_run_says_what_a_delete_of_sources_then_does(
-    client: TestClient, add: Add, path, field, pattern, matching
-):
+def test_deleting_a_source_does_what_its_dry_run_reported(client: TestClient, add: Add, path, field, pattern, matching):
     ids = {source: add(f"text of {source}", source) for source in ("proj/a/b", "proj/ab", "my/proj", "a/b")}
     pinned = add("text that stays", "proj/ab", pinned=True)
     expected = sorted(ids[source] for source in matching)

@@ -86,7 +86,7 @@ def test_a_merge_that_cannot_be_changes_nothing(client: TestClient, add: Add, id
     assert [memory["archived"] for memory in memories] == [False, False]
 
 
-def test_archive_batch_skips_what_is_missing_or_archived(client: TestClient, add: Add):
+def test_archive_batch_skips_missing_and_archived_memories(client: TestClient, add: Add):
     ids = [add("red"), add("green", archived=True)]
     assert client.post("/memory/archive-batch", json={"ids": [*ids, 99]}).json() == {"archived_count": 1}
     assert client.post("/search", json={"query": "red green"}).json()["count"] == 0

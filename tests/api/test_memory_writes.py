@@ -56,17 +56,17 @@ def test_a_record_has_its_times_in_utc_with_microseconds(client: TestClient, add
     assert (stored["pinned"], stored["archived"]) == (False, False)
 
 
-def test_a_record_leaves_out_what_does_not_apply(client: TestClient, add: Add):
+def test_a_record_omits_fields_that_do_not_apply(client: TestClient, add: Add):
     absent = {"document_at", "entity_key", "links", "supersedes", "superseded_by", "previous_text", "is_latest"}
     assert not absent & set(record(client, add("red apple")))
 
 
-def test_metadata_stands_on_the_level_of_the_record(client: TestClient, add: Add):
+def test_metadata_is_on_the_top_level_of_the_record(client: TestClient, add: Add):
     stored = record(client, add("red apple", category="fruit", nested={"a": [1, None, 1.5]}, nothing=None))
     assert (stored["category"], stored["nested"], stored["nothing"]) == ("fruit", {"a": [1, None, 1.5]}, None)
 
 
-def test_a_caller_cannot_set_what_the_service_writes(client: TestClient, add: Add):
+def test_a_caller_cannot_set_reserved_fields(client: TestClient, add: Add):
     reserved = dict.fromkeys(
         ["id", "source", "timestamp", "created_at", "updated_at", "author", "contributors", "promotion"], "forged"
     )
@@ -120,7 +120,7 @@ def test_metadata_that_cannot_be_used_is_422(shared_client: TestClient, metadata
 
 
 @pytest.mark.parametrize("text", ["x", " ", "\n\t", "🍎" * 1000, "a" * 50_000, "…", "\u202e\ufeff", "word " * 9_999])
-def test_any_text_within_the_limits_is_stored_as_it_is(client: TestClient, add: Add, text):
+def test_any_text_within_the_limits_is_stored_verbatim(client: TestClient, add: Add, text):
     assert record(client, add(text))["text"] == text
 
 
@@ -135,7 +135,7 @@ def test_an_added_key_that_is_taken_is_409_and_stores_nothing(client: TestClient
     assert client.get("/memories/count").json() == {"count": 1}
 
 
-def test_deduplicate_skips_what_is_nearly_stored(client: TestClient, add: Add):
+def test_deduplicate_skips_near_duplicates(client: TestClient, add: Add):
     stored = add(TEXT)
     body = client.post("/memory/add", json={"text": NEARLY, "source": "other", "deduplicate": True}).json()
     assert body == {
@@ -160,7 +160,7 @@ def test_on_duplicate_add_stores_it_anyway(client: TestClient, add: Add):
     assert body == {"success": True, "action": "added", "id": 2}
 
 
-def test_on_duplicate_skip_says_what_blocked_it(client: TestClient, add: Add):
+def test_on_duplicate_skip_names_the_blocking_memory(client: TestClient, add: Add):
     stored = add(TEXT)
     body = client.post("/memory/add", json={"text": NEARLY, "source": "s", "on_duplicate": "skip"}).json()
     assert body == {
@@ -173,7 +173,7 @@ def test_on_duplicate_skip_says_what_blocked_it(client: TestClient, add: Add):
     }
 
 
-def test_on_duplicate_supersede_replaces_what_is_nearly_the_same(client: TestClient, add: Add):
+def test_on_duplicate_supersede_replaces_a_near_duplicate(client: TestClient, add: Add):
     stored = add(TEXT)
     body = client.post("/memory/add", json={"text": NEARLY, "source": "s", "on_duplicate": "supersede"}).json()
     assert body == {
@@ -201,7 +201,7 @@ def test_a_pinned_memory_is_not_superseded_by_an_add(client: TestClient, add: Ad
 
 
 @pytest.mark.parametrize("on_duplicate", ["skip", "supersede", "add"])
-def test_on_duplicate_stores_what_is_new(client: TestClient, on_duplicate):
+def test_on_duplicate_stores_a_novel_text(client: TestClient, on_duplicate):
     body = client.post("/memory/add", json={"text": TEXT, "source": "s", "on_duplicate": on_duplicate}).json()
     assert body == {"success": True, "action": "added", "id": 1}
 
@@ -213,7 +213,7 @@ def test_a_batch_is_stored_in_order_though_only_some_have_metadata(client: TestC
     assert record(client, 4)["n"] == 3
 
 
-def test_a_batch_leaves_out_duplicates_of_what_is_stored_but_not_of_itself(client: TestClient, add: Add):
+def test_a_batch_skips_duplicates_of_stored_texts_but_not_of_its_own(client: TestClient, add: Add):
     add(TEXT)
     memories = [{"text": text, "source": "s"} for text in (NEARLY, "quite new here", "quite new here")]
     body = client.post("/memory/add-batch", json={"memories": memories, "deduplicate": True}).json()
@@ -239,7 +239,7 @@ def test_upsert_creates_and_then_changes_the_memory_of_its_source_and_key(client
     assert client.post("/memory/upsert", json=other).json() == {"success": True, "id": 2, "action": "created"}
 
 
-def test_a_batch_of_upserts_counts_what_it_did(client: TestClient):
+def test_a_batch_of_upserts_counts_its_outcomes(client: TestClient):
     memories = [{"text": f"text {n}", "source": "s", "key": f"k{n % 2}"} for n in range(3)]
     assert client.post("/memory/upsert-batch", json={"memories": memories}).json() == {
         "success": True,
@@ -254,7 +254,7 @@ def test_a_batch_of_upserts_counts_what_it_did(client: TestClient):
     }
 
 
-def test_a_patch_changes_what_it_names(client: TestClient, add: Add):
+def test_a_patch_changes_only_its_fields(client: TestClient, add: Add):
     stored = add("red apple", "fruit", a=1, b=2)
     body = {"text": "green apple", "source": "tree", "metadata_patch": {"a": None, "c": 3}, "pinned": True}
     assert client.patch(f"/memory/{stored}", json=body).json() == {
@@ -285,7 +285,7 @@ def test_a_patch_can_date_a_memory_and_take_the_date_away(client: TestClient, ad
     assert "document_at" not in record(client, stored)
 
 
-def test_a_patch_cannot_set_what_the_service_writes(client: TestClient, add: Add):
+def test_a_patch_cannot_set_reserved_fields(client: TestClient, add: Add):
     stored = add("red apple")
     patch = {"entity_key": "k", "_policy_archived_at": "x", "created_at": "x", "own": 1}
     client.patch(f"/memory/{stored}", json={"metadata_patch": patch})
@@ -322,7 +322,7 @@ def test_a_caller_says_where_a_text_comes_from_and_cannot_make_it_more_trusted(c
     assert stored_class(client.post("/memory/add", json={"text": "y", "source": "ci"}).json()["id"]) == "user"
 
 
-def test_an_origin_class_that_there_is_none_of_is_422(client: TestClient):
+def test_an_unknown_origin_class_is_422(client: TestClient):
     for unknown in ("God", 3, ["user"]):
         body = {"text": "t", "source": "s", "metadata": {"origin_class": unknown}}
         assert client.post("/memory/add", json=body).status_code == 422

@@ -42,7 +42,7 @@ def test_an_explanation_finds_the_same_and_adds_up(chat: TestClient):
         assert {term["term"] for term in explanation["terms"]} == {"blue", "teapot"}
 
 
-def test_what_the_user_said_has_a_part_that_the_caller_can_weigh(chat: TestClient):
+def test_the_weight_of_user_turns_is_configurable(chat: TestClient):
     assert parts_by_role(explained(chat, "blue teapot"))["user"]["role"] == pytest.approx(0.4)
     assert "role" not in parts_by_role(explained(chat, "what did you say about the blue teapot"))["user"]
     weighed = explained(chat, "blue teapot", role_weight=-1.0)
@@ -54,7 +54,7 @@ def test_what_the_user_said_has_a_part_that_the_caller_can_weigh(chat: TestClien
     assert too_much.status_code == 422
 
 
-def test_turns_of_people_show_who_was_asked_for(client: TestClient):
+def test_turns_of_the_named_speaker_are_explained(client: TestClient):
     for name, content in (("Ann", "I have painted the boat"), ("Ben", "I have sold the boat")):
         store(client, content, name=name, session_id="s")
     best = explained(client, "What did Ben do with the boat?")["results"][0]

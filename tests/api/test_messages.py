@@ -133,7 +133,7 @@ def test_a_changed_message_is_found_by_its_new_content_only(client: TestClient):
     assert problems(client) == []
 
 
-def test_what_is_not_there_is_404(client: TestClient):
+def test_a_missing_resource_is_404(client: TestClient):
     missing = [
         client.get("/messages/nobody"),
         client.get("/messages/nobody/m"),
@@ -221,7 +221,7 @@ def test_a_key_does_not_reach_from_one_route_to_another(client: TestClient):
     assert client.get(f"/sessions/{AGENT}").json()["total"] == 2
 
 
-def test_requests_of_one_key_at_once_store_one_message(start: Start):
+def test_concurrent_requests_with_one_key_store_one_message(start: Start):
     client = start(max_writes=8)
     with ThreadPoolExecutor(8) as threads:
         stored = list(threads.map(lambda _: store(client, "hello", key="k")["id"], range(8)))
@@ -242,7 +242,7 @@ def test_a_body_that_is_no_request_is_422_with_a_key_too(client: TestClient, bod
         assert client.post("/messages", content=body, headers=headers).status_code == 422
 
 
-def test_a_search_says_how_likely_its_answer_is_one(client: TestClient):
+def test_a_search_returns_its_relevance(client: TestClient):
     store(client, "billing runs on postgres")
 
     def asked(query: str) -> tuple[float, str]:
@@ -290,7 +290,7 @@ def test_many_writers_at_once_lose_nothing_and_keep_their_order(start: Start):
     assert problems(client) == []
 
 
-def test_what_was_left_unindexed_is_found_after_a_restart(start: Start):
+def test_pending_messages_are_indexed_after_a_restart(start: Start):
     client = loaded(start())
     service = client.app.state.service  # type: ignore[attr-defined]
     body = {"agent_name": AGENT, "role": "user", "content": "blue"}

@@ -113,7 +113,7 @@ def test_places_and_refusals_are_shown_by_cost_class(start: Start):
     assert value(scraped(client), "souvenir_admission_refused_total", **labels) == 1
 
 
-def test_a_queue_shows_its_depth_and_what_it_takes(start: Start):
+def test_a_queue_has_depth_and_capacity_metrics(start: Start):
     client = start(write_queue_max=7, job_queue_max=5)
     samples = scraped(client)
     assert value(samples, "souvenir_queue_depth", queue="jobs") == 0
@@ -163,7 +163,7 @@ def test_two_services_in_a_process_do_not_share_a_number(start: Start, tmp_path)
     assert all("/memory/add" not in dict(labels).values() for _, labels in scraped(other))
 
 
-def test_no_label_holds_what_somebody_sent(start: Start):
+def test_no_metric_label_contains_user_input(start: Start):
     client = start(api_key=KEY)
     headers = {"X-API-Key": KEY, "X-Namespace": "secret-namespace"}
     client.post("/memory/add", json={"text": "secret text", "source": "secret/source"}, headers=headers)
@@ -191,7 +191,7 @@ def test_no_label_holds_what_somebody_sent(start: Start):
         ("text/plain, Application/JSON;q=0.9", "application/json"),
     ],
 )
-def test_the_answer_has_the_format_that_was_asked_for(client: TestClient, accept, content_type):
+def test_the_answer_has_the_requested_format(client: TestClient, accept, content_type):
     answer = client.get("/metrics", headers={} if accept is None else {"Accept": accept})
     assert answer.headers["Content-Type"].startswith(content_type)
     if "openmetrics" in content_type:

@@ -10,7 +10,7 @@ from tests.api.conftest import JSON
 A, B = {"X-Namespace": "agent a"}, {"X-Namespace": "agent-b"}
 
 
-def test_nothing_of_one_namespace_shows_in_another(client: TestClient):
+def test_no_data_of_one_namespace_is_visible_in_another(client: TestClient):
     body = {"text": "red apple", "source": "s", "metadata": {"entity_key": "k"}}
     stored = client.post("/memory/add", json=body, headers=A).json()["id"]
     for headers in (B, {}):
@@ -29,7 +29,7 @@ def test_nothing_of_one_namespace_shows_in_another(client: TestClient):
         assert novel["most_similar"] is None
 
 
-def test_nothing_of_one_namespace_is_changed_from_another(client: TestClient):
+def test_no_data_of_one_namespace_can_be_changed_from_another(client: TestClient):
     body = {"text": "red apple", "source": "s", "key": "k"}
     stored = client.post("/memory/upsert", json=body, headers=A).json()["id"]
     before = client.get(f"/memory/{stored}", headers=A).json()

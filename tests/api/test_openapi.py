@@ -24,7 +24,7 @@ from tests.test_english import violations
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def test_every_operation_has_an_id_of_its_own():
+def test_every_operation_has_a_unique_id():
     ids = [operation.description["operationId"] for operation in OPERATIONS]
     assert len(set(ids)) == len(ids)
 

@@ -114,7 +114,7 @@ def test_examples_select_by_labels_that_the_series_have(families: list[Metric]):
     assert selected > 10
 
 
-def test_every_alert_is_in_the_guide_and_says_what_happened():
+def test_every_alert_is_documented_and_has_a_summary():
     guide = GUIDE.read_text(encoding="utf-8")
     assert len(alerts()) > 5
     for rule in alerts():
@@ -136,7 +136,7 @@ def test_the_dashboard_is_one_that_grafana_takes():
     assert board["templating"]["list"][0]["type"] == "datasource"
 
 
-def test_prometheus_is_told_to_send_a_key_and_to_read_the_alerts():
+def test_the_prometheus_configuration_has_a_key_and_the_alerts():
     config = yaml.safe_load((EXAMPLES / "prometheus.yml").read_text(encoding="utf-8"))
     [job] = config["scrape_configs"]
     assert job["authorization"]["type"] == "Bearer"

@@ -73,7 +73,7 @@ def test_no_verb_stores_a_secret(client: TestClient, tmp_path: Path):
     assert not holds(tmp_path / "data", KEY_ID)
 
 
-def test_no_extraction_tells_a_model_a_secret_or_keeps_it(start: Start, tmp_path: Path):
+def test_no_extraction_sends_or_stores_a_secret(start: Start, tmp_path: Path):
     """JSON writes a line break as two characters, of which the second is a letter before the key."""
     vendor = LLMVendor()
     vendor.start()
@@ -99,7 +99,7 @@ def test_no_extraction_tells_a_model_a_secret_or_keeps_it(start: Start, tmp_path
         vendor.stop()
 
 
-def test_a_search_for_a_secret_finds_what_was_redacted_of_it(client: TestClient):
+def test_a_search_for_a_secret_finds_its_redaction(client: TestClient):
     memory = stored(client, f"key {KEY_ID}")
     found = client.post("/search", json={"query": f"key {KEY_ID}", "k": 1}, headers=AGENT).json()
     assert [hit["id"] for hit in found["results"]] == [memory["id"]]
@@ -122,7 +122,7 @@ def test_the_policy_of_an_agent_redacts_flags_or_refuses(client: TestClient):
     assert elsewhere.status_code == 200
 
 
-def test_a_policy_is_the_rules_own_but_for_what_it_says(client: TestClient):
+def test_a_policy_overrides_only_its_fields_of_the_rules(client: TestClient):
     assert policy(client, pii="flag", hidden_topics=["health"]) == {
         "secrets": "redact",
         "pii": "flag",
@@ -139,7 +139,7 @@ def test_a_policy_that_cannot_be_used_is_422_and_changes_nothing(client: TestCli
     assert client.get("/agents/my_agent/policy").json() == before
 
 
-def test_a_policy_of_nobody_is_404(client: TestClient):
+def test_the_policy_of_an_unknown_agent_is_404(client: TestClient):
     for answer in (client.get("/agents/nobody/policy"), client.put("/agents/nobody/policy", json={"pii": "flag"})):
         assert (answer.status_code, answer.json()["code"]) == (404, "agent_not_found")
 
@@ -151,7 +151,7 @@ def test_topics_are_noted_and_go_when_the_text_goes(client: TestClient):
     assert "sensitive_topics" not in client.get(f"/memory/{memory['id']}", headers=AGENT).json()
 
 
-def test_a_rescan_applies_todays_policy_to_what_was_stored_before(client: TestClient):
+def test_a_rescan_applies_the_current_policy_to_stored_data(client: TestClient):
     memory = stored(client, f"write to {MAIL}", metadata={"note": f"or {MAIL}"})
     other = stored(client, "nothing to see")
     client.post("/memory-blocks", json={"agent_name": "my_agent", "label": "l", "value": f"mail {MAIL}"})
@@ -206,7 +206,7 @@ def test_a_rescan_reaches_facts_and_leaves_them_no_word_that_their_text_loses(cl
     assert engine.check() == []
 
 
-def test_a_rescan_redacts_what_the_policy_would_refuse(start: Start):
+def test_a_rescan_redacts_text_that_the_policy_rejects(start: Start):
     client = start()
     memory = stored(client, f"write to {MAIL}")
     policy(client, pii="reject")
@@ -214,7 +214,7 @@ def test_a_rescan_redacts_what_the_policy_would_refuse(start: Start):
     assert MAIL not in client.get(f"/memory/{memory['id']}", headers=AGENT).text
 
 
-def test_what_is_said_is_screened_and_noted_and_its_edits_too(client: TestClient, tmp_path: Path):
+def test_messages_and_their_edits_are_screened_and_noted(client: TestClient, tmp_path: Path):
     said = {"agent_name": "my_agent", "role": "user", "content": f"my key is {KEY_ID}", "session_id": "s"}
     message = client.post("/messages", json=said).json()
     assert message["metadata"]["sensitive_data"]
@@ -271,7 +271,7 @@ def test_a_rescan_reaches_messages_and_titles(client: TestClient):
     assert client.app.state.service.engine.check() == []  # type: ignore[attr-defined]
 
 
-def test_a_rescan_reaches_the_graph_and_what_is_stated_of_it(client: TestClient):
+def test_a_rescan_covers_the_graph_and_its_claims(client: TestClient):
     service = client.app.state.service  # type: ignore[attr-defined]
     policy(client, pii="allow")
     said = {

@@ -26,7 +26,7 @@ def say(client: TestClient, *contents: str, **fields: Any) -> list[str]:
     return [one.uid for one in said]
 
 
-def test_each_delete_answers_what_went_and_is_404_the_second_time(client: TestClient):
+def test_each_delete_reports_its_rows_and_is_404_when_repeated(client: TestClient):
     uid, _ = say(client, "one", "two", session_id="s", user="mia")
     say(client, "three", session_id="t", user="tom")
     expected = [

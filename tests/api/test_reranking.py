@@ -40,7 +40,7 @@ def post(client: TestClient, path: str, body: dict[str, Any]) -> Any:
     return answer
 
 
-def test_an_explained_search_shows_what_the_cross_encoder_said(start: Start, folder: Path):
+def test_an_explained_search_shows_the_cross_encoder_scores(start: Start, folder: Path):
     client = start(rerank_model=str(folder), rerank_deadline_ms=60_000)
     add(client, ONCE, TWICE)
     plain, explained = (post(client, path, {"query": "red fox"}).json() for path in ("/search", "/search/explain"))
@@ -54,7 +54,7 @@ def test_an_explained_search_shows_what_the_cross_encoder_said(start: Start, fol
     assert plain["degraded"] == []
 
 
-def test_without_a_cross_encoder_nothing_is_said_of_one(client: TestClient):
+def test_without_a_cross_encoder_its_fields_are_absent(client: TestClient):
     add(client, ONCE, TWICE)
     explained = post(client, "/search/explain", {"query": "red fox"}).json()
     assert [hit["text"] for hit in explained["results"]] == [ONCE, TWICE]
@@ -62,7 +62,7 @@ def test_without_a_cross_encoder_nothing_is_said_of_one(client: TestClient):
     assert all("rerank" not in hit["explanation"]["parts"] for hit in explained["results"])
 
 
-def test_messages_are_ordered_by_what_was_said_and_by_whom(start: Start, folder: Path):
+def test_messages_are_ranked_by_content_and_speaker(start: Start, folder: Path):
     client = start(rerank_model=str(folder), rerank_deadline_ms=60_000)
     say(client, "fox", name="ann")
     say(client, "a fox a fox")

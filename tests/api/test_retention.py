@@ -67,7 +67,7 @@ def test_in_a_large_namespace_clusters_are_found_by_a_job(client: TestClient, ad
     assert TEXT not in client.get(f"/jobs/{job['id']}").text
 
 
-def test_pruning_says_what_it_would_forget_and_then_forgets_it(client: TestClient):
+def test_pruning_deletes_what_its_dry_run_reported(client: TestClient):
     old = aged(client, "old", "s", 100, archived=True)
     younger = aged(client, "younger", "s", 60, archived=True)
     living = aged(client, "living", "s", 100)
@@ -82,7 +82,7 @@ def test_pruning_says_what_it_would_forget_and_then_forgets_it(client: TestClien
     assert client.get("/backups").json()["count"] == 1
 
 
-def test_policies_say_what_they_would_archive_and_then_archive_it(client: TestClient):
+def test_policies_archive_what_their_dry_run_reported(client: TestClient):
     old = aged(client, "old", "wip/x", 40)
     aged(client, "pinned", "wip/x", 40, pinned=True)
     nothing = client.post("/maintenance/enforce-policies").json()
@@ -119,7 +119,7 @@ def test_policies_say_what_they_would_archive_and_then_archive_it(client: TestCl
         lambda client: client.post("/maintenance/enforce-policies?dry_run=perhaps"),
     ],
 )
-def test_what_is_out_of_bounds_is_422(client: TestClient, request_of):
+def test_an_out_of_range_value_is_422(client: TestClient, request_of):
     assert request_of(client).status_code == 422
 
 

@@ -15,7 +15,7 @@ ROUTES = routes_of(described())
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
-def test_the_path_of_an_operation_leads_to_its_own_route(operation: Operation):
+def test_the_path_of_an_operation_matches_its_own_route(operation: Operation):
     request = {"type": "http", "method": operation.method, "path": operation.path, "headers": []}
     first = next(route for route in ROUTES if route.matches(request)[0] is Match.FULL)
     assert first.path_format == operation.template

@@ -79,13 +79,13 @@ def test_k_bounds_the_results(client: TestClient, add: Add):
     assert len(found(client, "red", k=100)) == 8
 
 
-def test_a_threshold_leaves_out_what_is_less_similar(client: TestClient, add: Add):
+def test_a_threshold_excludes_less_similar_memories(client: TestClient, add: Add):
     add("red green blue cyan")
     add("red violet black white")
     assert found(client, "red green", hybrid=False, threshold=0.5) == ["red green blue cyan"]
 
 
-def test_archived_memories_are_found_only_when_asked_for(client: TestClient, add: Add):
+def test_archived_memories_are_found_on_request_only(client: TestClient, add: Add):
     add("red old", archived=True)
     add("red new")
     assert found(client, "red") == ["red new"]
@@ -160,7 +160,7 @@ def test_times_are_filtered_in_utc_and_a_day_counts_whole(client: TestClient, ad
     assert set(found(client, "red", **options)) == texts
 
 
-def test_a_memory_without_a_time_of_its_own_counts_as_of_when_it_was_stored(client: TestClient, add: Add):
+def test_an_undated_memory_has_the_time_of_its_storing(client: TestClient, add: Add):
     add("red now")
     yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
     assert found(client, "red", since=yesterday) == ["red now"]
@@ -222,7 +222,7 @@ def test_an_explanation_adds_up(client: TestClient, add: Add):
     assert terms["green"]["idf"] > terms["red"]["idf"]
 
 
-def test_an_explanation_shows_what_each_arm_found(client: TestClient, add: Add):
+def test_an_explanation_shows_the_results_of_each_arm(client: TestClient, add: Add):
     ids = [add("red " + "green " * 60), add("red cyan teal")]
     explain = client.post("/search/explain", json={"query": "red green"}).json()["explain"]
     assert [candidate["id"] for candidate in explain["bm25_candidates"]] == ids
@@ -233,7 +233,7 @@ def test_an_explanation_shows_what_each_arm_found(client: TestClient, add: Add):
     assert explain["graph"]["enabled"] is False
 
 
-def test_an_answer_says_how_likely_it_is_one(client: TestClient, add: Add):
+def test_an_answer_has_its_relevance(client: TestClient, add: Add):
     add("billing runs on postgres")
     ask = {"query": "billing postgres"}, {"query": "violin lessons"}, {"query": "billing postgres", "hybrid": False}
     said, other, by_meaning = (client.post("/search", json=one).json() for one in ask)

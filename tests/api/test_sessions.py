@@ -37,7 +37,7 @@ def test_a_session_is_started_named_filled_and_ended(client: TestClient):
     assert refusal(client.post("/sessions", json={"agent_name": AGENT, "session_id": "s 1"})) == (409, "session_ended")
 
 
-def test_a_session_says_when_it_began_and_ended_and_what_is_to_come_is_now(client: TestClient):
+def test_a_session_has_start_and_end_and_future_times_count_as_now(client: TestClient):
     before, during, after = (f"2024-03-0{day}T09:00:00.000000+00:00" for day in (1, 2, 3))
     assert start_session(client, session_id="s", user="alice", started_at=during)["started_at"] == during
     store(client, "one", session_id="s", created_at=before)
@@ -51,7 +51,7 @@ def test_a_session_says_when_it_began_and_ended_and_what_is_to_come_is_now(clien
     assert now < later["started_at"] < ended < "2900"
 
 
-def test_a_user_is_known_since_they_were_first_heard_of_whenever_that_is_stored(client: TestClient):
+def test_a_user_has_the_time_of_their_first_message(client: TestClient):
     since = []
     start_session(client, user="alice", started_at="2024-03-02")
     for at in ("2024-03-03", "2024-03-01"):
@@ -87,7 +87,7 @@ def test_sessions_are_listed_newest_first_by_user_and_state(client: TestClient):
     assert client.get(f"/sessions/{AGENT}?limit=1").json()["total"] == 3
 
 
-def test_what_is_not_there_is_404(client: TestClient):
+def test_a_missing_resource_is_404(client: TestClient):
     assert refusal(client.get("/sessions/nobody")) == (404, "agent_not_found")
     store(client, "m", session_id="s")
     path = f"/sessions/{AGENT}/other"
@@ -117,7 +117,7 @@ def test_users_are_listed_with_how_much_was_said(client: TestClient):
     assert [one["name"] for one in second["users"]] == ["bob"]
 
 
-def test_statistics_count_what_one_agent_has(client: TestClient):
+def test_statistics_count_the_contents_of_one_agent(client: TestClient):
     client.post("/agents", json={"name": AGENT})
     empty = client.get(f"/agents/{AGENT}/stats").json()
     assert set(empty.values()) == {0, None}

@@ -54,7 +54,7 @@ def messages(client: TestClient, query: str, **options: Any) -> list[str]:
 
 
 @pytest.mark.usefixtures("fruit")
-def test_a_month_that_is_named_puts_what_is_of_it_first_and_shows_in_the_explanation(client: TestClient):
+def test_a_named_month_boosts_its_results_and_is_explained(client: TestClient):
     body = explained(client, "red apple in May 2023")
     assert body["results"][0]["text"] == "red apple pie"
     assert [one.get("period", 0.0) for one in parts(body)] == [0.4, 0.0, 0.0]
@@ -172,7 +172,7 @@ def test_words_that_count_from_now_are_not_looked_for(client: TestClient, add: A
 
 
 @pytest.mark.usefixtures("talk")
-def test_a_question_for_nothing_but_a_time_is_answered_by_what_was_said_then(client: TestClient):
+def test_a_question_with_only_a_time_returns_results_of_that_time(client: TestClient):
     evidences = {}
     for query in (
         "what did I tell you yesterday",
@@ -184,7 +184,7 @@ def test_a_question_for_nothing_but_a_time_is_answered_by_what_was_said_then(cli
     assert list(evidences.values()) == ["strong", "none", "none"]
 
 
-def test_of_a_very_long_question_the_beginning_is_read(client: TestClient, add: Add):
+def test_only_the_beginning_of_a_very_long_question_is_analysed(client: TestClient, add: Add):
     add("the red apple")
     add("a pear")
     body = explained(client, "red apple " + "x" * 5_000 + " pear")

@@ -27,7 +27,7 @@ def agent(client: TestClient) -> TestClient:
     return client
 
 
-def test_topics_are_listed_by_their_sessions_and_shown_with_what_was_said(agent: TestClient):
+def test_topics_are_listed_by_sessions_and_shown_with_messages(agent: TestClient):
     listed = ask(agent)
     assert (listed["total"], [topic["sessions"] for topic in listed["topics"]]) == (2, [2, 1])
     sea = ask(agent, f"/{listed['topics'][0]['id']}")
@@ -47,7 +47,7 @@ def test_a_topic_is_named_and_is_called_by_its_terms_again(agent: TestClient):
     assert agent.patch(path, json={"name": ""}).status_code == 422
 
 
-def test_a_topic_of_another_agent_is_none_of_this_one(agent: TestClient):
+def test_a_topic_of_another_agent_is_404(agent: TestClient):
     agent.post("/agents", json={"name": "bob"})
     answer = agent.get(f"/agents/bob/topics/{ask(agent)['topics'][0]['id']}")
     assert (answer.status_code, answer.json()["code"]) == (404, "topic_not_found")

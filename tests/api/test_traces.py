@@ -142,7 +142,7 @@ def test_every_memory_operation_has_the_name_that_the_conventions_give_it(start:
     ]
 
 
-def test_a_span_of_what_failed_says_so_by_a_code(start: Start, collector: Collector):
+def test_a_failed_span_has_an_error_code(start: Start, collector: Collector):
     client = start(otel_exporter_otlp_endpoint=collector.endpoint)
     client.delete("/memory/7")
     client.__exit__(None, None, None)
@@ -189,7 +189,7 @@ def test_without_an_endpoint_nothing_is_traced(start: Start, collector: Collecto
     assert "trace_id" not in capsys.readouterr().err
 
 
-def test_a_collector_that_does_not_answer_keeps_nobody_waiting(start: Start, collector: Collector):
+def test_an_unavailable_collector_delays_no_request(start: Start, collector: Collector):
     endpoint = collector.endpoint
     collector.server_close()
     client = start(otel_exporter_otlp_endpoint=endpoint)

@@ -72,12 +72,12 @@ def test_an_export_is_filtered_like_a_list_and_a_search(client: TestClient, add:
     assert client.get("/export", params={"since": "yesterday"}).status_code == 422
 
 
-def test_an_export_of_a_namespace_that_nobody_wrote_to_is_a_header(client: TestClient):
+def test_an_export_of_an_empty_namespace_is_a_header(client: TestClient):
     [header] = exported(client, {"X-Namespace": "nobody"})
     assert header["count"] == 0
 
 
-def test_what_is_exported_can_be_imported_elsewhere(start: Start, client: TestClient, add: Add, tmp_path):
+def test_an_export_can_be_imported_elsewhere(start: Start, client: TestClient, add: Add, tmp_path):
     old = add("Ann plays the violin")
     client.post(f"/memory/{old}/supersede", json={"text": "Ann plays the viola"})
     add("日本の首都は東京です", "ü", pinned=True)
@@ -138,7 +138,7 @@ def test_a_file_of_a_newer_format_is_refused_whole(client: TestClient):
     assert imported(client, ndjson({**newer, "version": "4.9.9"}, {"text": "x", "source": "s"}))["imported"] == 1
 
 
-def test_an_import_has_a_limit_of_its_own(start: Start, tmp_path):
+def test_an_import_has_a_separate_size_limit(start: Start, tmp_path):
     client = start(max_body_bytes=2_000, import_max_bytes=20_000)
     body = ndjson(*({"text": f"a text of number {number}", "source": "s"} for number in range(100)))
     assert 2_000 < len(body) < 20_000
@@ -205,7 +205,7 @@ def key_for(client: TestClient, role: str) -> dict[str, str]:
     return {"X-API-Key": made.json()["key"]}
 
 
-def test_a_key_exports_nothing_of_the_sources_outside_of_its_own(guarded: TestClient):
+def test_a_limited_key_exports_only_its_sources(guarded: TestClient):
     reader = key_for(guarded, "read-only")
     [header, *lines] = exported(guarded, reader, history=True)
     assert header["count"] == 3
@@ -293,7 +293,7 @@ def test_a_reader_cannot_import_and_only_an_admin_builds(guarded: TestClient):
     assert guarded.post("/index/build").status_code == 409
 
 
-def test_a_body_of_somebody_without_a_key_is_not_read(start: Start):
+def test_an_unauthenticated_body_is_not_read(start: Start):
     assert start(api_key=KEY).post("/import", content=Unread()).status_code == 401
 
 

@@ -35,7 +35,7 @@ def window(client: TestClient, **query: int) -> list[str]:
     return [message["content"] for message in answer.json()["messages"]]
 
 
-def test_what_is_said_is_in_the_context_and_found_when_the_session_has_ended(client: TestClient):
+def test_messages_are_in_the_context_and_searchable_after_the_session(client: TestClient):
     start_session(client, session_id="s", user="alice")
     [message, _] = say(client, "my boat is green", "noted")
     assert (message["session_id"], message["user"], message["role"]) == ("s", "alice", "user")
@@ -60,7 +60,7 @@ def test_the_context_is_cut_to_tokens_and_to_a_number_of_messages(start: Start):
     assert window(client, limit=0) == window(client, token_limit=0) == []
 
 
-def test_a_cleared_context_begins_anew_and_the_session_keeps_what_was_said(client: TestClient):
+def test_a_cleared_context_is_empty_and_the_session_keeps_its_messages(client: TestClient):
     start_session(client, session_id="s")
     say(client, "one", "two")
     assert client.delete(f"{RUNNING}/window").json() == {"cleared": 2}
@@ -90,7 +90,7 @@ def test_a_changed_message_is_changed_in_the_context(client: TestClient):
     assert window(client) == ["the right thing", "and another"]
 
 
-def test_a_prompt_gets_the_session_the_past_what_is_remembered_and_preferences(client: TestClient):
+def test_a_prompt_context_has_all_tiers(client: TestClient):
     store(client, "we sailed a green boat", session_id="before")
     client.post("/remember", json={"agent_name": AGENT, "key": "boat", "value": "is called Ada"})
     client.put(f"/preferences/{AGENT}/boat talk", json={"value": "short"})
@@ -168,7 +168,7 @@ def test_an_agents_key_sees_the_context_of_its_agent_only(start: Start):
     assert refusal(client.get("/sessions/other/s/window", headers=mine)) == (403, "forbidden")
 
 
-def test_what_is_deleted_leaves_the_context_at_once(client: TestClient):
+def test_deleted_messages_leave_the_context_immediately(client: TestClient):
     start_session(client, session_id="s")
     _, second, _ = say(client, "one", "two", "three")
     assert window(client) == ["one", "two", "three"]
@@ -178,7 +178,7 @@ def test_what_is_deleted_leaves_the_context_at_once(client: TestClient):
     assert refusal(client.get(f"{RUNNING}/window")) == (404, "session_not_found")
 
 
-def test_an_agent_of_the_same_name_gets_nothing_of_one_that_was_deleted(client: TestClient):
+def test_a_recreated_agent_has_no_data_of_the_deleted_one(client: TestClient):
     for _ in range(2):
         start_session(client, session_id="s")
         say(client, "of the first")
