@@ -267,7 +267,7 @@ class NamespaceIndex:
         allowed = self.attributes.allowed(probe.filters, probe.owner_ids)
         if probe.past is not None and visible is not None:
             allowed = visible if allowed is None else allowed & visible
-        # Only a blank text has no terms: nobody looks for it, and its vector is near to that of any short text.
+        # Only a blank text has no terms: it answers no query, and its vector is near to that of any short text.
         ranked = self.words.lengths > 0
         if not ranked.all():
             allowed = ranked if allowed is None else allowed & ranked

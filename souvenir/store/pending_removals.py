@@ -198,7 +198,7 @@ def pending_works(connection: apsw.Connection) -> set[str]:
 
 
 def count_pending(connection: apsw.Connection, work: str) -> int:
-    """How many messages, memories and blocks a removal still has to delete."""
+    """Count the messages, memories and blocks that a removal still has to delete."""
     named = "SELECT owner_id FROM removals WHERE work = ?1 AND kind = "
     messages = (
         f"SELECT count(*) FROM messages WHERE namespace_id IN ({named} 'namespace') OR user_id IN ({named} 'user') "

@@ -144,7 +144,7 @@ def count_queued(connection: apsw.Connection, lane: str | None = None, *, actor:
 
 
 def has_place(actor: str, *, own: int, waiting: int, places: int) -> bool:
-    """Whether an actor may queue something more.
+    """Return whether an actor may queue another job.
 
     A managed key may hold one in `SHARE` of the places, and may queue one thing even if all places are taken, so that
     the keys cannot keep each other out. Callers without a managed key are one party, which may fill the queue.
@@ -229,7 +229,7 @@ def claim(
 def others_wait(
     connection: apsw.Connection, scope: Scope, lane: str | None = None, *, resting: Collection[str] = ()
 ) -> bool:
-    """Whether a job of another caller (namespace and actor) could start now."""
+    """Return whether a job of another caller (namespace and actor) could start now."""
     startable, values = _startable(lane, resting)
     row = connection.execute(
         f"SELECT 1 FROM jobs j WHERE {startable} AND (namespace, actor) <> (?, ?) LIMIT 1",

@@ -31,7 +31,7 @@ class StoredLine:
 
 @dataclass(frozen=True, slots=True)
 class ChangedId:
-    """An id of an import's file, and the id here of the memory that stands for it."""
+    """An id in an import's file, and the id of its memory in this database."""
 
     old: int
     new: int
