@@ -1,39 +1,109 @@
-"""Extraction: queue a job that extracts memories from a transcript, read its result, cancel it."""
+"""Extraction: queue a job that extracts memories from a transcript.
+
+The job and, if requested, the turns as messages are stored in one transaction; a repeated request under the same
+Idempotency-Key creates neither again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
+import apsw
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from souvenir.access.authenticator import ANONYMOUS
-from souvenir.api.extraction_requests import ExtractRequest, take
-from souvenir.api.fields import optional_wire_time, wire_time
-from souvenir.api.jobs import AllActors, JobId
-from souvenir.core.settings import Settings
-from souvenir.jobs.worker import JobFigures
-from souvenir.learning.extraction import Extraction
-from souvenir.learning.results import MODE
-from souvenir.models.llm.provider import LLMProvider
-from souvenir.server.access_policy import NOTHING, OF_BOTH
+from souvenir.api.fields import Clean, Moment, OptionalSource, SessionId, UserName
+from souvenir.conversations.transcript_sync import message_drafts
+from souvenir.core.errors import InvalidRequest, JobNotFound
+from souvenir.core.timestamps import utc_now
+from souvenir.core.types import Scope
+from souvenir.learning.extraction import Extraction, ExtractionRequest
+from souvenir.learning.transcripts.transcript import read_transcript
+from souvenir.memories.engine import MemoryEngine
+from souvenir.server.access_policy import OF_BOTH
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import MakeOnce, Reader, RunningService, Writer, agent_scope
+from souvenir.server.request_guards import MakeOnce, RunningService, Writer, agent_scope
 from souvenir.server.routing import Routes
-from souvenir.store.admin.jobs import EXTRACT, Job, JobStatus
-from souvenir.store.admin.keys import KEY_ACTOR
-from souvenir.store.learning.extractions import ExtractionRecord as ExtractionRow
-from souvenir.store.messages.messages import Message
+from souvenir.server.service import Service
+from souvenir.store.admin import jobs
+from souvenir.store.admin.jobs import Job, JobStatus
+from souvenir.store.idempotency import Once, do_once, made_before
+from souvenir.store.messages import messages as message_rows
+from souvenir.store.messages.messages import Message, MessageDraft
+from souvenir.store.transaction import Transaction
 
 routes = Routes("extraction")
 
-MAX_ACTIONS = 1_000
-"""In one commit; more than a job decides."""
-
 JOB_ID = "0d7f6a3c5b2e4f1a9c8d7e6f5a4b3c2d"
-OTHER_JOB_ID = "7b1e0c9d4f2a4e3b8c6d5a7f9e8b1c20"
+
+Context = Annotated[str, StringConstraints(max_length=100), Clean]
+
+
+class ExtractRequest(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "messages": "User: We decided to move billing to Postgres 17 in May.\nAssistant: Noted.",
+                    "source": "claude-code/billing",
+                    "document_at": "2025-04-02",
+                }
+            ]
+        }
+    )
+
+    messages: Annotated[str, StringConstraints(min_length=1), Clean] = Field(
+        description="The transcript, in plain text with a speaker before each turn or as JSON; at most "
+        "MAX_EXTRACT_MESSAGE_CHARS (120,000) characters."
+    )
+    source: OptionalSource = Field(
+        default="",
+        description="The source of the stored facts; only memories of this source and below are compared and "
+        "changed. Empty: the whole namespace, and new memories get the source `extract`. Required for "
+        "keys with prefixes.",
+    )
+    context: Context = Field(
+        default="stop",
+        description="The occasion: `stop`, `session_end`, `pre_compact` (which extracts more), or any other text.",
+    )
+    debug: bool = Field(default=False, description="Include the prompts and the cost of the model in the result.")
+    dry_run: bool = Field(
+        default=False, description="Decide, but change nothing; `/memory/extract/commit` applies the chosen actions."
+    )
+    document_at: Moment | None = Field(
+        default=None, description="The date of the conversation, where the transcript contains none."
+    )
+    store_messages: bool = Field(
+        default=False,
+        description="Also store the turns as messages of the namespace's agent, in the same transaction, so that "
+        "they are searchable immediately. Needs a key for the whole namespace.",
+    )
+    session: SessionId | None = Field(
+        default=None,
+        description="The session of the conversation and of the stored messages (a new one if unset); deleting it "
+        "also deletes the extracted memories.",
+    )
+    user: UserName | None = Field(
+        default=None,
+        description="The user that the agent talks with, by default the user of the session; deleting them also "
+        "deletes the extracted memories.",
+    )
+
+    def to_request(self, session: str | None) -> ExtractionRequest:
+        """:param session: Of its messages, where they are stored."""
+        return ExtractionRequest(
+            self.messages,
+            self.source,
+            self.context,
+            self.dry_run,
+            self.debug,
+            self.document_at,
+            self.user,
+            session,
+        )
 
 
 class StoredTurns(BaseModel):
@@ -125,100 +195,6 @@ class ExtractAccepted(BaseModel):
         )
 
 
-class ExtractJob(BaseModel):
-    """An extraction."""
-
-    job_id: str
-    status: JobStatus
-    source: str
-    context: str = Field(examples=["stop"])
-    message_length: int = Field(description="Number of characters of the transcript as sent.")
-    created_at: str
-    started_at: str | None = Field(default=None, description="Set when it has started.")
-    completed_at: str | None = Field(default=None, description="Set when it has ended.")
-    queue_depth: int | None = Field(
-        default=None, description="The number of queued extractions, while it is queued itself."
-    )
-    mode: str = Field(description="`llm`, or `fallback_add` without a model.", examples=["llm"])
-    auth_key_id: str | None = Field(description="The id of the key of the request; null for API_KEY and without a key.")
-    trusted_authorship: bool = Field(description="True if the request had a key.")
-    result: ExtractResult | None = Field(default=None, description="Set when it is completed.")
-    error: str | None = Field(default=None, description="The reason for the failure, in one sentence.")
-    waits_for: str | None = Field(default=None, description="The reason for the retry, while it is not finished.")
-
-    @classmethod
-    def of(cls, job: Job, row: ExtractionRow, extraction: Extraction) -> ExtractJob:
-        more: dict[str, Any] = {
-            "started_at": optional_wire_time(job.started_at),
-            "completed_at": optional_wire_time(job.finished_at),
-            "queue_depth": extraction.jobs.waiting if job.status is JobStatus.QUEUED else None,
-            "result": extraction.result_of(job),
-            "error": job.failure,
-            "waits_for": job.waits_for,
-        }
-        key_id = job.actor.removeprefix(KEY_ACTOR)
-        return cls(
-            job_id=job.id,
-            status=job.status,
-            source=row.source,
-            context=row.context,
-            message_length=row.message_length,
-            created_at=wire_time(job.created_at),
-            mode=row.options[MODE],
-            auth_key_id=None if key_id == job.actor else key_id,
-            trusted_authorship=job.actor != ANONYMOUS,
-            **{name: value for name, value in more.items() if value is not None},
-        )
-
-
-class ExtractFigures(BaseModel):
-    """Counts of extractions of all namespaces."""
-
-    queue_depth: int = Field(description="Queued extractions.")
-    queue_max: int = Field(description="Maximum number of queued extractions.")
-    queue_remaining: int
-    workers: int = Field(description="Maximum number of running extractions.")
-    jobs_tracked: int = Field(
-        description="Extractions that can be read; by the caller, if the status is requested with a key."
-    )
-
-    @classmethod
-    def of(cls, figures: JobFigures, **more: Any) -> Self:
-        return cls(
-            queue_depth=figures.waiting,
-            queue_max=figures.waiting_max,
-            queue_remaining=max(0, figures.waiting_max - figures.waiting),
-            workers=figures.workers,
-            jobs_tracked=figures.kept,
-            **more,
-        )
-
-
-class ExtractStatus(ExtractFigures):
-    """The model of extractions and the length of their queue. No model is called."""
-
-    enabled: bool = Field(description="True if a language model is configured.")
-    provider: str | None = Field(examples=["ollama"])
-    model: str | None
-    status: str = Field(
-        description="`healthy`, `disabled`, `unhealthy` if it failed recently, or `error: ` and the reason.",
-        examples=["healthy"],
-    )
-    fallback_add_enabled: bool = Field(description="True if sentences are stored if no model is configured.")
-
-    @classmethod
-    def now(cls, extraction: Extraction, provider: LLMProvider | None, settings: Settings, tracked: int) -> Self:
-        """:param tracked: Extractions that the caller may look at."""
-        return cls.of(
-            replace(extraction.jobs.figures, kept=tracked),
-            enabled=provider is not None,
-            provider=None if provider is None else provider.name,
-            model=None if provider is None else provider.model,
-            status="disabled" if provider is None else provider.status(),
-            fallback_add_enabled=settings.extract_fallback_add,
-        )
-
-
 class QueueFull(BaseModel):
     error: str = Field(examples=["extract_queue_full"])
     message: str = Field(examples=["Too many extractions wait; try again in a while"])
@@ -252,6 +228,90 @@ QUEUE_FULL: dict[int | str, dict[str, Any]] = {429: {"model": QueueFullBody}}
 """The error answer of a route that queues an extraction."""
 
 
+# --- queueing --------------------------------------------------------------------------------------------------------
+
+
+FALLBACK_WAIT_S = 5.0
+"""That a request waits for a job that asks no model: it reads sentences and embeds a few, so it is done by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """:param messages: The stored turns of the transcript; None if they were not requested."""
+
+    job: Job
+    messages: Sequence[Message] | None = None
+
+
+def take(service: Service, scope: Scope, body: ExtractRequest, once: Once | None) -> Taken:
+    """Queue the job, and wait for it where it asks no model.
+
+    :raises InvalidRequest: If the transcript is too long. :raises SessionEnded: If its messages' session has ended.
+    :raises IdempotencyKeyReused: If the key came with another request.
+    """
+    most = service.settings.max_extract_message_chars
+    if len(body.messages) > most:
+        raise InvalidRequest(f"messages takes at most {most} characters (MAX_EXTRACT_MESSAGE_CHARS); send it in parts")
+    before = None if once is None else _made_before(service.engine, scope, body, once)
+    taken = before or _take(service, scope, body, once)
+    if service.provider is not None:
+        return taken
+    return replace(taken, job=service.extraction_work.waited(taken.job, FALLBACK_WAIT_S))
+
+
+def _take(service: Service, scope: Scope, body: ExtractRequest, once: Once | None) -> Taken:
+    conversations = service.conversations
+    session = body.session or (str(uuid.uuid4()) if body.store_messages else None)
+    drafts: Sequence[MessageDraft] = ()
+    if session is not None and body.store_messages:
+        transcript = read_transcript(body.messages, document_at=body.document_at)
+        drafts = message_drafts(transcript, session_id=session, user=body.user)
+    prepared = conversations.prepared(scope, drafts) if drafts else ()
+    stored: list[Message] = []
+
+    def within(insert_job: Callable[[apsw.Connection], Job]) -> Job:
+        def work(tx: Transaction) -> Job:
+            def make() -> Job:
+                stored[:] = conversations.insert(tx, prepared) if prepared else ()
+                return insert_job(tx.connection)
+
+            def again(ids: Sequence[str]) -> Job:
+                made = _read(tx.connection, tx.namespace_id, body, ids)
+                stored[:] = made.messages or ()
+                return made.job
+
+            return do_once(tx, once, make, ids=lambda job: [job.id, *(one.uid for one in stored)], again=again)
+
+        return service.engine.write(scope, work)
+
+    job = service.extraction.submit(scope, body.to_request(session), within=within)
+    return Taken(job, stored if body.store_messages else None)
+
+
+def _made_before(engine: MemoryEngine, scope: Scope, body: ExtractRequest, once: Once) -> Taken | None:
+    """The result of the same request, looked up before anything is embedded again."""
+    with engine.namespace(scope) as (connection, namespace):
+        ids = None if namespace is None else made_before(connection, namespace.id, scope.actor, once, utc_now())
+        if namespace is None or ids is None:
+            return None
+        once.replayed()
+        return _read(connection, namespace.id, body, ids)
+
+
+def _read(connection: apsw.Connection, namespace_id: int, body: ExtractRequest, ids: Sequence[str]) -> Taken:
+    """As it is now.
+
+    :raises JobNotFound: If the job is not kept any more.
+    """
+    job_id, *uids = ids
+    job = jobs.find(connection, job_id)
+    if job is None:
+        raise JobNotFound(job_id)
+    found = message_rows.by_uid(connection, namespace_id, uids)
+    messages = [found[uid] for uid in uids if uid in found]
+    return Taken(job, messages if body.store_messages else None)
+
+
 @routes.post(
     "/memory/extract",
     summary="Extract memories from a transcript",
@@ -269,44 +329,3 @@ def extract(
         agent_scope(request, scope.namespace)
     taken = take(service, scope, body, once)
     return ExtractAccepted.of(taken.job, taken.messages, service.extraction)
-
-
-@routes.get(
-    "/memory/extract/{job_id}",
-    summary="Get an extraction",
-    cost=CostClass.LIGHT,
-    access=NOTHING,
-    sdk="extraction.get",
-    errors=[404],
-)
-def get_extraction(job_id: JobId, scope: Reader, service: RunningService, all_actors: AllActors) -> ExtractJob:
-    """Get the progress of an extraction, or its result; non-admin keys see only their own."""
-    return ExtractJob.of(*service.extraction.get(scope, job_id, all_actors=all_actors), service.extraction)
-
-
-@routes.delete(
-    "/memory/extract/{job_id}",
-    summary="Cancel an extraction",
-    cost=CostClass.LIGHT,
-    sdk="extraction.cancel",
-    errors=[404, 409],
-)
-def cancel_extraction(job_id: JobId, scope: Writer, service: RunningService, all_actors: AllActors) -> ExtractJob:
-    """Cancel a queued extraction immediately, or a running one before its next step; no action is applied."""
-    extraction = service.extraction
-    extraction.get(scope, job_id, all_actors=all_actors)
-    extraction.jobs.cancel(scope, job_id, all_actors=all_actors)
-    return ExtractJob.of(*extraction.get(scope, job_id, all_actors=all_actors), extraction)
-
-
-@routes.get(
-    "/extract/status",
-    summary="Get extraction status",
-    cost=CostClass.LIGHT,
-    access=NOTHING,
-    sdk="extraction.status",
-)
-def extract_status(scope: Reader, service: RunningService, all_actors: AllActors) -> ExtractStatus:
-    """Get the model, whether it responded recently, and how many extractions are queued; no model is called."""
-    _, tracked = service.extraction.jobs.list(scope, all_actors=all_actors, kind=EXTRACT, limit=0)
-    return ExtractStatus.now(service.extraction, service.provider, service.settings, tracked)

@@ -9,7 +9,8 @@ from fastapi import Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from souvenir.api.extraction import JOB_ID, QUEUE_FULL, ExtractAccepted, ExtractJob, ExtractResult
+from souvenir.api.extraction import JOB_ID, QUEUE_FULL, ExtractAccepted, ExtractResult
+from souvenir.api.extraction_jobs import ExtractJob
 from souvenir.api.fields import MAX_ID, MAX_TEXT_CHARS, Clean, Source, StoredText
 from souvenir.api.jobs import AllActors, JobId
 from souvenir.core.ledger import Category, FactRow, Verdict

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
-from souvenir.api.extraction import ExtractFigures
+from souvenir.api.extraction_jobs import ExtractFigures
 from souvenir.api.fields import wire_time
 from souvenir.core.process_memory import peak_kb, resident_kb
 from souvenir.core.types import Scope, Stats

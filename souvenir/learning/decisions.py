@@ -14,10 +14,10 @@ from souvenir.core.errors import LLMOutputUnusable
 from souvenir.core.ledger import DecidedBy, Decision, FactRow, FactStage, LedgerFact, Verdict
 from souvenir.core.text import fenced
 from souvenir.core.types import JsonObject, Scope
-from souvenir.learning.guards import skipped
+from souvenir.learning.guards import Guidance, skipped
 from souvenir.learning.novelty import Shown, candidates, decided_without_model
 from souvenir.learning.proposals import shortened
-from souvenir.learning.questions import AUDN, DECIDE, Decisions, Guidance, MadeDecision, ask, label, prompt, spent
+from souvenir.learning.questions import AUDN, DECIDE, Decisions, MadeDecision, ask, label, prompt, spent
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.llm.prompts import Prompt
 from souvenir.models.llm.provider import LLMProvider

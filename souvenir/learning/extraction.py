@@ -25,11 +25,11 @@ from souvenir.jobs.worker import Jobs, Within
 from souvenir.learning import results
 from souvenir.learning.application import FALLBACK_ADD, Applying
 from souvenir.learning.decisions import decide_again, decide_next
-from souvenir.learning.guards import NO_SOURCE, job_scope, serial_key
+from souvenir.learning.guards import GUIDANCE_JSON, NO_SOURCE, Guidance, job_scope, serial_key
 from souvenir.learning.ledger import MODEL, Ledger
 from souvenir.learning.novelty import decided_without_model, settled
 from souvenir.learning.proposals import OVERLAP_TURNS, WINDOW_CHARS, Source, propose, propose_without_model
-from souvenir.learning.questions import AUDN, GUIDANCE_JSON, Guidance, spent
+from souvenir.learning.questions import AUDN, spent
 from souvenir.learning.questions import EXTRACT as EXTRACT_STAGE
 from souvenir.learning.results import DEBUG, DRY_RUN, GUIDANCE, LLM, MODE
 from souvenir.learning.transcripts.json_form import redacted

@@ -1,14 +1,15 @@
-"""The scope of a job, the rules that hold for its decisions regardless of the model, and outcomes of skipped facts.
+"""The scope and guidance of a job, the rules for its decisions regardless of the model, and outcomes of skipped facts.
 
 The rules are pure functions from decisions and their memories to one step for each fact. No rule loses a fact: a fact
 that may not replace a memory is stored as an additional memory. The only exception is a fact about a deleted memory,
 which is not stored, because the deletion was a request to forget it. A fact that a caller committed separately is
-marked, so that its own job does not apply it again.
+marked, so that its own job does not apply it again. Guidance is fixed when an extraction is submitted: a later change
+of settings or profile does not affect a running job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -16,11 +17,14 @@ from typing import Any
 import apsw
 
 from souvenir.core.ledger import Decision, FactRow, FactStage, LedgerFact, Phase, Verdict
+from souvenir.core.settings import Settings
+from souvenir.core.stored_json import StoredJson
 from souvenir.core.types import JsonObject, Memory, Scope
 from souvenir.store.admin import jobs
 from souvenir.store.admin.jobs import JobStatus
 from souvenir.store.learning import extractions
 from souvenir.store.learning.extractions import ExtractionRecord
+from souvenir.store.learning.profiles import ExtractionMode, ExtractionProfile
 from souvenir.store.transaction import require_writable
 
 PROTECTED = "protected"
@@ -255,3 +259,58 @@ def with_commit_mark(row: FactRow, other: FactRow) -> FactRow:
 def skipped_as_committed(row: FactRow, job_id: str) -> FactRow:
     """Return the row, skipped because the job applied it."""
     return replace(row, stage=FactStage.SKIPPED, outcome=skipped(COMMITTED, committed=job_id))
+
+
+# --- guidance --------------------------------------------------------------------------------------------------------
+
+
+PRE_COMPACT = "pre_compact"
+"""The context of a request before a conversation is compacted: every fact is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """:param keep_all: True if the model is instructed to keep doubtful facts.
+
+    :param max_facts: Limit for one window of a transcript.
+    """
+
+    max_facts: int
+    max_fact_chars: int
+    similar_text_chars: int
+    fallback_max_facts: int
+    keep_all: bool = False
+    always_remember: tuple[str, ...] = ()
+    never_remember: tuple[str, ...] = ()
+    custom_instructions: str = ""
+
+    @classmethod
+    def of(cls, settings: Settings, profile: ExtractionProfile, context: str) -> Guidance:
+        return cls(
+            profile.max_facts or settings.extract_max_facts,
+            profile.max_fact_chars or settings.extract_max_fact_chars,
+            settings.extract_similar_text_chars,
+            settings.extract_fallback_max_facts,
+            keep_all=context == PRE_COMPACT or profile.mode is ExtractionMode.AGGRESSIVE,
+            always_remember=profile.rules.always_remember,
+            never_remember=profile.rules.never_remember,
+            custom_instructions=profile.rules.custom_instructions,
+        )
+
+    def for_facts(self) -> str:
+        """Return the instructions that are appended to the prompt."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"Write at most {self.max_facts} facts, each in at most {self.max_fact_chars} characters."
+        if self.always_remember:
+            yield "\nWhat is always kept here:"
+            yield from (f"- {rule}" for rule in self.always_remember)
+        if self.never_remember:
+            yield "\nWhat is never kept here, whatever else is said:"
+            yield from (f"- {rule}" for rule in self.never_remember)
+        if self.custom_instructions:
+            yield f"\n{self.custom_instructions}"
+
+
+GUIDANCE_JSON = StoredJson(Guidance)

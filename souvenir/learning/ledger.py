@@ -18,9 +18,8 @@ from souvenir.core.types import JsonObject, Scope
 from souvenir.jobs.worker import Jobs
 from souvenir.learning.application import APPROVAL_REQUIRED, APPROVED, approval_of
 from souvenir.learning.choices import Choice, ChosenAction, chosen, note_taken
-from souvenir.learning.guards import job_scope, serial_key
+from souvenir.learning.guards import GUIDANCE_JSON, Guidance, job_scope, serial_key
 from souvenir.learning.novelty import prepared
-from souvenir.learning.questions import GUIDANCE_JSON, Guidance
 from souvenir.learning.results import DRY_RUN, GUIDANCE, LLM, MODE
 from souvenir.learning.undo import UNDONE_AT, Undone, undo
 from souvenir.memories.engine import MemoryEngine

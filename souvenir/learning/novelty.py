@@ -53,8 +53,9 @@ def settled(engine: MemoryEngine, scope: Scope, rows: Sequence[FactRow]) -> list
     """
     cases = [_Case(row, row.fact, row.decision) for row in rows if row.fact is not None and row.decision is not None]
     targets = {case.decision.target.memory_id for case in cases if case.decision.target is not None}
-    memories = engine.get(scope, list(targets))
-    cases = [case.ruled(memories) for case in cases]
+    if targets:
+        memories = engine.get(scope, list(targets))
+        cases = [case.ruled(memories) for case in cases]
     return [case.row for case in _Novelty(engine, scope, cases).gated()]
 
 

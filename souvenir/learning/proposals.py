@@ -20,13 +20,12 @@ from souvenir.core.errors import PersonalDataRejected
 from souvenir.core.ledger import Category, FactRow, FactStage, LedgerFact, TextSpan
 from souvenir.core.text import sentences
 from souvenir.core.types import JsonObject, OriginClass, Scope
-from souvenir.learning.guards import error, skipped
+from souvenir.learning.guards import Guidance, error, skipped
 from souvenir.learning.novelty import prepared
 from souvenir.learning.questions import (
     EXTRACT,
     PROPOSE,
     PROPOSE_ALL,
-    Guidance,
     Proposals,
     ProposedFact,
     ask,

@@ -1,9 +1,8 @@
-"""Questions to the model, the accepted answers, their costs, and the guidance of a source's profile.
+"""Questions to the model, the accepted answers, and their costs.
 
 Prompts are the files next to this module. A question asks for a list: items that match the schema are kept, and the
 others are reported. The provider has already retried. A malformed answer is parsed item by item; an answer without
-readable text raises the provider's error. Guidance is fixed when an extraction is submitted: a later change of settings
-or profile does not affect a running job.
+readable text raises the provider's error.
 """
 
 from __future__ import annotations
@@ -17,13 +16,10 @@ from pydantic import BaseModel, BeforeValidator, StringConstraints
 
 from souvenir.core.errors import LLMError, LLMOutputUnusable
 from souvenir.core.ledger import Category, Verdict
-from souvenir.core.settings import Settings
-from souvenir.core.stored_json import StoredJson
 from souvenir.core.types import JsonObject
 from souvenir.models.llm.prompts import Prompt, Shape, prompt_of
 from souvenir.models.llm.provider import LLMProvider
 from souvenir.models.llm.salvage import Broken, salvaged
-from souvenir.store.learning.profiles import ExtractionMode, ExtractionProfile
 
 PROPOSE, PROPOSE_ALL, DECIDE = "propose", "propose_all", "decide"
 
@@ -159,58 +155,3 @@ def spent(error: LLMError) -> dict[str, object]:
 
 def _call(stage: str, prompt: Prompt, model: str, items: int) -> dict[str, object]:
     return {"stage": stage, "prompt": label(prompt), "model": model, "items": items}
-
-
-# --- guidance --------------------------------------------------------------------------------------------------------
-
-
-PRE_COMPACT = "pre_compact"
-"""The context of a request before a conversation is compacted: every fact is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Guidance:
-    """:param keep_all: True if the model is instructed to keep doubtful facts.
-
-    :param max_facts: Limit for one window of a transcript.
-    """
-
-    max_facts: int
-    max_fact_chars: int
-    similar_text_chars: int
-    fallback_max_facts: int
-    keep_all: bool = False
-    always_remember: tuple[str, ...] = ()
-    never_remember: tuple[str, ...] = ()
-    custom_instructions: str = ""
-
-    @classmethod
-    def of(cls, settings: Settings, profile: ExtractionProfile, context: str) -> Guidance:
-        return cls(
-            profile.max_facts or settings.extract_max_facts,
-            profile.max_fact_chars or settings.extract_max_fact_chars,
-            settings.extract_similar_text_chars,
-            settings.extract_fallback_max_facts,
-            keep_all=context == PRE_COMPACT or profile.mode is ExtractionMode.AGGRESSIVE,
-            always_remember=profile.rules.always_remember,
-            never_remember=profile.rules.never_remember,
-            custom_instructions=profile.rules.custom_instructions,
-        )
-
-    def for_facts(self) -> str:
-        """Return the instructions that are appended to the prompt."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        yield f"Write at most {self.max_facts} facts, each in at most {self.max_fact_chars} characters."
-        if self.always_remember:
-            yield "\nWhat is always kept here:"
-            yield from (f"- {rule}" for rule in self.always_remember)
-        if self.never_remember:
-            yield "\nWhat is never kept here, whatever else is said:"
-            yield from (f"- {rule}" for rule in self.never_remember)
-        if self.custom_instructions:
-            yield f"\n{self.custom_instructions}"
-
-
-GUIDANCE_JSON = StoredJson(Guidance)

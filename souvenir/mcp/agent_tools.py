@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 
 from souvenir.api.blocks import MAX_DESCRIPTION_CHARS, Label
 from souvenir.api.context import MIN_MAX_TOKENS
-from souvenir.api.extraction_requests import ExtractRequest, take
+from souvenir.api.extraction import ExtractRequest, take
 from souvenir.api.fields import Clean, Moment, SessionId, SpeakerName, Text, UserName, wire_time
 from souvenir.conversations.blocks import DEFAULT_MAX_CHARS, MOST_MAX_CHARS, BlockChange
 from souvenir.conversations.context import DEFAULT_MAX_TOKENS, Context, ContextQuery

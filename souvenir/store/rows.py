@@ -110,16 +110,16 @@ class _Layout:
             width += 1
         return cls(kind, width, tuple(conversions), tuple(records))
 
-    def value_of(self, row: Iterable[Any]) -> Any:
+    def value_of(self, columns: Iterable[Any]) -> Any:
         """Return the record; there may be fewer columns than fields."""
-        values = list(row)
+        values = list(columns)
         for at, convert, is_optional in self.conversions:
             if at < len(values) and not (is_optional and values[at] is None):
                 values[at] = convert(values[at])
         for begin, end, inner, is_optional in self.records:
             if begin < len(values):
-                columns = values[begin:end]
-                values[begin:end] = [None if is_optional and columns[0] is None else inner.value_of(columns)]
+                part = values[begin:end]
+                values[begin:end] = [None if is_optional and part[0] is None else inner.value_of(part)]
         return tuple(values) if self.kind is None else self.kind(*values)
 
 

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from souvenir.api.search import search
 from souvenir.server.load_shedding import WorkerThreads
 from souvenir.server.middleware import RequestMiddleware
-from tests.api.conftest import Start
+from tests.api.conftest import Start, loaded
 
 PACKAGE = str(Path(__file__).resolve().parent.parent.parent / "souvenir")
 PATIENCE_S = 20
@@ -55,6 +55,30 @@ def test_a_search_passes_at_most_25_functions_in_8_files_before_its_route(start:
     before = path[: path.index(search.__code__)]
     assert 10 <= len(before) <= 25, [code.co_qualname for code in before]
     assert len({code.co_filename for code in before}) <= 8
+
+
+def test_a_search_an_add_and_an_extraction_pass_few_files(start: Start):
+    calls: list[tuple[CodeType, int]] = []
+    passed: dict[str, list[set[str]]] = {"/search": [], "/memory/add": [], "/memory/extract": []}
+    with traced(calls):
+        client = loaded(start(extract_fallback_add=True, log_level="ERROR"))
+        jobs = client.app.state.service.extraction.jobs  # type: ignore[attr-defined]
+        # The first round loads what later ones share; background threads may run in one of the others.
+        for word in ("red", "blue", "green", "white"):
+            text = f"User: We decided to use Redis for the {word} service.\nUser: I prefer short {word} reports."
+            for path, body in {
+                "/search": {"query": f"Where does the {word} service write?"},
+                "/memory/add": {"text": f"The {word} service writes to Postgres.", "source": "notes"},
+                "/memory/extract": {"messages": text, "source": "chat"},
+            }.items():
+                calls.clear()
+                answer = client.post(path, json=body).raise_for_status().json()
+                if path == "/memory/extract":
+                    assert jobs.wait(answer["job_id"], PATIENCE_S).finished
+                passed[path].append({code.co_filename for code, thread in calls if thread != threading.get_ident()})
+    fewest = {path: min(map(len, files)) for path, files in passed.items()}
+    for path, (least, most) in {"/search": (30, 35), "/memory/add": (30, 40), "/memory/extract": (50, 60)}.items():
+        assert least <= fewest[path] <= most, (path, sorted(passed[path][-1]))
 
 
 def test_threads_run_as_many_functions_at_once_as_they_may_and_the_rest_later():

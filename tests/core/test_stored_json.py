@@ -26,7 +26,7 @@ from souvenir.core.stored_json import StoredJson, to_json
 from souvenir.core.types import Fact as MemoryFact
 from souvenir.core.types import FactsBy, Memory, OriginClass
 from souvenir.knowledge import model_claims
-from souvenir.learning.questions import GUIDANCE_JSON, Guidance
+from souvenir.learning.guards import GUIDANCE_JSON, Guidance
 from souvenir.memories import consolidation, deduplication, erasure, reembedding, retention, split_queue
 from souvenir.models.embedding.specs import ModelSpec
 from souvenir.privacy.policy import PrivacyPolicy

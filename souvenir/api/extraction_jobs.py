@@ -1,0 +1,162 @@
+"""Extraction jobs: read the progress and the result, cancel a job, and get the status of extractions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+from pydantic import BaseModel, Field
+
+from souvenir.access.authenticator import ANONYMOUS
+from souvenir.api.extraction import ExtractResult
+from souvenir.api.fields import optional_wire_time, wire_time
+from souvenir.api.jobs import AllActors, JobId
+from souvenir.core.settings import Settings
+from souvenir.jobs.worker import JobFigures
+from souvenir.learning.extraction import Extraction
+from souvenir.learning.results import MODE
+from souvenir.models.llm.provider import LLMProvider
+from souvenir.server.access_policy import NOTHING
+from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import Reader, RunningService, Writer
+from souvenir.server.routing import Routes
+from souvenir.store.admin.jobs import EXTRACT, Job, JobStatus
+from souvenir.store.admin.keys import KEY_ACTOR
+from souvenir.store.learning.extractions import ExtractionRecord as ExtractionRow
+
+routes = Routes("extraction")
+
+
+class ExtractJob(BaseModel):
+    """An extraction."""
+
+    job_id: str
+    status: JobStatus
+    source: str
+    context: str = Field(examples=["stop"])
+    message_length: int = Field(description="Number of characters of the transcript as sent.")
+    created_at: str
+    started_at: str | None = Field(default=None, description="Set when it has started.")
+    completed_at: str | None = Field(default=None, description="Set when it has ended.")
+    queue_depth: int | None = Field(
+        default=None, description="The number of queued extractions, while it is queued itself."
+    )
+    mode: str = Field(description="`llm`, or `fallback_add` without a model.", examples=["llm"])
+    auth_key_id: str | None = Field(description="The id of the key of the request; null for API_KEY and without a key.")
+    trusted_authorship: bool = Field(description="True if the request had a key.")
+    result: ExtractResult | None = Field(default=None, description="Set when it is completed.")
+    error: str | None = Field(default=None, description="The reason for the failure, in one sentence.")
+    waits_for: str | None = Field(default=None, description="The reason for the retry, while it is not finished.")
+
+    @classmethod
+    def of(cls, job: Job, row: ExtractionRow, extraction: Extraction) -> ExtractJob:
+        more: dict[str, Any] = {
+            "started_at": optional_wire_time(job.started_at),
+            "completed_at": optional_wire_time(job.finished_at),
+            "queue_depth": extraction.jobs.waiting if job.status is JobStatus.QUEUED else None,
+            "result": extraction.result_of(job),
+            "error": job.failure,
+            "waits_for": job.waits_for,
+        }
+        key_id = job.actor.removeprefix(KEY_ACTOR)
+        return cls(
+            job_id=job.id,
+            status=job.status,
+            source=row.source,
+            context=row.context,
+            message_length=row.message_length,
+            created_at=wire_time(job.created_at),
+            mode=row.options[MODE],
+            auth_key_id=None if key_id == job.actor else key_id,
+            trusted_authorship=job.actor != ANONYMOUS,
+            **{name: value for name, value in more.items() if value is not None},
+        )
+
+
+class ExtractFigures(BaseModel):
+    """Counts of extractions of all namespaces."""
+
+    queue_depth: int = Field(description="Queued extractions.")
+    queue_max: int = Field(description="Maximum number of queued extractions.")
+    queue_remaining: int
+    workers: int = Field(description="Maximum number of running extractions.")
+    jobs_tracked: int = Field(
+        description="Extractions that can be read; by the caller, if the status is requested with a key."
+    )
+
+    @classmethod
+    def of(cls, figures: JobFigures, **more: Any) -> Self:
+        return cls(
+            queue_depth=figures.waiting,
+            queue_max=figures.waiting_max,
+            queue_remaining=max(0, figures.waiting_max - figures.waiting),
+            workers=figures.workers,
+            jobs_tracked=figures.kept,
+            **more,
+        )
+
+
+class ExtractStatus(ExtractFigures):
+    """The model of extractions and the length of their queue. No model is called."""
+
+    enabled: bool = Field(description="True if a language model is configured.")
+    provider: str | None = Field(examples=["ollama"])
+    model: str | None
+    status: str = Field(
+        description="`healthy`, `disabled`, `unhealthy` if it failed recently, or `error: ` and the reason.",
+        examples=["healthy"],
+    )
+    fallback_add_enabled: bool = Field(description="True if sentences are stored if no model is configured.")
+
+    @classmethod
+    def now(cls, extraction: Extraction, provider: LLMProvider | None, settings: Settings, tracked: int) -> Self:
+        """:param tracked: Extractions that the caller may look at."""
+        return cls.of(
+            replace(extraction.jobs.figures, kept=tracked),
+            enabled=provider is not None,
+            provider=None if provider is None else provider.name,
+            model=None if provider is None else provider.model,
+            status="disabled" if provider is None else provider.status(),
+            fallback_add_enabled=settings.extract_fallback_add,
+        )
+
+
+@routes.get(
+    "/memory/extract/{job_id}",
+    summary="Get an extraction",
+    cost=CostClass.LIGHT,
+    access=NOTHING,
+    sdk="extraction.get",
+    errors=[404],
+)
+def get_extraction(job_id: JobId, scope: Reader, service: RunningService, all_actors: AllActors) -> ExtractJob:
+    """Get the progress of an extraction, or its result; non-admin keys see only their own."""
+    return ExtractJob.of(*service.extraction.get(scope, job_id, all_actors=all_actors), service.extraction)
+
+
+@routes.delete(
+    "/memory/extract/{job_id}",
+    summary="Cancel an extraction",
+    cost=CostClass.LIGHT,
+    sdk="extraction.cancel",
+    errors=[404, 409],
+)
+def cancel_extraction(job_id: JobId, scope: Writer, service: RunningService, all_actors: AllActors) -> ExtractJob:
+    """Cancel a queued extraction immediately, or a running one before its next step; no action is applied."""
+    extraction = service.extraction
+    extraction.get(scope, job_id, all_actors=all_actors)
+    extraction.jobs.cancel(scope, job_id, all_actors=all_actors)
+    return ExtractJob.of(*extraction.get(scope, job_id, all_actors=all_actors), extraction)
+
+
+@routes.get(
+    "/extract/status",
+    summary="Get extraction status",
+    cost=CostClass.LIGHT,
+    access=NOTHING,
+    sdk="extraction.status",
+)
+def extract_status(scope: Reader, service: RunningService, all_actors: AllActors) -> ExtractStatus:
+    """Get the model, whether it responded recently, and how many extractions are queued; no model is called."""
+    _, tracked = service.extraction.jobs.list(scope, all_actors=all_actors, kind=EXTRACT, limit=0)
+    return ExtractStatus.now(service.extraction, service.provider, service.settings, tracked)
