@@ -13,18 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from threading import Condition, Lock
 from time import monotonic
 
 from souvenir.core.errors import DeadlineExceeded
 
 
+@dataclass(slots=True)
 class Deadline:
     """`timeout_s` after creation or renewal; `at` is on the clock of `time.monotonic`."""
 
-    def __init__(self, timeout_s: float) -> None:
-        self.timeout_s = timeout_s
-        self.at = monotonic() + timeout_s
+    timeout_s: float
+    at: float
 
     def renew(self) -> None:
         self.at = monotonic() + self.timeout_s
@@ -40,7 +41,7 @@ _current: ContextVar[Deadline | None] = ContextVar("souvenir_deadline", default=
 @contextmanager
 def deadline(timeout_s: float) -> Iterator[Deadline]:
     """Set a deadline for the calls inside, including threads that inherit the context."""
-    made = Deadline(timeout_s)
+    made = Deadline(timeout_s, monotonic() + timeout_s)
     token = _current.set(made)
     try:
         yield made
@@ -56,9 +57,10 @@ def time_left(bound_s: float) -> float:
     current = _current.get()
     if current is None:
         return bound_s
-    if current.left_s <= 0:
+    left_s = current.at - monotonic()
+    if left_s <= 0:
         raise DeadlineExceeded(current.timeout_s)
-    return min(bound_s, current.left_s)
+    return min(bound_s, left_s)
 
 
 class ReadersWriterLock:

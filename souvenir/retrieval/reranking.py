@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp
+from time import monotonic
 
 import structlog
 
-from souvenir.core.concurrency import Deadline, time_left
+from souvenir.core.concurrency import time_left
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments, Stage
 from souvenir.core.types import Reranker, SearchQuery, Weights
@@ -72,15 +73,16 @@ class Reranking:
     ) -> Mapping[int, float] | None:
         """Return raw scores by index in the evidence, of passages that still exist; None on timeout or failure."""
         # At most half of the time left: the response is still to be built, and a batch has more searches.
-        until = Deadline(time_left(2 * self._deadline_s) / 2)
+        timeout_s = time_left(2 * self._deadline_s) / 2
+        end = monotonic() + timeout_s
         best = found.ranked[: self._candidate_count]
         try:
             texts = self._texts(found, best, namespace_id, unstored)
             read = [one.index for one in best if one.index in texts]
             passages = [texts[index] for index in read]
-            scores = self._reranker.scores(text, passages, timeout_s=until.left_s) if read else ()
+            scores = self._reranker.scores(text, passages, timeout_s=end - monotonic()) if read else ()
         except TimeoutError:
-            log.info("reranking_late", deadline_ms=round(until.timeout_s * 1000), candidates=len(best))
+            log.info("reranking_late", deadline_ms=round(timeout_s * 1000), candidates=len(best))
             return None
         except Exception:
             # The boundary of an optional step: the first ranking is valid without it.

@@ -99,7 +99,7 @@ class RequestMiddleware:
         # Each request runs in a context of its own, so this ends with it.
         structlog.contextvars.bind_contextvars(request_id=request_id)
         is_known = (
-            self._hosts.is_known(headers.get(b"host"))
+            headers.get(b"host") in self._hosts.allowed
             and len(headers) == len(scope["headers"])
             and OVER_LIMIT not in state
             and (scope["method"] in SAFE_METHODS or not (b"origin" in headers or b"sec-fetch-site" in headers))

@@ -37,11 +37,8 @@ class HostCheck:
     def __init__(self, settings: Settings) -> None:
         self._names = LOOPBACK_NAMES | {name.lower() for name in settings.allowed_hosts}
         self._always_checked = bool(settings.allowed_hosts) or is_loopback(settings.host)
-        self._seen: set[bytes] = set()
-
-    def is_known(self, host: bytes | None) -> bool:
-        """Whether this header was found allowed before."""
-        return host in self._seen
+        self.allowed: set[bytes] = set()
+        """Headers that were found allowed before."""
 
     def require_allowed(self, scope: Scope, headers: Mapping[bytes, bytes], *, needs_key: bool) -> None:
         """:param needs_key: Whether every request needs a key. :raises HostNotAllowed: If the name is unknown."""
@@ -49,8 +46,8 @@ class HostCheck:
             raise HostNotAllowed
         host = headers.get(b"host", b"")
         if _without_port(host.decode("latin-1").strip().lower()) in self._names:
-            if len(self._seen) < MAX_SEEN_HOSTS:
-                self._seen.add(host)
+            if len(self.allowed) < MAX_SEEN_HOSTS:
+                self.allowed.add(host)
         elif self._always_checked or not needs_key:
             raise HostNotAllowed
 
