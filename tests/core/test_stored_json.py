@@ -81,7 +81,7 @@ STATES: dict[str, tuple[StoredJson[Any], str]] = {
     ),
     "import": (
         import_job._STATE,
-        '{"phase":"links","offset":100,"line":7,"linking":true,"last_id":50,"imported":3,"skipped":2,"updated":1,'
+        '{"phase":"links","offset":100,"line":7,"linking":true,"imported":3,"skipped":2,"updated":1,'
         '"links":4,"links_dropped":5,"error_count":1,"errors":[{"line":2,"error":"Ö"}],"backup":"b"}',
     ),
 }
