@@ -85,6 +85,9 @@ contain all of them.
 **Times** are ISO-8601. Responses use UTC with microseconds, such as `2025-04-02T09:30:00.000000+00:00`; in requests, a
 time without an offset is UTC.
 
+**Types.** In a JSON body, a line of an import and the arguments of an MCP tool, a boolean is `true` or `false` and an
+integer is written without a fraction: `0`, `"true"`, `"5"` and `1.0` are 422 where the other type is expected.
+
 **Request ids.** The `X-Request-ID` of the request, or a new id, is in the response and in the log.
 
 **Metadata** is any JSON object of at most 64 KiB. When a memory is read, its metadata is on the same level as its

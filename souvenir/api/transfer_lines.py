@@ -255,7 +255,7 @@ class ReadAs:
 
     def read(self, line: bytes) -> ImportLine | None:
         try:
-            return _Line.model_validate_json(line).line()
+            return _Line.model_validate_json(line, strict=True).line()
         except ValidationError as error:
             if _header(line) is not None:
                 return None

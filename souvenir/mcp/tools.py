@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import to_json
 
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.types import UNLIMITED, AccessLevel, AccessLevels, Role, Scope
@@ -103,7 +104,8 @@ class Tool(Generic[A]):
         :raises InvalidRequest: If they cannot be used; the sentence says which, and what the tool takes.
         """
         try:
-            return self.arguments.model_validate({name: value for name, value in given.items() if value is not None})
+            stated = {name: value for name, value in given.items() if value is not None}
+            return self.arguments.model_validate_json(to_json(stated), strict=True)
         except ValidationError as error:
             raise InvalidRequest(self._complaint(error)) from error
 

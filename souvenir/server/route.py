@@ -189,7 +189,12 @@ class JsonRoute(APIRoute):
         }
         self._to_solve = _without_guards(self.dependant)
         self._to_solve.dependencies = [one for one in self._to_solve.dependencies if one.call not in GIVEN]
-        self._takes_body_only = self._to_solve.body_params != [] and not (
+        self._body_params, self._to_solve.body_params = self._to_solve.body_params, []
+        if len(self._body_params) > 1 or self._embed_body_fields:
+            raise ValueError(f"{self.name} must declare its body as one model")
+        body_types: list[Any] = [field.field_info.annotation for field in self._body_params]
+        self._body_type = TypeAdapter[Any](body_types[0]) if body_types else None
+        self._takes_body_only = self._body_type is not None and not (
             self._to_solve.dependencies
             or self._to_solve.path_params
             or self._to_solve.query_params
@@ -279,28 +284,46 @@ class JsonRoute(APIRoute):
 
         :raises RequestValidationError: If a parameter or the body cannot be used.
         """
-        body = PydanticUndefined if self.body_field is None else await _parsed_body(request)
-        if self._takes_body_only:
-            arguments, errors = await request_body_to_args(self._to_solve.body_params, body, self._embed_body_fields)
-            declared = None
-            if (name := self._to_solve.request_param_name) is not None:
-                arguments[name] = request
-        else:
+        arguments, errors = await self._body_argument(request)
+        declared = None
+        if not self._takes_body_only:
             scope = request.scope
             scope["fastapi_inner_astack"] = scope["fastapi_function_astack"] = _NO_EXIT_STACK
             solved = await solve_dependencies(
                 request=request,
                 dependant=self._to_solve,
-                body=body,
                 async_exit_stack=_NO_EXIT_STACK,
-                embed_body_fields=self._embed_body_fields,
+                embed_body_fields=False,
             )
-            arguments, errors, declared = solved.values, solved.errors, solved.response
+            arguments, errors, declared = {**solved.values, **arguments}, [*solved.errors, *errors], solved.response
+        elif (name := self._to_solve.request_param_name) is not None:
+            arguments[name] = request
         if errors:
             raise RequestValidationError(errors)
         for name, given in self._given.items():
             arguments[name] = given(request.scope["state"])
         return arguments, declared
+
+    async def _body_argument(self, request: JsonRequest) -> tuple[dict[str, Any], list[Any]]:
+        """The argument that is the body, and its errors.
+
+        JSON is read strictly: 0 is no boolean, and neither "5" nor 1.0 is an integer. FastAPI would take all of them.
+
+        :raises RequestValidationError: If the body is not JSON.
+        """
+        if self._body_type is None:
+            return {}, []
+        body = await request.body()
+        if not body or not _declares_json(request.scope["state"]["headers"].get(b"content-type", b"")):
+            return await request_body_to_args(self._body_params, body or PydanticUndefined, False)
+        try:
+            return {self._body_params[0].name: self._body_type.validate_json(body, strict=True)}, []
+        except ValidationError as error:
+            errors = error.errors(include_url=False)
+        if errors[0]["type"] == "json_invalid":
+            detail = {"type": "json_invalid", "loc": ("body", 0), "msg": "JSON decode error", "input": {}}
+            raise RequestValidationError([{**detail, "ctx": {"error": errors[0]["msg"]}}], body="")
+        return {}, [{**one, "loc": ("body", *one["loc"])} for one in errors]
 
     def _answer(self, request: Request, arguments: dict[str, Any], declared: Response | None) -> Response:
         """Call the route's function and serialise what it returns, on the thread of the request."""
@@ -327,23 +350,6 @@ class JsonRoute(APIRoute):
         if declared is not None:
             response.raw_headers.extend(declared.raw_headers)
         return response
-
-
-async def _parsed_body(request: JsonRequest) -> Any:
-    """What the body says if it is declared to be JSON, else its bytes.
-
-    :raises RequestValidationError: If it is not JSON.
-    """
-    body = await request.body()
-    if not body:
-        return PydanticUndefined
-    if not _declares_json(request.scope["state"]["headers"].get(b"content-type", b"")):
-        return body
-    try:
-        return await request.json()
-    except json.JSONDecodeError as error:
-        detail = {"type": "json_invalid", "loc": ("body", error.pos), "msg": "JSON decode error", "input": {}}
-        raise RequestValidationError([{**detail, "ctx": {"error": error.msg}}], body=error.doc) from error
 
 
 @lru_cache(maxsize=64)

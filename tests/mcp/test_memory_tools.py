@@ -241,3 +241,9 @@ def test_no_tool_names_a_memory_by_the_id_of_another_one(tmp_path: Path):
             assert [one["id"] for one in http.get("/memories").json()["memories"]] == [large]
     finally:
         service.stop()
+
+
+def test_arguments_are_read_strictly(ask: Asking):
+    for limit in ("5", 5.5, True):
+        assert "limit: input should be a valid integer" in ask.call("search_memory", query="tea", limit=limit)
+    assert "confirm: input should be a valid boolean" in ask.call("delete_all_memories", confirm=1)

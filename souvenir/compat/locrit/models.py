@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from souvenir.api.agent_summary import Summary
 from souvenir.api.concepts import StatedDescription, StatedName
@@ -313,10 +313,19 @@ class LocritMemoryAdded(LocritDone):
     memory_id: str = Field(examples=["12"])
 
 
+def _is_true(value: object) -> object:
+    """:raises ValueError: If it only equals true, as 1 does."""
+    if value is not True:
+        raise ValueError("send true to confirm")
+    return value
+
+
 class ClearLocrit(BaseModel):
     model_config = example({"confirm": True})
 
-    confirm: Literal[True] = Field(description="Confirms that everything will be deleted.")
+    confirm: Annotated[Literal[True], BeforeValidator(_is_true)] = Field(
+        description="Confirms that everything will be deleted."
+    )
 
 
 class SaidInConversation(BaseModel):
