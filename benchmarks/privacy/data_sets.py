@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 EMAIL, PHONE, CARD, IBAN, SSN, IP = "e-mail", "phone", "card", "IBAN", "SSN", "IP"
-URL, SECRET = "URL with credentials", "keys and passwords"
-KINDS = (EMAIL, PHONE, CARD, IBAN, SSN, IP, URL, SECRET)
+ADDRESS, URL, SECRET = "postal address", "URL with credentials", "keys and passwords"
+KINDS = (EMAIL, PHONE, CARD, IBAN, SSN, IP, ADDRESS, URL, SECRET)
 
 KIND_OF_LABEL = {
     "EMAIL": EMAIL,
@@ -27,6 +27,7 @@ KIND_OF_LABEL = {
     "SSN": SSN,
     "US_SSN": SSN,
     "IP_ADDRESS": IP,
+    "STREET_ADDRESS": ADDRESS,
     "URL_CREDENTIALS": URL,
     "KEY": SECRET,
     "PASSWORD": SECRET,

@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
-from benchmarks.privacy.data_sets import CARD, EMAIL, IBAN, IP, PHONE, SECRET, SSN, URL
+from benchmarks.privacy.data_sets import ADDRESS, CARD, EMAIL, IBAN, IP, PHONE, SECRET, SSN, URL
 from souvenir.privacy.rules import PrivacyRules
 
 KIND_OF_RULE = {
@@ -19,6 +19,7 @@ KIND_OF_RULE = {
     "iban": IBAN,
     "ssn": SSN,
     "ip_address": IP,
+    "address": ADDRESS,
     "url_credentials": URL,
 }
 """Of the shipped rules; every other one is for keys and passwords."""

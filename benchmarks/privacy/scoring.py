@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.privacy.data_sets import LabelledText
+from benchmarks.privacy.data_sets import ADDRESS, LabelledText
 from benchmarks.privacy.finders import Finder
 
 ALL = "together"
@@ -46,13 +46,20 @@ def _add(total: Score, finder: Finder, text: LabelledText) -> None:
     kinds = {finding.kind for finding in findings} | {label.kind for label in text.labels if label.kind}
     for kind in [*kinds, ALL]:
         wanted = _characters(
-            (label.start, label.end) for label in text.labels if label.kind and kind in (label.kind, ALL)
+            (label.start, label.end) for label in text.labels if label.kind and kind in (label.kind, _total(label.kind))
         )
-        found = _characters((finding.start, finding.end) for finding in findings if kind in (finding.kind, ALL))
+        found = _characters(
+            (finding.start, finding.end) for finding in findings if kind in (finding.kind, _total(finding.kind))
+        )
         total.labelled[kind] += len(wanted)
         total.covered[kind] += len(wanted & marked)
         total.marked[kind] += len(found)
         total.right[kind] += len(found & personal)
+
+
+def _total(kind: str) -> str | None:
+    """Postal addresses have no form of their own, so they do not count in the total."""
+    return None if kind == ADDRESS else ALL
 
 
 def outside(finder: Finder, texts: Iterable[LabelledText]) -> list[str]:

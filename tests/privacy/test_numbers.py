@@ -31,7 +31,8 @@ def test_card_numbers_of_every_issuer_are_found(found_in, card):
     "text",
     [
         "4111111111111112",
-        "4111 1111 1111 1112",
+        "1234 5678 9012 3456",
+        "order 4111 1111 1111 1112",
         "x4111111111111111",
         "4111111111111111f",
         "id-4111111111111111",
@@ -45,6 +46,20 @@ def test_card_numbers_of_every_issuer_are_found(found_in, card):
 )
 def test_numbers_that_only_look_like_cards_are_left(found_in, text):
     assert found_in(text) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "card"),
+    [
+        ("", "4111 1111 1111 1112"),
+        ("pay with ", "5500-0000-0000-0005"),
+        ("my card ", "4111111111111112"),
+        ("credit card number: ", "1234-5678-9012-3456"),
+        ("amex ", "3782 822463 10006"),
+    ],
+)
+def test_a_mistyped_card_is_found_whole_and_not_half_as_a_telephone_number(found_in, before, card):
+    assert found_in(f"{before}{card} or call 555-123-4567")[0] == ("credit_card", card)
 
 
 def test_a_card_of_twelve_digits_needs_a_word_before_it(found_in):

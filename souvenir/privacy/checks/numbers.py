@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from stdnum import numdb
@@ -18,6 +18,8 @@ CARD_GROUP_DIGITS = 4
 MAX_CARD_GROUPS = 5
 SHORT_CARD_DIGITS = 12
 """Maestro has cards of twelve digits. One in ten numbers passes Luhn, so these also need a context word."""
+
+_IsCard = Callable[[str, int, int], bool]
 
 _CARD_WORDS = ContextWords(
     "card cards creditcard credit debit cc visa mastercard maestro amex karte carte tarjeta", "order"
@@ -39,14 +41,21 @@ _ISSUERS = re.compile(
 
 
 def luhn(text: str, start: int, end: int) -> Sequence[Found]:
-    """Return card numbers: Luhn's sum (ISO/IEC 7812-1, annex B), and an issuer's prefix or a context word."""
+    """Return card numbers: Luhn's sum (ISO/IEC 7812-1, annex B), and an issuer's prefix or a context word.
+
+    Without any, return numbers that fail the sum but look like cards: a mistyped card is as personal as a right one.
+    """
     if not _CARD_LIKE.search(text, start, end):
         return ()
     groups = [match.span() for match in _DIGITS.finditer(text, start, end)]
+    return _cards(text, groups, _is_card) or _cards(text, groups, _is_mistyped_card)
+
+
+def _cards(text: str, groups: Sequence[Found], is_card: _IsCard) -> Sequence[Found]:
     found: list[Found] = []
     first = 0
     while first < len(groups):
-        last = _card_from(text, groups, first)
+        last = _card_from(text, groups, first, is_card)
         if last is None:
             first += 1
             continue
@@ -55,7 +64,7 @@ def luhn(text: str, start: int, end: int) -> Sequence[Found]:
     return found
 
 
-def _card_from(text: str, groups: Sequence[Found], first: int) -> int | None:
+def _card_from(text: str, groups: Sequence[Found], first: int, is_card: _IsCard) -> int | None:
     """Return the last of the groups that form a card number with the first one."""
     if groups[first][1] - groups[first][0] < CARD_GROUP_DIGITS:
         return None
@@ -65,7 +74,7 @@ def _card_from(text: str, groups: Sequence[Found], first: int) -> int | None:
         sizes.append(groups[last][1] - groups[last][0])
         if sum(sizes) > CARD_DIGITS[-1]:
             break
-        if _looks_grouped(sizes) and _is_card(text, groups[first][0], groups[last][1]):
+        if _looks_grouped(sizes) and is_card(text, groups[first][0], groups[last][1]):
             best = last
     return best
 
@@ -88,6 +97,16 @@ def _is_card(text: str, start: int, end: int) -> bool:
     if issued and len(digits) > SHORT_CARD_DIGITS:
         return True
     return (issued or len(digits) > SHORT_CARD_DIGITS) and _CARD_WORDS.before(text, start) is Says.YES
+
+
+def _is_mistyped_card(text: str, start: int, end: int) -> bool:
+    """Two of these must agree: an issuer's prefix, groups as on a card, a context word."""
+    digits = "".join(_DIGITS.findall(text, start, end))
+    says = _CARD_WORDS.before(text, start)
+    if says is Says.NO or len(digits) <= SHORT_CARD_DIGITS or is_part_of_longer(text, start, end, joints="-"):
+        return False
+    signs = (_ISSUERS.fullmatch(digits) is not None, len(digits) < end - start, says is Says.YES)
+    return signs.count(True) >= 2
 
 
 _BBAN_PART = re.compile(r"([0-9]+)!")
