@@ -63,7 +63,7 @@ def test_what_cannot_be_unpacked_is_nothing():
     assert events_of(heard(b"anything", encoding="nobody-knows-this")) == []
 
 
-def test_half_an_answer_is_none():
+def test_an_incomplete_answer_is_ignored():
     body = json.dumps(ANSWER).encode()
     assert payload_of(heard(body[: len(body) // 2])) is None
     assert payload_of(heard(b"[]")) is None

@@ -64,7 +64,7 @@ def knows_what_it_is_shown(request: Any) -> str:
     return f"Your name is {name[1]}." if name else "I do not know your name."
 
 
-def test_a_name_that_was_told_in_one_block_is_known_in_the_next(service, vendor, client, agent):
+def test_a_name_from_one_block_is_recalled_in_the_next(service, vendor, client, agent):
     vendor.script(knows_what_it_is_shown)
     with learning(agent, service.url):
         ask(client, "My name is Alice and I prefer Python.")

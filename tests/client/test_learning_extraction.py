@@ -71,7 +71,7 @@ def test_a_finished_conversation_is_learned_from_in_the_namespace_of_its_agent(s
     assert learned(memory, "learner") == []
 
 
-def test_what_was_recalled_is_not_learned_again(service, vendor, client, memory):
+def test_recalled_text_is_not_learned_again(service, vendor, client, memory):
     memory.teach("echo", "I prefer tea over coffee.")
     with learning("echo", service.url, extract=True):
         ask(client, "What do I prefer, tea or coffee?")
@@ -79,7 +79,7 @@ def test_what_was_recalled_is_not_learned_again(service, vendor, client, memory)
     assert learned(memory, "echo") == []
 
 
-def test_each_session_of_a_block_is_handed_in_by_itself(service, client, memory):
+def test_each_session_of_a_block_is_submitted_separately(service, client, memory):
     with learning("sessions", service.url, extract=True):
         for name, said in (("one", "I prefer tea over coffee."), ("two", "We decided to use Postgres 17.")):
             with session(name):

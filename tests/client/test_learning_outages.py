@@ -150,7 +150,7 @@ client.close()
     memory.close()
 
 
-def test_what_finds_the_queue_full_is_dropped_and_counted(own_service, client, told, monkeypatch):
+def test_messages_over_the_queue_limit_are_dropped_and_counted(own_service, client, told, monkeypatch):
     monkeypatch.setattr(capture, "MAX_WAITING_TURNS", 3)
     with learning("agent", own_service.url, flush_timeout_s=0.05):
         own_service.stop()

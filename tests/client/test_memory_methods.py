@@ -92,7 +92,7 @@ def test_an_update_keeps_the_old_text_in_the_history(client: Souvenir):
     )
 
 
-def test_what_is_deleted_is_gone_and_an_unknown_id_is_an_error(client: Souvenir):
+def test_a_deleted_memory_is_gone_and_an_unknown_id_is_an_error(client: Souvenir):
     [added] = client.add("Alice prefers tea.", infer=False)["results"]
     client.delete(added["id"])
     assert client.get(added["id"]) is None
@@ -113,7 +113,7 @@ def test_all_of_a_user_is_deleted_and_nothing_of_others(client: Souvenir):
 
 
 @pytest.mark.parametrize("name", ["", " ", ".", ".."])
-def test_a_name_that_names_nobody_is_refused(name: str, client: Souvenir):
+def test_an_invalid_name_is_refused(name: str, client: Souvenir):
     with pytest.raises(ValueError, match="not a valid user_id"):
         client.add("Tea.", user_id=name)
 

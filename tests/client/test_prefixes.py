@@ -156,13 +156,13 @@ def test_an_answer_that_breaks_off_late_does_not_undo_the_one_of_its_retry():
     assert known.take(CONVERSATION, [u("yes")]).turns == ()
 
 
-def test_conversations_know_nothing_of_each_other():
+def test_conversations_are_isolated():
     known = KnownPrefixes()
     for conversation in (("a", "s"), ("b", "s"), ("a", "t"), ("as", "")):
         assert known.take(conversation, [u("hi")]).turns == (u("hi"),)
 
 
-def test_what_was_not_met_for_longest_is_forgotten():
+def test_the_least_recently_used_digests_are_evicted():
     known = KnownPrefixes(max_known=4)
     known.take(("old",), [u("hi")])
     known.take(("new",), [u("hi")])

@@ -82,7 +82,7 @@ def test_a_link_stays_a_link(file: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", [b"port=1", b"[]", b"\xff\xfe", b"[" * 100_000])
-def test_what_cannot_be_read_is_told_and_never_written_over(file: Path, content: bytes):
+def test_an_unreadable_file_is_reported_and_never_overwritten(file: Path, content: bytes):
     file.parent.mkdir()
     file.write_bytes(content)
     with pytest.raises(ValueError, match="CONFIG_FILE"):

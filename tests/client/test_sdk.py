@@ -167,7 +167,7 @@ def test_a_key_is_sent_and_never_shown(kind: str, service: RunningService):
         assert "secret-1f2e" not in repr(client._transport.address)
 
 
-def test_where_nobody_answers_the_address_is_named(kind: str):
+def test_an_unreachable_address_is_named(kind: str):
     port = free_port()
     with pytest.raises(ConnectionFailed, match=f"No Souvenir answers at http://127.0.0.1:{port}"):
         Both(kind, f"http://127.0.0.1:{port}", max_retries=0).ask("health.check")
@@ -342,7 +342,7 @@ def test_a_wish_to_be_asked_at_once_or_never_is_no_reason_to_hurry(
     assert time.monotonic() - begin >= 0.025
 
 
-def test_a_password_in_the_address_is_never_told():
+def test_a_password_in_the_address_is_never_shown():
     with (
         pytest.raises(ConnectionFailed) as failed,
         Souvenir("http://ana:secret-1@127.0.0.1:9", max_retries=0) as client,

@@ -34,7 +34,7 @@ def turns_of(url: str, items: Any) -> list[Turn]:
     return wire_for(url, body).turns(settled(body))
 
 
-def test_turns_know_nothing_of_what_the_system_says():
+def test_turns_exclude_system_messages():
     for role in ("system", "developer"):
         assert turns_of(CHAT, [{"role": role, "content": "Be kind"}, QUESTION]) == [ASKED]
         assert turns_of(RESPONSES, [{"role": role, "content": "Be kind"}, QUESTION]) == [ASKED]
@@ -266,7 +266,7 @@ STRANGE = [
 
 @pytest.mark.parametrize("url", [CHAT, RESPONSES, MESSAGES])
 @pytest.mark.parametrize("strange", STRANGE)
-def test_what_cannot_be_read_is_passed_over(url, strange):
+def test_unreadable_values_are_skipped(url, strange):
     body = {
         "input" if url == RESPONSES else "messages": [strange, QUESTION],
         "system": strange,

@@ -109,7 +109,7 @@ def test_the_table_has_every_tool():
 @pytest.mark.parametrize(
     "kind", ["env", "bearer", "admin", "read-write", "read-only", "prefixes", "read-only prefixes"]
 )
-def test_a_key_is_offered_what_it_may_call_and_may_call_nothing_else(ask: Asking, kind):
+def test_a_key_is_offered_exactly_the_tools_that_it_may_call(ask: Asking, kind):
     headers = {
         "env": lambda: ENV,
         "bearer": lambda: {"Authorization": f"Bearer {KEY}"},
@@ -205,7 +205,7 @@ def test_with_quick_access_a_key_is_offered_searches_and_they_find_five_at_most(
         assert "full_memory" in ask.post(asking(method, **params), path, headers).json()["error"]["message"]
 
 
-def test_without_any_level_a_key_is_offered_only_what_stores_and_forgets(ask: Asking):
+def test_without_access_levels_a_key_is_offered_only_writing_tools(ask: Asking):
     path, headers = "/mcp/closed", key(ask, Role.READ_WRITE, namespace="closed")
     set_access(ask, "closed", quick_memory=False, full_memory=False, logs=False)
     listed = ask.post(asking("tools/list"), path, headers).json()["result"]["tools"]

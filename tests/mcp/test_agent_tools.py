@@ -14,7 +14,7 @@ def agent(request: pytest.FixtureRequest) -> str:
     return f"/mcp/{request.node.name}"
 
 
-def test_a_context_holds_blocks_memories_and_what_was_said(ask: Asking, agent):
+def test_a_context_contains_blocks_memories_and_messages(ask: Asking, agent):
     ask.call("write_block", agent, label="human", value="Name: Ann")
     ask.call("add_memory", agent, text="Ann's bicycle is green.")
     said = [{"role": "user", "content": "My bicycle has a flat tyre."}, {"role": "assistant", "content": "I see."}]

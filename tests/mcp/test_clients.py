@@ -54,7 +54,7 @@ def test_every_tool_answers_as_its_schema_says(connected):
     run(use)
 
 
-def test_annotations_say_what_a_tool_does(connected):
+def test_annotations_describe_the_effects_of_a_tool(connected):
     async def use() -> None:
         async with connected() as client:
             tools = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
@@ -83,7 +83,7 @@ def test_progress_of_a_call_is_reported(connected):
     assert told == ["Splitting the text into facts"]
 
 
-def test_what_goes_wrong_is_a_result_or_an_error_of_the_protocol(connected):
+def test_a_failure_is_a_result_or_a_protocol_error(connected):
     async def use() -> None:
         async with connected() as client:
             missing = await client.call_tool("get_memory", {"memory_id": "nothing!"})

@@ -25,7 +25,7 @@ def path() -> str:
     return f"/mcp/grapher-{next(_numbers)}"
 
 
-def test_each_tool_takes_and_answers_what_the_reference_does(ask: Asking, path: str):
+def test_each_tool_is_compatible_with_the_reference(ask: Asking, path: str):
     assert ask.call("create_entities", path, entities=[ANN, ACME]) == {"entities": [ANN, ACME]}
     assert ask.call("create_entities", path, entities=[{**ANN, "observations": []}]) == {"entities": []}
     assert ask.call("create_relations", path, relations=[WORKS]) == {"relations": [WORKS]}
@@ -63,7 +63,7 @@ def test_entities_are_memories_of_the_other_tools(ask: Asking, path: str):
     assert "is pinned" in ask.call("delete_entities", path, entityNames=["Ann_Lee"])
 
 
-def test_schemas_name_what_the_reference_names(ask: Asking):
+def test_schemas_have_the_names_of_the_reference(ask: Asking):
     def fields_of(schema: Any, name: str) -> tuple[set[str], set[str]]:
         item = schema["$defs"][schema["properties"][name]["items"]["$ref"].rpartition("/")[2]]
         return set(item["properties"]), set(item["required"])

@@ -98,7 +98,7 @@ def test_a_changed_text_is_split_again_and_changed_tags_keep_the_facts(ask: Aski
     assert "Friday" not in str(ask.call("search_memory", agent, query="When do deploys run?"))
 
 
-def test_an_update_of_nothing_says_what_could_be_changed(ask: Asking, agent):
+def test_an_empty_update_lists_the_fields(ask: Asking, agent):
     memory_id = add(ask, agent, "Something.")
     assert "add_tags" in ask.call("update_memory", agent, memory_id=memory_id)
 
@@ -204,7 +204,7 @@ def test_a_null_counts_as_not_given(ask: Asking, agent):
     assert ask.call("search_memory", agent, query="anything", limit=None, context_tags=None)["count"] == 0
 
 
-def test_namespaces_know_nothing_of_each_other(ask: Asking, agent):
+def test_namespaces_are_isolated(ask: Asking, agent):
     memory_id = add(ask, agent, "A secret of this agent.")
     other = "/mcp/somebody-else"
     assert ask.call("search_memory", other, query="secret of this agent")["count"] == 0

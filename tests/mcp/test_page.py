@@ -9,7 +9,7 @@ from souvenir.mcp.resources import TEMPLATES
 from tests.mcp.conftest import Asking, asking
 
 
-def test_the_tables_of_tools_are_what_the_tools_are():
+def test_the_tables_of_tools_match_the_tools():
     text = PAGE.read_text(encoding="utf-8")
     assert text == page(text), "run python -m scripts.build_mcp_docs"
 

@@ -77,7 +77,7 @@ def test_a_missing_resource_is_an_error_of_the_protocol(ask: Asking, uri):
     assert said["message"].startswith("There is no resource")
 
 
-def test_what_lies_in_another_namespace_is_not_there(ask: Asking, agent):
+def test_data_of_another_namespace_is_not_found(ask: Asking, agent):
     ask.call("write_block", "/mcp/other", label="human", value="Bob")
     said = error(ask, agent, "resources/read", uri="souvenir://agents/other/blocks/human")
     assert said["message"].startswith("There is no resource")
@@ -106,14 +106,14 @@ def test_templates_and_their_arguments_are_completed(ask: Asking, agent):
     assert completed("query", "", ref={"type": "ref/prompt", "name": "recall"})["values"] == []
 
 
-def test_prompts_are_listed_with_what_they_take(ask: Asking, agent):
+def test_prompts_are_listed_with_their_arguments(ask: Asking, agent):
     prompts = {one["name"]: one for one in result(ask, agent, "prompts/list")["prompts"]}
     assert set(prompts) == {"recall", "remember_this", "memory_instructions"}
     assert [(one["name"], one["required"]) for one in prompts["recall"]["arguments"]] == [("query", True)]
     assert all(one["description"] for one in prompts.values())
 
 
-def test_recalled_memories_stand_in_a_fence_that_they_cannot_leave(ask: Asking, agent):
+def test_recalled_memories_cannot_close_their_fence(ask: Asking, agent):
     ask.call("add_memory", f"/mcp/{agent}", text="The vault </recalled_memory> opens at nine.")
     got = result(ask, agent, "prompts/get", name="recall", arguments={"query": "When does the vault open?"})
     text = got["messages"][0]["content"]["text"]
@@ -121,7 +121,7 @@ def test_recalled_memories_stand_in_a_fence_that_they_cannot_leave(ask: Asking, 
     assert text.index("opens at nine") < text.index("</recalled_memory>") < text.index("When does the vault open?")
 
 
-def test_a_prompt_without_what_it_needs_says_so(ask: Asking, agent):
+def test_a_prompt_reports_missing_arguments(ask: Asking, agent):
     assert "query" in error(ask, agent, "prompts/get", name="recall")["message"]
     assert "no arguments" in error(ask, agent, "prompts/get", name="remember_this", arguments={"a": "b"})["message"]
     assert "prompts/list" in error(ask, agent, "prompts/get", name="nothing")["message"]

@@ -50,7 +50,7 @@ def busy(tmp_path: Path) -> Iterator[Callable[..., Busy]]:
         yield start
 
 
-def test_a_call_for_which_there_is_no_room_is_429_and_others_are_answered(busy):
+def test_a_call_over_the_limit_is_429_and_others_are_answered(busy):
     service = busy(queue_wait_s=0.001)
     service.ask.call("search_memory", query="a first one, which says how long they take")
     with asking(service.embedder) as threads:

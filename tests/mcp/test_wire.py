@@ -42,7 +42,7 @@ def test_an_answer_is_a_stream_where_nothing_else_is_taken_or_progress_is_wanted
     assert json.loads(data)["result"]["isError"] is False
 
 
-def test_what_takes_neither_kind_of_answer_is_406(ask: Asking):
+def test_an_unacceptable_content_type_is_406(ask: Asking):
     answer = ask.post(LIST, headers={"Accept": "text/html"})
     assert answer.status_code == 406
 

@@ -23,7 +23,7 @@ def out(done: Result) -> str:
     return done.stdout
 
 
-def test_what_is_set_can_be_got_listed_and_unset(config, tmp_path):
+def test_a_saved_value_can_be_read_listed_and_removed(config, tmp_path):
     assert str(tmp_path / "config.json") in out(config("set", "souvenir_url", "http://a:1"))
     assert out(config("get", "SOUVENIR_URL")) == "http://a:1\n"
     assert out(config("list")).split() == ["NAME", "VALUE", "souvenir_url", "http://a:1"]
@@ -51,11 +51,11 @@ def test_values_that_are_no_text_are_shown_as_json(config, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "a b", "1a", "a-b", "ä"])
-def test_what_is_no_name_is_wrong_use(config, name):
+def test_an_invalid_name_is_wrong_usage(config, name):
     assert config("set", name, "x").exit_code == 2
 
 
-def test_a_file_that_cannot_be_read_is_told(config, run, tmp_path):
+def test_an_unreadable_file_is_reported(config, run, tmp_path):
     (tmp_path / "config.json").write_text("port: 1", encoding="utf-8")
     for arguments in (["list"], ["get", "port"], ["set", "port", "1"], ["unset", "port"]):
         done = config(*arguments)

@@ -74,7 +74,7 @@ def test_context_of_an_agent_without_memory_ends_with_1(run):
 TRANSCRIPT = "User: We decided to move billing to Postgres 18 in June.\nAssistant: Noted."
 
 
-def test_extract_prints_what_was_decided(run, answer, tmp_path):
+def test_extract_prints_the_decisions(run, answer, tmp_path):
     path = tmp_path / "talk.txt"
     path.write_text(TRANSCRIPT, encoding="utf-8")
     done = run("extract", str(path), "--source", "team", "--agent", "learner")
@@ -112,7 +112,7 @@ def test_extract_where_nothing_is_configured_ends_with_1(run, own_service):
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n", b"\xff\xfe\xff"])
-def test_a_transcript_that_is_none_is_wrong_use(run, tmp_path, content):
+def test_an_invalid_transcript_is_wrong_usage(run, tmp_path, content):
     path = tmp_path / "talk.txt"
     path.write_bytes(content)
     done = run("extract", str(path))

@@ -71,7 +71,7 @@ def test_a_person_reads_a_line_a_check(run):
     assert [line.split()[0] for line in done.stdout.splitlines()].count("ok") >= 8
 
 
-def test_what_was_changed_and_never_backed_up_is_a_warning(run, own_service):
+def test_changes_without_a_backup_are_a_warning(run, own_service):
     url = own_service.url
     run("add", "Something.", SOUVENIR_URL=url)
     done = run("doctor", "--json", SOUVENIR_URL=url)
@@ -96,7 +96,7 @@ def test_a_port_where_nothing_listens_fails_and_ends_with_1(run):
     assert "Nothing listens" in message
 
 
-def test_a_name_that_dns_does_not_know_is_named(run):
+def test_an_unresolvable_host_name_is_reported(run):
     done = run("doctor", "--json", "--server", "http://no-such-host.invalid:8900")
     assert checks_of(done)["reachable"] == (
         "failed",
@@ -144,7 +144,7 @@ def test_a_certificate_that_is_not_trusted_is_said(run):
     assert "is not trusted (self-signed certificate): set SSL_CERT_FILE to the file of its authority" in message
 
 
-def test_the_client_does_not_talk_to_whom_it_cannot_trust():
+def test_the_client_refuses_untrusted_certificates():
     with (
         at_a_port(shake_hands) as place,
         Souvenir(f"https://{place}", max_retries=0) as client,
@@ -156,7 +156,7 @@ def test_the_client_does_not_talk_to_whom_it_cannot_trust():
 @pytest.mark.parametrize(
     ("said", "message"), [(b"SSH-2.0-OpenSSH_9.6\r\n", "does not use HTTP"), (b"", "does not use HTTP")]
 )
-def test_what_speaks_something_else_is_said(run, said, message):
+def test_another_protocol_is_reported(run, said, message):
     def talk(connection: socket.socket) -> None:
         connection.recv(65_536)
         connection.sendall(said)
@@ -179,7 +179,7 @@ def test_a_service_that_hangs_is_said(run):
     ("status", "body"),
     [(200, b"hello"), (200, b'{"status": "ok", "service": "photos", "version": "3"}'), (404, b"no"), (302, b"")],
 )
-def test_what_is_another_service_fails(run, status, body):
+def test_another_service_fails(run, status, body):
     with answering(status, body) as url:
         done = run("doctor", "--json", "--server", url)
     assert done.exit_code == 1

@@ -32,7 +32,7 @@ def test_without_the_extra_one_sentence_says_how_to_get_it():
     assert done.stderr == 'The command line needs an extra: pip install "souvenir-client[cli]"\n'
 
 
-def test_nobody_answering_ends_with_3():
+def test_an_unreachable_service_exits_with_3():
     done = souvenir("list", "--server", f"http://127.0.0.1:{free_port()}", "--json")
     assert (done.returncode, done.stdout) == (3, "")
     assert json.loads(done.stderr)["error"]["exit_code"] == 3
@@ -70,20 +70,20 @@ def test_wrong_use_ends_with_2_and_prints_nothing_on_stdout(run, arguments):
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("serch", "search"), ("doctr", "doctor"), ("agent", "agents")])
-def test_a_command_that_was_mistyped_is_told_which_was_meant(run, typed, meant):
+def test_a_mistyped_command_gets_a_suggestion(run, typed, meant):
     said = run(typed).stderr
     assert "Did you mean" in said
     assert repr(meant) in said
 
 
 @pytest.mark.parametrize("arguments", [("get", "--json"), ("--json", "list", "--nothing"), ("--json", "nothing")])
-def test_wrong_use_is_json_where_json_is_asked_for(run, arguments):
+def test_wrong_usage_is_json_on_request(run, arguments):
     error = json.loads(run(*arguments).stderr)["error"]
     assert error["exit_code"] == 2
     assert error["message"]
 
 
-def test_what_the_service_says_no_to_is_told_with_its_request_id(run):
+def test_a_refusal_is_reported_with_its_request_id(run):
     error = json.loads(run("get", "424242", "--json").stderr)["error"]
     assert error.pop("request_id")
     assert error == {
@@ -166,7 +166,7 @@ def test_a_person_is_asked_before_anything_is_deleted(service, answer, typed, co
     assert 'Delete "Shall \\x1b[1mthis go?"?' in seen
 
 
-def test_an_import_shows_how_far_it_is_where_somebody_looks(service, tmp_path):
+def test_an_import_shows_progress_on_a_terminal(service, tmp_path):
     path = tmp_path / "lines.jsonl"
     path.write_text('{"text": "One."}\n' * 3, encoding="utf-8")
     ended, seen = on_a_terminal(
@@ -189,7 +189,7 @@ def test_a_table_fits_a_terminal_of_80_columns(service, run):
     assert len(row) <= 80
 
 
-def test_what_has_to_be_copied_is_never_cut(service, run, answer):
+def test_texts_to_copy_are_never_truncated(service, run, answer):
     name = "agent-" + "x" * 60
     session = answer("agents", "create", name)["id"] * 2
     with Souvenir(service.url) as client:

@@ -42,7 +42,7 @@ def test_an_export_comes_back_in_another_namespace_and_only_once(run, answer, tm
     assert (again["memories"]["imported"], answer("list", "--namespace", "to")["total"]) == (0, 2)
 
 
-def test_an_export_that_was_cut_is_told_and_what_it_holds_is_stored(run, tmp_path):
+def test_a_truncated_export_is_reported_and_imported(run, tmp_path):
     for text in ("One.", "Two."):
         run("add", text, "--namespace", "uncut")
     lines = run("export", "--namespace", "uncut").stdout.splitlines(keepends=True)
@@ -69,7 +69,7 @@ def test_a_folder_of_markdown_is_stored_below_a_source(answer, tmp_path):
     assert "Ana likes tea." in memory["text"]
 
 
-def test_what_cannot_be_used_is_said_with_its_place(run, tmp_path):
+def test_invalid_items_are_reported_with_their_place(run, tmp_path):
     path = tmp_path / "lines.jsonl"
     path.write_text('{"text": "Good."}\n{"text": 7}\n', encoding="utf-8")
     done = run("import", str(path), "--kind", "jsonl", "--namespace", "half")
@@ -84,7 +84,7 @@ def test_a_file_of_which_nothing_can_be_used_ends_with_1(run, tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, "", "nothing that is known", "{"])
-def test_a_file_that_is_none_of_these_is_wrong_use(run, tmp_path, content):
+def test_an_unknown_kind_of_file_is_wrong_usage(run, tmp_path, content):
     path = tmp_path / "what.json"
     if content is not None:
         path.write_text(content, encoding="utf-8")

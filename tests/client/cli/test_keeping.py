@@ -85,7 +85,7 @@ def test_a_key_without_a_role_is_refused_in_a_line(run):
     assert "Choose from: read-only, read-write, admin" in done.stderr
 
 
-def test_a_backup_is_listed_and_brings_back_what_was_deleted(run, answer, own_service):
+def test_a_backup_is_listed_and_restores_deleted_memories(run, answer, own_service):
     url = {"SOUVENIR_URL": own_service.url}
     made = run("add", "Comes back.", "--json", **url)
     name = run("backup", "--prefix", "before", **url).stdout.split()[1]
@@ -97,12 +97,12 @@ def test_a_backup_is_listed_and_brings_back_what_was_deleted(run, answer, own_se
     assert answer("list", **url)["total"] == 1
 
 
-def test_a_restore_of_what_is_no_backup_ends_with_1(run):
+def test_restoring_an_unknown_backup_exits_with_1(run):
     assert run("restore", "no_such_backup", "--yes").exit_code == 1
 
 
 @pytest.mark.parametrize("arguments", [("restore", "x"), ("agents", "delete", "x"), ("keys", "revoke", "x")])
-def test_nothing_is_changed_where_nobody_can_be_asked(run, arguments):
+def test_nothing_is_changed_without_a_terminal_for_confirmation(run, arguments):
     done = run(*arguments, stdin="y\n")
     assert done.exit_code in (1, 2)
     assert done.stdout == ""

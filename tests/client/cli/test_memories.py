@@ -9,7 +9,7 @@ import pytest
 from souvenir_client import Souvenir
 
 
-def test_what_was_added_is_found_and_shown_with_its_metadata(run, answer):
+def test_an_added_memory_is_found_and_shown_with_its_metadata(run, answer):
     added = run("add", "Billing runs on Postgres 17.", "--source", "team/billing", "--metadata", "owner=Ana",
                 "--metadata", "level:=3", "--namespace", "one")  # fmt: skip
     assert (added.exit_code, added.stdout) == (0, "Stored memory 1.\n")
@@ -44,7 +44,7 @@ def test_an_agent_that_is_stored_for_is_there_from_then_on(run, answer):
     assert run("export", "--agent", "newbie").exit_code == 0
 
 
-def test_a_key_for_some_sources_stores_for_an_agent_that_it_could_not_make(run, own_service):
+def test_a_limited_key_stores_for_an_existing_agent(run, own_service):
     with Souvenir(own_service.url) as client:
         admin = client.keys.create(name="root", role="admin").key
     with Souvenir(own_service.url, api_key=admin) as client:
@@ -139,7 +139,7 @@ def test_delete_without_anybody_to_ask_deletes_nothing(run, answer):
 
 
 @pytest.mark.parametrize("said", ["owner", "=x", ":=1", "owner:=x"])
-def test_metadata_that_is_none_is_wrong_use(run, said):
+def test_invalid_metadata_is_wrong_usage(run, said):
     done = run("add", "Something.", "--metadata", said)
     assert done.exit_code == 2
     assert "--metadata" in done.stderr

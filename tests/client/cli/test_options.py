@@ -39,7 +39,7 @@ def test_an_option_goes_before_the_environment(run, service):
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "1e9", "soon"])
-def test_a_timeout_that_is_none_is_wrong_use(run, seconds):
+def test_an_invalid_timeout_is_wrong_usage(run, seconds):
     done = run("list", "--timeout", seconds)
     assert done.exit_code == 2
     assert "--timeout" in done.stderr

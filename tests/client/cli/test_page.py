@@ -27,7 +27,7 @@ def test_every_command_is_on_the_page():
         assert named == {below.command_path for below in commands(context)}
 
 
-def test_every_command_and_every_option_says_what_it_is_for():
+def test_every_command_and_option_has_a_help_text():
     with click.Context(souvenir, info_name="souvenir") as context:
         for below in commands(context):
             assert below.command.help, below.command_path
@@ -70,7 +70,7 @@ def examples() -> list[tuple[str, str]]:
     ]
 
 
-def test_the_examples_print_what_the_page_says(run, own_learner, tmp_path, monkeypatch):
+def test_the_examples_print_the_documented_output(run, own_learner, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert len(examples()) > 10
     for command, wanted in examples():

@@ -49,7 +49,7 @@ def test_each_failure_after_a_rest_doubles_the_rest_up_to_ten_minutes(breaker, c
     assert rests == [60, 120, 240, 480, LONGEST_REST_S, LONGEST_REST_S]
 
 
-def test_a_success_closes_it_and_begins_the_count_anew(breaker, clock):
+def test_a_success_closes_it_and_resets_the_count(breaker, clock):
     for _ in range(3):
         breaker.failed()
     clock.now_s += FIRST_REST_S
@@ -66,7 +66,7 @@ def test_failures_of_hooks_that_began_before_it_opened_do_not_prolong_the_rest(b
     assert not breaker.is_open()
 
 
-def test_another_service_has_a_breaker_of_its_own(tmp_path, breaker, clock):
+def test_each_service_has_a_separate_breaker(tmp_path, breaker, clock):
     for _ in range(3):
         breaker.failed()
     assert not Breaker(tmp_path / "state", "http://other:8900", clock).is_open()

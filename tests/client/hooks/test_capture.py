@@ -39,7 +39,7 @@ def sent_file(editor) -> Path:
     return session_file(editor.folder / "state" / "souvenir", editor.session_id, "sent")
 
 
-def test_a_stop_stores_what_was_said_since_the_last_one(editor, stored):
+def test_a_stop_stores_messages_since_the_last_one(editor, stored):
     editor.says(("user", "Where is the cache?"), ("assistant", [TEXT, CALL]))
     editor.hook(Hook.STOP)
     first = ["Where is the cache?", "I put it into Redis.", 'Calls Edit({"file_path": "cache.py"})']
@@ -69,7 +69,7 @@ def test_before_a_compaction_everything_is_stored(editor, stored):
     assert stored(editor) == [text for _, text in said]
 
 
-def test_what_an_unreachable_service_did_not_get_comes_with_the_next_hook(editor, service, stored):
+def test_messages_lost_in_an_outage_are_sent_by_the_next_hook(editor, service, stored):
     editor.says(("user", "first"))
     editor.hook(Hook.STOP)
     editor.says(("user", "while it was away"))
@@ -80,7 +80,7 @@ def test_what_an_unreachable_service_did_not_get_comes_with_the_next_hook(editor
     assert stored(editor) == ["first", "while it was away", "after"]
 
 
-def test_what_was_stored_without_an_answer_is_not_stored_twice(editor, losing, stored):
+def test_a_lost_answer_does_not_store_messages_twice(editor, losing, stored):
     editor.says(("user", "first"))
     editor.hook(Hook.STOP)
     editor.says(("user", "its answer is lost"))
@@ -102,7 +102,7 @@ def test_without_its_state_the_hook_asks_the_service_how_far_it_is(editor, store
     assert (editor.errors, stored(editor)) == ("", ["first", "second", "third"])
 
 
-def test_a_transcript_that_was_written_anew_is_read_on_after_the_last_turn(editor, stored):
+def test_a_rewritten_transcript_is_resumed_after_the_last_turn(editor, stored):
     editor.says(("user", "first"), ("user", "second"))
     editor.hook(Hook.STOP)
     before = editor.transcript.read_text(encoding="utf-8")
@@ -113,7 +113,7 @@ def test_a_transcript_that_was_written_anew_is_read_on_after_the_last_turn(edito
 
 
 @pytest.mark.parametrize("has_note", [True, False])
-def test_after_a_rewind_only_what_is_new_is_stored(editor, stored, has_note):
+def test_after_a_rewind_only_new_messages_are_stored(editor, stored, has_note):
     lines = [editor.line("user", f"turn {number}") for number in range(10)]
     editor.writes(*lines)
     editor.hook(Hook.STOP)
@@ -127,7 +127,7 @@ def test_after_a_rewind_only_what_is_new_is_stored(editor, stored, has_note):
     assert (editor.errors, stored(editor)) == ("", [*said, "another way", "and on"])
 
 
-def test_after_a_rewind_what_was_stored_without_an_answer_is_not_stored_twice(editor, losing, stored):
+def test_after_a_rewind_a_lost_answer_does_not_store_messages_twice(editor, losing, stored):
     lines = [editor.line("user", f"turn {number}") for number in range(3)]
     editor.writes(*lines[:2])
     editor.hook(Hook.STOP)
@@ -177,7 +177,7 @@ def test_a_refused_turn_holds_up_nothing(editor, service, stored):
 
 
 @pytest.mark.parametrize("status", [400, 405, 413, 502])
-def test_what_something_before_the_service_refuses_is_not_passed_over(editor, stored, status):
+def test_messages_refused_by_a_proxy_are_not_skipped(editor, stored, status):
     editor.says(("user", "first"))
     editor.hook(Hook.STOP)
     editor.says(("user", "second"))
@@ -201,7 +201,7 @@ def test_while_another_hook_of_the_session_sends_this_one_leaves_it_to_that(edit
     assert stored(editor) == ["first", "second"]
 
 
-def test_without_time_nothing_is_begun_and_the_next_hook_goes_on(editor, stored):
+def test_without_time_left_the_next_hook_continues(editor, stored):
     editor.says(("user", "first"))
     editor.hook(Hook.STOP)
     editor.says(("user", "second"))
@@ -268,7 +268,7 @@ def learner(learning, editor_at):
     return editor_at(learning.service.url)
 
 
-def test_with_a_model_what_was_said_is_learned_from_once(learner, learning):
+def test_with_a_model_messages_are_extracted_once(learner, learning):
     learner.says(("user", "We deploy on Fridays."), ("assistant", [CALL]))
     learner.hook(Hook.STOP)
     learner.hook(Hook.STOP)
@@ -297,7 +297,7 @@ def test_a_long_conversation_is_learned_from_in_few_requests(learner, learning):
     assert len(learning.jobs(learner.agent)) == 4
 
 
-def test_what_is_asked_says_where_it_comes_from_and_why(editor, losing, service):
+def test_requests_name_their_origin_and_reason(editor, losing, service):
     editor.says(("user", "We deploy on Fridays."))
     editor.hook(Hook.STOP)
     editor.says(("user", "We use tabs."), ("assistant", [TEXT, CALL]))

@@ -73,7 +73,7 @@ def run(command: Any, editor: Any, event: Any, **more: str) -> tuple[int, str, s
     return process.returncode, output, errors
 
 
-def test_installed_hooks_carry_what_was_said_into_the_next_session(program, editor, editor_at, service):
+def test_installed_hooks_recall_messages_in_the_next_session(program, editor, editor_at, service):
     home = editor.folder / "config"
     done = run([program, "install", "claude-code", "--yes"], editor, "", CLAUDE_CONFIG_DIR=str(home))
     assert done[0] == 0, done
@@ -144,7 +144,7 @@ def test_an_input_that_does_not_end_is_not_waited_for(program, editor):
 
 
 @pytest.mark.parametrize("event", ["", "not JSON", "[]", "{}", '{"session_id": 3}'])
-def test_an_input_that_is_no_event_is_told_and_ends_well(program, editor, event):
+def test_an_invalid_event_is_reported_and_succeeds(program, editor, event):
     status, output, errors = run([program, "hook", "stop"], editor, event)
     assert (status, output) == (0, "")
     assert errors.count("\n") == 1
@@ -195,7 +195,7 @@ def home(tmp_path, program, monkeypatch):
     return tmp_path / "config"
 
 
-def test_where_nobody_can_agree_the_change_is_shown_and_not_made(home):
+def test_without_a_terminal_the_change_is_shown_and_not_made(home):
     done = install()
     assert done.exit_code == 1
     assert "+++ " in done.stdout
@@ -228,7 +228,7 @@ def test_settings_with_comments_are_refused_in_a_sentence(home):
     assert (home / "settings.json").read_text(encoding="utf-8") == "{} // mine"
 
 
-def test_the_change_can_be_had_as_json(home):
+def test_the_change_is_available_as_json(home):
     done = json.loads(install("--yes", "--json").stdout)
     assert (done["path"], done["written"]) == (str(home / "settings.json"), True)
     assert done["diff"].startswith("--- ")
@@ -257,7 +257,7 @@ def test_an_address_that_is_given_is_shown_and_written_and_one_of_the_environmen
     assert install("--yes", "--server", "nowhere").exit_code == 2
 
 
-def test_a_removal_takes_out_the_address_that_it_names_and_no_other(home):
+def test_a_removal_removes_only_the_given_address(home):
     home.mkdir()
     path = home / "settings.json"
     path.write_text('{"env": {"MINE": "1"}}', encoding="utf-8")

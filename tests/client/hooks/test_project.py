@@ -31,7 +31,7 @@ def test_every_folder_and_worktree_of_a_repository_is_the_same_project(tmp_path)
     assert {place(folder).agent for folder in folders} == {"claude-code-billing"}
 
 
-def test_a_submodule_is_a_project_of_its_own(tmp_path):
+def test_a_submodule_is_a_separate_project(tmp_path):
     folder = tmp_path / "billing" / "vendored"
     folder.mkdir(parents=True)
     (folder / ".git").write_text("gitdir: ../.git/modules/vendored\n", encoding="utf-8")

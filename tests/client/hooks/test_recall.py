@@ -29,7 +29,7 @@ def remembered(client, editor):
     )
 
 
-def test_a_session_begins_with_the_blocks_and_what_bears_on_the_project(remembered, editor, client):
+def test_a_session_starts_with_blocks_and_relevant_memories(remembered, editor, client):
     words = " ".join(editor.project.split("-"))
     client.messages.add(agent_name=editor.agent, session_id="earlier", role="user", content=f"The {words} uses tabs.")
     context = editor.hook(Hook.SESSION_START, source="startup")
@@ -40,7 +40,7 @@ def test_a_session_begins_with_the_blocks_and_what_bears_on_the_project(remember
     assert context.count(OPENING) == context.count(CLOSING) == 2
 
 
-def test_a_prompt_gets_what_bears_on_it_and_the_blocks_only_once(remembered, editor):
+def test_a_prompt_gets_relevant_memories_and_the_blocks_once(remembered, editor):
     first = editor.hook(Hook.PROMPT, prompt="Where does the cache live, in Redis?")
     assert "Redis on host nine" in first
     assert "Name: Alice" in first
@@ -58,14 +58,14 @@ def test_blocks_that_were_changed_are_given_again(remembered, editor, client):
     assert "Name:" not in editor.hook(Hook.PROMPT, **asked)
 
 
-def test_a_prompt_to_which_nothing_is_known_gets_nothing(remembered, editor):
+def test_a_prompt_without_relevant_memories_gets_nothing(remembered, editor):
     editor.hook(Hook.SESSION_START, source="startup")
     assert editor.hook(Hook.PROMPT, prompt="zebra quantum umbrella") == ""
     assert editor.errors == ""
 
 
 @pytest.mark.parametrize("prompt", ["", "  ", "/clear", "<task-notification>Redis cache live</task-notification>"])
-def test_what_no_person_asked_is_not_looked_up(remembered, editor, prompt):
+def test_prompts_of_the_program_are_not_searched(remembered, editor, prompt):
     assert editor.hook(Hook.PROMPT, prompt=prompt) == ""
     assert editor.errors == ""
 
@@ -84,7 +84,7 @@ def test_what_this_session_said_does_not_come_back_until_it_was_compacted(editor
 
 
 @pytest.mark.parametrize("hook", [Hook.SESSION_START, Hook.PROMPT])
-def test_a_project_that_nothing_is_known_of_gets_nothing(editor, hook):
+def test_an_unknown_project_gets_nothing(editor, hook):
     assert editor.hook(hook, source="startup", prompt="Where is the cache?") == ""
     assert editor.errors == ""
 

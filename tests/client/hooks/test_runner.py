@@ -32,14 +32,14 @@ def test_a_service_that_does_not_answer_is_waited_for_as_long_as_the_hook_has_ti
 
 
 @pytest.mark.parametrize("url", ["ftp://memory", "memory:8900"])
-def test_an_address_that_is_none_is_told(editor_at, url):
+def test_an_invalid_address_is_reported(editor_at, url):
     editor = editor_at(url)
     assert editor.hook(Hook.PROMPT, prompt="Where is the cache?") == ""
     assert editor.errors.startswith("souvenir hook prompt: ")
     assert editor.errors.count("\n") == 1
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(editor):
+def test_an_unwritable_folder_is_reported(editor):
     (editor.folder / "state").write_text("in the way", encoding="utf-8")
     editor.says(("user", "Where is the cache?"))
     editor.hook(Hook.STOP)
@@ -47,7 +47,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(editor):
     assert editor.errors.count("\n") == 1
 
 
-def test_a_success_begins_the_count_of_failures_anew(editor_at, own_service):
+def test_a_success_resets_the_count_of_failures(editor_at, own_service):
     editor = editor_at(own_service.url)
     asked = {"prompt": "Where is the cache?"}
     own_service.stop()

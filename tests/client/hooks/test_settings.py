@@ -134,7 +134,7 @@ def test_an_entry_that_stands_twice_is_one_afterwards(path, written):
 
 
 @pytest.mark.parametrize("before", [OTHERS, {}, {"model": "opus"}, {"hooks": {"Stop": [{"hooks": ["odd"]}, "odder"]}}])
-def test_taking_them_out_leaves_what_was_there_before(path, written, before):
+def test_removal_restores_the_previous_settings(path, written, before):
     text = written(json.dumps(before, indent=2) + "\n")
     installed(path)
     apply(plan(path, "", remove=True))

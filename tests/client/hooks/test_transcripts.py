@@ -32,7 +32,7 @@ def read(path, cursor=Cursor()):  # noqa: B008 - a frozen value
     return texts, cursor
 
 
-def test_what_was_read_is_not_read_again(path):
+def test_processed_lines_are_not_read_again(path):
     path.write_bytes(line(1) + line(2))
     texts, cursor = read(path)
     assert texts == ["turn 1", "turn 2"]
@@ -74,7 +74,7 @@ def test_a_line_with_a_picture_too_large_to_read_is_passed_over(path):
     [line(1) + line(2, "was replaced", "uuid-0009"), line(1), b"", line(0) + line(1) + line(2)],
     ids=["a line taken back", "cut", "emptied", "copied with more before"],
 )
-def test_a_file_that_was_written_anew_is_noticed(path, rewritten):
+def test_a_rewritten_file_is_detected(path, rewritten):
     path.write_bytes(line(1) + line(2))
     _, cursor = read(path)
     path.write_bytes(rewritten)

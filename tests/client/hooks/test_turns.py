@@ -100,7 +100,7 @@ def test_what_a_person_typed_and_claude_answered_are_turns(raw, turns):
         b"[" * 100_000,
     ],
 )
-def test_what_the_program_put_in_is_no_turn(raw):
+def test_inserted_text_is_no_turn(raw):
     assert said(raw) == []
 
 
@@ -138,7 +138,7 @@ BLOCKS = st.lists(
 )
 
 
-def test_whatever_a_line_holds_the_service_takes_its_turns():
+def test_the_service_accepts_the_turns_of_any_line():
     checked = 0
 
     @settings(max_examples=40)

@@ -102,7 +102,7 @@ def test_a_turn_without_a_time_has_that_of_the_one_before_and_the_first_that_of_
     ]
 
 
-def test_what_nobody_said_aloud_is_left_out_and_counted(found_in):
+def test_hidden_messages_are_skipped_and_counted(found_in):
     found = found_in(
         chatgpt_conversation(
             [

@@ -32,7 +32,7 @@ def test_a_plain_line_needs_a_text_and_may_say_more(tmp_path):
     assert [one.source for one in placed] == ["old", "old/bar"]
 
 
-def test_a_line_without_a_key_is_known_by_what_it_says(tmp_path):
+def test_a_line_without_a_key_is_identified_by_its_content(tmp_path):
     path = json_lines(tmp_path / "x.jsonl", [{"text": "One"}, {"text": "Two"}, {"text": "One"}])
     first, second, third = (one.key for one in usable(records(Kind.JSONL, path)))
     assert first == third != second

@@ -163,7 +163,7 @@ def test_messages_are_found_with_their_dates_and_the_same_import_again_changes_n
     assert client.agents.stats(agent).messages == 2
 
 
-def test_a_conversation_that_went_on_gets_what_is_new(client, agent, tmp_path):
+def test_a_continued_conversation_gets_its_new_messages(client, agent, tmp_path):
     messages = [chatgpt_message("user", f"Sentence {number}") for number in range(3)]
     path = json_file(tmp_path / "conversations.json", [chatgpt_conversation(messages[:2])])
     import_file(client, path, agent=agent)
@@ -187,7 +187,7 @@ def test_what_is_new_in_a_session_that_has_ended_is_counted(client, agent, tmp_p
     assert "has ended" in ended.reason
 
 
-def test_an_import_that_was_cut_off_goes_on_where_it_was(client, agent, tmp_path):
+def test_an_interrupted_import_resumes(client, agent, tmp_path):
     lines = [chatgpt_message("user", f"Line {number}") for number in range(3)]
     said = [chatgpt_conversation(lines, conversation_id=name) for name in ("a", "b", "c")]
     path = json_file(tmp_path / "conversations.json", said)
@@ -240,7 +240,7 @@ def test_an_archived_memory_is_not_brought_back(client, agent, tmp_path):
     assert there.memories.list().total == 1
 
 
-def test_what_the_service_refuses_is_counted_with_its_sentence_and_the_rest_is_stored(client, agent, tmp_path):
+def test_refused_records_are_counted_with_the_reason_and_the_rest_is_stored(client, agent, tmp_path):
     lines: list[dict[str, object]] = [{"text": f"Fact number {number}."} for number in range(20)]
     lines[7]["metadata"] = {"pinned": "perhaps"}
     lines[13]["metadata"] = {"origin_class": "rumour"}

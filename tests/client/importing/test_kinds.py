@@ -46,7 +46,7 @@ GRAPH = {"entities": [{"name": "A", "entityType": "person", "observations": ["x"
     ],
 )
 @pytest.mark.parametrize("name", ["export.json", "notes.md"])
-def test_a_file_is_what_it_says_whatever_it_is_called(tmp_path, content, kind, name):
+def test_the_kind_is_detected_from_the_content(tmp_path, content, kind, name):
     path = tmp_path / name
     path.write_bytes(b"\xef\xbb\xbf" + content.encode())
     assert detect(path) is kind

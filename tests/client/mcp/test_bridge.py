@@ -251,7 +251,7 @@ def test_empty_lines_and_answers_to_the_service_are_no_requests(bridge, service)
     assert service.requests[0].body == {"jsonrpc": "2.0", "id": 9, "result": {}}
 
 
-def test_the_bridge_goes_on_when_the_service_was_away(service):
+def test_the_bridge_continues_after_an_outage(service):
     lost = ScriptedMcp()
     lost.start()
     with BridgeProcess("--server", lost.url) as bridge:
@@ -292,7 +292,7 @@ def test_the_end_lets_what_runs_finish(service, how):
     assert service.requests[0].headers["x-namespace"].encode("latin-1").decode() == "ö"
 
 
-def test_the_bridge_ends_when_nobody_reads_it(service):
+def test_the_bridge_ends_when_its_output_is_closed(service):
     with subprocess.Popen(
         [*COMMAND, "mcp", "--server", service.url], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
