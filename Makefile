@@ -23,7 +23,7 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --pytho
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-overhead bench-retrieval bench-evidence \
+.PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-fairness bench-overhead bench-retrieval bench-evidence \
 	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
 	bench-extraction bench-learning bench-client bench-privacy isolation durability model lock clean FORCE
 
@@ -98,6 +98,9 @@ bench-load: $(TOOLS) ## Measure the service with eight searchers and a writer; A
 
 bench-overload: $(TOOLS) ## Measure the service at five times its capacity; ARGS goes to benchmarks.overload
 	@$(PY) -m benchmarks.overload $(ARGS)
+
+bench-fairness: $(TOOLS) ## Measure what a modest key gets next to a greedy one; ARGS goes to benchmarks.fairness
+	@$(PY) -m benchmarks.fairness $(ARGS)
 
 bench-overhead: $(TOOLS) ## Measure the CPU that POST /search spends outside of the engine; ARGS goes to benchmarks.overhead
 	@$(PY) -m benchmarks.overhead $(ARGS)

@@ -160,6 +160,11 @@ class Client:
         except (http.client.HTTPException, ValueError) as error:
             raise ConnectionError(str(error)) from error
 
+    def text(self, method: str, path: str) -> str:
+        """The body of an answer that is plain text."""
+        self._connection.request(method, path, headers=self._headers)
+        return self._connection.getresponse().read().decode()
+
     def close(self) -> None:
         self._connection.close()
 

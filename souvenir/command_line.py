@@ -39,7 +39,7 @@ def serve(settings: Settings) -> int:
     configure_logging(settings.log_level, settings.log_format)
     service = Service.open(settings, ReadAs())
     app = Application(settings, lambda: service)
-    shed = EarlyRefusal(app.routes, service.admission, service.metrics)
+    shed = EarlyRefusal(app.routes, service)
     serve_until_stopped(ServerConfig(app, settings, shed=shed, on_stop=service.stop_admitting))
     return 0
 

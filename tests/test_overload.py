@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from benchmarks.load.__main__ import missing_adds
 from benchmarks.overload.callers import Answers, Load, run
 from benchmarks.service import Service
-from souvenir.server.load_shedding import WAITING_PER_PLACE
+from souvenir.server.admission import WAITING_PER_PLACE
 from tests.api.busy import until
 
 CALLERS = WAITING_PER_PLACE + 10
@@ -28,6 +30,15 @@ def service(tmp_path: Path) -> Iterator[Service]:
     yield served
     if served.running:
         served.stop()
+
+
+@pytest.fixture
+def unbounded(tmp_path: Path) -> Iterator[Service]:
+    """A service that embeds as many tokens as a request asks for."""
+    served = Service(tmp_path / "data", MAX_REQUEST_TOKENS="10000000", EMBED_QUEUE_TOKENS="10000000")
+    served.start()
+    yield served
+    served.kill()
 
 
 def stored(service: Service) -> int:
@@ -64,3 +75,23 @@ def test_a_stop_under_load_ends_in_order_and_what_was_acknowledged_is_there_afte
     assert service.check() == []
     service.start()
     assert missing_adds(service.port, answers.acknowledged) == 0
+
+
+def embedding(service: Service) -> float:
+    """What waits for the embedding model."""
+    client = service.client()
+    figures = client.text("GET", "/metrics")
+    client.close()
+    [line] = [line for line in figures.splitlines() if line.startswith('souvenir_queue_depth{queue="embedding"}')]
+    return float(line.split()[-1])
+
+
+def test_what_a_client_that_disconnected_wanted_embedded_leaves_the_queue(unbounded: Service):
+    memories = [{"text": "记" * 49_000, "source": "s"}] * 8
+    body = json.dumps({"memories": memories}).encode()
+    head = "POST /memory/add-batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", unbounded.port)) as peer:
+        peer.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        until(lambda: embedding(unbounded) > 0)
+    until(lambda: embedding(unbounded) == 0)
+    assert stored(unbounded) == 0

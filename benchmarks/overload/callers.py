@@ -117,7 +117,7 @@ def _post(path: str, body: Any) -> bytes:
     return head.encode() + b"\r\n\r\n" + content
 
 
-class _Line:
+class Line:
     """A keep-alive connection, not to be used again after it was idle for as long as `fresh` says."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -130,7 +130,7 @@ class _Line:
         return time.perf_counter() - self._used_at < IDLE_MAX_S
 
     @classmethod
-    async def open(cls, port: int) -> _Line:
+    async def open(cls, port: int) -> Line:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     async def ask(self, request: bytes) -> tuple[int, dict[str, str], bytes]:
@@ -146,13 +146,13 @@ class _Line:
 
 
 async def _closed(port: int, requests: Iterator[Request], until: float, answers: Answers) -> None:
-    line = await _Line.open(port)
+    line = await Line.open(port)
     while time.perf_counter() < until:
         if await _ask(line, next(requests), time.perf_counter(), answers):
             continue
         line.close()
         try:
-            line = await _Line.open(port)
+            line = await Line.open(port)
         except OSError as error:
             answers.failed.append(repr(error))
             return
@@ -161,7 +161,7 @@ async def _closed(port: int, requests: Iterator[Request], until: float, answers:
 
 async def _open(load: Load, requests: Iterator[Request], answers: Answers) -> None:
     """Arrivals by chance at a steady mean rate. A caller takes an idle connection, or opens one of a bounded number."""
-    dice, idle, running = random.Random(load.seed), list[_Line](), set[asyncio.Task[None]]()
+    dice, idle, running = random.Random(load.seed), list[Line](), set[asyncio.Task[None]]()
     begin = time.perf_counter()
     due = 0.0
     while due < load.seconds:
@@ -180,11 +180,11 @@ async def _open(load: Load, requests: Iterator[Request], answers: Answers) -> No
         line.close()
 
 
-async def _one(port: int, idle: list[_Line], request: Request, due: float, answers: Answers) -> None:
+async def _one(port: int, idle: list[Line], request: Request, due: float, answers: Answers) -> None:
     while idle and not idle[0].fresh:
         idle.pop(0).close()
     try:
-        line = idle.pop() if idle else await _Line.open(port)
+        line = idle.pop() if idle else await Line.open(port)
     except OSError as error:
         answers.failed.append(repr(error))
         return
@@ -194,7 +194,7 @@ async def _one(port: int, idle: list[_Line], request: Request, due: float, answe
         line.close()
 
 
-async def _ask(line: _Line, request: Request, due: float, answers: Answers) -> bool:
+async def _ask(line: Line, request: Request, due: float, answers: Answers) -> bool:
     """Whether the connection can be used again."""
     begin = time.perf_counter()
     answers.late_s.append(begin - due)

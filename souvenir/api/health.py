@@ -146,4 +146,4 @@ async def ready(request: Request, engine: Engine) -> ReadyResponse | Response:
 
 
 async def _tells_all(request: Request) -> bool:
-    return service_of(request).authenticator.is_admin(sent_key(request), address_of(request))
+    return service_of(request).authenticator.is_admin(sent_key(request.state.headers), address_of(request))

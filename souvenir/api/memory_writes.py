@@ -287,7 +287,7 @@ def add_memory(body: AddMemoryRequest, scope: Writer, service: RunningService, o
 @routes.post(
     "/memory/add-batch",
     summary="Add memories",
-    cost=CostClass.WRITE,
+    cost=CostClass.LONG,
     sdk="memories.add_batch",
     errors=[409],
 )
@@ -315,7 +315,7 @@ def upsert_memory(body: UpsertMemoryRequest, scope: Writer, service: RunningServ
 @routes.post(
     "/memory/upsert-batch",
     summary="Upsert memories",
-    cost=CostClass.WRITE,
+    cost=CostClass.LONG,
     sdk="memories.upsert_batch",
     idempotent=True,
     errors=[409],

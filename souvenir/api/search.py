@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Self
 
 from fastapi import Request
@@ -30,7 +31,7 @@ from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Filters, Hit, Scope, SearchQuery, SearchResult, SourceFilter, SourceMatch, Weights
 from souvenir.server.access_policy import SEARCHING
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, RunningService, result_limit
+from souvenir.server.request_guards import Reader, RunningService, charged_caller, result_limit
 from souvenir.server.routing import Routes
 
 routes = Routes("search")
@@ -281,12 +282,15 @@ def search(body: SearchRequest, scope: Reader, service: RunningService, request:
     sdk="memories.search_batch",
     idempotent=True,
 )
-def search_batch(
+async def search_batch(
     body: SearchBatchRequest, scope: Reader, service: RunningService, request: Request
 ) -> SearchBatchResponse:
-    """Run up to 200 searches in one request."""
-    asked = [(query, _query(query, scope, request)) for query in body.queries]
-    results = [SearchResponse.of(one, service.engine.search(scope, query, one.as_of)) for one, query in asked]
+    """Run up to 200 searches in one request; each waits for its turn as a search of its own does."""
+    places, caller = service.admission.places[CostClass.SEARCH], charged_caller(request)
+    results = [
+        await places.run_part(caller, partial(service.threads.run, search, query, scope, service, request))
+        for query in body.queries
+    ]
     return SearchBatchResponse(results=results, count=len(results))
 
 

@@ -217,7 +217,7 @@ async def import_memories(
         raise UnsupportedMediaType(NDJSON)
     order = ImportOrder(strategy_named(strategy), remap_of(source_remap), back_up=not no_backup)
     spool = await service.transfer.spools.receive(request.stream(), scope.actor)
-    return await run_in_threadpool(_import, service, scope, sent_key(request), spool, order, wait_s)
+    return await run_in_threadpool(_import, service, scope, sent_key(request.state.headers), spool, order, wait_s)
 
 
 def _import(service: Service, scope: Scope, sent: bytes | None, spool: Spool, order: ImportOrder, wait_s: float) -> Any:

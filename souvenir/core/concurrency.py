@@ -1,7 +1,9 @@
-"""Deadlines of requests, and a readers-writer lock.
+"""Deadlines and costs of requests, and a readers-writer lock.
 
-A deadline is passed on in the context of a thread or task. The HTTP boundary sets it, and every wait limits itself to
-the remaining time. Without a deadline, as in a job or in maintenance, only the wait's own limit applies.
+A deadline is passed on in the context of a thread or task. The HTTP boundary sets it, and ends it early if the client
+disconnects; a wait asks how long it may still last, and a loop asks between two steps whether it may go on. It also
+holds the caller that the work is charged to, and the tokens that a request may have embedded. Without a deadline, as in
+a job or in maintenance, a wait has only its own limit.
 
 The lock admits many readers at once, or one writer alone, in fair turns. A waiting writer precedes readers that arrive
 later, and the readers that waited for a writer precede the next one, so that neither a stream of searches nor a long
@@ -11,37 +13,75 @@ import blocks the other side (phase-fair locks, Brandenburg and Anderson 2010).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from threading import Condition, Lock
 from time import monotonic
+from typing import TypeVar
 
-from souvenir.core.errors import DeadlineExceeded
+from souvenir.core.errors import DeadlineExceeded, TooManyTokens
+
+T = TypeVar("T")
+
+LOOK_EVERY_S = 0.25
+"""A wait for a result looks at its deadline this often, because a deadline can be moved up."""
+
+BACKGROUND = ""
+"""The caller of work that no request waits for."""
 
 
-@dataclass(slots=True)
 class Deadline:
-    """`timeout_s` after creation or renewal; `at` is on the clock of `time.monotonic`."""
+    """`timeout_s` from its creation or renewal, and never later than the deadline that it is `within`.
 
-    timeout_s: float
-    at: float
+    :param caller: Who is charged for the work; without it, as in the deadline that it is within.
+    :param max_tokens: Tokens that the request may have embedded.
+    """
+
+    def __init__(
+        self,
+        timeout_s: float,
+        within: Deadline | None = None,
+        *,
+        caller: str = BACKGROUND,
+        max_tokens: int | None = None,
+    ) -> None:
+        self.timeout_s = timeout_s
+        self.caller: str = within.caller if within is not None and caller == BACKGROUND else caller
+        self._within = within
+        self._max_tokens = max_tokens
+        self._spent_tokens = 0
+        self._at = monotonic() + timeout_s
+        self._ended = False
 
     def renew(self) -> None:
-        self.at = monotonic() + self.timeout_s
+        self._at = monotonic() + self.timeout_s
+
+    def end(self) -> None:
+        """Nobody waits any more."""
+        self._ended = True
+
+    def spend(self, tokens: int) -> None:
+        """:raises TooManyTokens: If the texts of the request have more than one request may have."""
+        self._spent_tokens += tokens
+        if self._max_tokens is not None and self._spent_tokens > self._max_tokens:
+            raise TooManyTokens(self._max_tokens)
+        if self._within is not None:
+            self._within.spend(tokens)
 
     @property
     def left_s(self) -> float:
-        return self.at - monotonic()
+        own_s = -1.0 if self._ended else self._at - monotonic()
+        return own_s if self._within is None else min(own_s, self._within.left_s)
 
 
 _current: ContextVar[Deadline | None] = ContextVar("souvenir_deadline", default=None)
 
 
 @contextmanager
-def deadline(timeout_s: float) -> Iterator[Deadline]:
-    """Set a deadline for the calls inside, including threads that inherit the context."""
-    made = Deadline(timeout_s, monotonic() + timeout_s)
+def deadline(timeout_s: float, *, caller: str = BACKGROUND, max_tokens: int | None = None) -> Iterator[Deadline]:
+    """Set a deadline for calls inside, also on threads that inherit the context; see `Deadline`."""
+    made = Deadline(timeout_s, _current.get(), caller=caller, max_tokens=max_tokens)
     token = _current.set(made)
     try:
         yield made
@@ -57,10 +97,44 @@ def time_left(bound_s: float) -> float:
     current = _current.get()
     if current is None:
         return bound_s
-    left_s = current.at - monotonic()
+    left_s = current.left_s
     if left_s <= 0:
         raise DeadlineExceeded(current.timeout_s)
     return min(bound_s, left_s)
+
+
+def require_time() -> None:
+    """:raises DeadlineExceeded: If nobody waits for the work of this thread any more."""
+    time_left(LOOK_EVERY_S)
+
+
+def awaited(result: Future[T]) -> T:
+    """Wait for a result until the deadline.
+
+    :raises DeadlineExceeded: If it is not there in time.
+    """
+    while True:
+        try:
+            return result.result(time_left(LOOK_EVERY_S))
+        except TimeoutError:
+            if result.done():
+                return result.result()
+
+
+def spend_tokens(tokens: int) -> None:
+    """Charge the request of this thread for tokens to embed; a job is not limited.
+
+    :raises TooManyTokens: If its texts have more than one request may have.
+    """
+    current = _current.get()
+    if current is not None:
+        current.spend(tokens)
+
+
+def current_caller() -> str:
+    """The caller that the work of this thread is charged to."""
+    current = _current.get()
+    return BACKGROUND if current is None else current.caller
 
 
 class ReadersWriterLock:

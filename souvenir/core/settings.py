@@ -176,6 +176,11 @@ class Settings(NetworkSettings):
         description="Threads for one run of a model in this process, embedding or cross-encoder; 0 uses half of the "
         "cores, which leaves the others to search.",
     )
+    embed_queue_tokens: int = Field(
+        default=300_000,
+        ge=1,
+        description="Tokens that may wait for the embedding model; a large request beyond them is refused (429).",
+    )
     query_cache_size: int = Field(default=1024, ge=0, description="Query vectors kept in memory.")
 
     extract_provider: ExtractProvider | None = Field(
@@ -379,6 +384,11 @@ class Settings(NetworkSettings):
         gt=0,
         description="Maximum expected wait of a request before it is processed, in seconds; above, it is refused at "
         "once (429).",
+    )
+    max_request_tokens: int = Field(
+        default=150_000,
+        ge=1,
+        description="Maximum tokens of the texts of one request (413 above); jobs such as imports are not limited.",
     )
     max_searches: int = Field(
         default=0,

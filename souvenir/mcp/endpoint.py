@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import Context
 from importlib import import_module
@@ -27,11 +27,13 @@ from souvenir.core.concurrency import deadline
 from souvenir.core.errors import Forbidden, InvalidRequest, SouvenirError, Unauthorized
 from souvenir.core.settings import Settings
 from souvenir.core.types import Role
+from souvenir.server.admission import Places
 from souvenir.server.errors import CODES, headers_of
-from souvenir.server.load_shedding import CostClass, Lane
+from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import (
     admit,
     admit_again,
+    charged_caller,
     establish_scope,
     namespace_name,
     service_of,
@@ -97,10 +99,11 @@ class McpEndpoint:
             )
         service = service_of(request)
         admit(request)
+        request.caller = charged_caller(request)
         self._settle_scope(request)
         accepted = _accepted(request)
-        bodies, light = service.bodies, _lane(service, CostClass.LIGHT)
-        if not await request.hold_body(bodies, light):
+        bodies, light = service.bodies, _places(service, CostClass.LIGHT)
+        if not await request.hold_body(service, light):
             return light.left()
         try:
             server, message = await self._loaded(service), await _message(request)
@@ -108,9 +111,9 @@ class McpEndpoint:
                 raise HTTPException(400, "The body has to be a request or a notification of JSON-RPC 2.0")
             request.state.message_id = message.get("id")
             streams = EVENTS in accepted and (JSON not in accepted or server.wants_progress(message))
-            lane = _lane(service, server.cost_of(message))
+            places = _places(service, server.cost_of(message))
         except BaseException:
-            bodies.release(request.held_bytes or 0)
+            bodies.release(request.caller, request.held_bytes or 0)
             raise
 
         async def begin() -> asyncio.Future[Response]:
@@ -118,9 +121,9 @@ class McpEndpoint:
                 admit_again(request)
                 self._settle_scope(request)
             await settle_access(request)
-            return asyncio.ensure_future(self._handled(server, request, streams=streams))
+            return asyncio.ensure_future(self._handled(server, request, service, streams=streams))
 
-        return await request.answer_in(lane, begin, bodies, self._settings.request_timeout_s)
+        return await request.answer_in(places, begin, service)
 
     def _settle_scope(self, request: Request) -> None:
         """:raises Forbidden: If the caller may not see the namespace. :raises InvalidRequest: If it cannot be one."""
@@ -143,19 +146,22 @@ class McpEndpoint:
             request.state.namespace = caller.scope(Role.READ_ONLY, None).namespace
         request.state.role = caller.role
 
-    async def _handled(self, server: McpServer, request: JsonRequest, *, streams: bool) -> Response:
+    async def _handled(self, server: McpServer, request: JsonRequest, service: Service, *, streams: bool) -> Response:
         """The answer of the SDK: complete, or a stream that it writes itself."""
-        body, timeout_s = await request.body(), self._settings.request_timeout_s
+        body = await request.body()
         scope = {**request.scope, "headers": _headers_for_sdk(request)}
 
         async def run(_: Scope, receive: Receive, send: Send) -> None:
-            with deadline(timeout_s):
-                await server.handle(scope, _replayed(body, receive), send, streams=streams)
+            settings = self._settings
+            with deadline(
+                settings.request_timeout_s, caller=request.caller, max_tokens=settings.max_request_tokens
+            ) as until:
+                await server.handle(scope, _replayed(body, receive, until.end), send, streams=streams)
 
         if streams:
             return _Stream(run)
         whole = _Whole()
-        await server.handle(scope, _replayed(body, request.receive), whole, streams=False)
+        await server.handle(scope, _replayed(body, request.receive, lambda: None), whole, streams=False)
         return whole.response()
 
     async def _loaded(self, service: Service) -> McpServer:
@@ -221,11 +227,11 @@ class _Stream(StreamingResponse):
         await self._application(scope, receive, send)
 
 
-def _lane(service: Service, cost: CostClass) -> Lane:
-    lane = service.admission.lanes.get(cost)
-    if lane is None:
+def _places(service: Service, cost: CostClass) -> Places:
+    places = service.admission.places.get(cost)
+    if places is None:
         raise LookupError(f"Nothing of MCP costs {cost}")
-    return lane
+    return places
 
 
 def _accepted(request: Request) -> frozenset[str]:
@@ -260,12 +266,15 @@ def _headers_for_sdk(request: Request) -> list[tuple[bytes, bytes]]:
     return [*others, (b"accept", f"{JSON}, {EVENTS}".encode())]
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A body that was read, and then what the connection tells."""
+def _replayed(body: bytes, receive: Receive, on_disconnect: Callable[[], None]) -> Receive:
+    """A body that was read, and then the messages of the connection."""
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def replay() -> Message:
-        return next(messages, None) or await receive()
+        message = next(messages, None) or await receive()
+        if message["type"] == "http.disconnect":
+            on_disconnect()
+        return message
 
     return replay
 

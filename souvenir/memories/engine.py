@@ -5,14 +5,16 @@ HTTP, MCP and Python callers use this one class. Transactions, indexes and backu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import compress
 from threading import Lock
 
-from souvenir.core.errors import MemoryNotFound, NothingToDo
+from souvenir.core.concurrency import time_left
+from souvenir.core.errors import MemoryNotFound, NothingToDo, Overloaded
 from souvenir.core.labels import without_notes
 from souvenir.core.passages import PreparedPassage
 from souvenir.core.settings import Settings
@@ -62,6 +64,9 @@ IDENTICAL_SIMILARITY = 0.97
 """Cosine from which a text of the same words adds nothing, so that superseding would only churn."""
 
 _DUPLICATE_LOCKS = 64
+
+DUPLICATE_LOCK_S = 30.0
+"""The longest wait for the comparison of other writes."""
 
 
 class MemoryEngine(IndexedStore):
@@ -430,6 +435,16 @@ class MemoryEngine(IndexedStore):
         if any(draft.split_later for draft in drafts):
             self.facts.queue.wake()
 
-    def _duplicate_lock(self, scope: Scope) -> Lock:
-        """Return the lock held from the comparison to the write, so that one of two concurrent equal texts is new."""
-        return self._duplicate_locks[hash(scope.namespace) % _DUPLICATE_LOCKS]
+    @contextmanager
+    def _duplicate_lock(self, scope: Scope) -> Iterator[None]:
+        """Held from the comparison to the write, so that of two equal texts at the same time only one is new.
+
+        :raises DeadlineExceeded: If nobody waits for it any more. :raises Overloaded: If others hold it for too long.
+        """
+        lock = self._duplicate_locks[hash(scope.namespace) % _DUPLICATE_LOCKS]
+        if not lock.acquire(timeout=time_left(DUPLICATE_LOCK_S)):
+            raise Overloaded("Other writes are being compared with the same memories; try again in a moment")
+        try:
+            yield
+        finally:
+            lock.release()

@@ -14,7 +14,7 @@ from datetime import datetime
 import apsw
 import structlog
 
-from souvenir.core.errors import EmbeddingUnavailable
+from souvenir.core.errors import EmbeddingUnavailable, TooManyTokens
 from souvenir.core.passages import FormerText, PastPassages
 from souvenir.core.types import HistoryEntry, Listing, Memory, Page, PassageKind, Scope, SearchQuery, SearchResult
 from souvenir.memories.indexed_store import IndexedStore
@@ -86,7 +86,7 @@ def _prepared(store: IndexedStore, then: _Then) -> tuple[Sequence[FormerText], t
     left_out = (PAST_TEXTS,) if then.left_out else ()
     try:
         passages = store.prepare([memory.text for memory in then.former]) if then.former else []
-    except EmbeddingUnavailable as error:
+    except (EmbeddingUnavailable, TooManyTokens) as error:
         log.warning("former_texts_not_embedded", reason=error.message)
         return (), (PAST_TEXTS,)
     return [FormerText(owner_of(memory), of) for memory, of in zip(then.former, passages, strict=True)], left_out

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import re2
 
+from souvenir.core.concurrency import require_time
 from souvenir.core.errors import PersonalDataRejected, PrivacyRulesUnusable
 from souvenir.privacy.checks import CHECK_NAMES, check_named
 from souvenir.privacy.checks.numbering import options
@@ -156,6 +157,7 @@ class PrivacyRules:
         counts: Counter[str] = Counter()
         checked: CheckedMatches = {}
         for _ in range(MAX_ROUNDS):
+            require_time()
             by_action = self._by_action(before + text, policy, len(before), checked)
             if by_action[Action.REJECT]:
                 raise PersonalDataRejected(sorted({finding.rule.name for finding in by_action[Action.REJECT]}))

@@ -16,7 +16,8 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import structlog
 
-from souvenir.core.errors import SouvenirError
+from souvenir.core.concurrency import require_time, spend_tokens
+from souvenir.core.errors import DeadlineExceeded, SouvenirError
 from souvenir.core.passages import Chunks, Embeddable, EmbeddedPart, Passage, PreparedPassage, SpokenBy, embeddable
 from souvenir.core.types import Embedder, FloatVector, Memory, MemoryDraft, MemoryPatch, Profile
 from souvenir.index.analyser import Analyser
@@ -58,6 +59,7 @@ class _Cut:
     texts: Sequence[str]
     profile: Profile
     spoken_by: SpokenBy | None
+    tokens: int
 
     @property
     def to_embed(self) -> list[Embeddable]:
@@ -77,11 +79,15 @@ def prepare(
     :param spoken_by: Speakers, for messages; None: the texts are memories.
     :param next_embedder: The model that is about to replace the current one; it embeds them too, if it can.
     :raises EmbeddingUnavailable: If the model cannot run; nothing was stored.
+    :raises TooManyTokens: If the texts have more tokens than the request may have embedded.
+    :raises DeadlineExceeded: If nobody waits for them any more.
     """
-    if spoken_by is None:
-        cut = [_cut_memory(text, embedder) for text in texts]
-    else:
-        cut = [_cut_message(*one, embedder) for one in zip(texts, spoken_by, strict=True)]
+    cut: list[_Cut] = []
+    for place, text in enumerate(texts):
+        require_time()
+        one = _cut_memory(text, embedder) if spoken_by is None else _cut_message(text, spoken_by[place], embedder)
+        spend_tokens(one.tokens)
+        cut.append(one)
     to_embed = [one for of_text in cut for one in of_text.to_embed]
     vectors = iter(vectors_of(to_embed, embedder))
     next_vectors = iter(_vectors_by(next_embedder, to_embed))
@@ -91,7 +97,7 @@ def prepare(
                 text,
                 of_text.profile,
                 next(vectors),
-                analyser.chunks_of(one.text, of_text.profile),
+                _chunks_in_time(analyser, one.text, of_text.profile),
                 embedder.model_id,
                 next(next_vectors, None),
                 of_text.spoken_by,
@@ -114,12 +120,17 @@ def message_profile(spoken_by: SpokenBy, token_count: int) -> Profile:
 
 def _cut_memory(text: str, embedder: Embedder) -> _Cut:
     windows, token_count = split_passages(text, embedder.token_offsets, max_tokens=embedder.max_tokens)
-    return _Cut(windows, memory_profile(token_count), None)
+    return _Cut(windows, memory_profile(token_count), None, token_count)
 
 
 def _cut_message(text: str, spoken_by: SpokenBy, embedder: Embedder) -> _Cut:
-    token_count = 0 if spoken_by.speaker is None else len(embedder.token_offsets(text))
-    return _Cut([text], message_profile(spoken_by, token_count), spoken_by)
+    token_count = len(embedder.token_offsets(head_of(text, embedder.token_offsets, tokens=TALK_MAX_TOKENS)))
+    return _Cut([text], message_profile(spoken_by, token_count), spoken_by, min(token_count, embedder.max_tokens))
+
+
+def _chunks_in_time(analyser: PassageAnalyser, text: str, profile: Profile) -> Chunks:
+    require_time()
+    return analyser.chunks_of(text, profile)
 
 
 def _vectors_by(embedder: Embedder | None, passages: Sequence[Embeddable]) -> list[tuple[str, FloatVector]]:
@@ -128,6 +139,8 @@ def _vectors_by(embedder: Embedder | None, passages: Sequence[Embeddable]) -> li
         return []
     try:
         return [(embedder.model_id, vector) for vector in vectors_of(passages, embedder)]
+    except DeadlineExceeded:
+        raise
     except SouvenirError as error:
         log.warning("next_model_failed", model_id=embedder.model_id, reason=error.message)
         return []
@@ -151,12 +164,29 @@ def vectors_of(passages: Sequence[Embeddable], embedder: Embedder) -> FloatVecto
 
 
 def _windows_to_embed(one: Embeddable, embedder: Embedder) -> list[str]:
-    if one.part is EmbeddedPart.HEAD:
-        offsets = embedder.token_offsets(one.text)
-        most = min(HEAD_TOKENS, embedder.max_tokens)
-        return [one.text if len(offsets) <= most else one.text[: offsets[most - 1][1]]]
-    windows, _ = split_passages(one.text, embedder.token_offsets, max_tokens=embedder.max_tokens)
-    return windows if one.part is EmbeddedPart.ALL else windows[:1]
+    require_time()
+    if one.part is EmbeddedPart.ALL:
+        return split_passages(one.text, embedder.token_offsets, max_tokens=embedder.max_tokens)[0]
+    most = min(HEAD_TOKENS, embedder.max_tokens) if one.part is EmbeddedPart.HEAD else embedder.max_tokens
+    head = head_of(one.text, embedder.token_offsets, tokens=most)
+    if one.part is EmbeddedPart.FIRST_WINDOW:
+        return split_passages(head, embedder.token_offsets, max_tokens=most)[0][:1]
+    offsets = embedder.token_offsets(head)
+    return [one.text if len(offsets) <= most else one.text[: offsets[most - 1][1]]]
+
+
+SPARE_TOKENS = 128
+"""The end of a text that was cut inside of a word: a tokenizer makes at most 100 tokens of a word."""
+
+
+def head_of(text: str, tokenize: Callable[[str], list[tuple[int, int]]], *, tokens: int) -> str:
+    """The beginning of a text that has its first tokens as the whole text does, without a look at the rest of it."""
+    size = 8 * tokens
+    while size < len(text):
+        if len(tokenize(text[:size])) >= tokens + SPARE_TOKENS:
+            return text[:size]
+        size *= 4
+    return text
 
 
 OVERLAP_TOKENS = 32

@@ -18,8 +18,8 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from souvenir.core.concurrency import time_left
-from souvenir.core.errors import Overloaded, SearchUnavailable
+from souvenir.core.concurrency import require_time, time_left
+from souvenir.core.errors import DeadlineExceeded, Overloaded, SearchUnavailable
 from souvenir.core.labels import fold, named_in
 from souvenir.core.passages import FieldScores, Passage, PassageAdded, PassageColumns, PastPassages, PreparedPassage
 from souvenir.core.settings import Settings
@@ -110,6 +110,7 @@ class Searcher:
         self, scope: Scope, passages: Sequence[PreparedPassage], *, include_archived: bool
     ) -> tuple[Memory, float] | None:
         """Return the memory most similar to a prepared text, and the cosine between them."""
+        require_time()
         namespace = self._namespace(scope)
         if namespace is None:
             return None
@@ -284,6 +285,7 @@ class Recall:
         known = _try(VECTOR, lambda: self._embedder.known_share(_read(query))) if probe.vector is not None else None
         legible = known is None or known >= LEGIBLE_SHARE
         while True:
+            require_time()
             with self._instruments.stage(Stage.SEARCH_INDEX):
                 candidates, probe = self._candidates(probe)
             with self._instruments.stage(Stage.SEARCH_RANK):
@@ -394,6 +396,8 @@ def _try(arm: str, run: Callable[[], T]) -> T | None:
     """The boundary of an arm: its failure is logged and the search continues without it."""
     try:
         return run()
+    except DeadlineExceeded:
+        raise
     except Exception:
         log.exception("search_arm_failed", arm=arm)
         return None

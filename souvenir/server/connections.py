@@ -30,7 +30,7 @@ from uvicorn.server import ServerState
 
 from souvenir.core.settings import Settings
 from souvenir.server.load_shedding import BodyProgress
-from souvenir.server.middleware import OVER_LIMIT, SECURITY_HEADERS
+from souvenir.server.middleware import OVER_LIMIT, SECURITY_HEADERS, RawHeaders
 
 HEAD_TIMEOUT_S = 10.0
 """From the start of a connection or request to the end of its head."""
@@ -64,10 +64,14 @@ _ABSOLUTE_TARGET = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 log = structlog.get_logger(__name__)
 
 
+Shed = Callable[[bytes, bytes, RawHeaders, str], ASGIApp | None]
+
+
 class ServerConfig(uvicorn.Config):
     """How the application is served.
 
-    :param shed: Returns the refusal of a request by method and path before it begins, if the service is overloaded.
+    :param shed: Returns the refusal of a request by method, path, headers and address before it begins, if the service
+        is overloaded.
     :param on_stop: Called on the event loop when a stop signal arrives, before anything is waited for.
     """
 
@@ -75,7 +79,7 @@ class ServerConfig(uvicorn.Config):
         self,
         app: ASGIApp,
         settings: Settings,
-        shed: Callable[[bytes, bytes], ASGIApp | None],
+        shed: Shed,
         on_stop: Callable[[], None],
     ) -> None:
         super().__init__(
@@ -202,11 +206,15 @@ class Connection(HttpToolsProtocol):
             others = [(name, value) for name, value in self.headers if name != b"host"]
             self.headers[:] = [*others, (b"host", absolute[1])]
         self._window_since, self._progress = self._received_at, BodyProgress()
-        refusal = None if self._over_limit else self.config.shed(self.parser.get_method(), self.url)
+        refusal = None if self._over_limit else self._shed()
         self.app = self._application if refusal is None else cast(ASGI3Application, refusal)
         super().on_headers_complete()
         if self._over_limit:
             self.cycle.keep_alive = False
+
+    def _shed(self) -> ASGIApp | None:
+        address = self.client[0] if self.client else "unknown"
+        return self.config.shed(self.parser.get_method(), self.url, self.headers, address)
 
     def on_body(self, body: bytes) -> None:
         if self._progress.came(len(body)):

@@ -24,7 +24,8 @@ from prometheus_client.registry import Collector
 from souvenir import VERSION
 from souvenir.core.timestamps import utc_now
 from souvenir.memories.engine import MemoryEngine
-from souvenir.server.load_shedding import Admission, BodyMemory
+from souvenir.server.admission import Admission
+from souvenir.server.load_shedding import BodyMemory
 
 # A series with the creation time of each counter would double their number.
 disable_created_metrics()  # type: ignore[no-untyped-call]

@@ -14,8 +14,9 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from secrets import token_hex
 from typing import Any
 
@@ -33,10 +34,11 @@ from souvenir.access.authenticator import Caller
 from souvenir.core.errors import Overloaded, PayloadTooLarge, SouvenirError, TooManyAttempts, TooManyConnections
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Tracing, fail, trace_id_of
+from souvenir.server.admission import Places
 from souvenir.server.errors import HANDLED, REQUEST_ID_HEADER, error_response, handled
-from souvenir.server.load_shedding import CLIENT_LEFT, Admission, Lane
-from souvenir.server.metrics import Metrics
+from souvenir.server.load_shedding import CLIENT_LEFT
 from souvenir.server.origins import SAFE_METHODS, HostCheck, OriginCheck
+from souvenir.server.request_guards import presumed_caller
 from souvenir.server.route import JsonRoute
 from souvenir.server.service import Service
 
@@ -60,6 +62,9 @@ _DENIED = frozenset({401, 403})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 log = structlog.get_logger(__name__)
+
+RawHeaders = Sequence[tuple[bytes, bytes]]
+"""Names in lower case and values, as sent."""
 
 
 class RequestMiddleware:
@@ -192,39 +197,47 @@ class Dispatcher:
 
 
 class EarlyRefusal:
-    """Refuses what would wait too long before its body, its key and its route are looked at.
+    """Refuses what would wait too long before its body is read, its route is looked up and anything is logged.
 
     An application spends about a millisecond on a request that it refuses in the end, all of it on the event loop; five
     times as many requests as can be served would leave no time to serve any. This spends a tenth of that. It knows
-    routes without parameters in their path; the lanes refuse the others.
+    routes without parameters in their path; `JsonRoute` refuses the others.
     """
 
-    def __init__(self, routes: Iterable[BaseRoute], admission: Admission, metrics: Metrics) -> None:
-        self._metrics = metrics
-        self._lanes: Mapping[tuple[bytes, bytes], tuple[str, str, Lane]] = {
-            (method.encode(), route.path.encode()): (method, route.path, lane)
+    def __init__(self, routes: Iterable[BaseRoute], service: Service) -> None:
+        self._service = service
+        self._places: Mapping[tuple[bytes, bytes], tuple[str, str, Places]] = {
+            (method.encode(), route.path.encode()): (method, route.path, places)
             for route in routes
             if isinstance(route, Route) and not route.param_convertors and (cost := getattr(route, "cost", None))
             for method in route.methods or ()
-            if (lane := admission.lanes.get(cost)) is not None
+            if (places := service.admission.places.get(cost)) is not None
         }
 
-    def __call__(self, method: bytes, target: bytes) -> ASGIApp | None:
-        """An application that answers the request with its refusal, or None."""
-        found = self._lanes.get((method, target.partition(b"?")[0]))
-        if found is None or (overloaded := found[2].refusal()) is None:
+    def __call__(self, method: bytes, target: bytes, headers: RawHeaders, address: str) -> ASGIApp | None:
+        """An application that answers the request with its refusal, or None.
+
+        :param address: Of the connection. Behind a trusted proxy it names no caller, and the route refuses.
+        """
+        found = self._places.get((method, target.partition(b"?")[0]))
+        if found is None or found[2].free > 0:
             return None
-        self._metrics.refuse(found[0], found[1], overloaded.status, overloaded.code)
-        return _Refused(overloaded)
+        caller = presumed_caller(self._service.authenticator, dict(reversed(headers)), address)
+        if (overloaded := found[2].refusal(caller)) is None:
+            return None
+        self._service.metrics.refuse(found[0], found[1], overloaded.status, overloaded.code)
+        return _Refused(overloaded, partial(found[2].pause, caller))
 
 
 class _Refused:
     """An application that answers one request with an error, in the one error body."""
 
-    def __init__(self, error: Overloaded) -> None:
+    def __init__(self, error: Overloaded, pause: Callable[[], Awaitable[None]]) -> None:
         self._error = error
+        self._pause = pause
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._pause()
         request_id = request_id_of(dict(scope["headers"]).get(b"x-request-id", b""))
         body = {"detail": self._error.message, "code": self._error.code, "request_id": request_id}
         content = json.dumps(body).encode()

@@ -25,8 +25,8 @@ from fastapi import Depends, Header, Request, Response, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.security.utils import get_authorization_scheme_param
 
-from souvenir.access.authenticator import Caller
-from souvenir.core.errors import Forbidden, InvalidRequest
+from souvenir.access.authenticator import ANONYMOUS, Authenticator, Caller
+from souvenir.core.errors import Forbidden, InvalidRequest, Unauthorized
 from souvenir.core.types import DEFAULT_NAMESPACE, UNLIMITED, AccessLevels, Role, Scope
 from souvenir.memories.engine import MemoryEngine
 from souvenir.server.access_policy import Needs, require_levels
@@ -89,9 +89,8 @@ async def _running_service(request: Request) -> Service:
 RunningService = Annotated[Service, Depends(_running_service)]
 
 
-def sent_key(request: Request) -> bytes | None:
-    """The key that a request carries."""
-    headers: Mapping[bytes, bytes] = request.scope["state"]["headers"]
+def sent_key(headers: Mapping[bytes, bytes]) -> bytes | None:
+    """The key that the headers of a request carry."""
     if key := headers.get(b"x-api-key"):
         return key
     if (authorization := headers.get(b"authorization")) is None:
@@ -114,7 +113,7 @@ def admit(request: Request) -> Caller:
     state = request.scope["state"]
     authenticator = state["service"].authenticator
     state["keys"] = authenticator.keys.generation
-    sent = sent_key(request)
+    sent = sent_key(state["headers"])
     caller: Caller = authenticator.authenticate(sent, address_of(request) if sent else "")
     state["caller"] = caller
     return caller
@@ -128,9 +127,24 @@ def admit_again(request: Request) -> Caller:
     state = request.scope["state"]
     authenticator = state["service"].authenticator
     state["keys"] = authenticator.keys.generation
-    caller: Caller = authenticator.reauthenticate(sent_key(request))
+    caller: Caller = authenticator.reauthenticate(sent_key(state["headers"]))
     state["caller"] = caller
     return caller
+
+
+def charged_caller(request: Request) -> str:
+    """The caller that a request is charged to: its key, or its address if it needs none."""
+    caller: Caller | None = request.scope["state"].get("caller")
+    return address_of(request) if caller is None or caller.actor == ANONYMOUS else caller.actor
+
+
+def presumed_caller(authenticator: Authenticator, headers: Mapping[bytes, bytes], address: str) -> str:
+    """The caller that a request would be charged to, before it is admitted; with a wrong key, its address."""
+    try:
+        actor = authenticator.reauthenticate(sent_key(headers)).actor
+    except Unauthorized:
+        return address
+    return address if actor == ANONYMOUS else actor
 
 
 def caller_of(request: Request) -> Caller:

@@ -1,7 +1,7 @@
 """A route: who may call it, what it costs, and how one request of it is answered.
 
 The caller is established first, then the body is read, and the rest waits for the request's turn among those of its
-cost (`souvenir.server.load_shedding`). The body is read strictly as JSON; the answer holds the fields that were set.
+cost (`souvenir.server.admission`). The body is read strictly as JSON; the answer holds the fields that were set.
 
 FastAPI declares, solves the parameters of and documents a route, and its own handler is not used: it moves to another
 thread twice for a request, keeps two exit stacks and parses the content type as an e-mail, which together takes as long
@@ -38,13 +38,15 @@ from souvenir.core.concurrency import Deadline, deadline
 from souvenir.core.errors import BodyTooSlow, Overloaded, PayloadTooLarge, ServiceClosing, SouvenirError
 from souvenir.core.types import UNLIMITED, AccessLevel, Role
 from souvenir.server.access_policy import EVERYTHING, NOTHING, Needs, shown, shows_stored_content
+from souvenir.server.admission import Places
 from souvenir.server.errors import error_responses
-from souvenir.server.load_shedding import BodyMemory, BodyProgress, CostClass, Lane, Refusal
+from souvenir.server.load_shedding import BodyProgress, CostClass, Refusal
 from souvenir.server.request_guards import (
     GIVEN,
     GUARDS,
     admit,
     admit_again,
+    charged_caller,
     establish_scope,
     once_of,
     require_access,
@@ -75,20 +77,27 @@ class JsonRequest(Request):
     held_bytes: int | None = None
     """The size of the body that is held; None if it is not."""
 
-    async def hold_body(self, memory: BodyMemory, lane: Lane) -> bool:
-        """Read the body before the request's turn; False if the client left.
+    streams_body = False
+    """Whether the route reads the body itself."""
 
-        :param lane: Counts the refusal of a body. :raises PayloadTooLarge: If it is too large.
+    caller = ""
+    """The caller that the request is charged to."""
+
+    async def hold_body(self, service: Service, places: Places) -> bool:
+        """Read the body before the request gets its place; False if the client disconnected.
+
+        :param places: Count the refusal of a body. :raises PayloadTooLarge: If it is too large.
         :raises Overloaded: If there is no memory for it. :raises BodyTooSlow: If it comes too slowly.
         :raises ServiceClosing: If the service stops.
         """
         try:
-            self._body = await memory.read(self._receive, self.scope["state"]["max_body_bytes"])
+            max_bytes = self.scope["state"]["max_body_bytes"]
+            self._body = await service.bodies.read(self._receive, max_bytes, self.caller)
         except ClientDisconnect:
             return False
         except SouvenirError as error:
             if (reason := _BODY_REFUSALS.get(type(error))) is not None:
-                lane.count(reason)
+                places.count(reason)
             raise
         self.held_bytes = len(self._body)
         return True
@@ -115,25 +124,33 @@ class JsonRequest(Request):
 
         self._receive = bounded
 
-    async def answer_in(self, lane: Lane, begin: Begin, memory: BodyMemory, timeout_s: float) -> Response:
+    async def answer_in(self, places: Places, begin: Begin, service: Service) -> Response:
         """The response of the request, which begins when it is its turn.
 
         :raises Overloaded: If it would wait too long, or does. :raises DeadlineExceeded: If it is not done in time.
         :raises ServiceClosing: If its turn has not come when the service stops.
         """
-        with deadline(timeout_s) as until:
-            turn = await lane.enter(memory, self.held_bytes or 0)
+        settings = service.settings
+        with deadline(settings.request_timeout_s, caller=self.caller, max_tokens=settings.max_request_tokens) as until:
+            turn = await places.enter(self.caller, service.bodies, self.held_bytes or 0)
             try:
-                if self.held_bytes is None:
+                if self.streams_body:
                     self.stream_body(until)
                 elif turn.waited and await self.is_disconnected():
                     turn.end()
-                    return lane.left()
+                    return places.left()
                 work = await begin()
             except BaseException:
                 turn.end()
                 raise
-            return await turn.answer(work, until)
+            return await turn.answer(work, until, self._disconnected)
+
+    async def _disconnected(self) -> None:
+        """Return when the client has disconnected; never while a body is streamed, which its route reads."""
+        if self.streams_body:
+            await asyncio.Event().wait()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
 
     async def json(self) -> Any:
         """The body. A lone surrogate, bytes that are not UTF-8 and nesting without end are not JSON.
@@ -159,7 +176,7 @@ class Idempotency(StrEnum):
 class JsonRoute(APIRoute):
     """A route that knows what it costs, who may call it and what the client calls it.
 
-    :param cost: Its class of admission.
+    :param cost: Its cost class.
     :param access: The levels that an agent must give to the key of a caller who is no admin; every level by default
         where the route reads, none where it writes, since an agent may store what it is given.
     :param errors: The statuses of its errors in addition to those that every guarded route has.
@@ -254,14 +271,18 @@ class JsonRoute(APIRoute):
         if self._guard is not None:
             establish_scope(request, admit(request), self._guard)
         service: Service = scope["state"]["service"]
-        lane = service.admission.lanes.get(self.cost)
-        if lane is None:
+        places = service.admission.places.get(self.cost)
+        if places is None:
             response = await (await self._begun(request, service))
-        elif self.body_field is None or await request.hold_body(service.bodies, lane):
-            begin, timeout_s = partial(self._begun, request, service), service.settings.request_timeout_s
-            response = await request.answer_in(lane, begin, service.bodies, timeout_s)
         else:
-            response = lane.left()
+            request.caller = charged_caller(request)
+            request.streams_body = self._is_async and self.body_field is None
+            if self.body_field is not None and places.free <= 0:
+                await places.require_space(request.caller)
+            if self.body_field is None or await request.hold_body(service, places):
+                response = await request.answer_in(places, partial(self._begun, request, service), service)
+            else:
+                response = places.left()
         await response(scope, receive, send)
 
     async def _begun(self, request: JsonRequest, service: Service) -> asyncio.Future[Response]:
@@ -330,7 +351,12 @@ class JsonRoute(APIRoute):
         return self._rendered(request, self.endpoint(**arguments), declared)
 
     async def _answer_async(self, request: Request, arguments: dict[str, Any], declared: Response | None) -> Response:
-        return self._rendered(request, await self.endpoint(**arguments), declared)
+        result = await self.endpoint(**arguments)
+        if isinstance(result, Response):
+            return result
+        service: Service = request.scope["state"]["service"]
+        response: Response = await service.threads.run(self._rendered, request, result, declared)
+        return response
 
     def _rendered(self, request: Request, result: Any, declared: Response | None) -> Response:
         """:param declared: Status and headers that the function set."""

@@ -46,8 +46,9 @@ from souvenir.models.embedding.factory import embedder_of
 from souvenir.models.embedding.specs import ModelSpec
 from souvenir.models.llm.provider import LLMProvider, provider_of
 from souvenir.models.reranking.onnx_reranker import reranker_of
+from souvenir.server.admission import Admission
 from souvenir.server.job_responses import LongWork
-from souvenir.server.load_shedding import Admission, BodyMemory, WorkerThreads
+from souvenir.server.load_shedding import BodyMemory, WorkerThreads
 from souvenir.server.metrics import AdmissionCollector, Metrics, StoreCollector, add_collectors
 from souvenir.store.admin.jobs import lane_of
 from souvenir.transfer.lines import ImportFormat

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
-from queue import Empty, LifoQueue
+from threading import Condition
 from time import monotonic
 from types import MappingProxyType
 from typing import TypeVar
@@ -20,7 +21,7 @@ from typing import TypeVar
 import apsw
 import structlog
 
-from souvenir.core.concurrency import ReadersWriterLock, time_left
+from souvenir.core.concurrency import BACKGROUND, ReadersWriterLock, current_caller, require_time, time_left
 from souvenir.core.errors import BackupDamaged, Overloaded, ServiceClosing, StoreUnusable, Unavailable
 from souvenir.core.files import sync
 from souvenir.core.passages import Embeddable
@@ -60,6 +61,9 @@ LOG_WAIT_S = 5.0
 """Time that an erasure waits for readers to release the write-ahead log before it is retried later."""
 SWITCH_WAIT_S = 0.5
 """Time that a change of the model waits for running reads; all later requests wait with it."""
+
+STEPS_BETWEEN_LOOKS = 50_000
+"""Steps of SQLite between two looks at the deadline of a read: some milliseconds."""
 
 READER_WAIT_S = 30.0
 """Maximum time to wait for a free connection."""
@@ -368,14 +372,25 @@ class Database:
             self._closed = True
 
 
+def _is_over() -> bool:
+    """:raises DeadlineExceeded: If the deadline of this thread has passed, which interrupts its statement."""
+    require_time()
+    return False
+
+
 class ReaderPool:
-    """Read-only connections, each used by one thread at a time; the most recently used one is reused first."""
+    """Read-only connections, each used by one thread at a time; the most recently used one is reused first.
+
+    One caller holds all but one of them at most. A statement is interrupted when the deadline of its request passes.
+    """
 
     def __init__(self, path: Path, size: int) -> None:
-        self._idle: LifoQueue[apsw.Connection] = LifoQueue()
         self._connections = [open_reader(path) for _ in range(size)]
         for connection in self._connections:
-            self._idle.put(connection)
+            connection.set_progress_handler(_is_over, STEPS_BETWEEN_LOOKS)
+        self._idle = [*self._connections]
+        self._held: Counter[str] = Counter()
+        self._changed = Condition()
         self._closed = False
 
     @contextmanager
@@ -388,10 +403,8 @@ class ReaderPool:
         """
         if self._closed:
             raise ServiceClosing
-        try:
-            connection = self._idle.get(timeout=time_left(READER_WAIT_S))
-        except Empty:
-            raise Overloaded("Too many reads are waiting for the database; try again in a moment") from None
+        caller = current_caller()
+        connection = self._taken(caller)
         try:
             connection.execute("BEGIN")
             try:
@@ -403,7 +416,22 @@ class ReaderPool:
             log.error("read_failed", error=type(error).__name__, reason=str(error))
             raise Unavailable("The database could not be read; look at the disk and the service's log") from error
         finally:
-            self._idle.put(connection)
+            with self._changed:
+                self._idle.append(connection)
+                self._held[caller] -= 1
+                if not self._held[caller]:
+                    del self._held[caller]
+                self._changed.notify_all()
+
+    def _taken(self, caller: str) -> apsw.Connection:
+        most = len(self._connections) - (caller != BACKGROUND and len(self._connections) > 1)
+        with self._changed:
+            if not self._changed.wait_for(
+                lambda: self._idle and self._held[caller] < most, timeout=time_left(READER_WAIT_S)
+            ):
+                raise Overloaded("Too many reads are waiting for the database; try again in a moment")
+            self._held[caller] += 1
+            return self._idle.pop()
 
     def close(self) -> None:
         """Close all connections; no read may be running."""

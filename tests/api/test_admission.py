@@ -16,8 +16,9 @@ from starlette.testclient import TestClient
 
 from app import create_app
 from souvenir.core.settings import EmbedProvider, Settings
-from souvenir.server import load_shedding
-from souvenir.server.load_shedding import Admission, CostClass, LaneFigures, Refusal
+from souvenir.server import admission
+from souvenir.server.admission import Admission, PlaceFigures
+from souvenir.server.load_shedding import CostClass, Refusal
 from souvenir.server.request_guards import Reader
 from souvenir.server.routing import Routes
 from souvenir.server.service import Service
@@ -42,7 +43,7 @@ class Busy:
     def add(self, text: str) -> Future[Any]:
         return self._threads.submit(self.client.post, "/memory/add", json={"text": text, "source": "s"})
 
-    def figures(self, cost: CostClass) -> LaneFigures:
+    def figures(self, cost: CostClass) -> PlaceFigures:
         return self.service.admission.figures()[cost]
 
     def occupy_search(self) -> Future[Any]:
@@ -84,7 +85,7 @@ def test_a_route_that_declares_no_cost_cannot_be_made():
 
 
 def test_a_request_that_finds_the_queue_full_is_refused_at_once_with_retry_after(busy, monkeypatch):
-    monkeypatch.setattr(load_shedding, "WAITING_PER_PLACE", 2)
+    monkeypatch.setattr(admission, "WAITING_PER_PLACE", 2)
     service = busy()
     answers = [service.occupy_search(), service.search("second"), service.search("third")]
     service.wait_for(CostClass.SEARCH, waiting=2)
@@ -182,7 +183,7 @@ def test_bodies_that_fill_their_memory_are_refused_and_their_memory_comes_back(b
     service.embedder.go.set()
     assert first.result().status_code == 200
     assert service.service.bodies.held_bytes == 0
-    assert service.figures(CostClass.WRITE).refused == {Refusal.BODY_MEMORY: 1}
+    assert service.figures(CostClass.LONG).refused == {Refusal.BODY_MEMORY: 1}
 
 
 def test_a_stopping_service_finishes_running_requests_and_refuses_waiting_ones(busy):

@@ -18,10 +18,11 @@ from starlette.types import ASGIApp
 
 from app import create_app
 from souvenir.core.settings import LogLevel, Settings
-from souvenir.server import connections, load_shedding
+from souvenir.server import admission, connections, load_shedding
+from souvenir.server.admission import PlaceFigures
 from souvenir.server.connections import Server, ServerConfig
-from souvenir.server.load_shedding import CostClass, LaneFigures, Refusal
-from souvenir.server.middleware import EarlyRefusal
+from souvenir.server.load_shedding import CostClass, Refusal
+from souvenir.server.middleware import EarlyRefusal, RawHeaders
 from souvenir.server.request_guards import Writer
 from souvenir.server.routing import Routes
 from souvenir.server.service import Service
@@ -60,8 +61,8 @@ class Served:
             self._server.should_exit = True
             self._thread.join(PATIENCE_S)
 
-    def _shed(self, method: bytes, target: bytes) -> ASGIApp | None:
-        return EarlyRefusal(self.app.routes, self.service.admission, self.service.metrics)(method, target)
+    def _shed(self, method: bytes, target: bytes, headers: RawHeaders, address: str) -> ASGIApp | None:
+        return EarlyRefusal(self.app.routes, self.service)(method, target, headers, address)
 
     @property
     def service(self) -> Service:
@@ -370,11 +371,11 @@ def test_twenty_slow_clients_do_not_keep_an_honest_one_out(serve: Serve):
         assert client.get("/memories/count").json() == {"count": 1}
 
 
-def long_ones(served: Served) -> LaneFigures:
+def long_ones(served: Served) -> PlaceFigures:
     return served.service.admission.figures()[CostClass.LONG]
 
 
-def searches(served: Served) -> LaneFigures:
+def searches(served: Served) -> PlaceFigures:
     return served.service.admission.figures()[CostClass.SEARCH]
 
 
@@ -383,10 +384,10 @@ def search_request(query: str) -> bytes:
     return HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
-def test_a_full_queue_refuses_before_authentication_and_keeps_the_connection(
+def test_what_finds_the_queue_full_is_refused_before_its_body_is_read_and_its_connection_goes_on(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(load_shedding, "WAITING_PER_PLACE", 0)
+    monkeypatch.setattr(admission, "WAITING_PER_PLACE", 0)
     service = serve(max_searches=1, api_key="k-1")
     embedder: Any = service.service.engine.models.serving.embedder
     key = {"X-API-Key": "k-1"}
@@ -394,7 +395,7 @@ def test_a_full_queue_refuses_before_authentication_and_keeps_the_connection(
         client.post("/memory/add", json={"text": "red apple", "source": "s"}, headers=key).raise_for_status()
         first.sendall(search_request("stop").replace(b"Host", b"X-API-Key: k-1\r\nHost"))
         until(lambda: "stop" in embedder.begun)
-        refused = client.post("/search?a=b", json={"query": "x" * 5000}, headers={"X-Request-ID": "mine"})
+        refused = client.post("/search?a=b", json={"query": "x" * 5000}, headers={**key, "X-Request-ID": "mine"})
         assert (refused.status_code, refused.json()["code"]) == (429, "overloaded")
         assert int(refused.headers["Retry-After"]) >= 1
         assert refused.headers.items() >= SECURITY

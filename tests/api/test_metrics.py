@@ -108,7 +108,7 @@ def test_places_and_refusals_are_shown_by_cost_class(start: Start):
     assert value(samples, "souvenir_admission_places", **{"class": "search"}) == 3
     for name in ("at_work", "waiting"):
         assert value(samples, f"souvenir_admission_{name}", **{"class": "search"}) == 0
-    client.app.state.service.admission.lanes["search"].count(Refusal.FULL)  # type: ignore[attr-defined]
+    client.app.state.service.admission.places["search"].count(Refusal.FULL)  # type: ignore[attr-defined]
     labels = {"class": "search", "reason": "full"}
     assert value(scraped(client), "souvenir_admission_refused_total", **labels) == 1
 

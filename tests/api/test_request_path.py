@@ -41,7 +41,7 @@ def traced(calls: list[tuple[CodeType, int]]) -> Iterator[None]:
         sys.setprofile(None)
 
 
-def test_a_search_passes_at_most_25_functions_in_8_files_before_its_route(start: Start):
+def test_a_search_passes_at_most_30_functions_in_10_files_before_its_route(start: Start):
     calls: list[tuple[CodeType, int]] = []
     with traced(calls):
         client: TestClient = start()
@@ -53,8 +53,8 @@ def test_a_search_passes_at_most_25_functions_in_8_files_before_its_route(start:
     threads = {thread for code, thread in calls if code in (RequestMiddleware.__call__.__code__, search.__code__)}
     path = [code for code, thread in calls if thread in threads]
     before = path[: path.index(search.__code__)]
-    assert 10 <= len(before) <= 25, [code.co_qualname for code in before]
-    assert len({code.co_filename for code in before}) <= 8
+    assert 10 <= len(before) <= 30, " ".join(code.co_qualname for code in before)
+    assert len({code.co_filename for code in before}) <= 10
 
 
 def test_a_search_an_add_and_an_extraction_pass_few_files(start: Start):

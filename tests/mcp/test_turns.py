@@ -11,7 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from souvenir.server.load_shedding import CostClass, LaneFigures
+from souvenir.server.admission import PlaceFigures
+from souvenir.server.load_shedding import CostClass
 from tests.api.busy import PATIENCE_S, StoppableEmbedder, asking, until
 from tests.client.running import RunningService
 from tests.mcp.conftest import BOTH, Asking, calling
@@ -28,8 +29,8 @@ class Busy:
         self.service, self.embedder, self.ask = service, embedder, Asking(http)
 
     @property
-    def searches(self) -> LaneFigures:
-        figures: LaneFigures = self.service.app.state.service.admission.figures()[CostClass.SEARCH]
+    def searches(self) -> PlaceFigures:
+        figures: PlaceFigures = self.service.app.state.service.admission.figures()[CostClass.SEARCH]
         return figures
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from souvenir.core.errors import EmbeddingUnavailable, Overloaded, ServiceClosing
+from souvenir.core.concurrency import deadline
+from souvenir.core.errors import DeadlineExceeded, EmbeddingUnavailable, Overloaded, ServiceClosing
 from souvenir.core.telemetry import Instruments
 from souvenir.models.embedding.batching import MAX_BATCH_TOKENS, QUERY_RUNS_PER_DOCUMENT_RUN, Batcher, Kind
+from tests.api.busy import until as eventually
 
 
 class GatedEncoder:
@@ -39,15 +44,23 @@ def encoder() -> GatedEncoder:
     return GatedEncoder()
 
 
-@pytest.fixture
-def batcher(encoder: GatedEncoder) -> Iterator[Batcher[Sequence[int]]]:
-    """A batcher whose first run, of the row [0], has begun and is blocked."""
-    batcher = Batcher(encoder, max_waiting=50)
+@contextmanager
+def opened(encoder: GatedEncoder, *, max_waiting: int) -> Iterator[Batcher[Sequence[int]]]:
+    """A batcher whose first run, of the row [0], has begun and waits."""
+    batcher = Batcher(encoder, max_waiting=max_waiting)
     batcher.submit([[0]], Kind.DOCUMENT)
     assert encoder.started.acquire(timeout=30)
-    yield batcher
-    encoder.let_go()
-    batcher.close()
+    try:
+        yield batcher
+    finally:
+        encoder.let_go()
+        batcher.close()
+
+
+@pytest.fixture
+def batcher(encoder: GatedEncoder) -> Iterator[Batcher[Sequence[int]]]:
+    with opened(encoder, max_waiting=50) as batcher:
+        yield batcher
 
 
 def test_requests_during_a_run_share_the_next_one(batcher, encoder):
@@ -111,13 +124,131 @@ def test_a_failed_request_causes_no_further_runs(batcher, encoder):
     assert encoder.batches == [[0], [-1], [3]]
 
 
-def test_a_full_queue_refuses_requests_with_a_retry_time(batcher, encoder):
-    accepted = batcher.submit([[1]] * 51, Kind.DOCUMENT)
-    with pytest.raises(Overloaded) as refused:
-        batcher.submit([[2]], Kind.QUERY)
+BATCH = [1] * MAX_BATCH_TOKENS
+"""A row that fills a run of its own."""
+
+
+@contextmanager
+def caller(name: str) -> Iterator[None]:
+    with deadline(1_000.0, caller=name):
+        yield
+
+
+def test_the_texts_of_a_request_count_before_it_is_queued(encoder):
+    with opened(encoder, max_waiting=5_000) as batcher, caller("greedy"):
+        batcher.submit([BATCH] * 10, Kind.DOCUMENT)
+        with pytest.raises(Overloaded) as refused:
+            batcher.submit([BATCH] * 10, Kind.DOCUMENT)
     assert refused.value.retry_after_s > 0
-    encoder.let_go()
-    assert accepted.result(30).shape == (51, 2)
+
+
+def test_a_large_request_is_queued_if_nothing_waits_and_a_small_one_always(encoder):
+    with opened(encoder, max_waiting=5_000) as batcher, caller("greedy"):
+        large = batcher.submit([BATCH] * 20, Kind.DOCUMENT)
+        small = batcher.submit([[2]], Kind.DOCUMENT)
+        encoder.let_go()
+        assert large.result(30).shape == (20, 2)
+        assert small.result(30).shape == (1, 2)
+
+
+def test_a_full_queue_takes_an_equal_share_from_each_caller(encoder):
+    with opened(encoder, max_waiting=10_000) as batcher:
+        with caller("greedy"):
+            batcher.submit([BATCH] * 30, Kind.DOCUMENT)
+        with caller("modest"):
+            accepted = batcher.submit([BATCH] * 15, Kind.DOCUMENT)
+            with pytest.raises(Overloaded):
+                batcher.submit([BATCH] * 15, Kind.DOCUMENT)
+        encoder.let_go()
+        assert accepted.result(30).shape == (15, 2)
+
+
+def test_a_small_request_waits_for_one_run_of_another_caller_however_many_requests_that_has(encoder):
+    with opened(encoder, max_waiting=1_000_000) as batcher:
+        with caller("greedy"):
+            greedy = [batcher.submit([BATCH] * 5, Kind.DOCUMENT) for _ in range(20)]
+        with caller("modest"):
+            small = batcher.submit([[7]], Kind.DOCUMENT)
+        encoder.let_go()
+        assert small.result(30)[0, 1] == 2
+        assert [one.result(30).shape for one in greedy] == [(5, 2)] * 20
+
+
+def test_a_small_request_waits_for_one_run_of_the_large_ones_of_its_own_caller(encoder):
+    with opened(encoder, max_waiting=1_000_000) as batcher, caller("one"):
+        large = [batcher.submit([BATCH] * 5, Kind.DOCUMENT) for _ in range(8)]
+        encoder.let_go(5)
+        for _ in range(5):
+            assert encoder.started.acquire(timeout=30)
+        small = batcher.submit([[7]], Kind.DOCUMENT)
+        encoder.let_go()
+        assert small.result(30)[0, 1] <= 8
+        assert [one.result(30).shape for one in large] == [(5, 2)] * 8
+
+
+def test_a_document_of_one_caller_does_not_wait_for_the_long_queries_of_another(encoder):
+    with opened(encoder, max_waiting=1_000_000) as batcher:
+        with caller("greedy"):
+            queries = [batcher.submit([BATCH] * 8, Kind.QUERY) for _ in range(4)]
+        with caller("modest"):
+            document = batcher.submit([[7]], Kind.DOCUMENT)
+        encoder.let_go()
+        assert document.result(30)[0, 1] == 2
+        assert [one.result(30).shape for one in queries] == [(8, 2)] * 4
+
+
+def test_two_callers_with_much_to_embed_get_equal_shares(encoder):
+    with opened(encoder, max_waiting=1_000_000) as batcher:
+        with caller("many requests"):
+            many = [batcher.submit([[1, *BATCH[1:]]] * 4, Kind.DOCUMENT) for _ in range(5)]
+        with caller("one request"):
+            one = batcher.submit([[2, *BATCH[1:]]] * 20, Kind.DOCUMENT)
+        encoder.let_go()
+        for future in (*many, one):
+            future.result(30)
+    first = [batch[0] for batch in encoder.batches[1:21]]
+    assert first.count(1) == first.count(2) == 10
+
+
+def test_jobs_get_a_smaller_share_than_requests_and_are_not_starved(encoder):
+    with opened(encoder, max_waiting=1_000_000) as batcher:
+        job = batcher.submit([[1, *BATCH[1:]]] * 20, Kind.DOCUMENT)
+        with caller("one"):
+            request = batcher.submit([[2, *BATCH[1:]]] * 20, Kind.DOCUMENT)
+        encoder.let_go()
+        job.result(30)
+        request.result(30)
+    first = [batch[0] for batch in encoder.batches[1:21]]
+    assert 3 <= first.count(1) <= 5
+
+
+def test_jobs_are_never_refused(encoder):
+    with opened(encoder, max_waiting=1_000) as batcher:
+        jobs = [batcher.submit([BATCH] * 10, Kind.DOCUMENT) for _ in range(3)]
+        encoder.let_go()
+        assert [job.result(30).shape for job in jobs] == [(10, 2)] * 3
+
+
+def test_rows_of_a_request_whose_deadline_has_passed_leave_the_queue(encoder):
+    with opened(encoder, max_waiting=1_000_000) as batcher:
+        with deadline(0.05), pytest.raises(DeadlineExceeded):
+            batcher.embed([BATCH] * 100, Kind.DOCUMENT)
+        assert batcher.waiting == 0
+        encoder.let_go()
+        batcher.submit([[3]], Kind.DOCUMENT).result(30)
+    assert encoder.batches == [[0], [3]]
+
+
+def test_rows_of_a_request_that_nobody_waits_for_any_more_leave_the_queue(encoder):
+    with opened(encoder, max_waiting=1_000_000) as batcher, ThreadPoolExecutor(1) as threads:
+        with deadline(1000.0) as until:
+            answer = threads.submit(copy_context().run, batcher.embed, [BATCH] * 100, Kind.DOCUMENT)
+            eventually(lambda: batcher.waiting > 0)
+            until.end()
+        with pytest.raises(DeadlineExceeded):
+            answer.result(30)
+        assert batcher.waiting == 0
+        encoder.let_go()
 
 
 def test_closing_ends_the_run_and_fails_waiting_requests(encoder):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from souvenir.core.types import Profile
-from souvenir.retrieval.preparation import FACT_MAX_TOKENS, OVERLAP_TOKENS, memory_profile, split_passages
+from souvenir.retrieval.preparation import FACT_MAX_TOKENS, OVERLAP_TOKENS, head_of, memory_profile, split_passages
 
 Tokenize = Callable[[str], list[tuple[int, int]]]
 
@@ -122,3 +122,24 @@ def test_surrounding_white_space_stays_in_the_first_and_last_passage():
 def test_a_text_of_60_tokens_is_a_document_and_a_shorter_one_a_fact(tokens: int, profile: Profile):
     assert FACT_MAX_TOKENS == 60
     assert memory_profile(tokens) is profile
+
+
+@given(text=texts, tokenize=st.sampled_from([words, characters]), tokens=st.integers(4, 30), repeat=st.integers(1, 60))
+def test_the_head_of_a_text_has_the_first_window_of_the_whole(text: str, tokenize: Tokenize, tokens: int, repeat: int):
+    whole = text * repeat
+    head = head_of(whole, tokenize, tokens=tokens)
+    assert whole.startswith(head)
+    assert tokenize(head)[:tokens] == tokenize(whole)[:tokens]
+    windows = [split_passages(one, tokenize, max_tokens=tokens)[0] for one in (head, whole)]
+    assert windows[0][0] == windows[1][0]
+
+
+def test_of_a_long_message_only_the_beginning_is_tokenised():
+    read: list[int] = []
+
+    def tokenize(text: str) -> list[tuple[int, int]]:
+        read.append(len(text))
+        return words(text)
+
+    head_of("word " * 10_000, tokenize, tokens=254)
+    assert max(read) < 10_000

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import apsw
 import pytest
 
-from souvenir.core.errors import KeyTaken, Overloaded, ServiceClosing, Unavailable
+from souvenir.core.concurrency import deadline
+from souvenir.core.errors import DeadlineExceeded, KeyTaken, Overloaded, ServiceClosing, Unavailable
 from souvenir.core.passages import PassageAdded
 from souvenir.core.settings import Settings
 from souvenir.core.types import MemoryDraft, MemoryPatch, Scope
 from souvenir.store import namespaces
-from souvenir.store.database import Database
+from souvenir.store.database import READERS, Database
 from souvenir.store.memories import reads
 from souvenir.store.transaction import IndexUpdate, Transaction
 from tests.store.conftest import OpenDatabase
@@ -60,6 +62,29 @@ def test_reads_beyond_the_pool_are_refused_with_a_bounded_wait(database: Databas
     with database.read(), database.read(), database.read(), database.read(), pytest.raises(Overloaded):
         texts_of(database)
     assert texts_of(database) == []
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+
+
+def test_a_read_ends_soon_after_its_deadline_and_its_connection_is_usable_afterwards(database: Database):
+    for _ in range(2 * READERS):
+        with deadline(0.01), pytest.raises(DeadlineExceeded), database.read() as connection:
+            connection.execute(ENDLESS).fetchall()
+    with database.read() as connection:
+        assert connection.execute("SELECT 1").get == 1
+
+
+def test_one_caller_leaves_a_connection_for_others(database: Database, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("souvenir.store.database.READER_WAIT_S", 0.01)
+    with ExitStack() as held:
+        held.enter_context(deadline(1_000.0, caller="greedy"))
+        for _ in range(READERS - 1):
+            held.enter_context(database.read())
+        with pytest.raises(Overloaded), database.read():
+            pass
+        with deadline(1_000.0, caller="modest"), database.read() as connection:
+            assert connection.execute("SELECT 1").get == 1
 
 
 def test_a_connection_is_usable_after_a_failed_read(database: Database):

@@ -43,6 +43,7 @@
     +- BlockChanged                  412  block_changed       the version differs from that in If-Match
     +- BodyTooSlow                   408  body_too_slow
     +- PayloadTooLarge               413  payload_too_large
+    +- TooManyTokens                 413  too_many_tokens     more to embed than one request may
     +- UnsupportedMediaType          415  unsupported_media_type  the Content-Type that an import needs
     +- Overloaded                    429  overloaded          carries retry_after_s
     |  +- TooManyAttempts            429  too_many_attempts   wrong keys from one address
@@ -122,6 +123,7 @@ from souvenir.core.errors.requests import (
     PersonalDataRejected,
     SourceForbidden,
     TooManyAttempts,
+    TooManyTokens,
     Unauthorized,
     UnknownStrategy,
     UnsupportedMediaType,
@@ -208,6 +210,7 @@ __all__ = [
     "TagNotFound",
     "TooManyAttempts",
     "TooManyConnections",
+    "TooManyTokens",
     "TopicNotFound",
     "Unauthorized",
     "Unavailable",

@@ -151,6 +151,18 @@ class PayloadTooLarge(SouvenirError):
         self.max_body_bytes = max_body_bytes
 
 
+class TooManyTokens(SouvenirError):
+    code = "too_many_tokens"
+    status = 413
+
+    def __init__(self, max_tokens: int) -> None:
+        super().__init__(
+            f"The texts of one request may have {max_tokens:,} tokens together and these have more; send them in "
+            "several requests, or import them as a job"
+        )
+        self.max_tokens = max_tokens
+
+
 class Overloaded(SouvenirError):
     code = "overloaded"
     status = 429

@@ -1,15 +1,20 @@
 """Batching of the texts of concurrent requests.
 
 Worker threads run the batches: one for a local model, several for a provider. Requests queue while workers are busy;
-a free worker takes those that fit together, so a single request never waits for a timer. Query batches have priority,
-so that a search waits for at most one batch of a large import; after some query batches one of documents runs, so that
-imports do not starve. With several workers, one is reserved for queries. Requests of one kind take turns by batch.
+a free worker takes those that fit together, so a single request never waits for a timer.
+
+The callers take turns by tokens (`souvenir.core.fair_order`), and so do the requests of one caller: a small request
+waits for at most one batch of each large one, however much the others have queued. Within a caller, queries go before
+documents; after some query batches one of documents runs. Jobs are one caller together, with a smaller share. With
+several workers, one is reserved for queries.
+
+A request whose deadline passes, or whose client disconnects, leaves the queue.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -18,25 +23,37 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from souvenir.core.errors import EmbeddingUnavailable, Overloaded, ServiceClosing, SouvenirError
+from souvenir.core.concurrency import BACKGROUND, awaited, current_caller
+from souvenir.core.errors import (
+    DeadlineExceeded,
+    EmbeddingUnavailable,
+    Overloaded,
+    ServiceClosing,
+    SouvenirError,
+)
+from souvenir.core.fair_order import FairOrder
 from souvenir.core.telemetry import Instruments
 from souvenir.core.types import FloatVector
 
 Row = TypeVar("Row", bound=Sized)
-"""A text in the form of the model's input; its length is its cost in tokens."""
+"""A text as the model takes it; its length is what it costs, in tokens."""
 
 EncodeBatch = Callable[[Sequence[Row]], FloatVector]
 
 MAX_BATCH_TOKENS = 320
-"""Padded tokens of one batch.
-
-More is not faster (the rows exceed the cache), and a query waits for the batch to end.
-"""
+"""Padded tokens of one batch. More is not faster (the rows leave the cache), and a query waits for the batch to end."""
 
 PADDING_PER_ROW = 8
-"""Average number of padded tokens per row to share a run; a separate run costs as much as about ten."""
+"""Padded tokens that a row may cost on average to share a run; a run of its own costs as much as about ten."""
 
 QUERY_RUNS_PER_DOCUMENT_RUN = 8
+
+ALWAYS_QUEUED = 2_048
+"""A request of so many tokens is queued however many wait: a search, or a short text. The number of such requests is
+limited by that of concurrent requests."""
+
+BACKGROUND_SHARE = 0.25
+"""Tokens of jobs per token of each caller whose request waits."""
 
 
 class Kind(Enum):
@@ -52,19 +69,22 @@ class BatchSize:
 
 
 Fits = Callable[[BatchSize], bool]
-"""Returns True if the rows fit in one run; a single row always does."""
+"""Whether rows fit in one run; a single row always does."""
 
 
 def fits_one_run(size: BatchSize) -> bool:
-    """Return True for a model in this process, where every row is padded to the longest."""
+    """For a model in this process, where every row is padded to the longest."""
     padded = size.rows * size.longest
     return padded <= MAX_BATCH_TOKENS and padded - size.tokens <= PADDING_PER_ROW * size.rows
 
 
 class _Request(Generic[Row]):
-    """The rows of one caller, longest first, and the future of their vectors."""
+    """One request's rows, longest first, and the future that receives their vectors."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, caller: str, kind: Kind, rows: Sequence[Row]) -> None:
+        self.caller = caller
+        self.kind = kind
+        self.cost = sum(map(len, rows))
         self._rows = rows
         self._waiting = deque(sorted(range(len(rows)), key=lambda place: -len(rows[place])))
         self._vectors: dict[int, FloatVector] = {}
@@ -72,15 +92,13 @@ class _Request(Generic[Row]):
         self.done: Future[FloatVector] = Future()
 
     @property
-    def next_length(self) -> int:
-        return len(self._rows[self._waiting[0]])
-
-    @property
-    def waiting(self) -> int:
-        return len(self._waiting)
+    def next_length(self) -> int | None:
+        """The length of the next row, or None if all rows were taken."""
+        return len(self._rows[self._waiting[0]]) if self._waiting else None
 
     def take(self) -> tuple[int, Row]:
         place = self._waiting.popleft()
+        self.cost -= len(self._rows[place])
         return place, self._rows[place]
 
     def put(self, place: int, vector: FloatVector) -> None:
@@ -90,21 +108,62 @@ class _Request(Generic[Row]):
                 self.done.set_result(np.stack([self._vectors[place] for place in range(len(self._rows))]))
 
     def fail(self, error: SouvenirError) -> None:
-        """Set the first failure; other runs of the same request may still be active."""
+        """The first failure counts; other runs of the same request may still be under way."""
         with self._answering:
             if not self.done.done():
                 self.done.set_exception(error)
+
+
+class _Queue(Generic[Row]):
+    """The waiting requests of one caller.
+
+    :ivar query_runs: Batches of queries since the last one of documents.
+    """
+
+    def __init__(self) -> None:
+        self.requests: dict[Kind, list[_Request[Row]]] = {kind: [] for kind in Kind}
+        self.query_runs = 0
+        self._order = FairOrder[_Request[Row]]()
+
+    def __iter__(self) -> Iterator[_Request[Row]]:
+        for requests in self.requests.values():
+            yield from requests
+
+    @property
+    def cost(self) -> int:
+        return sum(request.cost for request in self)
+
+    def add(self, request: _Request[Row]) -> None:
+        self._order.arrive(request)
+        self.requests[request.kind].append(request)
+
+    def first(self, kind: Kind) -> _Request[Row] | None:
+        return self._order.first(self.requests[kind], lambda request: min(request.cost, MAX_BATCH_TOKENS))
+
+    def charge(self, request: _Request[Row], tokens: int) -> None:
+        self._order.charge(request, tokens)
+
+    def remove(self, request: _Request[Row]) -> None:
+        self._order.forget(request)
+        self.requests[request.kind].remove(request)
+
+    def next_kind(self, *, documents_may: bool) -> Kind | None:
+        documents = documents_may and bool(self.requests[Kind.DOCUMENT])
+        if self.requests[Kind.QUERY] and not (documents and self.query_runs >= QUERY_RUNS_PER_DOCUMENT_RUN):
+            return Kind.QUERY
+        return Kind.DOCUMENT if documents else None
 
 
 _Batch = list[tuple[_Request[Row], int, Row]]
 
 
 class Batcher(Generic[Row]):
-    """Thread-safe.
+    """Safe to call from many threads.
 
-    :param max_waiting: Limit of waiting texts; a request beyond it is rejected.
-    :param workers: Concurrent runs; `encode` must be safe for that many threads.
-    :param instruments: Receives metrics of the queue until the batcher is closed.
+    :param max_waiting: Tokens that may wait. A request that would exceed them is refused if its caller has more than
+        an equal share of them; jobs are never refused, since each of them waits for one batch at a time.
+    :param workers: Runs at once; `encode` must be safe to call from so many threads.
+    :param instruments: Where the queue is seen until the batcher is closed.
     """
 
     def __init__(
@@ -119,9 +178,9 @@ class Batcher(Generic[Row]):
         self._encode = encode
         self._max_waiting = max_waiting
         self._fits = fits
-        self._queues: dict[Kind, deque[_Request[Row]]] = {kind: deque() for kind in Kind}
-        self._query_runs = 0
-        self._document_runs_active = 0
+        self._queues: dict[str, _Queue[Row]] = {}
+        self._order = FairOrder[str]()
+        self._document_runs_under_way = 0
         self._max_document_runs = max(1, workers - 1)
         self._closed = False
         self._changed = Condition()
@@ -131,35 +190,51 @@ class Batcher(Generic[Row]):
         for worker in self._workers:
             worker.start()
         watched = instruments or Instruments()
-        self._unwatch_queue = watched.watch_queue("embedding", lambda: self.waiting, capacity=max_waiting)
+        self._forget_queue = watched.watch_queue("embedding", lambda: self.waiting, capacity=max_waiting)
+
+    def embed(self, rows: Sequence[Row], kind: Kind) -> FloatVector:
+        """Wait for the vectors (n, dim) of at least one row, in order.
+
+        :raises Overloaded: If too many tokens wait already.
+        :raises DeadlineExceeded: If they are not there in time; what was not taken by then is not embedded.
+        :raises ServiceClosing: If the batcher is closed.
+        """
+        vectors = self.submit(rows, kind)
+        try:
+            return awaited(vectors)
+        except DeadlineExceeded:
+            self._withdraw(vectors)
+            raise
 
     def submit(self, rows: Sequence[Row], kind: Kind) -> Future[FloatVector]:
-        """Return a future of the vectors (n, dim) of at least one row, in order.
+        """The vectors to come, charged to the caller of this thread.
 
         The future fails with `ServiceClosing` if the batcher is closed first.
 
-        :raises Overloaded: If too many texts wait.
+        :raises Overloaded: If too many tokens wait already.
         :raises ServiceClosing: If the batcher is closed.
         """
-        request = _Request(rows)
+        request = _Request(current_caller(), kind, rows)
         with self._changed:
             if self._closed:
                 raise ServiceClosing
-            waiting = self._waiting()
-            if waiting > self._max_waiting:
-                raise Overloaded(f"{waiting} texts wait for the embedding model; try again later", retry_after_s=2)
-            self._queues[kind].append(request)
+            self._require_space(request)
+            queue = self._queues.get(request.caller)
+            if queue is None:
+                self._order.arrive(request.caller)
+                queue = self._queues[request.caller] = _Queue()
+            queue.add(request)
             self._changed.notify_all()
         return request.done
 
     @property
     def waiting(self) -> int:
-        """Number of texts that no run has taken yet."""
+        """Tokens that no run has taken yet."""
         with self._changed:
             return self._waiting()
 
     def close(self) -> None:
-        """Fail waiting requests, finish running batches, and stop the workers."""
+        """Fail the requests that still wait, let the batches that run end, and stop the workers."""
         with self._changed:
             self._closed = True
             waiting = [request for queue in self._queues.values() for request in queue]
@@ -168,51 +243,83 @@ class Batcher(Generic[Row]):
             request.fail(ServiceClosing())
         for worker in self._workers:
             worker.join()
-        self._unwatch_queue()
+        self._forget_queue()
 
     def _waiting(self) -> int:
-        return sum(request.waiting for queue in self._queues.values() for request in queue)
+        return sum(queue.cost for queue in self._queues.values())
+
+    def _require_space(self, request: _Request[Row]) -> None:
+        """:raises Overloaded: If the request would exceed what may wait, and its caller's share of that."""
+        waiting = self._waiting()
+        if request.caller == BACKGROUND or request.cost <= ALWAYS_QUEUED or not waiting:
+            return
+        callers = {request.caller, *self._queues} - {BACKGROUND}
+        own = self._queues[request.caller].cost if request.caller in self._queues else 0
+        if waiting + request.cost > self._max_waiting and own + request.cost > self._max_waiting / len(callers):
+            raise Overloaded(f"{waiting:,} tokens wait for the embedding model; try again later", retry_after_s=2)
+
+    def _withdraw(self, vectors: Future[FloatVector]) -> None:
+        with self._changed:
+            for request in [one for queue in self._queues.values() for one in queue if one.done is vectors]:
+                self._remove(request)
+
+    def _remove(self, request: _Request[Row]) -> None:
+        """Take a request out of its queue, if it is still there."""
+        queue = self._queues.get(request.caller)
+        if queue is not None and request in queue.requests[request.kind]:
+            queue.remove(request)
+            if not any(queue):
+                del self._queues[request.caller]
 
     def _work(self) -> None:
         while taken := self._next_batch():
             kind, batch = taken
             self._run(batch)
             with self._changed:
-                self._document_runs_active -= kind is Kind.DOCUMENT
+                self._document_runs_under_way -= kind is Kind.DOCUMENT
                 self._changed.notify_all()
 
     def _next_batch(self) -> tuple[Kind, _Batch[Row]] | None:
-        """Wait for the next batch; None once the batcher is closed."""
+        """The next batch, waiting for one; None once the batcher is closed."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._next_kind() is not None)
-            kind = self._next_kind()
-            if self._closed or kind is None:
+            self._changed.wait_for(lambda: self._closed or self._next_turn() is not None)
+            turn = self._next_turn()
+            if self._closed or turn is None:
                 return None
-            self._query_runs = self._query_runs + 1 if kind is Kind.QUERY else 0
-            self._document_runs_active += kind is Kind.DOCUMENT
-            return kind, self._filled(self._queues[kind])
+            caller, kind = turn
+            queue = self._queues[caller]
+            queue.query_runs = queue.query_runs + 1 if kind is Kind.QUERY else 0
+            self._document_runs_under_way += kind is Kind.DOCUMENT
+            return kind, self._filled(caller, kind)
 
-    def _next_kind(self) -> Kind | None:
-        documents = self._queues[Kind.DOCUMENT] and self._document_runs_active < self._max_document_runs
-        if self._queues[Kind.QUERY] and not (documents and self._query_runs >= QUERY_RUNS_PER_DOCUMENT_RUN):
-            return Kind.QUERY
-        return Kind.DOCUMENT if documents else None
+    def _next_turn(self) -> tuple[str, Kind] | None:
+        may = self._document_runs_under_way < self._max_document_runs
+        kinds = {caller: queue.next_kind(documents_may=may) for caller, queue in self._queues.items()}
+        caller = self._first(caller for caller, kind in kinds.items() if kind is not None)
+        kind = None if caller is None else kinds[caller]
+        return None if caller is None or kind is None else (caller, kind)
 
-    def _filled(self, queue: deque[_Request[Row]]) -> _Batch[Row]:
-        """Take rows that fit together from the first requests; an unfinished request moves to the end of the queue."""
+    def _filled(self, caller: str | None, kind: Kind) -> _Batch[Row]:
+        """Take rows that fit together: of the caller's first request, and where it leaves space of the next ones."""
         batch: _Batch[Row] = []
         longest = tokens = 0
-        while queue:
-            length = queue[0].next_length
-            longest, tokens = max(longest, length), tokens + length
-            if batch and not self._fits(BatchSize(len(batch) + 1, tokens, longest)):
-                break
-            batch.append((queue[0], *queue[0].take()))
-            if not queue[0].waiting:
-                queue.popleft()
-        if queue and batch[-1][0] is queue[0]:
-            queue.rotate(-1)
+        while caller is not None:
+            queue = self._queues[caller]
+            request = queue.first(kind)
+            while request is not None and (length := request.next_length) is not None:
+                longest, tokens = max(longest, length), tokens + length
+                if batch and not self._fits(BatchSize(len(batch) + 1, tokens, longest)):
+                    return batch
+                batch.append((request, *request.take()))
+                queue.charge(request, length)
+                self._order.charge(caller, length / (BACKGROUND_SHARE if caller == BACKGROUND else 1.0))
+            if request is not None:
+                self._remove(request)
+            caller = self._first(one for one, queue in self._queues.items() if queue.requests[kind])
         return batch
+
+    def _first(self, callers: Iterable[str]) -> str | None:
+        return self._order.first(callers, lambda caller: min(self._queues[caller].cost, MAX_BATCH_TOKENS))
 
     def _run(self, batch: _Batch[Row]) -> None:
         try:
@@ -224,7 +331,7 @@ class Batcher(Generic[Row]):
             request.put(place, vector)
 
     def _run_apart(self, batch: _Batch[Row], error: Exception) -> None:
-        """Run each request of a failed batch separately, so that only those with failing rows fail."""
+        """A joint run failed: only the requests whose own rows fail hear of it."""
         requests = dict.fromkeys(request for request, _, _ in batch)
         if len(requests) > 1:
             for request in requests:
@@ -232,9 +339,7 @@ class Batcher(Generic[Row]):
             return
         [request] = requests
         with self._changed:
-            for queue in self._queues.values():
-                if request in queue:
-                    queue.remove(request)
+            self._remove(request)
         request.fail(error if isinstance(error, SouvenirError) else _failed(error))
 
 

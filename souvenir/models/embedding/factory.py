@@ -34,6 +34,7 @@ def embedder_of(
             revision=chosen.revision,
             threads=settings.embed_threads,
             query_cache_size=settings.query_cache_size,
+            max_waiting_tokens=settings.embed_queue_tokens,
             instruments=instruments,
         )
     endpoint = EmbeddingEndpoint.of(settings, chosen)
@@ -43,6 +44,7 @@ def embedder_of(
         batch_size=settings.embed_batch_size,
         concurrency=settings.embed_concurrency,
         query_cache_size=settings.query_cache_size,
+        max_waiting_tokens=settings.embed_queue_tokens,
         instruments=instruments,
     )
 

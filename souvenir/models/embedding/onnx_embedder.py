@@ -28,7 +28,9 @@ from souvenir.models.embedding.session import EncoderSession
 from souvenir.models.embedding.specs import DEFAULT_MODELS
 from souvenir.models.embedding.tokens import ModelTokenizer, TokenIds
 
-MAX_WAITING_TEXTS = 10_000
+MAX_WAITING_TOKENS = 300_000
+"""About a minute of work for two cores."""
+
 WARM_UP_TEXT = "Hello"
 
 RETRY_AFTER_S = 10.0
@@ -43,7 +45,7 @@ class OnnxEmbedder:
     :param threads: Threads of one run; 0 means half of the cores that the process may use, at least one.
     :param query_cache_size: Capacity of the LRU cache of query vectors; 0 disables it.
     :param cache_dir: Folder for Hugging Face models; None for the client's default (`HF_HOME`).
-    :param max_waiting_texts: Texts that may wait for the model; further requests raise `Overloaded`.
+    :param max_waiting_tokens: Tokens that may wait for the model (`Batcher`).
     :param instruments: Receives metrics of its queue and its query cache.
     """
 
@@ -55,14 +57,14 @@ class OnnxEmbedder:
         threads: int = 0,
         query_cache_size: int = 1024,
         cache_dir: Path | None = None,
-        max_waiting_texts: int = MAX_WAITING_TEXTS,
+        max_waiting_tokens: int = MAX_WAITING_TOKENS,
         instruments: Instruments | None = None,
     ) -> None:
         self._model = model
         self._revision = revision
         self._threads = threads
         self._cache_dir = cache_dir
-        self._max_waiting_texts = max_waiting_texts
+        self._max_waiting_tokens = max_waiting_tokens
         self._instruments = instruments or Instruments()
         self._queries = QueryVectors(query_cache_size, self._instruments)
         self._loading = RLock()
@@ -106,7 +108,7 @@ class OnnxEmbedder:
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
         batcher, _ = self._load()
-        return batcher.submit(self._tokenizer.documents(texts), Kind.DOCUMENT).result()
+        return batcher.embed(self._tokenizer.documents(texts), Kind.DOCUMENT)
 
     def embed_query(self, text: str) -> FloatVector:
         """Return the unit vector (dim,) of a query of any length; read-only, because it is shared with the cache.
@@ -153,7 +155,7 @@ class OnnxEmbedder:
     def _embed_windows(self, query: str) -> FloatVector:
         # The model first: a failed load is not retried immediately, but creating the tokenizer would be.
         batcher, _ = self._load()
-        return batcher.submit(self._tokenizer.query_windows(query), Kind.QUERY).result()
+        return batcher.embed(self._tokenizer.query_windows(query), Kind.QUERY)
 
     @cached_property
     def _files(self) -> ModelFiles:
@@ -186,7 +188,7 @@ class OnnxEmbedder:
     def _started(self) -> tuple[Batcher[TokenIds], int]:
         warm_up = self._tokenizer.documents([WARM_UP_TEXT])
         session = EncoderSession(self._files, self._threads)
-        batcher = Batcher(session.encode, max_waiting=self._max_waiting_texts, instruments=self._instruments)
+        batcher = Batcher(session.encode, max_waiting=self._max_waiting_tokens, instruments=self._instruments)
         try:
             return batcher, batcher.submit(warm_up, Kind.DOCUMENT).result().shape[1]
         except EmbeddingUnavailable:

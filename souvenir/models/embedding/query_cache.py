@@ -9,6 +9,8 @@ from threading import Lock
 
 import numpy as np
 
+from souvenir.core.concurrency import awaited, require_time
+from souvenir.core.errors import DeadlineExceeded
 from souvenir.core.telemetry import Instruments
 from souvenir.core.types import FloatVector
 
@@ -42,7 +44,14 @@ class QueryVectors:
         self._instruments.looked_up_query(hit=known is not None or pending is not mine)
         if known is not None:
             return known
-        return self._embed(text, windows, mine) if pending is mine else pending.result()
+        if pending is mine:
+            return self._embed(text, windows, mine)
+        try:
+            return awaited(pending)
+        except DeadlineExceeded:
+            # Perhaps only the deadline of the request that embedded it.
+            require_time()
+            return self.get(text, windows)
 
     def _embed(self, text: str, windows: Callable[[], FloatVector], done: Future[FloatVector]) -> FloatVector:
         try:

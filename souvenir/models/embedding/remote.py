@@ -26,7 +26,8 @@ from souvenir.models.providers.endpoints import EmbeddingEndpoint
 if TYPE_CHECKING:
     from souvenir.models.embedding.vendor import Vendor
 
-MAX_WAITING_TEXTS = 10_000
+BYTES_PER_TOKEN = 4
+"""In English prose; rows of texts are measured in bytes here."""
 
 MAX_BATCH_BYTES = 250_000
 """OpenAI accepts 300,000 tokens per request, and a token has at least one byte."""
@@ -48,6 +49,7 @@ class RemoteEmbedder:
 
     :param batch_size: Texts per request to the provider.
     :param concurrency: Concurrent requests to the provider.
+    :param max_waiting_tokens: Approximate number of tokens that may wait for the provider (`Batcher`).
     :param instruments: Receives metrics of its queue and its query cache.
     :raises InvalidRequest: If the dimension of the model's vectors is unknown.
     """
@@ -60,12 +62,14 @@ class RemoteEmbedder:
         batch_size: int,
         concurrency: int,
         query_cache_size: int,
+        max_waiting_tokens: int,
         instruments: Instruments | None = None,
     ) -> None:
         self._spec = spec
         self._endpoint = endpoint
         self._batch_size = batch_size
         self._concurrency = concurrency
+        self._max_waiting_tokens = max_waiting_tokens
         self._known = known_model(spec.model)
         self._instruments = instruments or Instruments()
         self._queries = QueryVectors(query_cache_size, self._instruments)
@@ -149,7 +153,7 @@ class RemoteEmbedder:
                 vendor = Vendor(self._endpoint, self._spec.model, self.dim, shorten=shorten)
                 batcher = Batcher(
                     vendor.encode,
-                    max_waiting=MAX_WAITING_TEXTS,
+                    max_waiting=BYTES_PER_TOKEN * self._max_waiting_tokens,
                     fits=self._fits,
                     workers=self._concurrency,
                     instruments=self._instruments,
@@ -170,7 +174,7 @@ class RemoteEmbedder:
                 rows = [(prefix + texts[place]).encode() for place in written]
             except UnicodeEncodeError as error:
                 raise not_unicode() from error
-            vectors[written] = self._load().submit(rows, kind).result()
+            vectors[written] = self._load().embed(rows, kind)
         return vectors
 
     def _windows(self, text: str) -> list[str]:

@@ -82,7 +82,10 @@ class MemoriesOfSearch:
         )
 
     def search_batch(self, *, queries: Sequence[Mapping[str, object]]) -> SearchBatchResponse:
-        """Run up to 200 searches in one request. `POST /search/batch`."""
+        """Run up to 200 searches in one request; each waits for its turn as a search of its own does.
+
+        `POST /search/batch`.
+        """
         return self._transport.send(
             Call("POST", "/search/batch", {200: SearchBatchResponse}, body={"queries": queries}, repeat=Repeat.SAFE)
         )
