@@ -9,6 +9,7 @@ Programs send neither header. `X-Forwarded-Host` is not read.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from ipaddress import IPv6Address
 
 from starlette.types import Scope
 
@@ -35,7 +36,7 @@ class HostCheck:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._names = LOOPBACK_NAMES | {name.lower() for name in settings.allowed_hosts}
+        self._names = LOOPBACK_NAMES | {_as_in_header(name.lower()) for name in settings.allowed_hosts}
         self._always_checked = bool(settings.allowed_hosts) or is_loopback(settings.host)
         self.allowed: set[bytes] = set()
         """Headers that were found allowed before."""
@@ -81,6 +82,14 @@ class OriginCheck:
 def allowed_origins(settings: Settings) -> Collection[str]:
     """The origins of CORS_ORIGINS as browsers send them."""
     return [origin.lower().rstrip("/") for origin in settings.cors_origins]
+
+
+def _as_in_header(name: str) -> str:
+    """An IPv6 address of the settings in brackets, and a name without a port."""
+    try:
+        return f"[{IPv6Address(name)}]"
+    except ValueError:
+        return _without_port(name)
 
 
 def _without_port(host: str) -> str:

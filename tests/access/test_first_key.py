@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -194,6 +195,20 @@ def test_the_first_key_survives_the_restore_of_a_backup_without_keys(start: Star
     client = restarted(start)
     assert client.get("/memories").status_code == 401
     assert client.get("/memories", headers=headers).status_code == 200
+
+
+def test_keys_of_a_backup_that_is_restored_before_the_first_start_are_used(start: Start, tmp_path: Path):
+    first = start()
+    key = first.post("/api/keys", json={"name": "ann", "role": "admin"}).json()["key"]
+    backup = first.post("/backup", headers=with_key(key)).json()["backup_path"].removeprefix("backups/")
+    first.__exit__(None, None, None)
+    moved = tmp_path / "moved"
+    shutil.copytree(tmp_path / "data" / "backups", moved / "backups")
+    restore_offline(Settings(data_dir=moved), backup)
+    client = start(host="0.0.0.0", data_dir=moved)
+    assert client.get("/memories").status_code == 401
+    assert [one["name"] for one in admin_keys(client, key)] == ["ann"]
+    assert not (moved / "initial_admin_key").exists()
 
 
 def test_making_the_first_key_is_in_the_audit(start: Start, tmp_path: Path):

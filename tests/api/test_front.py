@@ -75,8 +75,9 @@ def test_a_loopback_service_answers_to_no_other_name(shared_client: TestClient, 
 
 
 def test_other_names_are_answered_if_they_are_set(start: Start):
-    client = start(host="::1", allowed_hosts="Memory.lan, other")
-    for host, status in (("memory.lan:80", 200), ("other", 200), ("localhost", 200), ("evil.example", 421)):
+    client = start(host="::1", allowed_hosts="Memory.lan, other:8900, FD00::0:7, 192.0.2.7")
+    allowed = ("memory.lan:80", "other", "localhost", "[fd00::7]:8900", "192.0.2.7:8900")
+    for host, status in (*((name, 200) for name in allowed), ("evil.example", 421), ("fd00::7", 421)):
         assert client.get("/health", headers={"Host": host}).status_code == status
 
 
