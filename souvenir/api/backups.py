@@ -55,7 +55,9 @@ class BackupsResponse(BaseModel):
 class BackupRequest(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"prefix": "before-upgrade"}]})
 
-    prefix: _Prefix | None = Field(default=None, description="The prefix of the name: letters, digits, `-` and `_`.")
+    prefix: _Prefix | None = Field(
+        default=None, description="The prefix of the name: ASCII letters, digits, `-` and `_`."
+    )
 
 
 class BackupResponse(BaseModel):

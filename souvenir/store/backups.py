@@ -1,13 +1,15 @@
 """Copies of the database: made during writes, with unique names, verified before use.
 
 A backup is a folder `<reason>_<date>_<time>` with `souvenir.db` and `manifest.json`. It is built under a hidden name
-and renamed when it is complete, so a folder without the leading dot is a finished backup.
+and renamed when it is complete, so a folder without the leading dot is a finished backup. Symbolic links are neither
+listed nor followed: what they lead to was not written here.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -28,7 +30,7 @@ DATABASE_FILE = "souvenir.db"
 MANIFEST_FILE = "manifest.json"
 REWRITTEN = ".rewritten"
 """Part of the names of temporary files during the rewrite of a backup."""
-MAX_REASON_LENGTH = 50
+_REASON = re.compile(r"[A-Za-z0-9_-]{1,50}")
 SCHEDULED = "scheduled"
 
 AUTOMATIC = frozenset(
@@ -83,8 +85,8 @@ class Backups:
 
         :raises InvalidRequest: If the reason cannot be part of a folder name.
         """
-        if not reason or len(reason) > MAX_REASON_LENGTH or not all(c.isalnum() or c in "-_" for c in reason):
-            raise InvalidRequest("A backup's prefix is 1 to 50 letters, digits, - or _")
+        if not _REASON.fullmatch(reason):
+            raise InvalidRequest("A backup's prefix is 1 to 50 ASCII letters, digits, - or _")
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._making.read():
             return self._create(connection, reason, now)
@@ -132,14 +134,14 @@ class Backups:
             backup = _manifest(folder)
             if backup is None:
                 raise BackupDamaged(name, "its manifest cannot be read")
-            if not database.is_file() or sha256_of(database) != backup.sha256:
+            if not _is_own_file(database) or sha256_of(database) != backup.sha256:
                 raise BackupDamaged(name, "its database is not the file that was written")
         return database
 
     def databases(self) -> list[tuple[str, Path]]:
         """Return the database of every folder that has one, even without a manifest; by name."""
         found = [(folder.name, folder / DATABASE_FILE) for folder in self._folders()]
-        return sorted((name, database) for name, database in found if database.exists())
+        return sorted((name, database) for name, database in found if _is_own_file(database))
 
     def rewrite(self, name: str, change: Callable[[Path], None]) -> None:
         """Replace a backup's database by a changed copy, atomically: a crash leaves the old or the new one.
@@ -157,6 +159,8 @@ class Backups:
             was = _manifest(folder)
             if was is None:
                 raise BackupDamaged(name, "its manifest cannot be read")
+            for path in (copy, stating):
+                path.unlink(missing_ok=True)
             shutil.copyfile(database, copy)
             change(copy)
             sync(copy)
@@ -214,18 +218,23 @@ class Backups:
         """Delete incomplete backups that a crash left, and finish an interrupted replacement."""
         if self._directory.is_dir():
             for path in self._directory.glob(".*.partial"):
-                shutil.rmtree(path)
-            for copy in self._directory.glob(f"*/{DATABASE_FILE}{REWRITTEN}"):
-                backup = _manifest(copy.parent)
-                if backup is not None and sha256_of(copy) == backup.sha256:
+                if not path.is_symlink():
+                    shutil.rmtree(path)
+            for folder in self._folders():
+                copy, backup = folder / f"{DATABASE_FILE}{REWRITTEN}", _manifest(folder)
+                if backup is not None and _is_own_file(copy) and sha256_of(copy) == backup.sha256:
                     os.replace(copy, copy.with_name(DATABASE_FILE))
-            for path in self._directory.glob(f"*/*{REWRITTEN}*"):
-                path.unlink()
+                for path in folder.glob(f"*{REWRITTEN}*"):
+                    path.unlink()
 
     def _folders(self) -> list[Path]:
         if not self._directory.is_dir():
             return []
-        return [path for path in self._directory.iterdir() if path.is_dir() and not path.name.startswith(".")]
+        return [
+            path
+            for path in self._directory.iterdir()
+            if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")
+        ]
 
     def _reserve(self, base: str) -> tuple[Path, str]:
         """Create a hidden folder for a name that no finished backup has."""
@@ -264,6 +273,10 @@ class Backups:
         )
 
 
+def _is_own_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
 def _write_manifest(path: Path, backup: Backup) -> None:
     path.write_text(json.dumps(asdict(backup), indent=2) + "\n", encoding="utf-8")
     sync(path)
@@ -271,8 +284,11 @@ def _write_manifest(path: Path, backup: Backup) -> None:
 
 def _manifest(folder: Path) -> Backup | None:
     """Return the folder's manifest under the folder's current name; None if it is missing or invalid."""
+    path = folder / MANIFEST_FILE
+    if not _is_own_file(path):
+        return None
     try:
-        stated = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
+        stated = json.loads(path.read_text(encoding="utf-8"))
         datetime.fromisoformat(stated["created_at"])
         return Backup(**{**stated, "name": folder.name})
     except (OSError, ValueError, TypeError, KeyError, RecursionError):

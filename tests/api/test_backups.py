@@ -94,3 +94,29 @@ def test_a_damaged_backup_is_refused_and_changes_nothing(client: TestClient, add
     response = client.post("/restore", json={"backup_name": name})
     assert (response.status_code, response.json()["code"]) == (503, "backup_damaged")
     assert client.get(f"/memory/{stored}").status_code == 200
+
+
+@pytest.mark.parametrize("prefix", ["täglich", "日々", "٣", "ｂackup", "e\u0301", "a b", "a/b", ".", "x" * 51])
+def test_a_prefix_of_other_than_ascii_letters_and_digits_is_refused(client: TestClient, prefix: str):
+    answer = client.post("/backup", json={"prefix": prefix})
+    assert answer.status_code in {400, 422}, answer.text
+    assert client.get("/backups").json()["count"] == 0
+
+
+@pytest.mark.parametrize("linked", ["folder", "souvenir.db", "manifest.json"])
+def test_symbolic_links_are_neither_listed_nor_restored(client: TestClient, add: Add, tmp_path: Path, linked: str):
+    add("red apple")
+    name = client.post("/backup").json()["backup_path"].rpartition("/")[2]
+    folder, outside = tmp_path / "data" / "backups" / name, tmp_path / "outside"
+    made = folder if linked == "folder" else folder / linked
+    made.rename(outside)
+    made.symlink_to(outside)
+    add("green pear")
+    listed = [one["name"] for one in client.get("/backups").json()["backups"]]
+    assert listed == ([name] if linked == "souvenir.db" else [])
+    for answer in (
+        client.post("/restore", json={"backup_name": name}),
+        client.post(f"/snapshots/{name}/restore"),
+    ):
+        assert answer.json()["code"] in {"backup_not_found", "backup_damaged"}, answer.text
+    assert client.get("/memories/count").json() == {"count": 2}
