@@ -200,7 +200,7 @@ class DescribeJob(BaseModel):
             status=job.status,
             waits_for=job.waits_for,
             error=job.failure,
-            result=None if job.result is None else DescribeResponse.model_validate(job.result),
+            result=None if job.outcome is None else DescribeResponse.model_validate(job.outcome),
             claims=[ModelClaim.of(one) for one in claims],
         )
 

@@ -55,7 +55,7 @@ class JobRecord(BaseModel):
             status=job.status,
             done=job.done,
             total=job.total,
-            result=None if job.result is None else dict(job.result),
+            result=None if job.outcome is None else dict(job.outcome),
             error=job.failure,
             waits_for=job.waits_for,
             actor=job.actor,

@@ -19,7 +19,7 @@ from typing import TypeVar
 import apsw
 import structlog
 
-from souvenir.core.errors import Conflict, JobNotFound, Overloaded, ServiceClosing, SouvenirError
+from souvenir.core.errors import Conflict, InvalidRequest, JobNotFound, Overloaded, ServiceClosing, SouvenirError
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import JsonObject, Scope
@@ -386,7 +386,9 @@ class Jobs:
         self._tell_end(job)
 
     def _outcome(self, job: Job) -> tuple[str | None, str | None, JobStatus]:
-        """The result as JSON, or the sentence of a failure, and the status that the job ends with.
+        """The result as JSON, the sentence of a failure, and the status that the job ends with.
+
+        The result of a job that failed because of its request is the code of the error.
 
         :raises JobInterrupted: If the service closes first. :raises JobYielded: If the job gives way or rests.
         """
@@ -400,7 +402,8 @@ class Jobs:
             raise
         except SouvenirError as error:
             log.warning("job_failed", job_id=job.id, kind=job.kind, reason=error.message)
-            return None, error.message, JobStatus.FAILED
+            refusal = to_json({"code": error.code}) if isinstance(error, InvalidRequest) else None
+            return refusal, error.message, JobStatus.FAILED
         except Exception:  # the boundary of a thread; the job tells where to look
             log.exception("job_failed", job_id=job.id, kind=job.kind)
             return None, f"internal error; look at the service's log for job {job.id}", JobStatus.FAILED

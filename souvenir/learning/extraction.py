@@ -183,10 +183,10 @@ class Extraction:
 
     def result_of(self, job: Job) -> JsonObject | None:
         """Return the client-visible result of a completed job, else None."""
-        if job.result is None:
+        if job.outcome is None:
             return None
         found, ledger = self._read(job.namespace, job.id)
-        return results.result_of(job.result, found, ledger)
+        return results.result_of(job.outcome, found, ledger)
 
     def run(self, job: RunningJob) -> JsonObject:
         try:

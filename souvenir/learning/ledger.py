@@ -56,7 +56,7 @@ class Ledger:
 
         def write(connection: apsw.Connection, job: Job) -> None:
             found = _found(connection, scope, job_id)
-            if found.phase is not Phase.DECIDED or (job.result or {}).get("approval") != APPROVAL_REQUIRED:
+            if found.phase is not Phase.DECIDED or (job.outcome or {}).get("approval") != APPROVAL_REQUIRED:
                 raise Conflict(f"Job {job_id!r} does not wait for an approval; look at GET /memory/extract/{job_id}")
             approved = [list(approval_of(row)) for row in extractions.facts(connection, job_id)]
             extractions.set_options(connection, job_id, {**found.options, APPROVED: approved})

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from souvenir.core.concurrency import time_left
-from souvenir.core.errors import Conflict, JobFailed
+from souvenir.core.errors import Conflict, JobFailed, JobRefused
 from souvenir.core.types import JsonObject, Scope
 from souvenir.jobs.worker import Jobs
 from souvenir.store.admin.jobs import Job, JobStatus
@@ -81,11 +81,14 @@ def result_of(job: Job, *, shown_at: str = "/jobs") -> JsonObject | JSONResponse
     """The result of a job, or the answer 202 if it has not finished.
 
     :param shown_at: The path below which its result will be.
-    :raises JobFailed: If it failed. :raises Conflict: If it was cancelled.
+    :raises JobRefused: If its request cannot be carried out. :raises JobFailed: If it failed for another reason.
+    :raises Conflict: If it was cancelled.
     """
     match job.status:
         case JobStatus.COMPLETED:
             return job.result or {}
+        case JobStatus.FAILED if job.refused:
+            raise JobRefused(job.id, str(job.error))
         case JobStatus.FAILED:
             raise JobFailed(job.id, str(job.error))
         case JobStatus.CANCELLED:

@@ -70,7 +70,7 @@ def test_an_unloadable_model_is_reported_and_changes_nothing(start: Start):
     client = start("fake")
     add(client, "red apple")
     response = client.post("/maintenance/reembed", json={"model": "missing"})
-    assert (response.status_code, response.json()["code"]) == (503, "job_failed")
+    assert (response.status_code, response.json()["code"]) == (422, "job_refused")
     assert "The model 'missing' cannot be used (there is no such folder)" in response.json()["detail"]
     assert model_of(client) == "fake@1"
 

@@ -8,6 +8,7 @@
     |  +- LinkNotUsable             400  link_not_usable     of two memories
     |  +- IdempotencyKeyReused       422  idempotency_key_reused  for another request than before
     |  +- BlockTooLong               422  block_too_long
+    |  +- JobRefused                 422  job_refused         the message is the job's
     |  +- PersonalDataRejected       422  personal_data_rejected  names the kinds, never the text
     +- Unauthorized                  401  unauthorized
     +- Forbidden                     403  forbidden           the key may not do this
@@ -113,6 +114,7 @@ from souvenir.core.errors.requests import (
     HostNotAllowed,
     IdempotencyKeyReused,
     InvalidRequest,
+    JobRefused,
     KeyNotUsable,
     LinkNotUsable,
     NothingToDo,
@@ -175,6 +177,7 @@ __all__ = [
     "InvalidRequest",
     "JobFailed",
     "JobNotFound",
+    "JobRefused",
     "KeyNotFound",
     "KeyNotUsable",
     "KeyTaken",

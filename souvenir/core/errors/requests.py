@@ -18,6 +18,17 @@ class NothingToDo(InvalidRequest):
     status = 400
 
 
+class JobRefused(InvalidRequest):
+    """A job failed because of its request, such as one that names an unknown model."""
+
+    code = "job_refused"
+
+    def __init__(self, job_id: str, reason: str) -> None:
+        super().__init__(f"Job {job_id!r} failed: {reason}")
+        self.job_id = job_id
+        self.reason = reason
+
+
 class KeyNotUsable(InvalidRequest):
     code = "key_not_usable"
     status = 400

@@ -50,6 +50,7 @@ class JobStatus(StrEnum):
 class Job:
     """`done` of `total` is the progress in the handler's own unit; `total` is None while it is unknown.
 
+    :param result: Of a completed job; of one that failed because of its request, the `code` of the error.
     :param error: The failure; of an unfinished job, the transient error because of which it is retried.
     """
 
@@ -76,6 +77,16 @@ class Job:
     def waits_for(self) -> str | None:
         """The transient error because of which an unfinished job is waiting."""
         return None if self.finished else self.error
+
+    @property
+    def outcome(self) -> JsonObject | None:
+        """The result of a completed job."""
+        return self.result if self.status is JobStatus.COMPLETED else None
+
+    @property
+    def refused(self) -> bool:
+        """Whether it failed because its request cannot be carried out."""
+        return self.status is JobStatus.FAILED and self.result is not None
 
     @property
     def failure(self) -> str | None:
