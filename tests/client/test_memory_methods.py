@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from souvenir_client import AsyncSouvenir, Souvenir
 from souvenir_client.errors import NotFound, ServerFailed
+from souvenir_client.records.transfer import ImportResponse
 from tests.api.learning import takes_everything
 from tests.client.running import RunningService
 from tests.vendors.llm import LLMVendor, fails
@@ -90,6 +92,20 @@ def test_an_update_keeps_the_old_text_in_the_history(client: Souvenir):
         "Alice prefers tea.",
         "Alice prefers coffee.",
     )
+
+
+def test_the_sdk_marks_what_an_import_says_of_the_past(client: Souvenir):
+    entry = {"action": "add", "actor": "key:of-another", "at": "2023-05-08"}
+    line = {"text": "Alice prefers tea.", "source": "notes", "id": 10**12, "history": [entry]}
+    answer = client.transfer.import_memories(iter([json.dumps(line).encode()]))
+    assert isinstance(answer, ImportResponse)
+    [changed] = answer.changed_ids
+    assert (answer.changed_id_count, changed.old) == (1, 10**12)
+    marks = [("key:of-another", True), ("anonymous", False)]
+    assert [(one["actor"], one["imported"]) for one in client.history(changed.new)] == marks
+    assert [(one.actor, one.imported) for one in client.memories.history(changed.new).changes] == marks
+    audited = client.audit.list(resource_id=str(changed.new)).entries
+    assert [(one.actor, one.imported) for one in reversed(audited)] == marks
 
 
 def test_a_deleted_memory_is_gone_and_an_unknown_id_is_an_error(client: Souvenir):

@@ -178,7 +178,10 @@ class MemoryMethods(ABC):
         return {"message": f"{deleted} memories deleted successfully!"}
 
     def history(self, memory_id: int | str, *, agent_id: str | None = None) -> list[Item]:
-        """List the changes of a memory, oldest first: `old_memory`, `new_memory`, `event` and the time."""
+        """List the changes of a memory, oldest first: `old_memory`, `new_memory`, `event`, time, actor and `imported`.
+
+        An imported entry is a claim of the file that brought it.
+        """
         found = self._store(agent_id).memories.history(int(memory_id))
         return [change_of(found.memory_id, change) for change in found.changes]
 
