@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from starlette.testclient import TestClient
 
 from souvenir.server.load_shedding import Refusal
-from tests.api.conftest import KEY, Add, Start
+from tests.api.conftest import KEY, Add, Start, loaded
 
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -49,8 +49,8 @@ def test_requests_are_counted_by_route_method_and_class_of_status(client: TestCl
     assert value(samples, "souvenir_requests_total", **route, status="4xx") == 1
     assert value(samples, "souvenir_errors_total", code="memory_not_found") == 1
     assert value(samples, "souvenir_request_duration_seconds_count", **route) == 2
-    assert value(samples, "souvenir_request_duration_seconds_bucket", **route, le="30.0") == 2
-    assert 0 < value(samples, "souvenir_request_duration_seconds_sum", **route) < 30
+    assert value(samples, "souvenir_request_duration_seconds_bucket", **route, le="+Inf") == 2
+    assert value(samples, "souvenir_request_duration_seconds_sum", **route) > 0
     assert value(samples, "souvenir_requests_active") == 1
 
 
@@ -114,7 +114,7 @@ def test_places_and_refusals_are_shown_by_cost_class(start: Start):
 
 
 def test_a_queue_has_depth_and_capacity_metrics(start: Start):
-    client = start(write_queue_max=7, job_queue_max=5)
+    client = loaded(start(write_queue_max=7, job_queue_max=5))
     samples = scraped(client)
     assert value(samples, "souvenir_queue_depth", queue="jobs") == 0
     assert value(samples, "souvenir_queue_capacity", queue="jobs") == 5
@@ -128,8 +128,8 @@ def test_a_queue_has_depth_and_capacity_metrics(start: Start):
 
     with ThreadPoolExecutor(3) as callers:
         try:
-            callers.submit(engine.write_rows, hold)
-            assert begun.wait(TIMEOUT_S)
+            held = callers.submit(engine.write_rows, hold)
+            assert begun.wait(TIMEOUT_S), held
             for _ in range(2):
                 callers.submit(engine.write_rows, lambda _: None)
             reaches(client, lambda depth: depth >= 2)

@@ -111,7 +111,9 @@ def test_a_text_without_findings_is_given_back_as_it_is(text):
 
 
 def test_no_redaction_text_of_the_shipped_rules_is_found_by_any_of_them():
-    for rule in read_rules_file(Settings().privacy_rules_path).patterns:
+    rules = read_rules_file(Settings().privacy_rules_path).patterns
+    assert rules
+    for rule in rules:
         for text in (
             rule.redaction,
             f"password: {rule.redaction}",

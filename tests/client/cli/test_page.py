@@ -29,7 +29,9 @@ def test_every_command_is_on_the_page():
 
 def test_every_command_and_option_has_a_help_text():
     with click.Context(souvenir, info_name="souvenir") as context:
-        for below in commands(context):
+        below_root = list(commands(context))
+        assert below_root
+        for below in below_root:
             assert below.command.help, below.command_path
             for parameter in below.command.params:
                 record = parameter.get_help_record(below)
