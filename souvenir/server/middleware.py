@@ -31,7 +31,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from souvenir.access.audit import Denial
 from souvenir.access.authenticator import Caller
-from souvenir.core.errors import Overloaded, PayloadTooLarge, SouvenirError, TooManyAttempts, TooManyConnections
+from souvenir.core.errors import (
+    Overloaded,
+    PayloadTooLarge,
+    ServiceClosing,
+    SouvenirError,
+    TooManyAttempts,
+    TooManyConnections,
+    Unauthorized,
+)
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Tracing, fail, trace_id_of
 from souvenir.server.admission import Places
@@ -58,6 +66,10 @@ SECURITY_HEADERS: Sequence[tuple[bytes, bytes]] = (
 _NO_SPAN = nullcontext()
 _ID_HEADER = REQUEST_ID_HEADER.lower().encode()
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:+/=-]{1,100}")
+REFUSALS_LOGGED_PER_S = 10
+"""Refusals that get a log line each in one second, so that a flood of them writes few."""
+
+_REFUSALS = frozenset({Unauthorized.code, TooManyConnections.code, ServiceClosing.code})
 _DENIED = frozenset({401, 403})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -78,6 +90,8 @@ class RequestMiddleware:
         self._max_connections = settings.max_connections
         self._hosts = HostCheck(settings)
         self._origins = OriginCheck(settings)
+        self._refusals_since = 0.0
+        self._refusals = self._unlogged = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -136,8 +150,7 @@ class RequestMiddleware:
             return error
         return None
 
-    @staticmethod
-    def _finish(service: Service, scope: Scope, duration_s: float) -> None:
+    def _finish(self, service: Service, scope: Scope, duration_s: float) -> None:
         state = scope["state"]
         method, template = method_of(scope), template_of(scope)
         status, code = state.get("status", CLIENT_LEFT), state.get("error_code")
@@ -145,11 +158,26 @@ class RequestMiddleware:
         if status in _DENIED or code == TooManyAttempts.code:
             _note_denial(service, scope, method, template, status, str(code))
         fields: dict[str, Any] = {"method": method, "route": template, "status": status}
+        if (status == Overloaded.status or code in _REFUSALS) and not self._logs_refusal(fields):
+            return
         fields["duration_ms"] = round(1000 * duration_s, 2)
         for name in ("namespace", "error_code"):
             if name in state:
                 fields[name] = state[name]
         log.log(40 if status >= 500 else 20, "request", **fields)
+
+    def _logs_refusal(self, fields: dict[str, Any]) -> bool:
+        """Whether a refusal gets a line of its own; the next line that does tells how many did not."""
+        now = time.monotonic()
+        if now - self._refusals_since >= 1.0:
+            self._refusals_since, self._refusals = now, 0
+        self._refusals += 1
+        if self._refusals > REFUSALS_LOGGED_PER_S:
+            self._unlogged += 1
+            return False
+        if self._unlogged:
+            fields["unlogged_refusals"], self._unlogged = self._unlogged, 0
+        return True
 
 
 class Dispatcher:

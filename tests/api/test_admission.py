@@ -22,11 +22,13 @@ from souvenir.server.load_shedding import CostClass, Refusal
 from souvenir.server.request_guards import Reader
 from souvenir.server.routing import Routes
 from souvenir.server.service import Service
-from tests.api.busy import StoppableEmbedder, asking, until
+from tests.api.busy import PATIENCE_S, StoppableEmbedder, asking, until
 from tests.api.conftest import BASE_URL
 from tests.api.test_errors import problem
 
 NEVER_S = 1000.0
+ADMIN = "k-of-the-admin"
+SMALL_BATCH = {"memories": [{"text": "green apple", "source": "s"}]}
 
 
 class Busy:
@@ -67,7 +69,9 @@ def busy(tmp_path: Path) -> Iterator[Any]:
             app: FastAPI = create_app(Settings(data_dir=tmp_path / "data", **chosen), embedder)
             app.router.routes.extend(routes.routes if routes else [])
             client = running.enter_context(TestClient(app, base_url=BASE_URL))
-            client.post("/memory/add", json={"text": "a first memory", "source": "s"}).raise_for_status()
+            headers = {"X-API-Key": chosen["api_key"]} if "api_key" in chosen else {}
+            first = {"text": "a first memory", "source": "s"}
+            client.post("/memory/add", json=first, headers=headers).raise_for_status()
             return Busy(client, app.state.service, embedder, running.enter_context(asking(embedder)))
 
         yield make
@@ -221,3 +225,80 @@ def test_a_service_whose_vectors_come_from_another_server_works_on_more_requests
     here = Admission(Settings()).figures()[CostClass.SEARCH]
     remote = Admission(Settings(embed_provider=EmbedProvider.OLLAMA)).figures()[CostClass.SEARCH]
     assert remote.places == 16 * here.places
+
+
+class Keys:
+    """A service with one place for searches and one for writes, and two keys that ask it."""
+
+    def __init__(self, service: Busy, threads: ThreadPoolExecutor) -> None:
+        self.service, self._threads = service, threads
+        self._keys = {name: self._made(name) for name in ("greedy", "modest")}
+
+    def ask(self, name: str, path: str, body: Any) -> Future[httpx2.Response]:
+        headers = {"X-API-Key": self._keys[name]}
+        return self._threads.submit(self.service.client.post, path, json=body, headers=headers)
+
+    def _made(self, name: str) -> str:
+        body = {"name": name, "role": "read-write", "namespace": "default"}
+        made = self.service.client.post("/api/keys", json=body, headers={"X-API-Key": ADMIN})
+        return str(made.raise_for_status().json()["key"])
+
+
+@pytest.fixture
+def keys(busy) -> Iterator[Any]:
+    with ThreadPoolExecutor(64) as threads:
+        service = busy(api_key=ADMIN)
+        try:
+            yield Keys(service, threads)
+        finally:
+            service.embedder.go.set()
+
+
+def test_a_key_that_fills_all_places_and_the_queue_does_not_keep_another_key_out(keys: Keys):
+    greedy = [keys.ask("greedy", "/search", {"query": f"stop {number}"}) for number in range(40)]
+    until(lambda: keys.service.figures(CostClass.SEARCH).waiting >= admission.WAITING_PER_PLACE)
+    assert keys.ask("modest", "/search", {"query": "apple"}).result(PATIENCE_S).status_code == 200
+    assert keys.ask("modest", "/memory/add", {"text": "red apple", "source": "s"}).result(PATIENCE_S).status_code == 200
+    assert not all(answer.done() for answer in greedy)
+    keys.service.embedder.go.set()
+    statuses = [answer.result(PATIENCE_S).status_code for answer in greedy]
+    assert set(statuses) <= {200, 429}
+
+
+def test_batches_of_searches_wait_for_their_turns_among_the_searches_of_others(keys: Keys):
+    queries = {"queries": [{"query": f"stop {number}"} for number in range(20)]}
+    batches = [keys.ask("greedy", "/search/batch", queries) for _ in range(6)]
+    until(lambda: keys.service.figures(CostClass.LONG).at_work == 6)
+    until(lambda: keys.service.figures(CostClass.SEARCH).waiting == 5)
+    assert keys.service.figures(CostClass.SEARCH).at_work == 1
+    assert keys.ask("modest", "/search", {"query": "apple"}).result(PATIENCE_S).status_code == 200
+    one = {"queries": [{"query": "apple"}]}
+    assert keys.ask("modest", "/search/batch", one).result(PATIENCE_S).status_code == 200
+    keys.service.embedder.go.set()
+    assert [batch.result(PATIENCE_S).json()["count"] for batch in batches] == [20] * 6
+
+
+def test_batches_of_memories_do_not_take_the_places_of_small_writes(keys: Keys):
+    memories = {"memories": [{"text": "stop this batch", "source": "s"}]}
+    batches = [keys.ask("greedy", "/memory/add-batch", memories) for _ in range(8)]
+    until(lambda: keys.service.figures(CostClass.LONG).at_work == 6)
+    for name in ("greedy", "modest"):
+        added = keys.ask(name, "/memory/add", {"text": "red apple", "source": "s"})
+        assert added.result(PATIENCE_S).status_code == 200
+    assert keys.ask("modest", "/memory/add-batch", SMALL_BATCH).result(PATIENCE_S).status_code == 200
+    keys.service.embedder.go.set()
+    assert [batch.result(PATIENCE_S).status_code for batch in batches] == [200] * 8
+
+
+def test_the_bodies_of_one_key_leave_memory_for_those_of_another(busy):
+    service = busy(api_key=ADMIN, body_memory_mb=1, max_long=20)
+    large = {"memories": [{"text": "stop " + "x" * 40_000, "source": "s"}] * 6}
+    with ThreadPoolExecutor(16) as threads:
+        keys = Keys(service, threads)
+        first = [keys.ask("greedy", "/memory/add-batch", large) for _ in range(3)]
+        until(lambda: service.service.bodies.held_bytes > 700_000)
+        assert refused(keys.ask("greedy", "/memory/add-batch", large).result(PATIENCE_S)) == (429, "overloaded")
+        added = keys.ask("modest", "/memory/add", {"text": "y" * 45_000, "source": "s"})
+        assert added.result(PATIENCE_S).status_code == 200
+        service.embedder.go.set()
+        assert [one.result(PATIENCE_S).status_code for one in first] == [200] * 3
