@@ -30,6 +30,9 @@ from souvenir.server.middleware import EarlyRefusal
 from souvenir.server.service import Service
 from souvenir.store.restore import repair_ids, restore_offline
 
+SWITCH_INTERVAL_S = 0.001
+"""A request needs the interpreter several times; while another thread computes, it waits for this each time."""
+
 
 def serve(settings: Settings) -> int:
     """Run until a signal says stop. The store is opened first, so that a refusal is one sentence and not a trace.
@@ -37,6 +40,7 @@ def serve(settings: Settings) -> int:
     :raises StoreUnusable: If the data folder must not be opened.
     """
     configure_logging(settings.log_level, settings.log_format)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     service = Service.open(settings, ReadAs())
     app = Application(settings, lambda: service)
     shed = EarlyRefusal(app.routes, service)

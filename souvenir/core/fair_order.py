@@ -9,8 +9,14 @@ most one piece of work of each other caller, and all of the capacity goes to a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from threading import Condition
+from time import monotonic
 from typing import Generic, TypeVar
+
+from souvenir.core.concurrency import LOOK_EVERY_S, current_caller, time_left
 
 Caller = TypeVar("Caller", bound=Hashable)
 
@@ -54,3 +60,44 @@ class FairOrder(Generic[Caller]):
     def forget(self, caller: Caller) -> None:
         """Forget a caller that does not come again; those that come in its place start where it ended."""
         self._now = max(self._now, self._times.pop(caller, self._now))
+
+
+class FairLock:
+    """A lock that callers take in turns, by the time for which they held it. Thread-safe, and not reentrant."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._order = FairOrder[str]()
+        self._waiting: Counter[str] = Counter()
+        self._held = False
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Hold the lock.
+
+        :raises DeadlineExceeded: If it is not this caller's turn before the deadline.
+        """
+        caller = current_caller()
+        self._take(caller)
+        began = monotonic()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held = False
+                self._order.charge(caller, monotonic() - began)
+                self._changed.notify_all()
+
+    def _take(self, caller: str) -> None:
+        with self._changed:
+            if not self._waiting[caller]:
+                self._order.arrive(caller)
+            self._waiting[caller] += 1
+            try:
+                while self._held or self._order.first(self._waiting) != caller:
+                    self._changed.wait(time_left(LOOK_EVERY_S))
+                self._held = True
+            finally:
+                self._waiting[caller] -= 1
+                if not self._waiting[caller]:
+                    del self._waiting[caller]

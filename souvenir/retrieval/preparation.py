@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -18,6 +19,7 @@ import structlog
 
 from souvenir.core.concurrency import require_time, spend_tokens
 from souvenir.core.errors import DeadlineExceeded, SouvenirError
+from souvenir.core.fair_order import FairLock
 from souvenir.core.passages import Chunks, Embeddable, EmbeddedPart, Passage, PreparedPassage, SpokenBy, embeddable
 from souvenir.core.types import Embedder, FloatVector, Memory, MemoryDraft, MemoryPatch, Profile
 from souvenir.index.analyser import Analyser
@@ -29,6 +31,12 @@ FACT_MAX_TOKENS = 60
 
 TALK_MAX_TOKENS = 256
 """A longer message is scored as a text of its own instead of a turn of a talk."""
+
+SHORT_CHARS = 4_000
+"""Texts of at most so many characters together are cut and analysed at once; others take turns."""
+
+_LONG_TEXTS = FairLock()
+"""Cutting and analysing hold the interpreter: several threads at it are no faster, and delay every other request."""
 
 log = structlog.get_logger(__name__)
 
@@ -82,10 +90,12 @@ def prepare(
     :raises TooManyTokens: If the texts have more tokens than the request may have embedded.
     :raises DeadlineExceeded: If nobody waits for them any more.
     """
+    turn = nullcontext if sum(map(len, texts)) <= SHORT_CHARS else _LONG_TEXTS.turn
     cut: list[_Cut] = []
     for place, text in enumerate(texts):
         require_time()
-        one = _cut_memory(text, embedder) if spoken_by is None else _cut_message(text, spoken_by[place], embedder)
+        with turn():
+            one = _cut_memory(text, embedder) if spoken_by is None else _cut_message(text, spoken_by[place], embedder)
         spend_tokens(one.tokens)
         cut.append(one)
     to_embed = [one for of_text in cut for one in of_text.to_embed]
@@ -97,7 +107,7 @@ def prepare(
                 text,
                 of_text.profile,
                 next(vectors),
-                _chunks_in_time(analyser, one.text, of_text.profile),
+                _chunks_in_time(analyser, one.text, of_text.profile, turn),
                 embedder.model_id,
                 next(next_vectors, None),
                 of_text.spoken_by,
@@ -128,9 +138,12 @@ def _cut_message(text: str, spoken_by: SpokenBy, embedder: Embedder) -> _Cut:
     return _Cut([text], message_profile(spoken_by, token_count), spoken_by, min(token_count, embedder.max_tokens))
 
 
-def _chunks_in_time(analyser: PassageAnalyser, text: str, profile: Profile) -> Chunks:
+def _chunks_in_time(
+    analyser: PassageAnalyser, text: str, profile: Profile, turn: Callable[[], AbstractContextManager[None]]
+) -> Chunks:
     require_time()
-    return analyser.chunks_of(text, profile)
+    with turn():
+        return analyser.chunks_of(text, profile)
 
 
 def _vectors_by(embedder: Embedder | None, passages: Sequence[Embeddable]) -> list[tuple[str, FloatVector]]:

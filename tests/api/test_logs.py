@@ -14,7 +14,6 @@ from starlette.testclient import TestClient
 
 from app import create_app
 from souvenir.core.settings import LogFormat, LogLevel, Settings
-from souvenir.server import middleware
 from souvenir.server.logs import configure_logging
 from souvenir.server.middleware import REFUSALS_LOGGED_PER_S
 from tests.api.conftest import BASE_URL, KEY, Start
@@ -74,12 +73,12 @@ def test_a_request_is_one_line_with_its_template_status_time_and_id(logged: Log,
 
 
 def test_a_flood_of_refusals_writes_few_lines_and_counts_the_others(logged: Log, start: Start, monkeypatch):
-    monkeypatch.setattr(middleware.time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr("souvenir.server.middleware.time.monotonic", lambda: 1000.0)
     client = start(log_format="json", api_key=KEY)
     for _ in range(3 * REFUSALS_LOGGED_PER_S):
         assert client.get("/memory/7").status_code == 401
     assert len(logged.lines("request")) == REFUSALS_LOGGED_PER_S
-    monkeypatch.setattr(middleware.time, "monotonic", lambda: 1001.0)
+    monkeypatch.setattr("souvenir.server.middleware.time.monotonic", lambda: 1001.0)
     client.get("/memory/7")
     assert logged.lines("request")[-1]["unlogged_refusals"] == 2 * REFUSALS_LOGGED_PER_S
     figures = client.get("/metrics", headers={"X-API-Key": KEY, "Accept": "application/json"}).json()["routes"]

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from souvenir.core.concurrency import Deadline, deadline
+from souvenir.core.errors import DeadlineExceeded
+from souvenir.core.settings import Settings
+from souvenir.core.types import MemoryDraft, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.privacy.rules import PrivacyRules
+from tests.api.busy import PATIENCE_S
 from tests.api.conftest import Start
 from tests.api.test_errors import problem
+from tests.fake_embedder import FakeEmbedder
 
 WORDS_150 = " ".join(f"word{number}" for number in range(150))
 TOO_MANY = (413, "too_many_tokens")
@@ -82,3 +92,35 @@ def test_the_largest_batches_of_ordinary_texts_are_accepted(start: Start):
     assert added.json()["count"] == 1000
     longest = {"text": "记" * 50_000, "source": "s"}
     assert client.post("/memory/add", json=longest).status_code == 200
+
+
+class CountingEmbedder(FakeEmbedder):
+    """Lets the deadline of its caller pass at the third text that is tokenised."""
+
+    def __init__(self) -> None:
+        self.tokenised = 0
+        self.until: Deadline | None = None
+
+    def token_offsets(self, text: str) -> list[tuple[int, int]]:
+        self.tokenised += 1
+        if self.until is not None and self.tokenised == 3:
+            self.until.end()
+        return super().token_offsets(text)
+
+
+def test_cutting_ends_when_nobody_waits_any_more(tmp_path: Path):
+    embedder = CountingEmbedder()
+    with closing(MemoryEngine.open(Settings(data_dir=tmp_path), embedder)) as engine:
+        with deadline(PATIENCE_S) as embedder.until, pytest.raises(DeadlineExceeded):
+            engine.add_batch(Scope(), [MemoryDraft(f"text {number}", "s") for number in range(100)])
+        assert embedder.tokenised == 3
+        assert engine.count(Scope()) == 0
+
+
+def test_screening_ends_when_nobody_waits_any_more():
+    rules = PrivacyRules.load(Settings().privacy_rules_path)
+    with deadline(PATIENCE_S) as until:
+        assert rules.screen("a text", rules.default_policy).text == "a text"
+        until.end()
+        with pytest.raises(DeadlineExceeded):
+            rules.screen("a text", rules.default_policy)

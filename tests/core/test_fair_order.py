@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Semaphore
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from souvenir.core.fair_order import MAX_KEPT, FairOrder
+from souvenir.core.concurrency import deadline
+from souvenir.core.errors import DeadlineExceeded
+from souvenir.core.fair_order import MAX_KEPT, FairLock, FairOrder
+from tests.api.busy import PATIENCE_S, until
 
 
 def served(order: FairOrder[str], waiting: list[str], cost: dict[str, float], total: float) -> dict[str, float]:
@@ -76,3 +83,56 @@ def test_callers_that_do_not_come_again_are_forgotten():
         order.arrive(caller)
         order.charge(caller, 1.0)
     assert len(vars(order)["_times"]) <= MAX_KEPT + 1
+
+
+def test_a_fair_lock_is_held_by_one_caller_at_a_time_and_leaves_out_none():
+    lock, inside, most, got = FairLock(), 0, 0, list[str]()
+
+    def work(caller: str) -> None:
+        nonlocal inside, most
+        with deadline(PATIENCE_S, caller=caller):
+            for _ in range(50):
+                with lock.turn():
+                    inside += 1
+                    most = max(most, inside)
+                    got.append(caller)
+                    inside -= 1
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(work, ["greedy"] * 5 + ["modest"]))
+    assert most == 1
+    assert (got.count("greedy"), got.count("modest")) == (250, 50)
+
+
+def test_the_wait_for_a_fair_lock_ends_with_the_deadline_and_leaves_it_usable():
+    lock = FairLock()
+    with ThreadPoolExecutor(1) as threads, lock.turn():
+
+        def wait() -> None:
+            with deadline(0.01, caller="late"), lock.turn():
+                raise AssertionError("the lock was held by two")
+
+        with pytest.raises(DeadlineExceeded):
+            threads.submit(wait).result(PATIENCE_S)
+    with lock.turn():
+        pass
+
+
+def test_a_caller_that_holds_a_fair_lock_for_long_waits_for_the_turns_of_others():
+    lock, got, started = FairLock(), list[str](), Semaphore(0)
+
+    def work(caller: str) -> None:
+        with deadline(PATIENCE_S, caller=caller):
+            started.release()
+            with lock.turn():
+                got.append(caller)
+
+    with ThreadPoolExecutor(4) as threads:
+        with deadline(PATIENCE_S, caller="long"), lock.turn():
+            answers = [threads.submit(work, caller) for caller in ("long", "short")]
+            for _ in answers:
+                assert started.acquire(timeout=PATIENCE_S)
+            until(lambda: len(vars(lock)["_waiting"]) == 2)
+        for answer in answers:
+            answer.result(PATIENCE_S)
+    assert got == ["short", "long"]

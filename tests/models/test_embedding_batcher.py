@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from souvenir.core.concurrency import deadline
 from souvenir.core.errors import DeadlineExceeded, EmbeddingUnavailable, Overloaded, ServiceClosing
 from souvenir.core.telemetry import Instruments
-from souvenir.models.embedding.batching import MAX_BATCH_TOKENS, QUERY_RUNS_PER_DOCUMENT_RUN, Batcher, Kind
+from souvenir.models.embedding.batching import (
+    MAX_BATCH_TOKENS,
+    QUERY_RUNS_PER_DOCUMENT_RUN,
+    SHARED_BATCH_TOKENS,
+    Batcher,
+    Kind,
+)
 from tests.api.busy import until as eventually
 
 
@@ -249,6 +255,17 @@ def test_rows_of_a_request_that_nobody_waits_for_any_more_leave_the_queue(encode
             answer.result(30)
         assert batcher.waiting == 0
         encoder.let_go()
+
+
+def test_runs_of_documents_are_short_while_several_callers_use_the_model(encoder):
+    row = [1] * 30
+    with opened(encoder, max_waiting=1_000_000) as batcher:
+        with caller("modest"):
+            batcher.submit([[2]], Kind.QUERY)
+        job = batcher.submit([row] * 20, Kind.DOCUMENT)
+        encoder.let_go()
+        job.result(30)
+    assert max(map(len, encoder.batches)) * len(row) <= SHARED_BATCH_TOKENS
 
 
 def test_closing_ends_the_run_and_fails_waiting_requests(encoder):

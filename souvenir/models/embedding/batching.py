@@ -19,6 +19,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum, auto
 from threading import Condition, Lock, Thread
+from time import monotonic
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -47,6 +48,12 @@ PADDING_PER_ROW = 8
 """Padded tokens that a row may cost on average to share a run; a run of its own costs as much as about ten."""
 
 QUERY_RUNS_PER_DOCUMENT_RUN = 8
+
+SHARED_BATCH_TOKENS = 96
+"""Tokens of one batch of documents while several callers use the model: each of them waits for the batch to end."""
+
+SHARED_S = 1.0
+"""The model is shared for this long after another caller than before used it."""
 
 ALWAYS_QUEUED = 2_048
 """A request of so many tokens is queued however many wait: a search, or a short text. The number of such requests is
@@ -182,6 +189,8 @@ class Batcher(Generic[Row]):
         self._order = FairOrder[str]()
         self._document_runs_under_way = 0
         self._max_document_runs = max(1, workers - 1)
+        self._last_caller = BACKGROUND
+        self._shared_until = 0.0
         self._closed = False
         self._changed = Condition()
         self._workers = [
@@ -224,6 +233,8 @@ class Batcher(Generic[Row]):
                 self._order.arrive(request.caller)
                 queue = self._queues[request.caller] = _Queue()
             queue.add(request)
+            if request.caller != self._last_caller:
+                self._last_caller, self._shared_until = request.caller, monotonic() + SHARED_S
             self._changed.notify_all()
         return request.done
 
@@ -303,12 +314,15 @@ class Batcher(Generic[Row]):
         """Take rows that fit together: of the caller's first request, and where it leaves space of the next ones."""
         batch: _Batch[Row] = []
         longest = tokens = 0
+        # With several workers, one is free for queries.
+        shared = kind is Kind.DOCUMENT and len(self._workers) == 1 and monotonic() < self._shared_until
         while caller is not None:
             queue = self._queues[caller]
             request = queue.first(kind)
             while request is not None and (length := request.next_length) is not None:
                 longest, tokens = max(longest, length), tokens + length
-                if batch and not self._fits(BatchSize(len(batch) + 1, tokens, longest)):
+                is_full = shared and tokens > SHARED_BATCH_TOKENS
+                if batch and (is_full or not self._fits(BatchSize(len(batch) + 1, tokens, longest))):
                     return batch
                 batch.append((request, *request.take()))
                 queue.charge(request, length)
