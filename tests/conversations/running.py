@@ -1,4 +1,4 @@
-"""Runs what is awaited, each in an event loop of its own."""
+"""Run coroutines, each in a new event loop."""
 
 from __future__ import annotations
 

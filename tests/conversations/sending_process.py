@@ -1,4 +1,4 @@
-"""A process made to be killed: it sends numbered messages under keys from the first one on, and says which it stored.
+"""A process to be killed: it sends numbered messages under idempotency keys and reports which it stored.
 
     python -m tests.conversations.sending_process DATA_DIR
 

@@ -1,4 +1,4 @@
-"""Short ways to say what the tests of conversations say."""
+"""Shorthands for common operations in the tests of conversations."""
 
 from __future__ import annotations
 

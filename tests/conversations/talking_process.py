@@ -1,4 +1,4 @@
-"""A process made to be killed: a manager that is told things at once, and says on standard output what it took.
+"""A process to be killed: its manager gets concurrent messages and reports on standard output which it stored.
 
     python -m tests.conversations.talking_process DATA_DIR ROUND
 

@@ -1,4 +1,4 @@
-"""Messages and memories in one ranking where their scores cannot be compared."""
+"""Messages and memories in one ranking, although their scores are not comparable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The context of an agent: what is in it, what is not, what the budget leaves out, and that it comes in time."""
+"""The context of an agent: its content, its exclusions, the effect of the budget, and its deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A context as text: the seed's format, what is left out of long texts, and that no stored text forges structure."""
+"""A context as text: the seed's format, truncation of long texts, and no forged structure from stored text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Small conversations, asked with the model that is shipped.
+"""Search of small conversations with the shipped model.
 
-What answers a question is among the first that are found, and all are found as the slow search finds them.
+Relevant messages rank among the first, and results equal those of the reference search.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tier 2: conversations are kept whole, listed, and found by what was said in them."""
+"""Tier 2: conversations are stored completely, listed, and searchable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request with an Idempotency-Key is done once, however often and however concurrently it is sent."""
+"""A request with an Idempotency-Key is executed once, however often and concurrently it is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of an answer that are waited for until a deadline."""
+"""Parts of an answer that are awaited until a deadline."""
 
 from __future__ import annotations
 

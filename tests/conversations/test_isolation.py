@@ -1,6 +1,6 @@
-"""Two agents under random interleaving: each has what a plain list of its own messages says, and nothing of the other.
+"""Two agents under random interleaving: each equals a plain list of its own messages.
 
-Both use the same words, sessions and users, so that whatever is not told apart by the agent shows.
+Both use the same words, sessions and users, so that any leak between agents shows.
 """
 
 from __future__ import annotations

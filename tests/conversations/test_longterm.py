@@ -1,4 +1,4 @@
-"""Tier 3: what is remembered under keys comes back whole, by key and by search, and from this agent only."""
+"""Tier 3: values stored under keys are returned unchanged, by key and by search, for their agent only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three tiers behind one surface: what runs, what was, what is known; and nothing of it is lost by a restart."""
+"""The three tiers behind one interface, which all survive a restart."""
 
 from __future__ import annotations
 

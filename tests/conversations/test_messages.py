@@ -1,4 +1,4 @@
-"""Messages through the verbs: stored whole and in order, found at once, filtered before the best are chosen."""
+"""Operations on messages: stored completely and in order, searchable at once, filtered before ranking."""
 
 from __future__ import annotations
 

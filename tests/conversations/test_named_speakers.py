@@ -1,4 +1,4 @@
-"""Who is named in a question: the speakers that a talk has now, and nobody who has gone from it."""
+"""Speakers named in a question: the current speakers of a conversation, without deleted ones."""
 
 from __future__ import annotations
 

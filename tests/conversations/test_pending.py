@@ -1,4 +1,4 @@
-"""Messages that are stored first and indexed later: durable at once, never forgotten, indexed once."""
+"""Messages that are stored first and indexed later: durable at once, and indexed exactly once."""
 
 from __future__ import annotations
 

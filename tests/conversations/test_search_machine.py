@@ -1,4 +1,4 @@
-"""Whatever is said, edited, removed, kept or lost with a process: messages are found as the slow search finds them.
+"""State machine: after any sequence of changes and crashes, search equals the reference search.
 
 After every step the database and the indexes must agree, and two searches of each agent, one straight from the index
 and one as callers ask it, must give the slow search's ranking and scores for what is stored by then.

@@ -1,6 +1,6 @@
-"""Conversations that are longer than what either arm hands over.
+"""Conversations with more messages than either retriever returns candidates.
 
-Their first hits are those of the slow search, and a message more costs what it cost at the beginning.
+The first hits equal those of the reference search, and the cost of one more message stays constant.
 """
 
 from __future__ import annotations

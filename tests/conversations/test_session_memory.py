@@ -1,4 +1,4 @@
-"""Tier 1 by itself: a circular buffer that equals a plain list of the newest, whatever is done with it."""
+"""Tier 1 alone: a circular buffer that equals a plain list of the newest messages after any operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions: started, ended, found by their names, or made by the times of messages that name none."""
+"""Sessions: started, ended, found by name, or derived from the times of messages without a session."""
 
 from __future__ import annotations
 

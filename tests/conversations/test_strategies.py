@@ -1,4 +1,4 @@
-"""What an agent has, searched by meaning, by words, by the concepts that are named and by time."""
+"""Search over everything an agent has: by meaning, by words, by named concepts and by time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transcript as messages: what was said, by whom and when, and nothing that nobody said."""
+"""A transcript as messages: text, speaker and time of each turn, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contexts of running conversations: in memory, and always what the database says."""
+"""Contexts of active conversations: held in memory, and always equal to the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine, its graph, and the jobs that ask a model about its concepts."""
+"""An engine, its graph, and the jobs that ask a model about concepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process made to be killed: it stores, edits and forgets messages while its graph fills.
+"""A process to be killed: it stores, edits and deletes messages while its graph is indexed.
 
     python -m tests.knowledge.indexing_process DATA_DIR ROUND
 

@@ -1,4 +1,4 @@
-"""Processes made to be killed, each at a named point of a job that asks a model: a fork for each, which kills itself.
+"""Kill a forked process at each named point of a job that asks a model.
 
 python -m tests.knowledge.model_claims_process FOLDER prints a line for each point: its name and how its fork ended.
 """

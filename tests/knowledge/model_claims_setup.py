@@ -1,4 +1,4 @@
-"""An agent that said something, a model that claims what a test wants, and what is left of that."""
+"""An agent with messages, a model with scripted claims, and a dump of the stored claims."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The nine verbs of the reference MCP memory server over plain lists: slow and obvious.
+"""Reference implementation of the nine operations of the MCP memory server over plain lists: slow and obvious.
 
-Two things it does by chance are left out: it keeps twice what one call names twice.
+One accident of the original is not copied: it stores an item twice if one call contains it twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an agent knows, as it is shown: names, counts, where it is mentioned, what it is, and what belongs to it."""
+"""Concepts of an agent in answers: names, counts, mentions, descriptions and relations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent's graph leaves and comes back: every node and relation, once, and into its own agent only."""
+"""Export and import of an agent's graph: each node and relation once, and only into the given agent."""
 
 from __future__ import annotations
 

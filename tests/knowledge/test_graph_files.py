@@ -1,4 +1,4 @@
-"""Graphs as JSON and GraphML: what is written is what is read, whatever the texts hold, and hostile XML is refused."""
+"""Graphs as JSON and GraphML: a round trip preserves every text, and hostile XML is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph follows from what is stored alone, whatever was written, changed and forgotten, and in which order."""
+"""The graph is a function of the stored messages, independent of the order of writes, edits and deletes."""
 
 from __future__ import annotations
 

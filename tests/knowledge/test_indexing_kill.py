@@ -1,4 +1,4 @@
-"""A process that is killed while its graph fills leaves one that goes on to what a rebuild from the messages makes."""
+"""After a process is killed during indexing, the graph completes to the result of a full rebuild."""
 
 from __future__ import annotations
 

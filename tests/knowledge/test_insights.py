@@ -1,4 +1,4 @@
-"""Insights: figures that follow from what is stored, and sentences that say what stands out."""
+"""Insights: figures computed from stored data, and sentences about the notable ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The knowledge graph is what the reference server would hold, however it is written, and each entity is a memory."""
+"""The knowledge graph equals the reference server's after any operations, and each entity is a memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a model answers, each item is a claim about what it was shown, or is counted as dropped."""
+"""Each item of a model's answer is a claim about the given input, or is counted as dropped."""
 
 from __future__ import annotations
 

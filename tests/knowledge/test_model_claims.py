@@ -1,4 +1,4 @@
-"""What a language model claims of concepts: what is believed, what is dropped, and what is undone."""
+"""Claims of a language model about concepts: accepted, dropped and undone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that asks a model and whose process is killed at any point claims once or not at all, and can be undone."""
+"""A model job that is killed at any point stores its claims once or not at all, and can be undone."""
 
 from __future__ import annotations
 

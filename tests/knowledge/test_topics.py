@@ -1,4 +1,4 @@
-"""Topics: sessions about the same belong together, whoever says it and in whatever order, and nothing else does."""
+"""Topics group sessions about the same subject, independent of speaker and order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine, and the lane of extractions over it."""
+"""An engine and the extraction queue over it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Good answers of a model, damaged in the ways in which models and networks damage them; seeded, so always the same."""
+"""Valid model answers, damaged the way models and networks damage them; seeded, so deterministic."""
 
 from __future__ import annotations
 

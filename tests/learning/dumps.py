@@ -1,4 +1,4 @@
-"""The bytes of what a store holds of memories, for comparing two states of it."""
+"""A dump of every stored memory as bytes, to compare two states of a store."""
 
 from __future__ import annotations
 

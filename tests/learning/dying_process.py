@@ -1,4 +1,4 @@
-"""Processes made to be killed, each at a named point of an extraction: a fork for each, which kills itself there.
+"""Kill a forked process at each named point of an extraction.
 
 python -m tests.learning.dying_process FOLDER prints a line for each point: its name and how its fork ended.
 """

@@ -1,6 +1,6 @@
-"""Ledgers written by hand, and what applies them: no model decides here.
+"""Hand-written ledgers and the handler that applies them, without a model.
 
-A test writes which facts were decided how; `Applier` is the handler of the lane that applies them.
+A test states the decision for each fact; `Applier` is the job handler that applies them.
 """
 
 from __future__ import annotations

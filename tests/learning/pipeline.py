@@ -1,4 +1,4 @@
-"""Extraction over a real engine, with a scripted model, and what came of a job."""
+"""Run extractions over a real engine with a scripted model, and read the results."""
 
 from __future__ import annotations
 

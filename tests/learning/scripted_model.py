@@ -1,4 +1,4 @@
-"""A language model that says what a test wants: a function a prompt, read by the real parser, with one repair round.
+"""A language model scripted by a function per prompt; the real parser reads its answers, with one repair round.
 
 It implements `LLMProvider`, and needs no network.
 """

@@ -1,4 +1,4 @@
-"""What was decided is done once and as a whole, or not at all; what changed meanwhile is never overwritten."""
+"""Decisions are applied once and atomically, or not at all; concurrent changes are never overwritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is learned without a model: sentences that say something durable, as they were said."""
+"""Extraction without a model: sentences that state something durable are stored verbatim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who wants something forgotten finds it in no ledger and no transcript, and no extraction brings it back."""
+"""Forgotten content is removed from ledgers and transcripts, and no extraction restores it."""
 
 from __future__ import annotations
 

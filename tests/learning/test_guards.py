@@ -1,4 +1,4 @@
-"""What no decision may do, whoever took it: the rules that hold where a job's ledger is applied."""
+"""Guard rules that no decision can break, enforced when a ledger is applied."""
 
 from __future__ import annotations
 

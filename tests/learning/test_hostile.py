@@ -1,4 +1,4 @@
-"""A model that does whatever a transcript tells it to: what it can do is bounded, and undone in one call."""
+"""A model that obeys instructions in a transcript: its effects are bounded, and one call undoes them."""
 
 from __future__ import annotations
 

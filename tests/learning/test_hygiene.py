@@ -1,4 +1,4 @@
-"""What of a turn is never learned from, and what stays although it looks alike."""
+"""Text that is excluded from extraction, and similar text that is kept."""
 
 from __future__ import annotations
 

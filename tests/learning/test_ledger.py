@@ -1,4 +1,4 @@
-"""What can be done with a finished extraction: approve it, commit what was chosen of it, run it again, compare."""
+"""Operations on a finished extraction: approve it, commit selected items, run it again, compare runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others write while a model thinks survives, and many extractions at once keep their order and their bounds."""
+"""Writes made while a model runs survive, and concurrent extractions keep their order and limits."""
 
 from __future__ import annotations
 

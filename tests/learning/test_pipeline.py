@@ -1,4 +1,4 @@
-"""From a transcript to memories: what is proposed, decided and applied, with a scripted model."""
+"""The pipeline from transcript to memories with a scripted model: propose, decide, apply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model gets wrong, what fails on the way, and what a stop or a change in between leaves."""
+"""Wrong model answers, failures of a step, and state after a stop or a concurrent change."""
 
 from __future__ import annotations
 

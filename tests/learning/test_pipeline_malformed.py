@@ -1,4 +1,4 @@
-"""A thousand malformed answers: nothing of them is lost in silence, and nothing that they say is believed unchecked."""
+"""A thousand malformed answers: every loss is reported, and no content is used unchecked."""
 
 from __future__ import annotations
 

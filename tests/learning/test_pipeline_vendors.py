@@ -1,4 +1,4 @@
-"""The whole pipeline through the SDKs of the vendors, which speak to a scripted server on loopback."""
+"""The whole pipeline through the vendors' SDKs, against a scripted server on loopback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a transcript says what a model quotes of it, and that recalled text is no such place."""
+"""Locating a model's quotes in a transcript; recalled text never counts as evidence."""
 
 from __future__ import annotations
 

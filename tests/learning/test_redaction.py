@@ -1,4 +1,4 @@
-"""Transcripts are screened as what they say, also where JSON writes it otherwise, and keep their form."""
+"""Transcripts are screened by their decoded text, whatever the JSON escapes, and keep their structure."""
 
 from __future__ import annotations
 

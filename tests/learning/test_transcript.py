@@ -1,4 +1,4 @@
-"""Turns of transcripts in the forms that clients send, with who says them, when, and where they stand."""
+"""Parsing transcripts in the formats that clients send: role, time and position of each turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Undoing a job leaves no byte of what it did, unless something newer stands on it, and then nothing is changed."""
+"""Undo restores every byte that a job changed, or changes nothing if newer data depends on the job."""
 
 from __future__ import annotations
 

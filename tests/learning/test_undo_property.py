@@ -1,4 +1,4 @@
-"""Whatever a ledger says about whatever a store holds: applied and undone, the store is what it was."""
+"""Property: applying and then undoing any ledger over any store restores the store."""
 
 from __future__ import annotations
 

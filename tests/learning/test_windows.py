@@ -1,4 +1,4 @@
-"""A transcript as a model reads it: no turn lost, no window too long, no head or frame forged."""
+"""Windows of a transcript for the model: every turn included, within the limit, and no forged headers or frames."""
 
 from __future__ import annotations
 
