@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from souvenir import VERSION
-from tests.api.conftest import JSON, KEY, Add, Start
+from tests.api.conftest import JSON, KEY, Add, Start, loaded
 
 COUNTS = {
     *("total_memories", "dimension", "model"),
@@ -48,6 +48,7 @@ def test_a_guarded_service_reports_its_contents_with_the_key_only(start: Start, 
 
 
 def test_a_service_is_ready_and_stays_so_after_its_first_write(client: TestClient, add: Add):
+    loaded(client)
     assert client.get("/health/ready").status_code == 200
     add("red")
     response = client.get("/health/ready")
