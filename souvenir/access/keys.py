@@ -22,8 +22,10 @@ from threading import Lock
 
 import apsw
 
+from souvenir.access.request_rates import RequestRates
 from souvenir.core.background import Maintenance
 from souvenir.core.errors import Conflict, KeyNotFound, KeyNotUsable, NothingToDo, Overloaded, Unavailable
+from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import DEFAULT_NAMESPACE, Role, Scope
 from souvenir.memories.engine import MemoryEngine
@@ -31,6 +33,7 @@ from souvenir.store.admin import audit, jobs
 from souvenir.store.admin import keys as rows
 from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.admin.keys import ApiKey, Usage
+from souvenir.store.admin.quotas import DailyUsage, StoredUsage, daily_usage, stored_usage
 
 KEY_BEGIN = "mem_"
 SHOWN_CHARS = 8
@@ -53,17 +56,33 @@ class KeyDraft:
     prefixes: tuple[str, ...] = ()
     namespace: str | None = None
     principal_id: str | None = None
+    quotas: Quotas = UNLIMITED_QUOTAS
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPatch:
-    """A change of some fields; `None` leaves a field as it is."""
+    """A change of some fields; `None` leaves a field as it is. Quotas replace all quotas of the key."""
 
     name: str | None = None
     role: Role | None = None
     prefixes: tuple[str, ...] | None = None
     namespace: str | None = None
     principal_id: str | None = None
+    quotas: Quotas | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUsage:
+    """The quotas of a key, defaults included, and what it has used of them.
+
+    :param requests: Requests of the last minute, counted if the key has a quota of them.
+    """
+
+    key: ApiKey | None
+    quotas: Quotas
+    requests: int
+    stored: StoredUsage
+    today: DailyUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +97,14 @@ class ApiKeys:
     """Safe to use from any thread.
 
     :param has_env_key: Whether API_KEY is set, which always lets an admin in.
+    :param default_quotas: For what a key that is no admin's has no quota of its own.
     """
 
-    def __init__(self, engine: MemoryEngine, *, has_env_key: bool) -> None:
+    def __init__(self, engine: MemoryEngine, *, has_env_key: bool, default_quotas: Quotas = UNLIMITED_QUOTAS) -> None:
         self._engine = engine
+        self._default_quotas = default_quotas
+        self._quotas: Mapping[str, Quotas] = {}
+        self._rates = RequestRates()
         self._has_env_key = has_env_key
         self._reloading = Lock()
         self._living: Mapping[str, ApiKey] = {}
@@ -93,6 +116,7 @@ class ApiKeys:
         self._used: dict[str, Usage] = {}
         self._reload()
         engine.when_restored(self._reload)
+        engine.limit_by(self.quotas_of)
         self._maintenance = Maintenance(self.write_usage, interval_s=USAGE_INTERVAL_S)
         self._maintenance.start()
 
@@ -105,6 +129,32 @@ class ApiKeys:
     def holder_of(self, secret: bytes) -> ApiKey | None:
         """The key with this secret, if it was not revoked."""
         return self._living.get(_hash(secret))
+
+    def quotas_of(self, actor: str) -> Quotas:
+        """The quotas of an actor, defaults included; only managed keys have some."""
+        return self._quotas.get(actor, UNLIMITED_QUOTAS)
+
+    def admit(self, key: ApiKey) -> None:
+        """Count a request towards the quota of requests.
+
+        :raises RequestQuotaExceeded: If the key sent too many in the last minute.
+        """
+        limit = self.quotas_of(key.actor).requests_per_minute
+        if limit is not None:
+            self._rates.admit(key.id, limit)
+
+    def usage_of(self, key_id: str | None) -> KeyUsage:
+        """:param key_id: None for callers without a managed key, who have no quotas.
+
+        :raises KeyNotFound: If there is no such key, or it was revoked.
+        """
+        if key_id is None:
+            return KeyUsage(None, UNLIMITED_QUOTAS, 0, StoredUsage(), DailyUsage())
+        with self._engine.namespace(Scope()) as (connection, _):
+            key = _living(connection, key_id)
+            stored = stored_usage(connection, key.actor)
+            today = daily_usage(connection, key.actor, utc_now())
+        return KeyUsage(key, self.quotas_of(key.actor), self._rates.count(key_id), stored, today)
 
     def use(self, key: ApiKey) -> None:
         """Count a request."""
@@ -145,6 +195,7 @@ class ApiKeys:
             namespace=_namespace_of(draft.role, draft.namespace),
             prefixes=draft.prefixes,
             created_at=utc_now(),
+            quotas=draft.quotas,
         )
 
         def work(connection: apsw.Connection) -> ApiKey:
@@ -164,7 +215,7 @@ class ApiKeys:
         :raises Conflict: If no admin would remain to make another key.
         """
         if patch == KeyPatch():
-            raise NothingToDo("Nothing to update; give name, role, prefixes, namespace or principal_id")
+            raise NothingToDo("Nothing to update; give name, role, prefixes, namespace, principal_id or quotas")
 
         def work(connection: apsw.Connection) -> ApiKey:
             before = _living(connection, key_id)
@@ -229,8 +280,13 @@ class ApiKeys:
             with self._engine.namespace(Scope()) as (connection, _):
                 stored = rows.all_keys(connection)
             self._living = {key.key_hash: key for key in stored if key.revoked_at is None}
+            self._quotas = {key.actor: self._effective(key) for key in self._living.values()}
+            self._rates.keep({key.id for key in self._living.values()})
             self.any_made = bool(stored)
             self.generation += 1
+
+    def _effective(self, key: ApiKey) -> Quotas:
+        return key.quotas if key.role is Role.ADMIN else key.quotas.or_else(self._default_quotas)
 
     def _require_other_admin(self, connection: apsw.Connection, key_id: str, advice: str) -> None:
         if not self._has_env_key and not rows.other_admin_exists(connection, key_id):
@@ -290,4 +346,5 @@ def _patched(before: ApiKey, patch: KeyPatch) -> ApiKey:
         role=role,
         prefixes=() if role is Role.ADMIN else prefixes,
         namespace=_namespace_of(role, patch.namespace or before.namespace),
+        quotas=before.quotas if patch.quotas is None else patch.quotas,
     )

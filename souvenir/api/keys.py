@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import Path, Request
@@ -10,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from souvenir.access.authenticator import ENV_KEY
 from souvenir.access.keys import PRINCIPAL_PATTERN, KeyDraft, KeyPatch, NewKey
 from souvenir.api.fields import Clean, SourcePath, wire_time
+from souvenir.core.quotas import MAX_QUOTA, Quotas
 from souvenir.core.types import Role
 from souvenir.server.access_policy import NOTHING
 from souvenir.server.load_shedding import CostClass
@@ -32,6 +34,42 @@ _KeyId = Annotated[
 ]
 
 
+_Limit = Annotated[int, Field(ge=0, le=MAX_QUOTA)]
+
+
+class KeyQuotas(BaseModel):
+    """Limits of a key; null: the default of the setting KEY_QUOTAS, or no limit."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"requests_per_minute": 600, "memories": 10000}]}
+    )
+
+    requests_per_minute: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
+        default=None, description="Requests in any 60 seconds."
+    )
+    memories: _Limit | None = Field(
+        default=None, description="Memories created with the key that still exist, including archived ones."
+    )
+    stored_bytes: _Limit | None = Field(
+        default=None,
+        description="UTF-8 bytes of the texts and metadata of memories and messages created with the key that still "
+        "exist, and of the history of its changes to memories.",
+    )
+    jobs_per_day: _Limit | None = Field(
+        default=None, description="Jobs other than extractions submitted on one UTC day."
+    )
+    extractions_per_day: _Limit | None = Field(
+        default=None, description="Extractions submitted on one UTC day, including their application and undoing."
+    )
+
+    def quotas(self) -> Quotas:
+        return Quotas(**self.model_dump())
+
+    @classmethod
+    def of(cls, quotas: Quotas) -> KeyQuotas:
+        return cls(**asdict(quotas))
+
+
 class CreateKeyRequest(BaseModel):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"name": "claude-code", "role": "read-write", "prefixes": ["claude-code/*"]}]}
@@ -47,8 +85,11 @@ class CreateKeyRequest(BaseModel):
         default=None, description="The client that the key identifies; `name` by default, if that is a slug."
     )
 
+    quotas: KeyQuotas = Field(default=KeyQuotas(), description="The limits of the key.")
+
     def draft(self) -> KeyDraft:
-        return KeyDraft(self.name, self.role, tuple(dict.fromkeys(self.prefixes)), self.namespace, self.principal_id)
+        prefixes = tuple(dict.fromkeys(self.prefixes))
+        return KeyDraft(self.name, self.role, prefixes, self.namespace, self.principal_id, self.quotas.quotas())
 
 
 class UpdateKeyRequest(BaseModel):
@@ -60,9 +101,12 @@ class UpdateKeyRequest(BaseModel):
     namespace: _Namespace | None = Field(default=None, description="The new namespace.")
     principal_id: _Principal | None = Field(default=None, description="The new client that the key identifies.")
 
+    quotas: KeyQuotas | None = Field(default=None, description="The limits, replacing all present ones.")
+
     def patch(self) -> KeyPatch:
         prefixes = None if self.prefixes is None else tuple(dict.fromkeys(self.prefixes))
-        return KeyPatch(self.name, self.role, prefixes, self.namespace, self.principal_id)
+        quotas = None if self.quotas is None else self.quotas.quotas()
+        return KeyPatch(self.name, self.role, prefixes, self.namespace, self.principal_id, quotas)
 
 
 class NewKeyResponse(BaseModel):
@@ -74,6 +118,7 @@ class NewKeyResponse(BaseModel):
     role: Role
     namespace: str | None = Field(description="Null for an admin, who can access all namespaces.", examples=["default"])
     prefixes: list[str] = Field(examples=[["claude-code"]])
+    quotas: KeyQuotas
     created_at: str
 
     @classmethod
@@ -89,6 +134,7 @@ class KeyRecord(BaseModel):
     role: Role
     namespace: str | None = Field(examples=["default"])
     prefixes: list[str] = Field(examples=[["claude-code"]])
+    quotas: KeyQuotas = Field(description="The limits set for the key itself; `GET /usage` includes the defaults.")
     created_at: str
     last_used_at: str | None
     usage_count: int = Field(description="The number of requests; updated once a minute.")
@@ -213,5 +259,6 @@ def _fields(key: ApiKey) -> dict[str, Any]:
         "role": key.role,
         "namespace": key.namespace,
         "prefixes": list(key.prefixes),
+        "quotas": KeyQuotas.of(key.quotas),
         "created_at": wire_time(key.created_at),
     }

@@ -216,6 +216,7 @@ async def import_memories(
         # A page of another site can send any type that a form can, without asking first.
         raise UnsupportedMediaType(NDJSON)
     order = ImportOrder(strategy_named(strategy), remap_of(source_remap), back_up=not no_backup)
+    await run_in_threadpool(service.jobs.require_quota, ImportHandler.kind, scope)
     spool = await service.transfer.spools.receive(request.stream(), scope.actor)
     return await run_in_threadpool(_import, service, scope, sent_key(request.state.headers), spool, order, wait_s)
 

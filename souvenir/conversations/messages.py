@@ -331,6 +331,7 @@ class Conversations:
             draft,
             self._place(tx, draft, session_id or draft.session_id, at),
             agent_uid=agent.uid,
+            actor=tx.scope.actor,
             created_at=at,
             indexed=passages is not None,
         )

@@ -22,6 +22,7 @@ from pydantic_settings import (
 
 from souvenir.core.files import resource
 from souvenir.core.network_settings import NetworkSettings, parted
+from souvenir.core.quotas import quotas_of_text
 from souvenir.core.saved_settings import DEFAULT_PATH, SavedSource, expanded, saved_settings, unknown
 from souvenir.core.types import DEFAULT_NAMESPACE, Fusion
 
@@ -70,6 +71,11 @@ class ExtractProvider(StrEnum):
 
 UserPath = Annotated[Path, AfterValidator(expanded)]
 """A path in which `~` is the home folder."""
+
+
+def _checked_quotas(text: str | None) -> str | None:
+    quotas_of_text(text or "")
+    return text
 
 
 class Settings(NetworkSettings):
@@ -356,6 +362,11 @@ class Settings(NetworkSettings):
     )
     write_timeout_s: float = Field(
         default=30.0, gt=0, description="Maximum seconds that one write waits for the database."
+    )
+    key_quotas: Annotated[str | None, AfterValidator(_checked_quotas)] = Field(
+        default=None,
+        description="Quotas of keys without the admin role that have none of their own, as `name=number` separated by "
+        "commas: `requests_per_minute`, `memories`, `stored_bytes`, `jobs_per_day`, `extractions_per_day`.",
     )
     job_queue_max: int = Field(
         default=100, ge=1, description="Maximum waiting jobs; more are refused (429). A key may have a quarter of them."

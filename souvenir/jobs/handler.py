@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 import apsw
 
 from souvenir.core.errors import EmbeddingUnavailable, LLMUnavailable, Overloaded
+from souvenir.core.quotas import Quotas
 from souvenir.core.types import JsonObject, Scope
 from souvenir.store import namespaces
 from souvenir.store.admin import jobs as rows
@@ -45,6 +46,9 @@ class JobStore(Protocol):
 
     def write_rows(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in one durable transaction."""
+
+    def quotas_of(self, actor: str) -> Quotas:
+        """The quotas of an actor."""
 
     def namespace(self, scope: Scope) -> AbstractContextManager[tuple[apsw.Connection, namespaces.Namespace | None]]:
         """A read transaction and the namespace of the scope, if it exists."""

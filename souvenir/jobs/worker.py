@@ -33,7 +33,7 @@ from souvenir.jobs.handler import (
     RunningJob,
     UndoableHandler,
 )
-from souvenir.store.admin import audit
+from souvenir.store.admin import audit, quotas
 from souvenir.store.admin import jobs as rows
 from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.admin.jobs import Job, JobFilter, JobStatus
@@ -164,9 +164,11 @@ class Jobs:
         chosen = job_id or uuid.uuid4().hex
 
         def work(connection: apsw.Connection) -> Job:
+            now = utc_now()
             self._require_place(connection, scope.actor)
+            quotas.submit(connection, scope.actor, self._store.quotas_of(scope.actor), kind, now)
             _record(connection, scope, "job.submit", chosen, kind)
-            job = rows.insert(connection, chosen, kind, scope, parameters, utc_now(), serial_key=serial_key)
+            job = rows.insert(connection, chosen, kind, scope, parameters, now, serial_key=serial_key)
             if in_transaction is not None:
                 in_transaction(connection, chosen)
             return job
@@ -175,6 +177,14 @@ class Jobs:
         log.info("job_submitted", job_id=job.id, kind=kind)
         self._tell_change()
         return job
+
+    def require_quota(self, kind: str, scope: Scope) -> None:
+        """Check before much is done for a submission, which checks again.
+
+        :raises QuotaExceeded: If the actor may not submit another job of the kind today.
+        """
+        with self._store.namespace(scope) as (connection, _):
+            quotas.require_submittable(connection, scope.actor, self._store.quotas_of(scope.actor), kind, utc_now())
 
     def get(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
         """:param all_actors: Whether jobs of others in the namespace may be seen.
@@ -294,10 +304,8 @@ class Jobs:
             return
         if waiting >= self._queue_max:
             raise self._when_full(waiting)
-        raise Overloaded(
-            f"{own} jobs of this key are waiting, as many as one key may have; try again when some are done",
-            retry_after_s=30,
-        )
+        message = f"{own} jobs of this key are waiting, as many as one key may have; try again when some are done"
+        raise Overloaded(message, retry_after_s=30)
 
     def _tell_end(self, job: T) -> T:
         try:

@@ -18,6 +18,7 @@ import apsw
 from souvenir.core.background import Maintenance
 from souvenir.core.errors import Overloaded, ServiceClosing
 from souvenir.core.passages import PastPassages, PreparedPassage, SpokenBy
+from souvenir.core.quotas import Quotas
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments, Stage
 from souvenir.core.timestamps import utc_now
@@ -194,6 +195,14 @@ class IndexedStore:
     def when_restored(self, notify: Callable[[], None]) -> None:
         """Call `notify` after every restore; for services that cache rows of the database."""
         self._on_restored.append(notify)
+
+    def limit_by(self, quotas_of: Callable[[str], Quotas]) -> None:
+        """From now on refuse writes that exceed the quotas of their actor."""
+        self._database.quotas_of = quotas_of
+
+    def quotas_of(self, actor: str) -> Quotas:
+        """The quotas of an actor."""
+        return self._database.quotas_of(actor)
 
     @property
     def copies(self) -> Copies:

@@ -18,6 +18,7 @@ from souvenir.core.errors import (
     LLMUnavailable,
     Overloaded,
     PayloadTooLarge,
+    QuotaExceeded,
     ServiceClosing,
     SouvenirError,
     TooManyConnections,
@@ -100,8 +101,8 @@ _DESCRIPTIONS: Mapping[int, str] = {
     415: "The Content-Type is not the one that the route takes.",
     422: "Fields are invalid.",
     421: "The name in the Host header is not one of the service's names.",
-    429: "Too many requests are queued, or too many wrong keys were sent; Retry-After gives the time until the "
-    "next attempt.",
+    429: "Too many requests are queued, a quota of the key is used up (`code` names it), or too many wrong keys were "
+    "sent; Retry-After gives the time until the next attempt.",
     431: "The head of the request is larger than 64 KiB.",
     500: "Internal error; the log holds its cause under the request id.",
     501: "No EXTRACT_PROVIDER is set.",
@@ -138,7 +139,8 @@ def error_response(
 def headers_of(error: SouvenirError) -> dict[str, str]:
     """The headers of the answer to an error."""
     headers: dict[str, str] = {}
-    if isinstance(error, Overloaded | DeadlineExceeded | LLMUnavailable | ServiceClosing | TooManyConnections):
+    waits = Overloaded | QuotaExceeded | DeadlineExceeded | LLMUnavailable | ServiceClosing | TooManyConnections
+    if isinstance(error, waits):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, Unauthorized):
         headers["WWW-Authenticate"] = "Bearer"

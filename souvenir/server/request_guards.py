@@ -109,6 +109,7 @@ def admit(request: Request) -> Caller:
     """Establish the caller, counted as a use of their key.
 
     :raises TooManyAttempts: If the address sent too many wrong keys. :raises Unauthorized: Without the right key.
+    :raises RequestQuotaExceeded: If the key sent too many requests in the last minute.
     """
     state = request.scope["state"]
     authenticator = state["service"].authenticator
@@ -116,6 +117,8 @@ def admit(request: Request) -> Caller:
     sent = sent_key(state["headers"])
     caller: Caller = authenticator.authenticate(sent, address_of(request) if sent else "")
     state["caller"] = caller
+    if caller.key is not None:
+        authenticator.keys.admit(caller.key)
     return caller
 
 

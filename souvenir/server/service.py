@@ -25,6 +25,7 @@ from souvenir.conversations.privacy_rescan import PrivacyRescan
 from souvenir.conversations.sessions import Sessions
 from souvenir.conversations.tiers import Tiers
 from souvenir.core.process_memory import MemoryTrim
+from souvenir.core.quotas import quotas_of_text
 from souvenir.core.settings import Settings
 from souvenir.core.stored_json import to_json
 from souvenir.core.telemetry import Instruments, Tracing
@@ -269,7 +270,8 @@ def _embedder_for(
 def _keys_and_authenticator(engine: MemoryEngine, settings: Settings) -> tuple[ApiKeys, Authenticator]:
     """:raises StoreUnusable: If the first key has to be made and cannot be stored."""
     env_key = "" if settings.api_key is None else settings.api_key.get_secret_value()
-    keys = ApiKeys(engine, has_env_key=bool(env_key))
+    default_quotas = quotas_of_text(settings.key_quotas or "")
+    keys = ApiKeys(engine, has_env_key=bool(env_key), default_quotas=default_quotas)
     if settings.serves_network and not (env_key or settings.allow_open):
         try:
             require_first_key(keys, settings.first_key_path)

@@ -25,10 +25,12 @@ from souvenir.core.concurrency import BACKGROUND, ReadersWriterLock, current_cal
 from souvenir.core.errors import BackupDamaged, Overloaded, ServiceClosing, StoreUnusable, Unavailable
 from souvenir.core.files import sync
 from souvenir.core.passages import Embeddable
+from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments
 from souvenir.core.types import FloatVector, Scope
 from souvenir.store import schema, vectors
+from souvenir.store.admin import quotas
 from souvenir.store.backups import Backup, Backups
 from souvenir.store.connections import BUSY_TIMEOUT_MS, open_reader, open_writer, require_sound
 from souvenir.store.copies import Copies
@@ -71,6 +73,10 @@ READER_WAIT_S = 30.0
 log = structlog.get_logger(__name__)
 
 
+def _unlimited(_: str) -> Quotas:
+    return UNLIMITED_QUOTAS
+
+
 class Database:
     """Open with `Database.open`; every method is safe to call from any thread."""
 
@@ -90,6 +96,7 @@ class Database:
         self._gate = ReadersWriterLock()
         self.model_id = model_id
         self.next_model_id: str | None = None
+        self.quotas_of: Callable[[str], Quotas] = _unlimited
         self._model_spec = model_spec
         self.backups = Backups(settings.backup_dir, keep=settings.max_backups)
         self.copies = Copies(self.backups, self._path)
@@ -210,7 +217,11 @@ class Database:
         def in_transaction(connection: apsw.Connection) -> tuple[T, IndexUpdate]:
             models = VectorModels(self.model_id, self.next_model_id, again)
             transaction = Transaction.begin(connection, scope, models, now)
+            limits = self.quotas_of(scope.actor)
+            stored = None if limits == UNLIMITED_QUOTAS else quotas.stored_usage(connection, scope.actor)
             result = work(transaction)
+            if stored is not None:
+                quotas.require_storable(connection, scope.actor, stored, limits)
             return result, transaction.finish()
 
         with self._gate.read():

@@ -32,7 +32,7 @@ LINEAGE = "lineage"
 """The key of a random id of the database. A restored one gets a new id, so that old index snapshots are not loaded."""
 
 
-CARRIED_OVER = ("api_keys", "audit_events", "renumbered_memories")
+CARRIED_OVER = ("api_keys", "key_days", "audit_events", "renumbered_memories")
 """Tables that a restore keeps as they are now."""
 
 

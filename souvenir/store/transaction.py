@@ -164,7 +164,9 @@ class Transaction:
             self._require_free_key(draft.source, draft.key, but=None)
         origin = origin or Origin(self.now, self.now)
         origin_class = least_trusted((draft.origin_class, *(old.origin_class for old in replaces)))
-        memory_id = memories.insert(self.connection, self.namespace_id, draft, origin, origin_class)
+        memory_id = memories.insert(
+            self.connection, self.namespace_id, draft, origin, origin_class, actor=self.scope.actor
+        )
         if not draft.archived:
             mention_queue.put(self.connection, self.namespace_id, RecordKind.MEMORY, [memory_id])
         memory = Memory(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,13 +12,34 @@ from souvenir_client.cli.output import Column, answer, confirm, day, draw_table,
 from souvenir_client.cli.parameters import yes_option
 
 if TYPE_CHECKING:
-    from souvenir_client.records import KeyRecord, KeysResponse, NewKeyResponse, OwnKeyResponse
+    from souvenir_client.records import KeyRecord, KeysResponse, NewKeyResponse, OwnKeyResponse, UsageResponse
 
 KINDS = {
     "none": "No key is required: every caller is admin.",
     "env": "The key is the setting API_KEY of the service, with the role admin.",
 }
 
+QUOTAS = ("requests_per_minute", "memories", "stored_bytes", "jobs_per_day", "extractions_per_day")
+
+
+def _quotas_of(context: click.Context, option: click.Parameter, given: Sequence[str]) -> dict[str, int]:
+    quotas: dict[str, int] = {}
+    for one in given:
+        name, _, number = one.partition("=")
+        if name not in QUOTAS or not number.isdecimal():
+            raise click.BadParameter(f"{one!r} is not NAME=NUMBER with a NAME of {', '.join(QUOTAS)}", param=option)
+        quotas[name] = int(number)
+    return quotas
+
+
+quota_option = click.option(
+    "--quota",
+    "quotas",
+    callback=_quotas_of,
+    metavar="NAME=NUMBER",
+    multiple=True,
+    help=f"Limit of the key; repeatable. Names: {', '.join(QUOTAS)}.",
+)
 id_argument = click.argument("key_id", metavar="ID", help="Id of a key in `souvenir keys list`.")
 
 
@@ -77,7 +99,8 @@ def _row(key: KeyRecord) -> list[str]:
     multiple=True,
     help="Source path that the key may access; repeatable. Keys other than admin need one, or --namespace.",
 )
-def create(name: str, role: str, prefixes: tuple[str, ...]) -> None:
+@quota_option
+def create(name: str, role: str, prefixes: tuple[str, ...], quotas: Mapping[str, int]) -> None:
     """Create a key for the namespace in --namespace. The key is printed only once."""
     with client_of() as client:
         made = client.in_namespace(None).keys.create(
@@ -85,8 +108,34 @@ def create(name: str, role: str, prefixes: tuple[str, ...]) -> None:
             role=role,  # type: ignore[arg-type]  # click has checked the choice
             prefixes=prefixes,
             namespace=global_options().namespace,
+            quotas=quotas,
         )
     _show(made)
+
+
+@keys.command()
+@id_argument
+@quota_option
+def limit(key_id: str, quotas: Mapping[str, int]) -> None:
+    """Set the quotas of a key, replacing all present ones; without --quota it keeps only the service's defaults."""
+    with client_of() as client:
+        done = client.keys.update(key_id, quotas=quotas)
+    answer(wire(done), lambda: say(f"Changed the quotas of {done.id}."))
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID", required=False, help="Id of another key, for admins; by default the own key.")
+def usage(key_id: str | None) -> None:
+    """Show the quotas of a key and what it has used of them."""
+    with client_of() as client:
+        found = client.figures.usage(key_id=key_id) if key_id else client.figures.usage()
+    answer(wire(found), lambda: _draw_usage(found))
+
+
+def _draw_usage(found: UsageResponse) -> None:
+    used, quotas = wire(found.used), wire(found.quotas)
+    columns = [Column("QUOTA"), Column("USED"), Column("LIMIT")]
+    draw_table(columns, ([name, str(used[name]), str(quotas.get(name) or "none")] for name in used))
 
 
 @keys.command()

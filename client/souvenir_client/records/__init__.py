@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         Explanation,
         FoundMessage,
         JobAccepted,
+        KeyQuotas,
         LinkRecord,
         MemoryBlock,
         MemoryRecord,
@@ -128,6 +129,7 @@ if TYPE_CHECKING:
         StatsResponse,
         TotalSample,
         UsageResponse,
+        UsedQuotas,
     )
     from souvenir_client.records.graph import EntityRecord, GraphResponse, RelationRecord, StoreGraphResponse
     from souvenir_client.records.health import HealthResponse, ReadyResponse
@@ -235,8 +237,8 @@ __all__ = [
     "ExtractJob", "ExtractResult", "ExtractStatus", "FactPair", "FactRecord", "FactsResponse", "FileError",
     "FlagRecord", "ForgetResponse", "FoundMessage", "GetBatchResponse", "GraphDocument", "GraphNode",
     "GraphRelation", "GraphResponse", "GraphUse", "HealthResponse", "HistoryResponse", "ImportResponse",
-    "InsightsRecord", "IsNovelResponse", "JobAccepted", "JobRecord", "JobsResponse", "KeyRecord", "KeysResponse",
-    "LineError", "LinkRecord", "LinksResponse", "ListedFact", "ListedLink", "LocritAiResult",
+    "InsightsRecord", "IsNovelResponse", "JobAccepted", "JobRecord", "JobsResponse", "KeyQuotas", "KeyRecord",
+    "KeysResponse", "LineError", "LinkRecord", "LinksResponse", "ListedFact", "ListedLink", "LocritAiResult",
     "LocritAiSearchResponse", "LocritConcept", "LocritConceptDetails", "LocritConcepts", "LocritContext",
     "LocritDone", "LocritHistory", "LocritMemories", "LocritMemory", "LocritMemoryAdded", "LocritMessage",
     "LocritMessageAnswer", "LocritRelated", "LocritRelatedConcepts", "LocritResult", "LocritSearchResponse",
@@ -258,7 +260,8 @@ __all__ = [
     "SupersedeResponse", "TagsResponse", "Term", "TimePeriod", "TimeReading", "TopicDetailsRecord",
     "TopicMessage", "TopicPage", "TopicRecord", "TopicSession", "TopicTerm", "TotalSample",
     "UndoDescribeResponse", "UndoResponse", "UpdateKeyResponse", "UpsertBatchResponse", "UpsertResponse",
-    "UsageRecord", "UsageResponse", "UsedTag", "UserPage", "UserRecord", "WindowRecord", "WindowResponse",
+    "UsageRecord", "UsageResponse", "UsedQuotas", "UsedTag", "UserPage", "UserRecord", "WindowRecord",
+    "WindowResponse",
 ]  # fmt: skip
 
 _RECORDS = {
@@ -276,8 +279,8 @@ _RECORDS = {
     ),
     "blocks": ("BlockHistoryPage BlockVersionRecord DeletedBlock"),
     "common": (
-        "CountResponse Explanation FoundMessage JobAccepted LinkRecord MemoryBlock MemoryRecord MessageRecord "
-        "RemovedCounts SearchHit SessionRecord Term TimePeriod TimeReading"
+        "CountResponse Explanation FoundMessage JobAccepted KeyQuotas LinkRecord MemoryBlock MemoryRecord "
+        "MessageRecord RemovedCounts SearchHit SessionRecord Term TimePeriod TimeReading"
     ),
     "concepts": (
         "ConceptDetailsRecord ConceptPage ConceptRecord ConceptRelation ConceptRelations DescribeJob "
@@ -295,7 +298,7 @@ _RECORDS = {
     "facts": ("FactRecord FactsResponse ListedFact SetFactsResponse SplitResponse"),
     "figures": (
         "ExtractFigures MemoryMetrics MemoryTrend MetricsResponse ProcessMemory RequestMetrics RouteMetrics "
-        "StatsResponse TotalSample UsageResponse"
+        "StatsResponse TotalSample UsageResponse UsedQuotas"
     ),
     "graph": ("EntityRecord GraphResponse RelationRecord StoreGraphResponse"),
     "health": ("HealthResponse ReadyResponse"),

@@ -60,6 +60,17 @@ class JobAccepted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyQuotas:
+    """Limits of a key; null: the default of the setting KEY_QUOTAS, or no limit."""
+
+    requests_per_minute: int | None = None
+    memories: int | None = None
+    stored_bytes: int | None = None
+    jobs_per_day: int | None = None
+    extractions_per_day: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRecord:
     """A directed relation to another memory."""
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from souvenir_client.records.common import KeyQuotas
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractFigures:
@@ -88,3 +90,17 @@ class TotalSample:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageResponse:
     enabled: bool
+    key_id: str | None
+    quotas: KeyQuotas
+    used: UsedQuotas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedQuotas:
+    """The usage that counts towards each quota."""
+
+    requests_per_minute: int
+    memories: int
+    stored_bytes: int
+    jobs_per_day: int
+    extractions_per_day: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from souvenir_client.records.common import KeyQuotas
 from souvenir_client.records.enums import Role
 
 
@@ -17,6 +18,7 @@ class KeyRecord:
     role: Role
     namespace: str | None
     prefixes: list[str]
+    quotas: KeyQuotas
     created_at: str
     last_used_at: str | None
     usage_count: int
@@ -39,6 +41,7 @@ class NewKeyResponse:
     role: Role
     namespace: str | None
     prefixes: list[str]
+    quotas: KeyQuotas
     created_at: str
 
 

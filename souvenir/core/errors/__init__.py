@@ -49,6 +49,12 @@
     +- Overloaded                    429  overloaded          carries retry_after_s
     |  +- TooManyAttempts            429  too_many_attempts   wrong keys from one address
     |  +- ExtractQueueFull           429  extract_queue_full  its detail is an object
+    +- QuotaExceeded                 429  quota_exceeded      carries retry_after_s
+    |  +- RequestQuotaExceeded       429  quota_requests_per_minute
+    |  +- MemoryQuotaExceeded        429  quota_memories
+    |  +- StorageQuotaExceeded       429  quota_stored_bytes
+    |  +- JobQuotaExceeded           429  quota_jobs_per_day
+    |  +- ExtractionQuotaExceeded    429  quota_extractions_per_day
     +- ExtractionNotConfigured       501  extraction_not_configured
     +- Unavailable                   503
        +- EmbeddingUnavailable       503  embedding_unavailable
@@ -109,21 +115,27 @@ from souvenir.core.errors.requests import (
     AccessLimited,
     BlockTooLong,
     BodyTooSlow,
+    ExtractionQuotaExceeded,
     ExtractQueueFull,
     Forbidden,
     HostNotAllowed,
     IdempotencyKeyReused,
     InvalidRequest,
+    JobQuotaExceeded,
     JobRefused,
     KeyNotUsable,
     LinkNotUsable,
+    MemoryQuotaExceeded,
     NothingToDo,
     OriginNotAllowed,
     OutsideWorkspace,
     Overloaded,
     PayloadTooLarge,
     PersonalDataRejected,
+    QuotaExceeded,
+    RequestQuotaExceeded,
     SourceForbidden,
+    StorageQuotaExceeded,
     TooManyAttempts,
     TooManyTokens,
     Unauthorized,
@@ -170,6 +182,7 @@ __all__ = [
     "EntityNotFound",
     "ExtractQueueFull",
     "ExtractionNotConfigured",
+    "ExtractionQuotaExceeded",
     "FactNotFound",
     "Forbidden",
     "HostNotAllowed",
@@ -177,6 +190,7 @@ __all__ = [
     "InvalidRequest",
     "JobFailed",
     "JobNotFound",
+    "JobQuotaExceeded",
     "JobRefused",
     "KeyNotFound",
     "KeyNotUsable",
@@ -191,6 +205,7 @@ __all__ = [
     "MemoryArchived",
     "MemoryNotFound",
     "MemoryPinned",
+    "MemoryQuotaExceeded",
     "MessageNotFound",
     "NotFound",
     "NothingToDo",
@@ -201,6 +216,8 @@ __all__ = [
     "PersonalDataRejected",
     "PreferenceNotFound",
     "PrivacyRulesUnusable",
+    "QuotaExceeded",
+    "RequestQuotaExceeded",
     "RerankingUnavailable",
     "SavedSettingsUnusable",
     "SearchUnavailable",
@@ -209,6 +226,7 @@ __all__ = [
     "SessionNotFound",
     "SourceForbidden",
     "SouvenirError",
+    "StorageQuotaExceeded",
     "StoreUnusable",
     "TagNotFound",
     "TooManyAttempts",

@@ -190,6 +190,66 @@ class TooManyAttempts(Overloaded):
         super().__init__("Too many failed authentication attempts", retry_after_s=retry_after_s)
 
 
+class QuotaExceeded(SouvenirError):
+    """A quota of the caller's key is used up."""
+
+    code = "quota_exceeded"
+    status = 429
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+FREED_AFTER_S = 3600
+"""Stored memories and bytes are freed by deletions, not by time; a client may look again in an hour."""
+
+
+class RequestQuotaExceeded(QuotaExceeded):
+    code = "quota_requests_per_minute"
+
+    def __init__(self, limit: int, *, retry_after_s: int) -> None:
+        super().__init__(
+            f"This key may send {limit} requests a minute; try again in {retry_after_s} s", retry_after_s=retry_after_s
+        )
+
+
+class MemoryQuotaExceeded(QuotaExceeded):
+    code = "quota_memories"
+
+    def __init__(self, limit: int, stored: int) -> None:
+        super().__init__(
+            f"This key may store {limit} memories and stores {stored}; delete some, or ask an admin for a larger quota",
+            retry_after_s=FREED_AFTER_S,
+        )
+
+
+class StorageQuotaExceeded(QuotaExceeded):
+    code = "quota_stored_bytes"
+
+    def __init__(self, limit: int, stored: int) -> None:
+        super().__init__(
+            f"This key may store {limit} bytes and stores {stored}; delete some, or ask an admin for a larger quota",
+            retry_after_s=FREED_AFTER_S,
+        )
+
+
+class JobQuotaExceeded(QuotaExceeded):
+    code = "quota_jobs_per_day"
+
+    def __init__(self, limit: int, *, retry_after_s: int) -> None:
+        super().__init__(f"This key may submit {limit} jobs a day; try again tomorrow", retry_after_s=retry_after_s)
+
+
+class ExtractionQuotaExceeded(QuotaExceeded):
+    code = "quota_extractions_per_day"
+
+    def __init__(self, limit: int, *, retry_after_s: int) -> None:
+        super().__init__(
+            f"This key may submit {limit} extractions a day; try again tomorrow", retry_after_s=retry_after_s
+        )
+
+
 class ExtractQueueFull(Overloaded):
     code = "extract_queue_full"
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 
 import apsw
 
+from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Role
 from souvenir.store.rows import select
 
 _COLUMNS = (
     "id, name, principal_id, key_hash, key_prefix, role, namespace, prefixes, created_at, last_used_at, usage_count, "
-    "revoked_at"
+    "revoked_at, quota_requests_per_minute, quota_memories, quota_stored_bytes, quota_jobs_per_day, "
+    "quota_extractions_per_day"
 )
 
 
@@ -44,11 +46,17 @@ class ApiKey:
     last_used_at: datetime | None = None
     usage_count: int = 0
     revoked_at: datetime | None = None
+    quotas: Quotas = UNLIMITED_QUOTAS
 
     @property
     def actor(self) -> str:
         """The actor name in history and jobs."""
         return f"{KEY_ACTOR}{self.id}"
+
+
+def key_id_of(actor: str) -> str | None:
+    """The id of the key with which an actor acts, if it is a managed one."""
+    return actor.removeprefix(KEY_ACTOR) if actor.startswith(KEY_ACTOR) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +91,14 @@ def other_admin_exists(connection: apsw.Connection, key_id: str) -> bool:
 def put(connection: apsw.Connection, key: ApiKey) -> None:
     """Upsert a key; its usage counters are not overwritten."""
     connection.execute(
-        f"INSERT INTO api_keys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+        f"INSERT INTO api_keys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET "
         "name = excluded.name, principal_id = excluded.principal_id, key_hash = excluded.key_hash, "
         "key_prefix = excluded.key_prefix, role = excluded.role, namespace = excluded.namespace, "
-        "prefixes = excluded.prefixes, revoked_at = excluded.revoked_at",
+        "prefixes = excluded.prefixes, revoked_at = excluded.revoked_at, "
+        "quota_requests_per_minute = excluded.quota_requests_per_minute, quota_memories = excluded.quota_memories, "
+        "quota_stored_bytes = excluded.quota_stored_bytes, quota_jobs_per_day = excluded.quota_jobs_per_day, "
+        "quota_extractions_per_day = excluded.quota_extractions_per_day",
         (
             key.id,
             key.name,
@@ -100,6 +112,7 @@ def put(connection: apsw.Connection, key: ApiKey) -> None:
             None if key.last_used_at is None else to_us(key.last_used_at),
             key.usage_count,
             None if key.revoked_at is None else to_us(key.revoked_at),
+            *astuple(key.quotas),
         ),
     )
 

@@ -19,6 +19,7 @@ from souvenir.core.labels import fold, joined_notes, without_notes
 from souvenir.core.stored_json import Microseconds, StoredJson, to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Fact, FactsBy, JsonObject, Memory, MemoryDraft, MemoryPatch, Origin, OriginClass
+from souvenir.store.admin.keys import key_id_of
 from souvenir.store.rows import ids_parameter
 
 MAX_KEPT_ID = 2**40
@@ -40,12 +41,22 @@ def metadata_after(metadata: JsonObject, patch: MemoryPatch) -> JsonObject:
 
 
 def insert(
-    connection: apsw.Connection, namespace_id: int, draft: MemoryDraft, origin: Origin, origin_class: OriginClass
+    connection: apsw.Connection,
+    namespace_id: int,
+    draft: MemoryDraft,
+    origin: Origin,
+    origin_class: OriginClass,
+    *,
+    actor: str,
 ) -> int:
-    """Insert a row and return its id."""
+    """Insert a row and return its id.
+
+    :param actor: If it acts with a key, the memory counts towards the quotas of that key.
+    """
     memory_id = connection.execute(
         "INSERT INTO memories (id, namespace_id, text, source, key, metadata, document_at, created_at, updated_at, "
-        "pinned, archived, origin_class, valid_to) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        "pinned, archived, origin_class, valid_to, key_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "RETURNING id",
         (
             kept_id(connection, origin.id),
             namespace_id,
@@ -60,6 +71,7 @@ def insert(
             draft.archived,
             origin_class.value,
             None if draft.valid_to is None else to_us(draft.valid_to),
+            key_id_of(actor),
         ),
     ).get
     return int(memory_id)

@@ -18,6 +18,7 @@ from souvenir.core.passages import PassageOwner, SpokenBy, Utterance
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject, MessageRole, PassageKind, RecordKind
+from souvenir.store.admin.keys import key_id_of
 from souvenir.store.graph import mention_queue
 from souvenir.store.messages.sessions import MessagePlace
 from souvenir.store.rows import ids_parameter, select
@@ -109,13 +110,14 @@ def insert(
     place: MessagePlace,
     *,
     agent_uid: str,
+    actor: str,
     created_at: datetime,
     indexed: bool,
 ) -> Message:
     uid = str(uuid.uuid4())
     connection.execute(
         "INSERT INTO messages (uid, namespace_id, session_id, position, role, content, user_id, speaker, metadata, "
-        "created_at, indexed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "created_at, indexed, key_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             uid,
             namespace_id,
@@ -128,6 +130,7 @@ def insert(
             None if draft.metadata is None else to_json(dict(draft.metadata)),
             to_us(created_at),
             indexed,
+            key_id_of(actor),
         ),
     )
     message_id = connection.last_insert_rowid()

@@ -115,6 +115,24 @@ def guarded(own_service: RunningService) -> dict[str, str]:
     return {"SOUVENIR_URL": own_service.url, "SOUVENIR_API_KEY": key}
 
 
+def test_the_quotas_of_a_key_are_set_changed_and_shown_with_their_usage(run, answer, guarded):
+    limits = ("--quota", "memories=1", "--quota", "stored_bytes=5000")
+    made = answer("keys", "create", "bot", "--role", "read-write", "--namespace", "bots", *limits, **guarded)
+    mine = {**guarded, "SOUVENIR_API_KEY": made["key"]}
+    assert run("add", "The first.", **mine).exit_code == 0
+    refused = run("add", "The second.", **mine)
+    assert refused.exit_code == 1
+    assert "This key may store 1 memories" in refused.stderr
+    shown = answer("keys", "usage", **mine)
+    assert (shown["quotas"]["memories"], shown["used"]["memories"]) == (1, 1)
+    assert "memories" in run("keys", "usage", made["id"], **guarded).stdout
+    assert run("keys", "limit", made["id"], "--quota", "memories=2", **guarded).exit_code == 0
+    assert run("add", "The second.", **mine).exit_code == 0
+    assert answer("keys", "usage", **mine)["quotas"].get("stored_bytes") is None
+    wrong = run("keys", "limit", made["id"], "--quota", "memory=2", **guarded)
+    assert (wrong.exit_code, "is not NAME=NUMBER" in wrong.stderr) == (2, True)
+
+
 def test_a_key_is_made_for_a_namespace_used_replaced_and_revoked(run, answer, guarded):
     made = run("keys", "create", "bot", "--role", "read-write", "--namespace", "bots", "--prefix", "a", **guarded)
     first = made.stdout.strip()

@@ -23,14 +23,20 @@ class AsyncFiguresOperations:
         """Get counts and settings of the namespace. `GET /stats`."""
         return await self._transport.send(Call("GET", "/stats", {200: StatsResponse}, repeat=Repeat.SAFE))
 
-    async def usage(self, *, period: str | NotSent = NOT_SENT, session_id: str | NotSent = NOT_SENT) -> UsageResponse:
-        """Report that client usage is not tracked. `GET /usage`."""
+    async def usage(
+        self,
+        *,
+        key_id: str | NotSent | None = NOT_SENT,
+        period: str | NotSent = NOT_SENT,
+        session_id: str | NotSent = NOT_SENT,
+    ) -> UsageResponse:
+        """Get the quotas of a key and what it has used of them. `GET /usage`."""
         return await self._transport.send(
             Call(
                 "GET",
                 "/usage",
                 {200: UsageResponse},
-                query={"period": period, "session_id": session_id},
+                query={"key_id": key_id, "period": period, "session_id": session_id},
                 repeat=Repeat.SAFE,
             )
         )

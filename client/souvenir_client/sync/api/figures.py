@@ -23,14 +23,20 @@ class FiguresOperations:
         """Get counts and settings of the namespace. `GET /stats`."""
         return self._transport.send(Call("GET", "/stats", {200: StatsResponse}, repeat=Repeat.SAFE))
 
-    def usage(self, *, period: str | NotSent = NOT_SENT, session_id: str | NotSent = NOT_SENT) -> UsageResponse:
-        """Report that client usage is not tracked. `GET /usage`."""
+    def usage(
+        self,
+        *,
+        key_id: str | NotSent | None = NOT_SENT,
+        period: str | NotSent = NOT_SENT,
+        session_id: str | NotSent = NOT_SENT,
+    ) -> UsageResponse:
+        """Get the quotas of a key and what it has used of them. `GET /usage`."""
         return self._transport.send(
             Call(
                 "GET",
                 "/usage",
                 {200: UsageResponse},
-                query={"period": period, "session_id": session_id},
+                query={"key_id": key_id, "period": period, "session_id": session_id},
                 repeat=Repeat.SAFE,
             )
         )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
 from souvenir_client.records.enums import Role
@@ -29,6 +29,7 @@ class KeysOperations:
         prefixes: Sequence[str] | NotSent = NOT_SENT,
         namespace: str | NotSent | None = NOT_SENT,
         principal_id: str | NotSent | None = NOT_SENT,
+        quotas: Mapping[str, object] | NotSent = NOT_SENT,
     ) -> NewKeyResponse:
         """Create an API key; the first key must be an admin key, and from then on every request needs a key.
 
@@ -45,6 +46,7 @@ class KeysOperations:
                     "prefixes": prefixes,
                     "namespace": namespace,
                     "principal_id": principal_id,
+                    "quotas": quotas,
                 },
             )
         )
@@ -66,6 +68,7 @@ class KeysOperations:
         prefixes: Sequence[str] | NotSent | None = NOT_SENT,
         namespace: str | NotSent | None = NOT_SENT,
         principal_id: str | NotSent | None = NOT_SENT,
+        quotas: Mapping[str, object] | NotSent | None = NOT_SENT,
     ) -> UpdateKeyResponse:
         """Change the name or permissions of a key; effective immediately. `PATCH /api/keys/{key_id}`."""
         return self._transport.send(
@@ -79,6 +82,7 @@ class KeysOperations:
                     "prefixes": prefixes,
                     "namespace": namespace,
                     "principal_id": principal_id,
+                    "quotas": quotas,
                 },
             )
         )
