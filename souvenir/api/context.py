@@ -14,6 +14,7 @@ from souvenir.api.message_search import FoundMessage
 from souvenir.api.parameters import AgentReader
 from souvenir.api.search import SearchHit
 from souvenir.conversations.context import DEFAULT_DEADLINE_S, DEFAULT_MAX_TOKENS, Context, ContextQuery
+from souvenir.core.text import recalled
 from souvenir.core.timestamps import utc_now
 from souvenir.retrieval.searcher import VECTOR
 from souvenir.server.access_policy import SEARCHING
@@ -25,6 +26,7 @@ routes = Routes("context")
 
 MIN_MAX_TOKENS, MOST_MAX_TOKENS = 64, 200_000
 MOST_DEADLINE_MS = 60_000
+_TOKEN_EXAMPLE = "9f2c41d07be8a365"
 
 
 class ContextRequest(BaseModel):
@@ -81,7 +83,7 @@ class ContextResponse(BaseModel):
     text: str = Field(description="The text for the prompt: `stable_prefix` followed by `volatile_tail`.")
     stable_prefix: str = Field(
         description="The blocks; byte-identical as long as no block changes.",
-        examples=["<recalled_memory>\n## Memory\n\n### human\nName: Alice\nLocation: Boston\n</recalled_memory>\n"],
+        examples=[recalled("## Memory\n\n### human\nName: Alice\nLocation: Boston\n", _TOKEN_EXAMPLE)],
     )
     stable_etag: str = Field(
         description="SHA-256 of `stable_prefix`.",
@@ -89,9 +91,7 @@ class ContextResponse(BaseModel):
     )
     volatile_tail: str = Field(
         description="Memories and excerpts of conversations.",
-        examples=[
-            "\n<recalled_memory>\n## Relevant Past Conversations\n\n**User**: I like blue.\n</recalled_memory>\n"
-        ],
+        examples=["\n" + recalled("## Relevant Past Conversations\n\n**User**: I like blue.\n", _TOKEN_EXAMPLE)],
     )
     tokens: int = Field(description="The number of tokens of `text`; exceeds `max_tokens` only if the blocks alone do.")
     relevance: RelevanceShare

@@ -7,11 +7,12 @@ excluded.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache, partial
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from typing import TypeVar
 
 import structlog
@@ -41,6 +42,9 @@ from souvenir.store.messages.agents import require_agent
 from souvenir.store.messages.blocks import Block
 from souvenir.store.messages.messages import Message
 from souvenir.store.privacy import flagged
+
+TOKEN_BYTES = 8
+"""Of the token in a fence: more than can be guessed."""
 
 T = TypeVar("T")
 
@@ -146,6 +150,7 @@ class Contexts:
         self._conversations = conversations
         self._max_messages = max_messages
         self._in_time = TimedParts()
+        self._secret = secrets.token_bytes(32)
 
     @property
     def tracing(self) -> Tracing:
@@ -210,6 +215,13 @@ class Contexts:
 
     # --- the whole ---------------------------------------------------------------------------------------------
 
+    def _token_of(self, text: str) -> str:
+        """Return the token of the fence around blocks: the same for the same text, so that prompts can be cached.
+
+        It depends on a secret of this process and on the text itself, so that no block can contain it.
+        """
+        return blake2b(text.encode(), key=self._secret, digest_size=TOKEN_BYTES).hexdigest()
+
     def _assembled(
         self,
         query: ContextQuery,
@@ -218,7 +230,7 @@ class Contexts:
         memories: SearchResult,
         missing: Sequence[str],
     ) -> Context:
-        prefix = stable_prefix(blocks)
+        prefix, token = stable_prefix(blocks, self._token_of), secrets.token_hex(TOKEN_BYTES)
         together = merged(talks.found, memories, query.max_results)
         found = together.hits
         messages_found = tuple(hit for hit in found if isinstance(hit, MessageHit))
@@ -233,7 +245,7 @@ class Contexts:
         shorten = cache(partial(part_shown, asked=frozenset(terms_of(query.text)), terms_of=terms_of))
 
         def tail_of(kept: int) -> str:
-            return volatile_tail(*best(kept), follows=bool(prefix), shorten=shorten)
+            return volatile_tail(*best(kept), follows=bool(prefix), shorten=shorten, token=token)
 
         done = fitted(prefix, tail_of, len(found), self._tokens, max_tokens=query.max_tokens)
         over = [BLOCKS_OVER_BUDGET] if done.tokens > query.max_tokens else []

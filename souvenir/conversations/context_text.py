@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from souvenir.core.text import fenced
+from souvenir.core.text import recalled
 from souvenir.core.types import Memory
 from souvenir.store.messages.blocks import Block
 from souvenir.store.messages.messages import Message
@@ -123,10 +123,14 @@ _OURS = ("#", "**")
 _MAX_NAME_CHARS = 100
 
 
-def stable_prefix(blocks: Iterable[Block]) -> str:
-    """Return the blocks, each under its label, in a fence; empty if none has a value."""
+def stable_prefix(blocks: Iterable[Block], token_of: Callable[[str], str] = lambda _: "") -> str:
+    """Return the blocks, each under its label, in a fence; empty if none has a value.
+
+    :param token_of: The token of the fence around a text, which is the same for the same text.
+    """
     shown = [f"### {block.label}\n{_escaped(block.value.strip())}" for block in blocks if block.value.strip()]
-    return fenced(_section("Memory", shown)) if shown else ""
+    text = _section("Memory", shown)
+    return recalled(text, token_of(text)) if shown else ""
 
 
 def volatile_tail(
@@ -135,11 +139,13 @@ def volatile_tail(
     *,
     follows: bool,
     shorten: Callable[[str], str] | None = None,
+    token: str = "",
 ) -> str:
     """Return the results as text, oldest first, in a fence; empty if there are none.
 
     :param follows: True if blocks precede it; an empty line separates them.
     :param shorten: Selects the shown part of a text; None for its beginning.
+    :param token: Of the fence.
     """
     shorten = shorten or shortened
     dated = sorted(memories, key=lambda memory: (memory.occurred_at, memory.id))
@@ -148,7 +154,7 @@ def volatile_tail(
         sections.append(_section("Relevant Memories", ["\n".join(_memory(one, shorten) for one in dated)]))
     if excerpts:
         sections.append(_section("Relevant Past Conversations", [_excerpt(one, shorten) for one in excerpts]))
-    return ("\n" if follows else "") + fenced("\n".join(sections)) if sections else ""
+    return ("\n" if follows else "") + recalled("\n".join(sections), token) if sections else ""
 
 
 def shortened(text: str, max_chars: int = SHOWN_CHARS) -> str:

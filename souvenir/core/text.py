@@ -1,20 +1,25 @@
-"""Sentence boundaries, and the fence: two lines around recalled text that separate it from the conversation.
+"""Sentence boundaries, and the fence: two lines around recalled text that set it apart from what is said.
 
-    <recalled_memory>
+    <recalled_memory id="9f2c41d07be8a365">
     - 2025-03-30: Alice leads the billing team.
-    </recalled_memory>
+    </recalled_memory id="9f2c41d07be8a365">
+
+The token in both lines differs from answer to answer, so that no stored text can know it. Fences of earlier versions
+have none, and are read in the same way.
 
 Invariants: text inside of the fence neither opens nor closes it, and keeps its length: each character that would begin
-such a tag becomes "(", which is not reverted. Writing and reading use the same definition of a tag, which is wide: in
-any case, with blanks, invisible characters, separators or full-width letters in it, with or without attributes and an
-end. Pure functions, linear in the text.
+such a tag becomes "(", which is never turned back. One place decides what counts as a tag, for writing and reading, and
+widely: in any case, with blanks, invisible characters, separators, look-alike or full-width letters and slashes in it,
+as an HTML or JSON escape, with or without attributes and an end. The marks that chat templates put between turns are
+defused in recalled text in the same way, and the colon of a role that begins a line becomes a full-width one. Pure
+functions, linear in the text.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -34,8 +39,29 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 RECALLED = "recalled_memory"
 
-_BEGINNINGS = "<＜﹤"
-_BEGINNING = re.compile(f"[{_BEGINNINGS}]")
+_BEGINNINGS = "<＜﹤‹〈⟨〈❬❮˂ᐸ≺⋖"
+_BEGINNING = re.compile(rf"[{_BEGINNINGS}]|&(?:lt|#0{{0,6}}60|#x0{{0,6}}3c);?|(?:\\u00|%)3c", re.IGNORECASE)
+_SLASHES = "/\\⁄∕╱⧸⟋⧵∖"
+_LOOK_ALIKES: Mapping[str, frozenset[str]] = {
+    letter: frozenset(signs)
+    for letter, signs in {
+        "a": "аαɑᴀ@4",
+        "c": "сϲᴄ",
+        "d": "ԁᴅ",
+        "e": "еεɛᴇ3",
+        "i": "іιɩ1l|",
+        "l": "ӏⅼʟ1i|",
+        "m": "мᴍ",
+        "n": "пᴎ",
+        "o": "оοσᴏ0",
+        "p": "рρᴘ",
+        "r": "гʀᴦ",
+        "s": "ѕꜱ5$",
+        "t": "тτᴛ",
+        "y": "уγʏ",
+    }.items()
+}
+"""Signs that look like a letter, after folding of case and width."""
 _SEPARATORS = "_-"
 _MAX_TAG_CHARS = 200
 """Maximum length of a tag's attributes; a tag without an end within it ends with its name."""
@@ -50,13 +76,36 @@ class FenceTag:
     closing: bool
 
 
-def fenced(text: str, *, name: str = RECALLED) -> str:
-    """Return the text between an opening and a closing line; tags of that name in it are defused.
+_UNSEEN = "[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*"
+_TEMPLATE_MARK = re.compile(
+    rf"[{_BEGINNINGS}]{_UNSEEN}[|｜]"
+    rf"|<(?=<{_UNSEEN}[/\\]?{_UNSEEN}SYS{_UNSEEN}>)"
+    rf"|\[(?={_UNSEEN}[/\\]?{_UNSEEN}(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS){_UNSEEN}\])"
+    rf"|[{_BEGINNINGS}](?={_UNSEEN}[/\\]?{_UNSEEN}(?:s|bos|eos|start_of_turn|end_of_turn|system|system-reminder"
+    rf"|tool_calls?|tool_responses?|function_calls?|function_results?){_UNSEEN}>)",
+    re.IGNORECASE,
+)
+"""Beginnings of the marks by which chat templates separate turns and agents recognise what their harness says."""
+_ROLE = re.compile(r"^(?P<before>[^\S\n]*+(?:Human|Assistant|System|User)[^\S\n]*+):", re.MULTILINE)
+
+
+def recalled(text: str, token: str = "") -> str:
+    """Recalled text in its fence.
+
+    :param token: Of hexadecimal digits, for this answer; empty for none.
+    """
+    marked = _TEMPLATE_MARK.sub(lambda mark: "(" + mark[0][1:], text)
+    return fenced(_ROLE.sub("\\g<before>：", marked), attributes=f' id="{token}"' if token else "")
+
+
+def fenced(text: str, *, name: str = RECALLED, attributes: str = "") -> str:
+    """The text between an opening and a closing line; tags of that name in it are defused.
 
     :param name: Words of ASCII letters, joined by underscores.
     """
     defused = defuse(text, name=name)
-    return f"<{name}>\n{defused}{'' if defused.endswith(chr(10)) or not defused else chr(10)}</{name}>\n"
+    end = "" if defused.endswith("\n") or not defused else "\n"
+    return f"<{name}{attributes}>\n{defused}{end}</{name}{attributes}>\n"
 
 
 def defuse(text: str, *, name: str = RECALLED) -> str:
@@ -72,26 +121,35 @@ def fence_tags(text: str, *, name: str = RECALLED) -> Iterator[FenceTag]:
     """Yield the tags of that name in a text, in order."""
     letters = name.replace("_", "")
     for beginning in _BEGINNING.finditer(text):
-        found = _tag(text, beginning.start(), letters)
+        found = _tag(text, beginning.span(), letters)
         if found is not None:
             yield found
 
 
-def _tag(text: str, start: int, letters: str) -> FenceTag | None:
-    """Return the tag that begins at `start`. Stops at the next beginning of a tag, since that sign is in no name."""
-    read, closing, at = "", False, start + 1
-    while at < len(text) and len(read) < len(letters):
-        sign = unicodedata.normalize("NFKC", text[at]).casefold()
-        if sign == "/" and not read:
+def _tag(text: str, beginning: tuple[int, int], letters: str) -> FenceTag | None:
+    """Never reads past the next beginning of a tag, since that sign stands in no name."""
+    read, closing, (start, at) = 0, False, beginning
+    while at < len(text) and read < len(letters):
+        signs = unicodedata.normalize("NFKC", text[at]).casefold()
+        if signs in _SLASHES and not read:
             closing = True
-        elif letters.startswith(read + sign):
-            read += sign
-        elif sign not in _SEPARATORS and not _is_ignorable(text[at]):
+        elif (count := _letters_read(signs, letters, read)) > 0:
+            read += count
+        elif signs not in _SEPARATORS and not _is_ignorable(text[at]):
             return None
         at += 1
-    if read != letters:
+    if read != len(letters):
         return None
     return FenceTag(start, _end(text, at), closing)
+
+
+def _letters_read(signs: str, letters: str, read: int) -> int:
+    """How many letters, after those that are read, one character of a text stands for; some are ligatures."""
+    wanted = letters[read : read + len(signs)]
+    matches = len(wanted) == len(signs) and all(
+        sign == letter or sign in _LOOK_ALIKES.get(letter, ()) for sign, letter in zip(signs, wanted, strict=True)
+    )
+    return len(signs) if matches else 0
 
 
 def _end(text: str, at: int) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from souvenir.conversations.context import TOKEN_BYTES
 from souvenir.core.errors import InvalidRequest
-from souvenir.core.text import fenced
+from souvenir.core.text import recalled
 from souvenir.core.types import Hit, SearchQuery
 from souvenir.mcp.memory_models import DEFAULT_SEARCH_LIMIT, MAX_QUERY_CHARS, shown_chars
 from souvenir.mcp.tools import Call
@@ -98,7 +100,8 @@ def _recall(call: Call, given: Mapping[str, str]) -> str:
     if not hits:
         return f"Nothing that is remembered bears on this.\n\n{query}"
     lines = "\n".join(_line(hit, shown_chars(len(hits))) for hit in hits)
-    return f"{fenced(lines)}\nThe fence contains memories from earlier. Use the relevant ones for this:\n\n{query}"
+    fence = recalled(lines, secrets.token_hex(TOKEN_BYTES))
+    return f"{fence}\nThe fence contains memories from earlier. Use the relevant ones for this:\n\n{query}"
 
 
 def _line(hit: Hit, max_chars: int) -> str:

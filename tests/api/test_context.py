@@ -14,6 +14,7 @@ from souvenir.core.types import PassageKind, Scope
 from souvenir.index.registry import IndexKey
 from tests.api.conftest import BASE_URL, KEY, Start
 from tests.api.test_agents import key_for
+from tests.conversations.talk import without_tokens
 
 ENV = {"X-API-Key": KEY}
 
@@ -68,10 +69,10 @@ def test_an_agent_recalls_a_favorite_color_in_a_later_session(real_client: TestC
     assert 0.3 < best["similarity"] <= 1.0
     assert question["id"] not in [message["id"] for message in found["relevant_messages"]]
     assert found["text"] == found["stable_prefix"] + found["volatile_tail"]
-    assert found["stable_prefix"].startswith(
+    assert without_tokens(found["stable_prefix"]).startswith(
         "<recalled_memory>\n## Memory\n\n### human\nName: Alice\nLocation: Boston\n</"
     )
-    assert found["volatile_tail"].startswith("\n<recalled_memory>\n## Relevant Past Conversations\n")
+    assert without_tokens(found["volatile_tail"]).startswith("\n<recalled_memory>\n## Relevant Past Conversations\n")
     assert "\n### 2025-03-31\n\n" in found["text"]
     assert "**User**: By the way, I love blue. I painted my whole kitchen in it." in found["text"]
     assert "What's my favorite color?" not in found["text"]
@@ -159,7 +160,9 @@ def test_a_search_that_is_held_up_gets_an_answer_before_it_ends(client: TestClie
         found = context(client, "colour", deadline_ms=300)
     assert found["degraded"] == ["messages", "deadline"]
     assert found["memory_blocks"][0]["value"] == "Name: Alice"
-    assert found["text"] == "<recalled_memory>\n## Memory\n\n### human\nName: Alice\n</recalled_memory>\n"
+    assert (
+        without_tokens(found["text"]) == "<recalled_memory>\n## Memory\n\n### human\nName: Alice\n</recalled_memory>\n"
+    )
 
 
 def test_a_key_of_another_agent_gets_no_context(start: Start):

@@ -92,9 +92,9 @@ def test_context_stands_after_the_system_message_and_right_before_the_question(s
         {"role": "system", "content": tail},
         user("Which colour is my favourite?"),
     ]
-    assert stable.startswith(f"{PREFACE}\n\n<recalled_memory>")
+    assert stable.startswith(f"{PREFACE}\n\n<recalled_memory id=")
     assert "Name: Alice" in stable
-    assert tail.startswith(f"{PREFACE}\n\n<recalled_memory>")
+    assert tail.startswith(f"{PREFACE}\n\n<recalled_memory id=")
     assert "teal" in tail
 
 

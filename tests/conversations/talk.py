@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -47,3 +48,8 @@ def listed(conversations: Conversations, scope: Scope = ANN, **fields: Any) -> l
     messages, total = conversations.page(scope, MessageFilter(**fields))
     assert total == len(messages)
     return [one.content for one in messages]
+
+
+def without_tokens(text: str) -> str:
+    """The text without the tokens of its fences."""
+    return re.sub(r'(?<=recalled_memory) id="[0-9a-f]{16}"', "", text)

@@ -20,8 +20,6 @@ MAX_CONTEXT_CHARS = 9_500
 Report = Callable[[str], None]
 """Receives an error message for standard error."""
 
-CLOSING = "</recalled_memory>\n"
-
 
 class Hook(Enum):
     """The hooks by the name of their command."""
@@ -100,8 +98,9 @@ def fitted(parts: list[str], max_chars: int = MAX_CONTEXT_CHARS) -> str:
         if len(part) <= room:
             text += part
             continue
-        lines = part[: max(0, room - len(CLOSING) - 2)].rpartition("\n")[0]
-        return f"{text}{lines}\n…\n{CLOSING}" if lines else text
+        closing = part.rstrip("\n").rpartition("\n")[2] + "\n"
+        lines = part[: max(0, room - len(closing) - 2)].rpartition("\n")[0]
+        return f"{text}{lines}\n…\n{closing}" if lines else text
     return text
 
 

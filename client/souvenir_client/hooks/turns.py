@@ -32,7 +32,9 @@ MAX_NUMBER = 2**53
 
 _NOT_SAID = ("isSidechain", "isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 
-_PUT_IN = re.compile(r"<(system-reminder|recalled_memory|ide_selection|ide_opened_file|ide_diagnostics)\b[^<>]{0,200}>")
+_INSERTED = ("system-reminder", "recalled_memory", "ide_selection", "ide_opened_file", "ide_diagnostics")
+_PUT_IN = re.compile(rf"<({'|'.join(_INSERTED)})\b[^<>]{{0,200}}>")
+_CLOSING = {name: re.compile(rf"</{name}\b[^<>]{{0,200}}>") for name in _INSERTED}
 _NOT_TYPED = re.compile(
     r"\s*(?:<(?:local-command-|bash-|user-memory-input|task-notification|cross-session-message|teammate-message)"
     r"|\[Request interrupted by user|Caveat: The messages below were generated)"
@@ -98,12 +100,12 @@ def _said(text: str) -> str:
         name = opening[1]
         if opening.start() < done or name in unclosed:
             continue
-        end = text.find(f"</{name}>", opening.end())
-        if end < 0:
+        closing = _CLOSING[name].search(text, opening.end())
+        if closing is None:
             unclosed.add(name)
             continue
         parts.append(text[done : opening.start()])
-        done = end + len(f"</{name}>")
+        done = closing.end()
     return _sendable("".join([*parts, text[done:]])).strip()
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from souvenir.core.text import recalled
 from souvenir_client import Souvenir
 from souvenir_client.hooks.events import MAX_CONTEXT_CHARS, Hook, fitted
 from souvenir_client.hooks.recall import MAX_QUERY_CHARS
 from souvenir_client.wording import prefaced
 from tests.client.hooks.losing import PASS
 
-OPENING, CLOSING = "<recalled_memory>", "</recalled_memory>"
+OPENING, CLOSING = "<recalled_memory id=", "</recalled_memory id="
 
 
 @pytest.fixture
@@ -111,12 +112,12 @@ def test_blocks_larger_than_the_editor_shows_are_cut_with_their_fence_closed(edi
     client.blocks.create(agent_name=editor.agent, label="notes", value="a line of the notes\n" * 2_000, limit=50_000)
     context = editor.hook(Hook.SESSION_START, source="startup")
     assert len(context) <= len(prefaced("x")) + MAX_CONTEXT_CHARS
-    assert context.endswith(f"\n…\n{CLOSING}")
+    assert context[context.rindex("\n…\n") :].startswith(f"\n…\n{CLOSING}")
 
 
 @pytest.mark.parametrize("room", range(0, 120, 7))
 def test_whatever_the_room_every_fence_that_opens_closes(room):
-    parts = [f"{OPENING}\none\ntwo\n{CLOSING}\n", f"\n{OPENING}\n- three\n- four\n{CLOSING}\n"]
+    parts = [recalled("one\ntwo", "0a"), "\n" + recalled("- three\n- four", "1b")]
     text = fitted(parts, room)
     assert len(text) <= room
     assert text.count(OPENING) == text.count(CLOSING)

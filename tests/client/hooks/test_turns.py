@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from souvenir.api.messages import NewMessage
+from souvenir.core.text import recalled
 from souvenir_client.hooks.capture import message_of
 from souvenir_client.hooks.turns import MAX_CALL_CHARS, MAX_CONTENT_CHARS, TranscriptTurn, turns_of
 from tests.growth import assert_linear
@@ -50,6 +51,7 @@ COMMAND = (
         (line("user", COMMAND.format("the parser")), [("user", "/review the parser")]),
         (line("user", "<system-reminder>Be brief.</system-reminder>\nUse tabs."), [("user", "Use tabs.")]),
         (line("user", "Why?\n<recalled_memory>\nIt was so.\n</recalled_memory>"), [("user", "Why?")]),
+        (line("user", "Why?\n" + recalled("It was so.", "9f2c41d07be8a365")), [("user", "Why?")]),
         (queued("Also run the tests."), [("user", "Also run the tests.")]),
         (queued("Stop.", commandMode="prompt", origin={"kind": "human"}), [("user", "Stop.")]),
         (line("assistant", [{"type": "thinking", "thinking": "Hm."}, TEXT]), [("assistant", "The cache is in Redis.")]),
