@@ -19,7 +19,7 @@ from souvenir.conversations.context import DEFAULT_MAX_TOKENS, Context, ContextQ
 from souvenir.core.errors import AgentNotFound, BlockChanged, BlockExists, BlockNotFound, BlockReadOnly, InvalidRequest
 from souvenir.core.types import EvidenceLevel, MessageRole, Role
 from souvenir.mcp.tools import Arguments, Call, Result, Tool
-from souvenir.server.access_policy import OF_MEMORY, REMEMBERED, SEARCHING
+from souvenir.server.access_policy import NOTHING, OF_MEMORY, REMEMBERED, SEARCHING
 from souvenir.server.load_shedding import CostClass
 from souvenir.store.messages.blocks import Block, BlockDraft
 from souvenir.store.messages.messages import MessageDraft
@@ -273,6 +273,7 @@ TOOLS = (
         ContextResult,
         _context,
         CostClass.SEARCH,
+        role=Role.READ_ONLY,
         of_agent=True,
         needs=SEARCHING,
     ),
@@ -288,6 +289,7 @@ TOOLS = (
         CostClass.WRITE,
         role=Role.READ_WRITE,
         of_agent=True,
+        needs=NOTHING,
     ),
     Tool(
         "list_blocks",
@@ -297,6 +299,7 @@ TOOLS = (
         BlockList,
         _list_blocks,
         CostClass.LIGHT,
+        role=Role.READ_ONLY,
         of_agent=True,
         needs=REMEMBERED,
     ),
@@ -308,6 +311,7 @@ TOOLS = (
         BlockShown,
         _get_block,
         CostClass.LIGHT,
+        role=Role.READ_ONLY,
         of_agent=True,
         needs=REMEMBERED,
     ),
@@ -322,6 +326,7 @@ TOOLS = (
         CostClass.LIGHT,
         role=Role.READ_WRITE,
         of_agent=True,
+        needs=NOTHING,
         destructive=True,
         idempotent=True,
     ),
@@ -335,6 +340,7 @@ TOOLS = (
         CostClass.LIGHT,
         role=Role.READ_WRITE,
         of_agent=True,
+        needs=NOTHING,
     ),
     Tool(
         "replace_in_block",

@@ -20,7 +20,7 @@ from souvenir.knowledge.entities import Entity, Graph, Observations
 from souvenir.knowledge.knowledge_graph import MAX_ENTITIES
 from souvenir.mcp.memory_models import MAX_OFFSET, MAX_QUERY_CHARS
 from souvenir.mcp.tools import Arguments, Call, Result, Tool, spelled
-from souvenir.server.access_policy import OF_MEMORY, REMEMBERED
+from souvenir.server.access_policy import NOTHING, OF_MEMORY, REMEMBERED
 from souvenir.server.load_shedding import CostClass
 from souvenir.store.graph.relations import EntityRelation
 
@@ -231,6 +231,8 @@ TOOLS = (
         _create_entities,
         CostClass.WRITE,
         role=Role.READ_WRITE,
+        of_agent=False,
+        needs=NOTHING,
         idempotent=True,
     ),
     Tool(
@@ -243,6 +245,8 @@ TOOLS = (
         _create_relations,
         CostClass.WRITE,
         role=Role.READ_WRITE,
+        of_agent=False,
+        needs=NOTHING,
         idempotent=True,
     ),
     Tool(
@@ -254,6 +258,8 @@ TOOLS = (
         _add_observations,
         CostClass.WRITE,
         role=Role.READ_WRITE,
+        of_agent=False,
+        needs=NOTHING,
         idempotent=True,
     ),
     Tool(
@@ -265,6 +271,8 @@ TOOLS = (
         _delete_entities,
         CostClass.WRITE,
         role=Role.READ_WRITE,
+        of_agent=False,
+        needs=NOTHING,
         destructive=True,
         idempotent=True,
     ),
@@ -277,6 +285,8 @@ TOOLS = (
         _delete_observations,
         CostClass.WRITE,
         role=Role.READ_WRITE,
+        of_agent=False,
+        needs=NOTHING,
         destructive=True,
         idempotent=True,
     ),
@@ -289,6 +299,8 @@ TOOLS = (
         _delete_relations,
         CostClass.WRITE,
         role=Role.READ_WRITE,
+        of_agent=False,
+        needs=NOTHING,
         destructive=True,
         idempotent=True,
     ),
@@ -301,6 +313,8 @@ TOOLS = (
         GraphShown,
         _read_graph,
         CostClass.SEARCH,
+        role=Role.READ_ONLY,
+        of_agent=False,
         needs=REMEMBERED,
     ),
     Tool(
@@ -311,6 +325,8 @@ TOOLS = (
         GraphShown,
         _search_nodes,
         CostClass.SEARCH,
+        role=Role.READ_ONLY,
+        of_agent=False,
         needs=REMEMBERED,
     ),
     Tool(
@@ -321,6 +337,8 @@ TOOLS = (
         GraphShown,
         _open_nodes,
         CostClass.LIGHT,
+        role=Role.READ_ONLY,
+        of_agent=False,
         needs=REMEMBERED,
     ),
 )

@@ -40,7 +40,7 @@ from souvenir.memories.fact_splitting import given
 from souvenir.memories.short_ids import Kind, short_id
 from souvenir.retrieval.reranking import RERANK
 from souvenir.retrieval.searcher import LEXICAL, VECTOR
-from souvenir.server.access_policy import REMEMBERED, SEARCHING
+from souvenir.server.access_policy import NOTHING, REMEMBERED, SEARCHING
 from souvenir.server.load_shedding import CostClass
 from souvenir.store.memories.memories import last_memory_id
 
@@ -185,6 +185,8 @@ TOOLS = (
         _add,
         CostClass.WRITE,
         role=Role.READ_WRITE,
+        of_agent=False,
+        needs=NOTHING,
     ),
     Tool(
         "update_memory",
@@ -196,6 +198,8 @@ TOOLS = (
         _update,
         CostClass.WRITE,
         role=Role.READ_WRITE,
+        of_agent=False,
+        needs=NOTHING,
         destructive=True,
         idempotent=True,
     ),
@@ -210,6 +214,8 @@ TOOLS = (
         SearchMemoryResult,
         _search,
         CostClass.SEARCH,
+        role=Role.READ_ONLY,
+        of_agent=False,
         needs=SEARCHING,
     ),
     Tool(
@@ -221,6 +227,8 @@ TOOLS = (
         ListMemoriesResult,
         _list,
         CostClass.LIGHT,
+        role=Role.READ_ONLY,
+        of_agent=False,
         needs=REMEMBERED,
     ),
     Tool(
@@ -232,6 +240,8 @@ TOOLS = (
         ContextTags,
         _tags,
         CostClass.LIGHT,
+        role=Role.READ_ONLY,
+        of_agent=False,
         needs=REMEMBERED,
     ),
     Tool(
@@ -242,6 +252,8 @@ TOOLS = (
         WholeMemory,
         _get,
         CostClass.LIGHT,
+        role=Role.READ_ONLY,
+        of_agent=False,
         needs=REMEMBERED,
     ),
     Tool(
@@ -254,6 +266,8 @@ TOOLS = (
         _delete,
         CostClass.WRITE,
         role=Role.READ_WRITE,
+        of_agent=False,
+        needs=NOTHING,
         destructive=True,
     ),
     Tool(
@@ -266,6 +280,8 @@ TOOLS = (
         _delete_all,
         CostClass.LONG,
         role=Role.READ_WRITE,
+        of_agent=False,
+        needs=NOTHING,
         destructive=True,
         idempotent=True,
     ),

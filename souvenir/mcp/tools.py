@@ -16,7 +16,7 @@ from pydantic_core import to_json
 
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.types import UNLIMITED, AccessLevel, AccessLevels, Role, Scope
-from souvenir.server.access_policy import NOTHING, Needs, shown
+from souvenir.server.access_policy import Needs, shown
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.service import Service
 
@@ -92,11 +92,16 @@ class Tool(Generic[A]):
     result: type[Result]
     run: Callable[[Call, A], Result]
     cost: CostClass
-    role: Role = Role.READ_ONLY
-    of_agent: bool = False
-    needs: Needs = NOTHING
+    role: Role
+    of_agent: bool
+    needs: Needs
     destructive: bool = False
     idempotent: bool = False
+
+    def __post_init__(self) -> None:
+        """:raises ValueError: If it reads without a level."""
+        if self.is_reader and not self.needs:
+            raise ValueError(f"{self.name} reads, so it has to declare the access levels that it needs")
 
     def read(self, given: Mapping[str, Any]) -> A:
         """The arguments of a call.

@@ -44,6 +44,7 @@ from souvenir.server.load_shedding import BodyProgress, CostClass, Refusal
 from souvenir.server.request_guards import (
     GIVEN,
     GUARDS,
+    OPEN_PATHS,
     admit,
     admit_again,
     charged_caller,
@@ -222,6 +223,8 @@ class JsonRoute(APIRoute):
         self._is_async = asyncio.iscoroutinefunction(self.endpoint)
         self._guard, self._levels = self.role, self.access
         self._is_filtered = AccessLevel.QUICK not in self._levels and shows_stored_content(self.response_model)
+        if self.role is None and self.path not in OPEN_PATHS:
+            raise ValueError(f"{self.name} declares no role: take Reader, Writer or Admin as its scope")
         self.app = self._serve
         if self.include_in_schema:
             if sdk is None:
