@@ -25,7 +25,7 @@ export ORT_DISABLE_TELEMETRY := 1
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow lint format bench bench-load bench-overload bench-fairness bench-overhead bench-retrieval bench-evidence \
 	bench-conversation bench-talk bench-graph bench-facts bench-facts-speed bench-graph-speed bench-concepts bench-matching bench-topics \
-	bench-extraction bench-learning bench-client bench-privacy isolation durability model lock clean FORCE
+	bench-extraction bench-learning bench-client bench-privacy isolation durability model lock audit sbom clean FORCE
 
 help: ## List all tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -159,6 +159,12 @@ lock: $(TOOLS) ## Write requirements*.txt from pyproject.toml; UPGRADE=1 takes t
 	@$(COMPILE) pyproject.toml --group dev --constraint requirements.txt --output-file requirements-dev.txt
 	@$(COMPILE) --no-deps --group slow --output-file requirements-slow.txt
 
-clean: ## Remove .venv and caches; data stays
-	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+audit: $(TOOLS) ## Look up the pinned packages in PyPI's advisories; skipped if they cannot be reached
+	@$(PY) -m scripts.audit
+
+sbom: $(TOOLS) ## Write the software bill of materials (CycloneDX) to build/souvenir.cdx.json
+	@$(PY) -m scripts.build_sbom
+
+clean: ## Remove .venv, build/ and caches; data stays
+	@rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
