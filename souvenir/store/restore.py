@@ -154,7 +154,10 @@ def carry_over(present: apsw.Connection, restored: apsw.Connection) -> None:
         for table in CARRIED_OVER:
             if not has_table(present, table) or not present.execute(f"SELECT EXISTS (SELECT 1 FROM {table})").get:
                 continue
-            columns = [column for (column,) in restored.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+            # The current database may be of an older schema, with fewer columns.
+            known = "SELECT name FROM pragma_table_info(?)"
+            present_columns = set(present.execute(known, (table,)))
+            columns = [row[0] for row in restored.execute(known, (table,)) if row in present_columns]
             rows = present.execute(f"SELECT {', '.join(columns)} FROM {table}")
             restored.execute(f"DELETE FROM {table}")
             places = ", ".join("?" * len(columns))

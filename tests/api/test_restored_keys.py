@@ -98,3 +98,20 @@ def test_audit_events_are_kept_too(start: Start, tmp_path: Path):
     client.__exit__(None, None, None)
     stored = apsw.Connection(str(tmp_path / "data" / "souvenir.db"), flags=apsw.SQLITE_OPEN_READONLY)
     assert stored.execute("SELECT count(*) FROM audit_events WHERE actor = 'somebody'").get == 1
+
+
+def test_an_offline_restore_keeps_the_keys_of_a_database_of_an_older_schema(start: Start, tmp_path: Path):
+    client = start(api_key=KEY)
+    revoked = make(client, READER, ENV)
+    backup = client.post("/snapshots", headers=ENV).json()["snapshot"]
+    client.delete(f"/api/keys/{revoked['id']}", headers=ENV)
+    client.__exit__(None, None, None)
+    settings = Settings(data_dir=tmp_path / "data")
+    with apsw.Connection(str(settings.database_path)) as connection:
+        for (column,) in list(
+            connection.execute("SELECT name FROM pragma_table_info('api_keys') WHERE name LIKE 'quota%'")
+        ):
+            connection.execute(f"ALTER TABLE api_keys DROP COLUMN {column}")
+        connection.pragma("user_version", 7)
+    assert restore_offline(settings, backup).keys_carried_over
+    assert not can_read(start(api_key=KEY), revoked)
