@@ -142,7 +142,12 @@ def test_an_erasure_is_done_while_an_import_holds_the_other_jobs(client: TestCli
 
     monkeypatch.setattr(ImportHandler, "run", held)
     say(client, "one")
-    assert client.post("/import?wait_s=0", content=b'{"text": "x"}\n').status_code == 202
+    assert (
+        client.post(
+            "/import?wait_s=0", content=b'{"text": "x"}\n', headers={"Content-Type": "application/x-ndjson"}
+        ).status_code
+        == 202
+    )
     assert begun.wait(PATIENCE_S)
     try:
         receipt = erase(client)
