@@ -15,7 +15,8 @@ SLOW_TOOLS := $(call stamp,slow,requirements-slow.txt)
 # Tools of another lock are removed with their environment.
 OUTDATED := $(filter-out $(TOOLS),$(wildcard $(VENV)/.tools-*))
 USABLE := $(if $(OUTDATED),,$(shell $(PY) -c 'import pip' 2>/dev/null && echo yes))
-INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes
+# Wheels only: building a package would run its code, and install build requirements that no lock pins.
+INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes
 COMPILE := $(PY) -m uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
 
