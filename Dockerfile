@@ -5,7 +5,7 @@ FROM python:3.11-slim-bookworm AS builder
 ARG REQUIREMENTS=requirements.txt
 WORKDIR /build
 COPY requirements.txt requirements-otel.txt ./
-# pip stays outside of the environment, so that the image does not contain it.
+# pip stays outside of the environment; the last stage removes it from the base.
 RUN python -m venv --without-pip /opt/venv \
  && python -m pip --python /opt/venv/bin/python install --quiet --no-cache-dir --no-compile \
       --only-binary :all: --require-hashes -r "$REQUIREMENTS"
@@ -35,6 +35,8 @@ FROM python:3.11-slim-bookworm
 LABEL org.opencontainers.image.title="Souvenir" \
       org.opencontainers.image.description="A memory service for agents" \
       org.opencontainers.image.licenses="Apache-2.0"
+# Remove the package installers of the base image, which nothing uses at run time.
+RUN rm -rf /usr/local/lib/python3*/site-packages/* /usr/local/lib/python3*/ensurepip /usr/local/bin/pip* /usr/local/bin/wheel
 RUN groupadd --gid 10001 souvenir \
  && useradd --uid 10001 --gid souvenir --no-create-home --home-dir /data --shell /usr/sbin/nologin souvenir \
  && install -d -o souvenir -g souvenir -m 0700 /data

@@ -1,4 +1,4 @@
-"""Structural rules: import contracts between packages, sizes of files and functions, and the requirement locks.
+"""Structural rules: imports between packages, sizes of files and functions, the requirement locks, the container.
 
 Reads the sources only; nothing of the service is imported, so one broken module does not hide the others.
 """
@@ -16,6 +16,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -353,3 +354,13 @@ def test_the_example_of_settings_names_only_settings_that_exist():
     example = (ROOT / ".env.example").read_text(encoding="utf-8")
     named = set(re.findall(r"^#?([A-Z_]+)=", example, re.MULTILINE))
     assert named - fields - compose == set()
+
+
+def test_the_container_has_no_root_user_no_capabilities_and_no_writable_root():
+    service = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]["souvenir"]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service.keys() & {"cap_add", "privileged", "user", "network_mode", "pid", "ipc", "devices"} == set()
+    image = (ROOT / "Dockerfile").read_text(encoding="utf-8").rpartition("\nFROM ")[2]
+    assert re.findall(r"^USER (.+)$", image, re.MULTILINE) == ["10001:10001"]
