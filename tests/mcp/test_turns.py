@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from souvenir.server.admission import PlaceFigures
-from souvenir.server.load_shedding import CostClass
+from souvenir.server.load_shedding import CostClass, Refusal
 from tests.api.busy import PATIENCE_S, StoppableEmbedder, asking, until
 from tests.client.running import RunningService
 from tests.mcp.conftest import BOTH, Asking, calling
@@ -99,3 +99,26 @@ def test_many_clients_at_once_lose_nothing(busy):
     assert len({one["memory_id"] for one in added}) == 48
     totals = [service.ask.call("list_memories", f"/mcp/agent-{n}")["total"] for n in range(3)]
     assert totals == [16, 16, 16]
+
+
+def test_the_texts_of_a_call_are_bounded_like_those_of_a_request(busy):
+    service = busy(max_request_tokens=100)
+    refused = service.ask.post(calling("add_memory", {"text": " ".join(["word"] * 120)})).json()["result"]
+    assert refused["isError"]
+    assert "100 tokens together" in refused["content"][0]["text"]
+    assert service.ask.call("list_memories")["total"] == 1
+
+
+def test_a_call_whose_client_disconnects_ends_before_it_stores_anything(busy):
+    service = busy(max_writes=1)
+    body = calling("add_memory", {"text": "stop this memory"})
+    request = service.ask.http.build_request("POST", "/mcp", json=body, headers={"Accept": BOTH, "Connection": "close"})
+    head = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
+    with socket.create_connection(("127.0.0.1", service.service.port)) as peer:
+        peer.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + request.read())
+        until(lambda: "stop this memory" in service.embedder.begun)
+    writes = service.service.app.state.service.admission.places[CostClass.WRITE]
+    until(lambda: writes.figures().refused.get(Refusal.LEFT) == 1)
+    service.embedder.go.set()
+    until(lambda: writes.figures().at_work == 0)
+    assert service.ask.call("list_memories")["total"] == 1

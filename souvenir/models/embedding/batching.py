@@ -49,7 +49,7 @@ PADDING_PER_ROW = 8
 
 QUERY_RUNS_PER_DOCUMENT_RUN = 8
 
-SHARED_BATCH_TOKENS = 96
+SHARED_BATCH_TOKENS = 64
 """Tokens of one batch of documents while several callers use the model: each of them waits for the batch to end."""
 
 SHARED_S = 1.0
