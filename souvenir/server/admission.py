@@ -54,8 +54,11 @@ RECENT_SHARE = 0.1
 """Weight of the newest request in the mean of how long one takes."""
 
 REFUSAL_PAUSE_S = 0.25
-"""A refusal is sent after this while other callers have requests: a client that retries at once would otherwise take
+"""A refusal is sent after this while several callers use the service: a client that retries at once would otherwise take
 their time with requests that are all refused. The pause costs a timer."""
+
+CONTENTION_S = 1.0
+"""The service counts as used by several callers for this long after a request of another caller than before."""
 
 WATCHED_AFTER_S = 0.25
 """Whether its client disconnects is watched of requests that take longer."""
@@ -82,6 +85,22 @@ class PlaceFigures:
     refused: Mapping[Refusal, int]
 
 
+class Contention:
+    """Whether several callers use the service, whatever the class of their requests."""
+
+    def __init__(self) -> None:
+        self.last_caller = ""
+        self._until = 0.0
+
+    def note(self, caller: str) -> None:
+        """Note a request of another caller than the last one."""
+        self.last_caller, self._until = caller, monotonic() + CONTENTION_S
+
+    @property
+    def is_present(self) -> bool:
+        return monotonic() < self._until
+
+
 @dataclass(slots=True)
 class _Share:
     """What one caller has of a class."""
@@ -96,8 +115,9 @@ class Places:
     :param wait_s: A request that would probably wait longer is refused at once.
     """
 
-    def __init__(self, cost: CostClass, places: int, wait_s: float) -> None:
+    def __init__(self, cost: CostClass, places: int, wait_s: float, contention: Contention) -> None:
         self.cost = cost
+        self._contention = contention
         self.free = places
         """Places that every caller can get; below 0 if some of those for callers that hold none are taken."""
         self._places = places
@@ -119,11 +139,14 @@ class Places:
         :raises ServiceClosing: If the service is stopping.
         """
         waits = False
+        if caller != self._contention.last_caller:
+            self._contention.note(caller)
         if self.free > 0 and not self._closed:
             self._take(caller)
         else:
             try:
-                await self.require_space(caller)
+                if (refusal := self.refusal(caller)) is not None:
+                    raise refusal
                 waits = await self._place(caller, PATIENCE * self._wait_s)
             except BaseException:
                 memory.release(caller, body_bytes)
@@ -148,7 +171,7 @@ class Places:
     async def require_space(self, caller: str) -> None:
         """:raises Overloaded: If a request that comes now would wait too long."""
         if (refusal := self.refusal(caller)) is not None:
-            await self.pause(caller)
+            await self.pause()
             raise refusal
 
     def refused(self, reason: Refusal, error: SouvenirError) -> SouvenirError:
@@ -216,9 +239,9 @@ class Places:
         self.count(Refusal.FULL)
         return self._overloaded(expected_s)
 
-    async def pause(self, caller: str) -> None:
-        """Wait before a refusal is sent, unless nobody else has requests."""
-        if self._shares.keys() - {caller}:
+    async def pause(self) -> None:
+        """Wait before a refusal is sent, if several callers use the service."""
+        if self._contention.is_present:
             await asyncio.sleep(REFUSAL_PAUSE_S)
 
     def _may_enter(self, caller: str) -> bool:
@@ -389,8 +412,10 @@ class Admission:
         }
         # A long one takes many seconds: none could be waited for in less.
         waits = {CostClass.LONG: settings.request_timeout_s / (2 * PATIENCE)}
+        contention = Contention()
         self.places: Mapping[CostClass, Places] = {
-            cost: Places(cost, number, waits.get(cost, settings.queue_wait_s)) for cost, number in numbers.items()
+            cost: Places(cost, number, waits.get(cost, settings.queue_wait_s), contention)
+            for cost, number in numbers.items()
         }
         self.threads = sum(places.total for places in self.places.values()) + SPARE_THREADS
 

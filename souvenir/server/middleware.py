@@ -16,7 +16,6 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from secrets import token_hex
 from typing import Any
 
@@ -254,7 +253,7 @@ class EarlyRefusal:
         if (overloaded := found[2].refusal(caller)) is None:
             return None
         self._service.metrics.refuse(found[0], found[1], overloaded.status, overloaded.code)
-        return _Refused(overloaded, partial(found[2].pause, caller))
+        return _Refused(overloaded, found[2].pause)
 
 
 class _Refused:

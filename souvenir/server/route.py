@@ -131,6 +131,13 @@ class JsonRequest(Request):
         :raises Overloaded: If it would wait too long, or does. :raises DeadlineExceeded: If it is not done in time.
         :raises ServiceClosing: If its turn has not come when the service stops.
         """
+        try:
+            return await self._answered_in(places, begin, service)
+        except Overloaded:
+            await places.pause()
+            raise
+
+    async def _answered_in(self, places: Places, begin: Begin, service: Service) -> Response:
         settings = service.settings
         with deadline(settings.request_timeout_s, caller=self.caller, max_tokens=settings.max_request_tokens) as until:
             turn = await places.enter(self.caller, service.bodies, self.held_bytes or 0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from souvenir.core.errors import Overloaded
-from souvenir.server.admission import WAITING_PER_PLACE, Places, Turn
+from souvenir.server.admission import CONTENTION_S, WAITING_PER_PLACE, Contention, Places, Turn
 from souvenir.server.load_shedding import BodyMemory, CostClass
 
 NEVER_S = 1000.0
@@ -19,7 +19,7 @@ class Class:
     """A class of cost, and the callers in the order in which they got places."""
 
     def __init__(self, places: int, wait_s: float = NEVER_S) -> None:
-        self.places = Places(CostClass.SEARCH, places, wait_s)
+        self.places = Places(CostClass.SEARCH, places, wait_s, Contention())
         self.entered: list[str] = []
         self._memory = BodyMemory(1)
 
@@ -137,22 +137,30 @@ def test_the_expected_wait_of_a_caller_counts_no_more_of_others_than_goes_before
     run(test)
 
 
-def test_a_refusal_waits_a_moment_only_while_others_have_requests():
+def test_a_refusal_waits_a_moment_only_while_several_callers_use_the_service(monkeypatch: pytest.MonkeyPatch):
+    now = 1_000.0
+    monkeypatch.setattr("souvenir.server.admission.monotonic", lambda: now)
+
+    async def is_paused(places: Places) -> bool:
+        paused = asyncio.create_task(places.pause())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return not paused.done()
+
     async def test() -> None:
+        nonlocal now
         search = Class(1)
-        tasks = await search.queue("greedy", 1 + WAITING_PER_PLACE)
-        assert search.places.refusal("greedy") is not None
-        paused = asyncio.create_task(search.places.pause("greedy"))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert paused.done()
-        turn = await search.enter("modest")
-        paused = asyncio.create_task(search.places.pause("greedy"))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert not paused.done()
-        turn.end()
-        await ended(*tasks)
+        tasks = await search.queue("greedy", 3)
+        now += 2 * CONTENTION_S
+        tasks += await search.queue("greedy", 3)
+        assert not await is_paused(search.places)
+        tasks += await search.queue("modest", 1)
+        assert await is_paused(search.places)
+        now += 2 * CONTENTION_S
+        assert await is_paused(search.places) is False
+        await ended(*[task for task in tasks if task.done()])
+        for task in tasks:
+            (await task).end()
 
     run(test)
 
