@@ -54,8 +54,8 @@ RECENT_SHARE = 0.1
 """Weight of the newest request in the mean of how long one takes."""
 
 REFUSAL_PAUSE_S = 0.25
-"""A refusal is sent after this while several callers use the service: a client that retries at once would otherwise take
-their time with requests that are all refused. The pause costs a timer."""
+"""A refusal is sent after this while several callers use the service: a client that retries at once would take their
+time with requests that are all refused. The pause costs a timer."""
 
 CONTENTION_S = 1.0
 """The service counts as used by several callers for this long after a request of another caller than before."""
