@@ -1,4 +1,4 @@
-"""Every way in which people call models with the real SDKs: each over every wire, and read as its callers read it.
+"""Every form of model call with the real SDKs, over every wire format, read as callers read the answer.
 
     text = shape.ask(client, "Where is it?")             # for shape in SHAPES
     text = await shape.ask_async(client, "Where is it?")

@@ -1,4 +1,4 @@
-"""A running service for the client, and no setting of the machine that the tests run on."""
+"""A running service for the client, without settings of the machine."""
 
 from __future__ import annotations
 

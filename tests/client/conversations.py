@@ -1,4 +1,4 @@
-"""One conversation with a tool in it, as it stands on every wire."""
+"""One conversation with a tool call, in every wire format."""
 
 from __future__ import annotations
 

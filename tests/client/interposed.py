@@ -1,4 +1,4 @@
-"""A proxy before a running service, which passes everything on until it is told to answer some requests itself."""
+"""A proxy for a running service that forwards every request, except those that a test answers."""
 
 from __future__ import annotations
 

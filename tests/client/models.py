@@ -1,4 +1,4 @@
-"""A scripted vendor, the four clients of the real SDKs that ask it, and what the service remembers of them."""
+"""A scripted vendor, clients of the four real SDKs for it, and the memories that the service stored about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real SDKs with their one patch point open: what passes `request` is told, and the vendor that they ask."""
+"""The real SDKs with their single patch point replaced: it records each `request`, and the vendor that they call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real service on loopback, in a thread of the tests: real SQLite and FAISS, the computable fake embedder."""
+"""The real service on loopback, in a thread of the tests: real SQLite and FAISS, and the fake embedder."""
 
 from __future__ import annotations
 

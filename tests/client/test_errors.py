@@ -1,4 +1,4 @@
-"""Every error of the client has its place in the tree, and the tree is drawn as it is."""
+"""Every error of the client is in the error tree, and its docstring draws that tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def subclasses(of: type[Exception]) -> set[str]:
     return {of.__name__}.union(*(subclasses(one) for one in of.__subclasses__()))
 
 
-def test_the_docstring_draws_every_error():
+def test_the_docstring_contains_every_error():
     drawn = set(re.findall(r"^ +(?:[│├└─ ]*)([A-Z][A-Za-z]+)", errors.__doc__ or "", re.MULTILINE))
     assert drawn == subclasses(errors.SouvenirError)
 
@@ -34,11 +34,11 @@ def test_the_docstring_draws_every_error():
         (503, "ServerFailed"),
     ],
 )
-def test_a_status_is_raised_as_its_error(status, name):
+def test_a_status_raises_its_error(status, name):
     assert errors.error_class(status).__name__ == name
 
 
-def test_the_service_of_the_tests_stops_and_starts_again_on_its_port(own_service):
+def test_the_test_service_restarts_on_its_port(own_service):
     assert httpx.get(f"{own_service.url}/health").json()["status"] == "ok"
     own_service.stop()
     with pytest.raises(httpx.ConnectError):

@@ -1,4 +1,4 @@
-"""How the bytes of an answer become JSON, whatever the vendor's server makes of them."""
+"""Parsing answer bodies into JSON, for every encoding and chunking of a vendor's server."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def heard(*chunks: bytes, encoding: str = "", content_type: str = "") -> Tapped:
         ("", []),
     ],
 )
-def test_events_are_read_as_far_as_they_came(body, events):
+def test_events_are_read_as_far_as_received(body, events):
     assert events_of(heard(body.encode())) == events
 
 
-def test_a_letter_may_be_cut_between_chunks_and_at_the_end():
+def test_a_character_may_be_split_between_chunks_and_at_the_end():
     body = 'data: {"a": "é"}\n\ndata: {"a": "é'.encode()
     assert events_of(heard(*(body[index : index + 1] for index in range(len(body) - 1)))) == [{"a": "é"}]
 
@@ -52,12 +52,12 @@ def test_a_letter_may_be_cut_between_chunks_and_at_the_end():
 @pytest.mark.parametrize(
     ("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress), ("", bytes), ("identity", bytes)]
 )
-def test_packed_bodies_are_unpacked(encoding, pack):
+def test_compressed_bodies_are_decompressed(encoding, pack):
     packed = pack(json.dumps(ANSWER).encode())
     assert payload_of(heard(packed[:9], packed[9:], encoding=encoding)) == ANSWER
 
 
-def test_what_cannot_be_unpacked_is_nothing():
+def test_an_invalid_compressed_body_is_empty():
     assert payload_of(heard(b"no gzip at all", encoding="gzip")) is None
     assert events_of(heard(b"no gzip at all", encoding="gzip")) == []
     assert events_of(heard(b"anything", encoding="nobody-knows-this")) == []
@@ -70,11 +70,11 @@ def test_an_incomplete_answer_is_ignored():
 
 
 @pytest.mark.parametrize("content_type", ["text/event-stream; charset=utf-8", "text/plain", ""])
-def test_a_stream_is_known_whatever_its_type_says(content_type):
+def test_a_stream_is_detected_despite_a_wrong_content_type(content_type):
     body = f"data: {json.dumps(CHUNK)}\n\ndata: [DONE]\n\n".encode()
     assert turns_of(WIRE, heard(body, content_type=content_type)) == [Turn("assistant", "Olá")]
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", ""])
-def test_an_answer_is_known_whatever_its_type_says(content_type):
+def test_an_answer_is_detected_despite_a_wrong_content_type(content_type):
     assert turns_of(WIRE, heard(json.dumps(ANSWER).encode(), content_type=content_type)) == [Turn("assistant", "Olá")]

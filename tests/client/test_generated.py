@@ -27,7 +27,7 @@ def files_in(client: Path) -> dict[Path, str]:
     return {path.relative_to(client): path.read_text(encoding="utf-8") for path in client.rglob("*.py")}
 
 
-def test_the_generated_files_are_those_that_the_generator_writes(tmp_path):
+def test_the_generated_files_are_current(tmp_path):
     shutil.copytree(CLIENT, tmp_path / "souvenir_client", ignore=shutil.ignore_patterns("__pycache__"))
     write(tmp_path / "souvenir_client")
     assert files_in(tmp_path / "souvenir_client") == files_in(CLIENT), "run python -m scripts.build_client"
@@ -88,5 +88,5 @@ def test_every_group_is_an_attribute_of_the_client():
         assert {name for name in vars(client) if not name.startswith("_")} == set(GROUPS)
 
 
-def test_everything_that_the_package_names_is_there():
+def test_every_public_name_of_the_package_exists():
     assert all(hasattr(souvenir_client, name) for name in souvenir_client.__all__)

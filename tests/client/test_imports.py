@@ -1,4 +1,4 @@
-"""The package is cheap to import: what is not used is not loaded."""
+"""The package is cheap to import: unused modules are not loaded."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_every_name_is_listed_before_it_is_used():
     assert {*souvenir_client.__all__, "__version__"} <= set(dir(souvenir_client))
 
 
-def test_a_name_that_is_not_there_is_refused_as_by_any_module():
+def test_an_unknown_name_raises_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = souvenir_client.nothing  # type: ignore[attr-defined]
 
 
-def test_of_the_records_only_those_that_are_used_are_loaded():
+def test_only_used_records_are_loaded():
     loaded = loaded_after("from souvenir_client.sync.api.context import ContextOperations")
     assert "souvenir_client.records.context" in loaded
     assert "souvenir_client.records.tiers" not in loaded

@@ -1,4 +1,4 @@
-"""`learning()` with the real OpenAI SDK against the scripted vendor and the real service: what is shown and stored."""
+"""`learning()` with the real OpenAI SDK, a scripted vendor and the real service: injected context and stored turns."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_name_from_one_block_is_recalled_in_the_next(service, vendor, client, 
     assert answer.choices[0].message.content == "I do not know your name."
 
 
-def test_context_stands_after_the_system_message_and_right_before_the_question(service, vendor, client, memory, agent):
+def test_context_is_inserted_after_the_system_message_and_before_the_question(service, vendor, client, memory, agent):
     memory.client.blocks.create(agent_name=agent, label="human", value="Name: Alice")
     memory.teach(agent, "The favourite colour is teal.")
     system = {"role": "system", "content": "Be brief."}
@@ -98,7 +98,7 @@ def test_context_stands_after_the_system_message_and_right_before_the_question(s
     assert "teal" in tail
 
 
-def test_what_the_caller_gave_and_what_the_model_answered_is_left_as_it_is(service, vendor, client, memory, agent):
+def test_request_and_answer_objects_are_not_modified(service, vendor, client, memory, agent):
     memory.teach(agent, "The favourite colour is teal.")
     messages = [user("Which colour is my favourite?")]
     before = copy.deepcopy(messages)
@@ -111,7 +111,7 @@ def test_what_the_caller_gave_and_what_the_model_answered_is_left_as_it_is(servi
     assert "teal" in shown(vendor.requests[1].body)
 
 
-def test_nothing_is_shown_where_only_capture_is_asked_for(service, vendor, client, memory, agent):
+def test_capture_only_injects_no_context(service, vendor, client, memory, agent):
     memory.teach(agent, "The favourite colour is teal.")
     with learning(agent, service.url, capture_only=True) as block:
         ask(client, "Which colour is my favourite?")
@@ -122,7 +122,7 @@ def test_nothing_is_shown_where_only_capture_is_asked_for(service, vendor, clien
     ]
 
 
-def test_a_conversation_is_stored_once_and_without_what_was_recalled(service, vendor, client, memory, agent):
+def test_a_conversation_is_stored_once_without_recalled_text(service, vendor, client, memory, agent):
     memory.teach(agent, "The favourite colour is teal.")
     history: list[dict[str, str]] = []
     with learning(agent, service.url) as block:
@@ -133,7 +133,7 @@ def test_a_conversation_is_stored_once_and_without_what_was_recalled(service, ve
     assert memory.said(agent, block.session_id) == [(turn["role"], turn["content"]) for turn in history]
 
 
-def test_each_prompt_up_to_its_tail_is_a_beginning_of_the_next(service, vendor, client, memory, agent):
+def test_each_prompt_without_its_tail_is_a_prefix_of_the_next(service, vendor, client, memory, agent):
     """So that what a vendor caches of a prompt stays of use."""
     memory.client.blocks.create(agent_name=agent, label="human", value="Name: Alice")
     memory.teach(agent, *(f"Fact {number} is about a colour." for number in range(9)))
@@ -150,7 +150,7 @@ def test_each_prompt_up_to_its_tail_is_a_beginning_of_the_next(service, vendor, 
         assert following[: len(up_to_tail)] == up_to_tail
 
 
-def test_nothing_of_the_running_conversation_comes_back_as_past(service, vendor, client, agent):
+def test_the_running_conversation_is_not_recalled(service, vendor, client, agent):
     with learning(agent, service.url, session_id="one"):
         ask(client, "My favourite colour is teal.")
     with learning(agent, service.url, session_id="one"):
@@ -160,7 +160,7 @@ def test_nothing_of_the_running_conversation_comes_back_as_past(service, vendor,
     assert ["teal" in shown(request.body) for request in vendor.requests] == [True, False, True]
 
 
-def test_a_call_that_fails_raises_as_without_us_and_keeps_what_the_user_said(service, vendor, client, memory, agent):
+def test_a_failed_call_raises_unchanged_and_stores_the_question(service, vendor, client, memory, agent):
     vendor.replies += [fails(400, "Too hot"), fails(400, "Too hot")]
     with pytest.raises(openai.BadRequestError) as bare:
         ask(client, "Is it warm?")
@@ -183,7 +183,7 @@ def test_a_retry_of_a_failed_call_stores_nothing_twice(service, vendor, memory, 
 TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {}}}}
 
 
-def test_a_tool_loop_is_shown_one_context_and_stored_as_what_it_is(service, vendor, client, memory, agent):
+def test_a_tool_loop_gets_one_context_and_is_stored_as_turns(service, vendor, client, memory, agent):
     memory.teach(agent, "It rains in Lisbon at times.")
     vendor.replies += [says("Let me see.", calls=[call("get_weather", city="Lisbon")]), "It rains."]
     history: list[Any] = [user("How is Lisbon?")]
@@ -213,7 +213,7 @@ def test_a_tool_loop_is_shown_one_context_and_stored_as_what_it_is(service, vend
     assert answered.metadata == {"model": MODEL}
 
 
-def test_pictures_are_named_and_the_text_beside_them_is_asked_for(service, vendor, client, memory, agent):
+def test_images_are_named_and_the_text_next_to_them_is_the_query(service, vendor, client, memory, agent):
     memory.teach(agent, "The cat is called Tom.")
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     with learning(agent, service.url) as block:
@@ -226,7 +226,7 @@ def test_pictures_are_named_and_the_text_beside_them_is_asked_for(service, vendo
     assert messages[0].metadata == {"attachments": ["image"]}
 
 
-def test_what_the_caller_gives_as_an_iterator_is_sent_and_stored(service, vendor, client, memory, agent):
+def test_messages_from_an_iterator_are_sent_and_stored(service, vendor, client, memory, agent):
     memory.teach(agent, "The favourite colour is teal.")
     with learning(agent, service.url) as block:
         client.chat.completions.create(model=MODEL, messages=iter([user("Which colour is my favourite?")]))
@@ -235,7 +235,7 @@ def test_what_the_caller_gives_as_an_iterator_is_sent_and_stored(service, vendor
     assert len(memory.said(agent, block.session_id)) == 2
 
 
-def test_messages_that_come_as_extra_body_are_read_and_placed_into(service, vendor, client, memory, agent):
+def test_messages_in_extra_body_are_read_and_get_context(service, vendor, client, memory, agent):
     memory.teach(agent, "The favourite colour is teal.")
     with learning(agent, service.url) as block:
         ask(client, "Overruled.", extra_body={"messages": [user("Which colour is my favourite?")], "seed": 7})
@@ -245,7 +245,7 @@ def test_messages_that_come_as_extra_body_are_read_and_placed_into(service, vend
     assert memory.said(agent, block.session_id)[0] == ("user", "Which colour is my favourite?")
 
 
-def test_text_that_the_service_could_not_store_is_stored_without_what_it_does_not_take(service, client, memory, agent):
+def test_unstorable_characters_are_removed_from_stored_text(service, client, memory, agent):
     with learning(agent, service.url) as block:
         ask(client, "NUL: \0.")
         ask(client, "x" * 60_000)
@@ -266,7 +266,7 @@ class Odd(dict[str, str]):
         raise RuntimeError("odd")
 
 
-def test_what_cannot_be_read_is_warned_of_and_sent_as_it_is(service, vendor, client, memory, agent, caplog):
+def test_an_unreadable_request_is_sent_unchanged_with_a_warning(service, vendor, client, memory, agent, caplog):
     caplog.set_level(logging.WARNING, logger="souvenir_client")
     with learning(agent, service.url):
         body = {"model": MODEL, "messages": [Odd(user("Hello."))]}
@@ -277,9 +277,7 @@ def test_what_cannot_be_read_is_warned_of_and_sent_as_it_is(service, vendor, cli
     assert memory.said(agent) == []
 
 
-def test_a_tool_loop_whose_history_the_vendor_keeps_has_the_blocks_in_each_request(
-    service, vendor, client, memory, agent
-):
+def test_a_tool_loop_with_server_side_history_gets_blocks_in_each_request(service, vendor, client, memory, agent):
     memory.client.blocks.create(agent_name=agent, label="human", value="Name: Alice")
     vendor.replies += [says("", calls=[call("get_weather", city="Lisbon")]), "It rains."]
     with learning(agent, service.url) as block:
@@ -299,7 +297,7 @@ def test_a_tool_loop_whose_history_the_vendor_keeps_has_the_blocks_in_each_reque
     ]
 
 
-def test_calls_of_no_model_pass_as_they_are(service, vendor, client, memory, agent):
+def test_calls_that_are_not_to_a_model_pass_unchanged(service, vendor, client, memory, agent):
     vendor.replies.append(fails(404))
     with learning(agent, service.url), pytest.raises(openai.NotFoundError):
         client.embeddings.create(model=MODEL, input="My name is Alice.")
@@ -312,7 +310,7 @@ def methods() -> list[Any]:
     return [inspect.getattr_static(one, "request") for one in classes]
 
 
-def test_the_very_same_methods_are_back_when_the_last_block_has_ended(service, agent):
+def test_the_original_methods_are_restored_after_the_last_block(service, agent):
     before = methods()
     with learning(agent, service.url):
         within = methods()
@@ -332,7 +330,7 @@ def test_a_block_that_cannot_be_entered_changes_nothing(service):
     assert methods() == before
 
 
-def test_a_method_that_somebody_replaced_after_us_is_left_to_them(service, client, memory, agent, monkeypatch):
+def test_a_method_replaced_after_ours_is_not_restored(service, client, memory, agent, monkeypatch):
     before = methods()[0]
     owner = next(one for one in openai.OpenAI.__mro__ if "request" in vars(one))
     seen = []
@@ -356,7 +354,7 @@ def test_a_method_that_somebody_replaced_after_us_is_left_to_them(service, clien
     assert methods()[0] is before
 
 
-def test_calls_are_captured_after_somebody_took_their_replacement_back_inside_a_block(service, client, memory, agent):
+def test_calls_are_captured_after_a_foreign_patch_is_removed_inside_a_block(service, client, memory, agent):
     before = methods()[0]
     owner = next(one for one in openai.OpenAI.__mro__ if "request" in vars(one))
     block = learning(agent, service.url, session_id="one")
@@ -375,7 +373,7 @@ def test_calls_are_captured_after_somebody_took_their_replacement_back_inside_a_
     assert [content for _, content in memory.said(agent, "one")] == ["First.", "Noted.", "Second.", "Noted."]
 
 
-def test_an_sdk_that_is_imported_inside_a_block_is_caught_and_none_is_imported_by_us(service, vendor, memory, agent):
+def test_an_sdk_imported_inside_a_block_is_patched_and_none_is_imported_by_us(service, vendor, memory, agent):
     code = f"""
 import sys
 from souvenir_client import learning
@@ -393,7 +391,7 @@ assert all(type(finder).__module__ != "souvenir_client.interception.patches" for
     assert memory.said(agent) == [("user", "Late."), ("assistant", "Noted.")]
 
 
-def test_a_key_is_needed_where_the_service_needs_one_and_goes_along(tmp_path, client):
+def test_the_key_is_sent_to_a_service_that_requires_one(tmp_path, client):
     service = RunningService(tmp_path / "data", api_key="secret-of-the-test")
     service.start()
     try:
@@ -417,6 +415,6 @@ def test_a_key_is_needed_where_the_service_needs_one_and_goes_along(tmp_path, cl
         {"max_tokens": 63},
     ],
 )
-def test_arguments_that_cannot_be_used_are_refused_at_once(wrong):
+def test_invalid_arguments_are_refused_at_once(wrong):
     with pytest.raises(ValueError, match=r"must have|must be"):
         learning("agent", **wrong)

@@ -1,4 +1,4 @@
-"""Blocks of `learning()`: nested, at once in tasks and threads, as decorators, with sessions; and who ends when."""
+"""Blocks of `learning()`: nested, concurrent in tasks and threads, as decorators, with sessions; and their ends."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def assert_nothing_is_mixed(vendor: LLMVendor, memory: Memory, agents: list[str]
             assert [other for other in agents if secret_of(other) in seen] == [agent]
 
 
-def test_fifty_tasks_with_ten_agents_at_once_mix_nothing(service, vendor, memory):
+def test_fifty_concurrent_tasks_with_ten_agents_are_isolated(service, vendor, memory):
     agents = [f"task agent {number}" for number in range(AGENTS)]
     for agent in agents:
         memory.client.blocks.create(agent_name=agent, label="secret", value=secret_of(agent))
@@ -102,7 +102,7 @@ def test_fifty_tasks_with_ten_agents_at_once_mix_nothing(service, vendor, memory
     assert_nothing_is_mixed(vendor, memory, agents, asked)
 
 
-def test_ten_threads_with_ten_agents_at_once_mix_nothing(service, vendor, client, memory):
+def test_ten_concurrent_threads_with_ten_agents_are_isolated(service, vendor, client, memory):
     agents = [f"thread agent {number}" for number in range(THREADS)]
     for agent in agents:
         memory.client.blocks.create(agent_name=agent, label="secret", value=secret_of(agent))
@@ -133,7 +133,7 @@ def test_the_inner_block_wins_and_then_the_outer_one_again(service, client, memo
     assert outer_block.session_id != inner_block.session_id
 
 
-def test_a_block_of_the_same_agent_keeps_session_and_user_of_the_one_around_it(service, client, memory, agent):
+def test_an_inner_block_of_the_same_agent_inherits_session_and_user(service, client, memory, agent):
     with learning(agent, service.url, user="alice") as outer:
         with learning(f"{agent} between", service.url) as between, learning(agent, service.url) as inner:
             ask(client, "Still the same.")
@@ -149,7 +149,7 @@ def test_a_block_of_the_same_agent_keeps_session_and_user_of_the_one_around_it(s
     }
 
 
-def test_sessions_are_switched_inside_and_chosen_around_a_block(service, client, memory, agent):
+def test_sessions_can_be_set_before_and_switched_inside_a_block(service, client, memory, agent):
     with learning(agent, service.url) as block:
         ask(client, "One.")
         with session("chat-42"):
@@ -173,7 +173,7 @@ def test_sessions_are_switched_inside_and_chosen_around_a_block(service, client,
         pass
 
 
-def test_only_what_was_said_with_a_user_is_recalled_to_them(service, vendor, client, agent):
+def test_a_user_recalls_only_their_own_messages(service, vendor, client, agent):
     for name, colour in (("alice", "teal"), ("bob", "mauve")):
         with learning(agent, service.url, user=name):
             ask(client, f"My favourite colour is {colour}.")
@@ -184,7 +184,7 @@ def test_only_what_was_said_with_a_user_is_recalled_to_them(service, vendor, cli
     assert "teal" not in seen
 
 
-def test_each_call_of_a_decorated_function_is_a_block_of_its_own(service, client, memory, agent):
+def test_each_call_of_a_decorated_function_is_a_separate_block(service, client, memory, agent):
     @learning(agent, service.url)
     def count_down(number: int, *, word: str) -> str:
         """Counts."""
@@ -200,7 +200,7 @@ def test_each_call_of_a_decorated_function_is_a_block_of_its_own(service, client
     assert questions(memory, agent, second.session_id) == ["again 0"]
 
 
-def test_decorated_coroutine_functions_may_run_at_once(service, vendor, memory, agent):
+def test_decorated_coroutine_functions_may_run_concurrently(service, vendor, memory, agent):
     @learning(agent, service.url)
     async def say(client: openai.AsyncOpenAI, text: str) -> Any:
         return await ask_async(client, text)
@@ -227,7 +227,7 @@ def test_generators_are_not_decorated():
             learning("agent")(generator)
 
 
-def test_a_block_around_the_iteration_of_a_generator_holds_for_the_calls_in_its_body(service, client, memory, agent):
+def test_a_block_around_a_generator_loop_covers_calls_in_the_generator(service, client, memory, agent):
     def asking(name: str) -> Iterator[str]:
         for number in range(2):
             ask(client, f"{name} {number}.")
@@ -255,7 +255,7 @@ def test_an_ordinary_with_works_in_asynchronous_code(service, vendor, memory, ag
     assert memory.said(agent) == [("user", "Hello."), ("assistant", "You said: Hello.")]
 
 
-def test_a_task_that_outlives_its_block_goes_on_in_the_one_around_it_and_then_bare(service, vendor, memory, agent):
+def test_a_task_that_outlives_its_block_uses_the_outer_one_and_then_none(service, vendor, memory, agent):
     inner = f"{agent} inner"
 
     async def run() -> None:
@@ -283,7 +283,7 @@ def test_a_task_that_outlives_its_block_goes_on_in_the_one_around_it_and_then_ba
     assert memory.said(inner) == []
 
 
-def test_where_an_inner_block_is_left_in_another_task_the_outer_one_holds_again(service, vendor, memory, agent):
+def test_leaving_an_inner_block_in_another_task_restores_the_outer_one(service, vendor, memory, agent):
     inner = f"{agent} inner"
 
     async def run() -> None:
@@ -302,7 +302,7 @@ def test_where_an_inner_block_is_left_in_another_task_the_outer_one_holds_again(
     assert len(memory.sessions(agent)) == 1
 
 
-def test_of_one_object_the_oldest_block_ends_where_a_task_leaves_that_stands_in_none(service, vendor, memory, agent):
+def test_a_task_outside_every_block_ends_the_oldest_block_of_the_object(service, vendor, memory, agent):
     shared = learning(agent, service.url)
 
     async def run() -> None:
@@ -331,7 +331,7 @@ def test_of_one_object_the_oldest_block_ends_where_a_task_leaves_that_stands_in_
     assert not hasattr(openai.AsyncOpenAI.request, "__wrapped__")
 
 
-def test_a_thread_stands_in_the_block_only_if_it_runs_in_its_context(service, client, memory, agent):
+def test_a_thread_is_in_the_block_only_if_it_runs_in_its_context(service, client, memory, agent):
     with learning(agent, service.url):
         for run in (ask, contextvars.copy_context().run):
             thread = Thread(target=run, args=(client, "Bare.") if run is ask else (ask, client, "With context."))
@@ -349,9 +349,7 @@ def test_a_block_may_be_left_in_another_context_than_it_was_entered_in(service, 
     assert memory.said(agent) == []
 
 
-def test_a_stream_that_breaks_is_stored_as_far_as_it_came_and_its_retry_stores_the_rest(
-    service, vendor, client, memory, agent
-):
+def test_a_broken_stream_is_stored_in_part_and_its_retry_stores_the_rest(service, vendor, client, memory, agent):
     long_answer = "It was a dark and stormy night. " * 20
     vendor.replies += [says(long_answer, hangs_up="midst"), says(long_answer, stream_error="Overloaded"), long_answer]
     with learning(agent, service.url) as block:
@@ -369,7 +367,7 @@ def test_a_stream_that_breaks_is_stored_as_far_as_it_came_and_its_retry_stores_t
     assert (again.role, again.content) == ("user", "Tell me a story.")
 
 
-def test_a_stream_that_is_still_read_when_its_block_ends_is_stored_when_it_ends(service, client, memory, agent):
+def test_a_stream_that_outlives_its_block_is_stored_when_it_ends(service, client, memory, agent):
     with learning(agent, service.url) as block:
         stream = ask(client, "Hello.", stream=True)
         next(iter(stream))
@@ -385,7 +383,7 @@ def test_a_stream_that_is_still_read_when_its_block_ends_is_stored_when_it_ends(
     ]
 
 
-def test_a_conversation_is_carried_on_after_answers_that_were_streamed(service, client, memory, agent):
+def test_a_conversation_continues_after_streamed_answers(service, client, memory, agent):
     history: list[Any] = []
     with learning(agent, service.url) as block:
         for said in ("Yes.", "Yes.", "Yes."):
@@ -398,7 +396,7 @@ def test_a_conversation_is_carried_on_after_answers_that_were_streamed(service, 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-def test_a_forked_process_has_connections_of_its_own(service, vendor, memory, agent):
+def test_a_forked_process_opens_new_connections(service, vendor, memory, agent):
     with learning(agent, service.url, session_id="one"):
         with models.openai_client(vendor) as client:
             ask(client, "From the parent.")

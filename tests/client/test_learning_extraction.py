@@ -1,6 +1,6 @@
-"""With `extract=True` the finished conversation is handed in to be learned from.
+"""With `extract=True` the finished conversation is submitted for extraction.
 
-The service of these tests has no model and takes sentences that state something.
+The service of these tests has no model and stores sentences that state something.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def learned(memory: Memory, agent: str) -> list[str]:
     return sorted(one.text for one in page.memories)
 
 
-def test_a_finished_conversation_is_learned_from_in_the_namespace_of_its_agent(service, client, memory):
+def test_a_finished_conversation_is_extracted_into_the_namespace_of_its_agent(service, client, memory):
     with learning("learner", service.url, extract=True, user="alice"):
         ask(client, "We decided to move billing to Postgres 17.")
         with learning("learner", service.url):
@@ -71,7 +71,7 @@ def test_a_finished_conversation_is_learned_from_in_the_namespace_of_its_agent(s
     assert learned(memory, "learner") == []
 
 
-def test_recalled_text_is_not_learned_again(service, vendor, client, memory):
+def test_recalled_text_is_not_extracted(service, vendor, client, memory):
     memory.teach("echo", "I prefer tea over coffee.")
     with learning("echo", service.url, extract=True):
         ask(client, "What do I prefer, tea or coffee?")
@@ -89,7 +89,7 @@ def test_each_session_of_a_block_is_submitted_separately(service, client, memory
     assert learned(memory, "sessions") == ["We decided to use Postgres 17."]
 
 
-def test_what_two_users_say_in_one_session_is_learned_of_each_by_themselves(service, client, memory):
+def test_messages_of_two_users_in_a_session_are_extracted_separately(service, client, memory):
     with learning("users", service.url, user="alice", session_id="one", extract=True):
         ask(client, "I prefer tea over coffee.")
         with learning("users", service.url, user="bob"):
@@ -100,7 +100,7 @@ def test_what_two_users_say_in_one_session_is_learned_of_each_by_themselves(serv
     assert learned(memory, "users") == ["We decided to use Postgres 17."]
 
 
-def test_a_session_that_is_refused_does_not_keep_the_others_from_being_learned_from(strict, client, caplog):
+def test_a_refused_session_does_not_stop_the_extraction_of_others(strict, client, caplog):
     caplog.set_level(logging.WARNING, logger="souvenir_client")
     with learning("agent", strict.url, extract=True):
         for name, said in (("long", "So " * 500), ("longer", "So " * 600), ("short", "I prefer tea over coffee.")):
@@ -115,9 +115,7 @@ def test_a_session_that_is_refused_does_not_keep_the_others_from_being_learned_f
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-def test_a_conversation_is_handed_in_by_the_process_that_began_its_block_and_not_by_a_forked_one(
-    service, client, memory
-):
+def test_only_the_process_that_began_a_block_submits_its_conversation(service, client, memory):
     block = learning("forked", service.url, session_id="one", extract=True)
     with block:
         ask(client, "I prefer tea over coffee.")
@@ -134,7 +132,7 @@ def test_a_conversation_is_handed_in_by_the_process_that_began_its_block_and_not
     assert learned(memory, "forked") == ["I prefer tea over coffee."]
 
 
-def test_a_task_that_is_cancelled_while_its_block_ends_is_learned_from_all_the_same(strict, vendor):
+def test_a_task_cancelled_while_its_block_ends_is_still_submitted(strict, vendor):
     async def run() -> None:
         async with models.async_openai_client(vendor) as client:
             said = asyncio.Event()
@@ -158,7 +156,7 @@ def test_a_task_that_is_cancelled_while_its_block_ends_is_learned_from_all_the_s
     assert memory.text == "I prefer tea over coffee."
 
 
-def test_nothing_is_handed_in_where_nothing_was_said_or_nobody_asked(service, client, memory):
+def test_nothing_is_submitted_without_messages_or_without_extract(service, client, memory):
     with learning("quiet", service.url, extract=True):
         pass
     with learning("quiet", service.url):
@@ -166,7 +164,7 @@ def test_nothing_is_handed_in_where_nothing_was_said_or_nobody_asked(service, cl
     assert learned(memory, "quiet") == []
 
 
-def test_a_service_that_learns_nothing_is_warned_of_once(own_service, client, caplog):
+def test_a_service_without_extraction_causes_one_warning(own_service, client, caplog):
     caplog.set_level(logging.WARNING, logger="souvenir_client")
     for number in range(2):
         with learning("agent", own_service.url, extract=True, session_id="one"):
@@ -178,7 +176,7 @@ def test_a_service_that_learns_nothing_is_warned_of_once(own_service, client, ca
         assert len(stored.sessions.messages("agent", "one")) == 4
 
 
-def test_a_transcript_holds_tools_as_such_and_keeps_the_newest_within_its_bound():
+def test_a_transcript_includes_tool_calls_and_keeps_the_newest_turns():
     transcripts = Transcripts()
     calls = [{"id": "c1", "name": "look", "arguments": "{}"}]
     long = "日本\n" * 40_000

@@ -1,4 +1,4 @@
-"""The memory service fails, is slow, is full or says no: model calls go on, and what became of the turns is told."""
+"""The memory service fails, is slow, overloaded or refuses: model calls continue, and lost turns are reported."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def warnings(told: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in told.records if record.levelno >= logging.WARNING]
 
 
-def test_a_service_that_goes_away_and_comes_back_costs_one_warning_and_no_turn(own_service, client, told, monkeypatch):
+def test_an_outage_costs_one_warning_and_loses_no_turn(own_service, client, told, monkeypatch):
     monkeypatch.setattr(outages, "COOL_DOWN_S", 0.0)
     with learning("agent", own_service.url, session_id="one"):
         ask(client, "Before.")
@@ -78,7 +78,7 @@ def test_a_service_that_goes_away_and_comes_back_costs_one_warning_and_no_turn(o
     ]
 
 
-def test_what_still_waits_when_a_block_ends_is_told_in_one_warning_and_stored_later(own_service, client, told):
+def test_turns_pending_at_the_end_of_a_block_are_warned_about_and_stored_later(own_service, client, told):
     block = learning("agent", own_service.url, session_id="one", flush_timeout_s=0.05)
     with block:
         own_service.stop()
@@ -132,7 +132,7 @@ def test_a_batch_whose_answer_is_lost_is_stored_once(own_service, client, told):
     assert len(warnings(told)) == 1
 
 
-def test_a_process_that_ends_stores_what_still_waits(own_service, vendor):
+def test_an_ending_process_stores_pending_turns(own_service, vendor):
     code = f"""
 import openai
 from souvenir_client import learning
@@ -161,7 +161,7 @@ def test_messages_over_the_queue_limit_are_dropped_and_counted(own_service, clie
     own_service.start()
 
 
-def test_what_the_service_refuses_is_dropped_and_told_once_with_the_reason(service, client, told):
+def test_refused_turns_are_dropped_and_reported_once_with_the_reason(service, client, told):
     memory = Memory(service)
     memory.client.messages.add(agent_name="closed", session_id="over", role="user", content="Bye.")
     memory.client.sessions.end("closed", "over")
@@ -177,7 +177,7 @@ def test_what_the_service_refuses_is_dropped_and_told_once_with_the_reason(servi
     memory.close()
 
 
-def test_of_turns_that_are_refused_the_others_are_stored(service, client, told):
+def test_other_turns_of_a_refused_batch_are_stored(service, client, told):
     memory = Memory(service)
     memory.client.agents.create(name="strict")
     memory.client.agents.set_policy("strict", pii="reject")
@@ -193,9 +193,7 @@ def test_of_turns_that_are_refused_the_others_are_stored(service, client, told):
     [Answer(404, b"nginx"), Answer(403, b"<html>"), Answer(408), Answer(401), Answer(200, b"<html>")],
     ids=lambda answer: f"{answer.status} {answer.body.decode()}",
 )
-def test_what_stands_before_the_service_and_says_no_for_a_while_costs_one_warning_and_no_turn(
-    service, client, told, answer, request
-):
+def test_transient_refusals_of_a_proxy_cost_one_warning_and_no_turn(service, client, told, answer, request):
     session_id = request.node.name.replace("/", "")
     with interposed(service) as proxy, learning("passing", proxy.url, session_id=session_id):
         proxy.before = lambda _: answer if len(proxy.times("/messages/batch")) < 3 else None
@@ -208,7 +206,7 @@ def test_what_stands_before_the_service_and_says_no_for_a_while_costs_one_warnin
     assert len(warnings(told)) == 1
 
 
-def test_a_service_that_may_be_asked_again_at_once_is_asked_with_growing_pauses(service, client):
+def test_retries_back_off_even_if_the_service_allows_immediate_ones(service, client):
     with interposed(service) as proxy, learning("hasty", proxy.url, capture_only=True):
         too_much = Answer(503, b"{}", {"Retry-After": "0"})
         proxy.before = lambda _: too_much if len(proxy.times("/messages/batch")) <= 3 else None
@@ -218,7 +216,7 @@ def test_a_service_that_may_be_asked_again_at_once_is_asked_with_growing_pauses(
     assert [later - earlier >= pause for (earlier, later), pause in zip(pairwise(times), (0.1, 0.2, 0.4), strict=True)]
 
 
-def test_entering_is_bounded_where_answers_come_a_byte_at_a_time(monkeypatch):
+def test_entering_a_block_is_bounded_if_answers_arrive_byte_by_byte(monkeypatch):
     monkeypatch.setattr(connections, "ENTRY_TIMEOUT_S", 0.3)
     over = Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -243,7 +241,7 @@ def test_entering_is_bounded_where_answers_come_a_byte_at_a_time(monkeypatch):
         dripping.join()
 
 
-def test_waiting_for_a_free_thread_is_no_failure_of_the_service(service, vendor, client, told, monkeypatch):
+def test_waiting_for_a_free_thread_is_not_a_service_failure(service, vendor, client, told, monkeypatch):
     monkeypatch.setattr(contexts, "MAX_THREADS", 1)
 
     def slow(path: str) -> None:
@@ -264,7 +262,7 @@ def test_waiting_for_a_free_thread_is_no_failure_of_the_service(service, vendor,
     assert warnings(told) == []
 
 
-def test_an_answer_that_is_dropped_takes_no_memory(own_service, vendor, client, monkeypatch):
+def test_an_abandoned_answer_uses_no_memory(own_service, vendor, client, monkeypatch):
     monkeypatch.setattr(capture, "MAX_WAITING_TURNS", 3)
     long = "x" * 200_000
     with learning("agent", own_service.url, flush_timeout_s=0.0, capture_only=True):
@@ -306,7 +304,7 @@ def first_lines(listener: socket.socket) -> Iterator[bytes]:
             yield caller.recv(65536).partition(b"\r\n")[0]
 
 
-def test_a_service_that_does_not_answer_costs_one_call_its_timeout_and_the_others_nothing(silent, client, told):
+def test_an_unresponsive_service_delays_one_call_by_its_timeout(silent, client, told):
     with learning("agent", silent.url, timeout_s=0.3, flush_timeout_s=0.0):
         silent.fall_silent()
         begin = time.monotonic()
@@ -320,7 +318,7 @@ def test_a_service_that_does_not_answer_costs_one_call_its_timeout_and_the_other
     assert "20 are still waiting" in warnings(told)[1]
 
 
-def test_the_event_loop_goes_on_while_a_call_waits_for_its_context(silent, vendor, told):
+def test_the_event_loop_runs_while_a_call_awaits_its_context(silent, vendor, told):
     """A loop that is held up has one beat at most in each of the two waits."""
     beats = 0
 

@@ -1,4 +1,4 @@
-"""Every shape of a call, with the real SDKs: context is shown to the model, both sides are stored."""
+"""Every form of call with the real SDKs: context is injected, and both sides are stored."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def stored(memory: Memory, agent: str) -> dict[str, bool]:
     return {shape.name: memory.said(agent, shape.name) == expected for shape in SHAPES}
 
 
-def test_every_shape_is_shown_what_is_remembered_and_both_sides_are_stored(service, vendor, memory):
+def test_every_form_of_call_gets_context_and_stores_both_sides(service, vendor, memory):
     saw: dict[str, Any] = {}
     with models.openai_client(vendor) as openai, models.anthropic_client(vendor) as anthropic:
         clients: dict[str, Any] = {"openai": openai, "anthropic": anthropic}
@@ -78,6 +78,6 @@ async def each_shape_async(service: RunningService, vendor: LLMVendor) -> dict[s
     return saw
 
 
-def test_every_asynchronous_shape_is_shown_what_is_remembered_and_both_sides_are_stored(service, vendor, memory):
+def test_every_asynchronous_form_of_call_gets_context_and_stores_both_sides(service, vendor, memory):
     assert asyncio.run(each_shape_async(service, vendor)) == ALL
     assert stored(memory, "async") == ALL

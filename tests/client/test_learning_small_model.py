@@ -48,7 +48,7 @@ def asked(model: OpenAI) -> tuple[str, int]:
     return "".join(parts), tokens
 
 
-def test_a_real_model_is_shown_what_was_said_and_both_sides_are_kept(model: OpenAI, service: RunningService):
+def test_a_real_model_gets_context_and_both_sides_are_stored(model: OpenAI, service: RunningService):
     _, bare_tokens = asked(model)
     with learning(agent=AGENT, server_url=service.url, timeout_s=10.0):
         said = told(model)

@@ -1,4 +1,4 @@
-"""The verbs that memory SDKs share, over the real service; with a scripted model where one is asked."""
+"""The methods that memory SDKs share, over the real service; with a scripted model where one is needed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def texts(answer: dict[str, list[dict[str, object]]]) -> list[object]:
     return [one["memory"] for one in answer["results"]]
 
 
-def test_a_text_is_added_found_listed_and_got(client: Souvenir):
+def test_a_text_is_added_searched_listed_and_read(client: Souvenir):
     [added] = client.add("Alice prefers tea.", user_id="alice", metadata={"topic": "drinks"}, infer=False)["results"]
     assert (added["memory"], added["event"]) == ("Alice prefers tea.", "ADD")
     [found] = client.search("what does Alice drink? tea?", user_id="alice")["results"]
@@ -43,7 +43,7 @@ def test_a_text_is_added_found_listed_and_got(client: Souvenir):
     assert client.get(str(added["id"])) is not None
 
 
-def test_messages_are_kept_one_by_one_with_who_said_them(client: Souvenir):
+def test_messages_are_stored_separately_with_their_role(client: Souvenir):
     said: list[dict[str, Any]] = [
         {"role": "user", "content": [{"type": "text", "text": "I moved to Lisbon."}, {"type": "image_url"}]},
         {"role": "assistant", "content": "How nice."},
@@ -54,7 +54,7 @@ def test_messages_are_kept_one_by_one_with_who_said_them(client: Souvenir):
     assert client.add([], infer=False) == {"results": []}
 
 
-def test_users_runs_and_agents_are_kept_apart(client: Souvenir):
+def test_users_runs_and_agents_are_isolated(client: Souvenir):
     agent = f"{client._transport.address.namespace}-agent"[:200]
     owned: list[tuple[str, dict[str, Any]]] = [
         ("Tea of Alice.", {"user_id": "alice"}),
@@ -118,7 +118,7 @@ def test_a_deleted_memory_is_gone_and_an_unknown_id_is_an_error(client: Souvenir
         client.update(added["id"], "Back again.")
 
 
-def test_all_of_a_user_is_deleted_and_nothing_of_others(client: Souvenir):
+def test_delete_all_deletes_the_memories_of_one_user_only(client: Souvenir):
     for number in range(3):
         client.add(f"Fact {number} of Alice.", user_id="alice", infer=False)
     client.add("Fact of Bob.", user_id="bob", infer=False)
@@ -134,12 +134,12 @@ def test_an_invalid_name_is_refused(name: str, client: Souvenir):
         client.add("Tea.", user_id=name)
 
 
-def test_messages_have_to_be_messages(client: Souvenir):
+def test_invalid_messages_are_refused(client: Souvenir):
     with pytest.raises(TypeError, match="a list of messages"):
         client.add(["Tea."], infer=False)  # type: ignore[list-item]
 
 
-def test_the_asynchronous_client_does_the_same(client: Souvenir):
+def test_the_asynchronous_client_has_the_same_memory_methods(client: Souvenir):
     async def run() -> tuple[object, ...]:
         async with AsyncSouvenir(client.server_url, namespace=client._transport.address.namespace) as souvenir:
             [added] = (await souvenir.add("Alice prefers tea.", user_id="alice", infer=False))["results"]
@@ -175,7 +175,7 @@ def learner(tmp_path: Path, model: LLMVendor) -> Iterator[Souvenir]:
     service.stop()
 
 
-def test_with_a_model_what_is_worth_keeping_is_kept_for_its_user(learner: Souvenir, model: LLMVendor):
+def test_with_a_model_extracted_facts_are_stored_for_the_user(learner: Souvenir, model: LLMVendor):
     model.script(takes_everything)
     answer = learner.add("Alice prefers tea.", user_id="alice", metadata={"topic": "drinks"})
     assert [(one["memory"], one["event"]) for one in answer["results"]] == [("Alice prefers tea.", "ADD")]
@@ -190,7 +190,7 @@ def test_a_model_that_fails_is_an_error_and_changes_nothing(learner: Souvenir, m
     assert learner.get_all()["results"] == []
 
 
-def test_without_a_model_texts_are_kept_as_they_were_said_whatever_the_fallback_thinks_of_them(client: Souvenir):
+def test_without_a_model_texts_are_stored_verbatim(client: Souvenir):
     assert client.extraction.status().fallback_add_enabled
     said = [{"role": "user", "content": "I love jazz."}, {"role": "assistant", "content": "Who does not?"}]
     assert texts(client.add(said, user_id="zed")) == ["I love jazz.", "Who does not?"]

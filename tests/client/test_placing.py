@@ -1,4 +1,4 @@
-"""Where context is placed in the bodies of calls to models, and how bodies of iterators are read."""
+"""Where context is inserted into request bodies of models, and how iterator bodies are read."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ MARKED = {"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}
         ),
     ],
 )
-def test_context_is_placed_where_the_prompt_cache_stays_warm_and_the_callers_body_stays_as_it_was(url, body, changes):
+def test_context_keeps_the_cacheable_prefix_and_the_callers_body_unchanged(url, body, changes):
     body = {"model": "scripted-1", "tools": [{"name": "get_weather"}], "metadata": {"a": "b"}, **body}
     before = copy.deepcopy(body)
     wire = wire_for(url, body)
@@ -186,7 +186,7 @@ def test_iterators_are_read_once_and_sent_as_lists():
     assert settled(body) == body
 
 
-def test_an_unsettled_iterator_is_left_to_the_sdk():
+def test_an_undecided_iterator_is_left_to_the_sdk():
     messages = iter([QUESTION])
     wire = wire_for(MESSAGES, {"messages": messages})
     assert wire.turns({"messages": messages}) == []

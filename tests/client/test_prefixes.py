@@ -1,4 +1,4 @@
-"""Which turns of a request are new: a table of cases, and callers of many kinds whose every turn is told once."""
+"""Detection of new turns in a request: a table of cases, and simulated callers whose turns are each stored once."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("requests", CASES.values(), ids=CASES)
-def test_what_a_request_brings_is_what_its_case_says(requests):
+def test_new_turns_of_a_request_equal_its_case(requests):
     known = KnownPrefixes()
     for sent, outcome, new in requests:
         news = known.take(CONVERSATION, sent)
@@ -143,7 +143,7 @@ def test_what_a_request_brings_is_what_its_case_says(requests):
             news.note(outcome)
 
 
-def test_an_answer_that_breaks_off_late_does_not_undo_the_one_of_its_retry():
+def test_a_late_break_of_an_answer_does_not_undo_that_of_its_retry():
     known = KnownPrefixes()
     broken = known.take(CONVERSATION, [u("yes")])
     broken.note_unread(lambda: BROKEN)
@@ -172,7 +172,7 @@ def test_the_least_recently_used_digests_are_evicted():
     assert known.take(("old",), [u("hi")]).turns == (u("hi"),)
 
 
-def test_a_question_is_the_same_throughout_its_tool_loop_and_only_there():
+def test_a_question_keeps_its_identity_within_its_tool_loop_only():
     known = KnownPrefixes()
     asked = known.take(CONVERSATION, [u("weather?")])
     first = known.take(CONVERSATION, [u("weather?"), a("", "c1"), t("c1")])
@@ -214,7 +214,7 @@ class Caller:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_callers_that_send_their_history_are_told_each_turn_once(seed):
+def test_each_turn_of_a_resent_history_is_stored_once(seed):
     chance = random.Random(seed)
     caller, known, told = Caller(chance, changes_answers=bool(seed % 2)), KnownPrefixes(), list[Turn]()
     caller.say()

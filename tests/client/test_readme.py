@@ -1,4 +1,4 @@
-"""Every example of the client's README does what it shows, against the real service and a scripted vendor."""
+"""Every example of the client's README prints its documented output, with the real service and a scripted vendor."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch, service: RunningService, vend
         monkeypatch.setenv(name, value)
 
 
-def test_there_are_examples_of_all_parts():
+def test_the_readme_has_examples_of_all_parts():
     assert len(EXAMPLES) >= 7
     assert len(COMMANDS) >= 3
 
 
 @pytest.mark.parametrize(("source", "shown"), EXAMPLES)
-def test_an_example_prints_what_is_shown(source: str, shown: str | None):
+def test_an_example_prints_its_documented_output(source: str, shown: str | None):
     assert shown is not None, "show what it prints in a block of text"
     printed = StringIO()
     with redirect_stdout(printed), warnings.catch_warnings():

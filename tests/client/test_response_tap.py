@@ -1,4 +1,4 @@
-"""What callers of the real SDKs read of an answer is heard beside them, whichever way they read it."""
+"""The tap records the answers that callers of the real SDKs read, whichever way they read them."""
 
 from __future__ import annotations
 
@@ -128,14 +128,14 @@ def by_name(value: Any) -> str:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=by_name)
-def test_every_call_is_heard_in_whole(callers, shape):
+def test_every_call_is_recorded_completely(callers, shape):
     callers.vendor.replies.append(says(ANSWER, thinking="Somewhere in Portugal"))
     assert "Lisbo" in shape.ask(callers.clients[shape.resource.sdk], QUESTION)
     assert_heard(shape, callers.heard)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=by_name)
-def test_every_async_call_is_heard_in_whole(callers, shape):
+def test_every_async_call_is_recorded_completely(callers, shape):
     callers.vendor.replies.append(says(ANSWER, thinking="Somewhere in Portugal"))
     assert "Lisbo" in callers.runner.run(shape.ask_async(callers.async_clients[shape.resource.sdk], QUESTION))
     assert_heard(shape, callers.heard)
@@ -154,7 +154,7 @@ SAID: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("said", SAID.values(), ids=SAID.keys())
 @pytest.mark.parametrize("resource", RESOURCES[:3], ids=by_name)
-def test_a_stream_reads_like_the_answer_that_is_not_streamed(callers, resource, said):
+def test_a_streamed_answer_equals_the_unstreamed_one(callers, resource, said):
     of = resource.of(callers.clients[resource.sdk])
     callers.vendor.replies += [says(**said), says(**said)]
     of.create(**resource.parameters(QUESTION))
@@ -173,13 +173,13 @@ def test_every_choice_of_a_stream_is_a_turn(callers):
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.resource.name == "chat"], ids=by_name)
-def test_packed_answers_are_heard_too(callers, shape):
+def test_compressed_answers_are_recorded(callers, shape):
     callers.vendor.replies.append(says(ANSWER, gzip=True))
     assert "Lisbo" in shape.ask(callers.clients["openai"], QUESTION)
     assert_heard(shape, callers.heard)
 
 
-def test_the_other_http_library_is_heard_as_well(callers):
+def test_answers_through_the_other_http_library_are_recorded(callers):
     with httpx.Client() as http, openai_client(callers.vendor, callers.heard, http_client=http) as client:
         shapes = [shape for shape in SHAPES if shape.resource.name == "chat"]
         assert shapes
@@ -189,7 +189,7 @@ def test_the_other_http_library_is_heard_as_well(callers):
             assert callers.heard.answer() == [ANSWERED]
 
 
-def test_answers_keep_what_their_sdk_looks_for(callers):
+def test_wrapped_answers_keep_the_attributes_of_their_sdk(callers):
     """The SDK of Anthropic finds its span, and either library its kind of stream, where the tee stands now."""
     spans = InMemorySpanExporter()
     provider = TracerProvider()
@@ -239,7 +239,7 @@ async def first_piece_async(resource: Resource, stream: Any) -> str:
 
 @pytest.mark.parametrize("said", BROKEN, ids=" ".join)
 @pytest.mark.parametrize("resource", RESOURCES, ids=by_name)
-def test_a_stream_that_breaks_off_gives_what_came(callers, resource, said):
+def test_a_broken_stream_is_recorded_up_to_the_break(callers, resource, said):
     # As an event of its own where the SDK knows one, and else as an exception.
     with suppress(*BREAKS):
         list(opened(callers, resource, **said))
@@ -248,7 +248,7 @@ def test_a_stream_that_breaks_off_gives_what_came(callers, resource, said):
 
 @pytest.mark.parametrize("said", BROKEN, ids=" ".join)
 @pytest.mark.parametrize("resource", RESOURCES, ids=by_name)
-def test_an_async_stream_that_breaks_off_gives_what_came(callers, resource, said):
+def test_a_broken_async_stream_is_recorded_up_to_the_break(callers, resource, said):
     async def read() -> None:
         async for _ in await opened_async(callers, resource, **said):
             pass
@@ -259,7 +259,7 @@ def test_an_async_stream_that_breaks_off_gives_what_came(callers, resource, said
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=by_name)
-def test_what_came_is_read_at_once_and_heard_when_the_caller_closes(callers, resource):
+def test_available_chunks_are_read_at_once_and_recorded_on_close(callers, resource):
     """The vendor holds the rest of its answer: nothing waits for that."""
     stream = opened(callers, resource, pauses=True)
     assert first_piece(resource, stream) == LONG[:5]
@@ -269,7 +269,7 @@ def test_what_came_is_read_at_once_and_heard_when_the_caller_closes(callers, res
 
 
 @pytest.mark.parametrize("resource", ONE_OF_EACH_SDK, ids=by_name)
-def test_a_stream_that_is_dropped_is_heard(callers, resource):
+def test_an_abandoned_stream_is_recorded(callers, resource):
     stream = opened(callers, resource, pauses=True)
     first_piece(resource, stream)
     assert callers.heard.tapped == []
@@ -279,7 +279,7 @@ def test_a_stream_that_is_dropped_is_heard(callers, resource):
 
 
 @pytest.mark.parametrize("resource", ONE_OF_EACH_SDK, ids=by_name)
-def test_an_async_stream_that_is_dropped_is_heard(callers, resource):
+def test_an_abandoned_async_stream_is_recorded(callers, resource):
     async def drop() -> None:
         stream = await opened_async(callers, resource, pauses=True)
         await first_piece_async(resource, stream)
@@ -292,7 +292,7 @@ def test_an_async_stream_that_is_dropped_is_heard(callers, resource):
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=by_name)
-def test_a_cancelled_reader_is_heard_up_to_then(callers, resource):
+def test_a_cancelled_reader_records_the_answer_so_far(callers, resource):
     async def cancel() -> None:
         reading = asyncio.Event()
 
@@ -311,7 +311,7 @@ def test_a_cancelled_reader_is_heard_up_to_then(callers, resource):
     assert_broken_off(callers.heard)
 
 
-def test_an_answer_that_nobody_reads_is_empty(callers):
+def test_an_unread_answer_is_empty(callers):
     resource = CHAT
     callers.vendor.replies += [says(LONG), says(LONG)]
     with resource.of(callers.clients["openai"]).with_streaming_response.create(**resource.parameters(QUESTION)):
@@ -327,7 +327,7 @@ def test_an_answer_that_nobody_reads_is_empty(callers):
     assert [callers.heard.answers.get(), callers.heard.answers.get()] == [[], []]
 
 
-def test_an_answer_that_is_dropped_unread_is_empty(callers):
+def test_an_answer_abandoned_unread_is_empty(callers):
     callers.vendor.replies.append(says(LONG))
     raw = callers.clients["openai"].chat.completions.with_raw_response
     answer = raw.create(**CHAT.parameters(QUESTION), stream=True)
@@ -337,7 +337,7 @@ def test_an_answer_that_is_dropped_unread_is_empty(callers):
     assert callers.heard.answer() == []
 
 
-def test_clients_that_change_their_requests_later_pass_the_same_way(callers):
+def test_clients_that_rewrite_their_requests_later_are_recorded(callers):
     with azure_client(callers.vendor, callers.heard) as client:
         callers.vendor.replies += [ANSWER, ANSWER]
         for streams in (False, True):
@@ -348,7 +348,7 @@ def test_clients_that_change_their_requests_later_pass_the_same_way(callers):
     assert callers.heard.wires == ["openai.chat"] * 2
 
 
-def test_a_body_beyond_the_bound_goes_to_the_caller_and_is_heard_in_part(callers, monkeypatch):
+def test_a_body_over_the_limit_is_passed_on_and_recorded_in_part(callers, monkeypatch):
     monkeypatch.setattr(response_tap, "MAX_KEPT_BYTES", 2_000)
     text = "".join(map(CHAT.piece, opened(callers, CHAT)))
     assert text == LONG
@@ -357,7 +357,7 @@ def test_a_body_beyond_the_bound_goes_to_the_caller_and_is_heard_in_part(callers
     assert len(callers.heard.tapped[0].raw) == 2_000
 
 
-def test_what_goes_wrong_in_the_hearing_is_logged_and_not_the_callers(callers, caplog):
+def test_an_error_in_recording_is_logged_and_not_raised(callers, caplog):
     def fail(_: Tapped) -> None:
         raise LookupError("full")
 
@@ -371,6 +371,6 @@ def test_what_goes_wrong_in_the_hearing_is_logged_and_not_the_callers(callers, c
     ]
 
 
-def test_what_an_sdk_has_parsed_has_no_body_to_hear():
+def test_a_parsed_answer_has_no_body_to_record():
     assert not tap({"choices": []}, lambda _: pytest.fail("nothing was heard"))
     assert not tap(None, lambda _: pytest.fail("nothing was heard"))

@@ -1,4 +1,4 @@
-"""The saved file as the client reads and writes it: below the environment, in one step, for its owner only."""
+"""The saved configuration file: below the environment in precedence, written atomically, readable by its owner only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def address() -> Address:
     return Address.of(None, None, None, 1.0, 0)
 
 
-def test_the_environment_goes_before_the_saved_file_and_that_before_the_default(
+def test_the_environment_overrides_the_saved_file_which_overrides_the_default(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ):
     assert (address().url, address().api_key) == ("http://127.0.0.1:8900", None)
@@ -39,7 +39,7 @@ def test_the_environment_goes_before_the_saved_file_and_that_before_the_default(
     assert Address.of("http://given:3", "given", None, 1.0, 0).url == "http://given:3"
 
 
-def test_a_hook_remembers_for_the_saved_agent_unless_its_environment_names_one(file: Path):
+def test_a_hook_uses_the_saved_agent_unless_the_environment_names_one(file: Path):
     event = Event(session_id="s", cwd="/work/project")
     assert Project.of(event, {}).agent == "claude-code-project"
     change(file, "souvenir_agent", "ana")
@@ -47,14 +47,14 @@ def test_a_hook_remembers_for_the_saved_agent_unless_its_environment_names_one(f
     assert Project.of(event, {"SOUVENIR_AGENT": "bo"}).agent == "bo"
 
 
-def test_the_service_reads_what_the_client_saves(file: Path):
+def test_the_service_reads_the_saved_file_of_the_client(file: Path):
     change(file, "port", "1234")
     change(file, "souvenir_url", "http://saved:1")
     settings = Settings()
     assert (settings.port, settings.unknown_saved()) == (1234, [])
 
 
-def test_it_is_readable_by_its_owner_only_whatever_it_was(file: Path):
+def test_the_saved_file_is_made_readable_by_its_owner_only(file: Path):
     change(file, "a", "1")
     file.chmod(0o644)
     assert change(file, "b", "2")
@@ -62,7 +62,7 @@ def test_it_is_readable_by_its_owner_only_whatever_it_was(file: Path):
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_a_name_is_one_whatever_its_case_and_what_others_wrote_stays(file: Path):
+def test_names_are_case_insensitive_and_other_lines_are_preserved(file: Path):
     file.parent.mkdir()
     file.write_text(json.dumps({"PORT": 1, "sqlitePath": "~/a.db", "names": ["ä"]}), encoding="utf-8")
     change(file, "port", "2")
@@ -72,7 +72,7 @@ def test_a_name_is_one_whatever_its_case_and_what_others_wrote_stays(file: Path)
     assert read(file) == {"sqlitepath": "~/a.db", "names": ["ä"]}
 
 
-def test_a_link_stays_a_link(file: Path, tmp_path: Path):
+def test_a_symbolic_link_is_preserved(file: Path, tmp_path: Path):
     file.parent.mkdir()
     (tmp_path / "real.json").write_text("{}", encoding="utf-8")
     file.symlink_to(tmp_path / "real.json")
@@ -92,7 +92,7 @@ def test_an_unreadable_file_is_reported_and_never_overwritten(file: Path, conten
     assert file.read_bytes() == content
 
 
-def test_a_reader_sees_one_state_or_the_other(file: Path):
+def test_a_concurrent_reader_sees_the_old_or_the_new_file(file: Path):
     change(file, "souvenir_url", "0" * 100_000)
     seen, done = set(), threading.Event()
 
@@ -109,7 +109,7 @@ def test_a_reader_sees_one_state_or_the_other(file: Path):
     assert seen <= {100_000, 100_001}
 
 
-def test_the_home_folder_is_meant_by_a_tilde(monkeypatch: pytest.MonkeyPatch):
+def test_a_tilde_expands_to_the_home_folder(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CONFIG_FILE", "~/here.json")
     assert saved_path() == Path.home() / "here.json"
     monkeypatch.setenv("CONFIG_FILE", "")

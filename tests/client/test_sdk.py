@@ -1,4 +1,4 @@
-"""Both clients against the real service, and what they do when the service or the network does not do its part."""
+"""Both clients against the real service, and their behaviour when the service or the network fails."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_what_was_stored_is_found_changed_and_forgotten(kind: str, service: RunningService):
+def test_a_stored_memory_is_found_changed_and_deleted(kind: str, service: RunningService):
     client = Both(kind, service.url, namespace=f"crud-{kind}")
     added = client.ask(
         "memories.add", text="Billing runs on Postgres 17.", source="team/billing", metadata={"by": "ana"}
@@ -113,7 +113,7 @@ def test_what_was_stored_is_found_changed_and_forgotten(kind: str, service: Runn
     assert missing.value.request_id
 
 
-def test_an_answer_that_is_a_list_says_what_its_headers_say(kind: str, service: RunningService):
+def test_a_list_answer_carries_the_values_of_its_headers(kind: str, service: RunningService):
     client = Both(kind, service.url)
     said = [{"role": "user", "content": f"I like tea number {number}."} for number in range(3)]
     client.ask("messages.add_batch", agent_name=f"lists-{kind}", messages=said)
@@ -125,7 +125,7 @@ def test_an_answer_that_is_a_list_says_what_its_headers_say(kind: str, service: 
     assert found.degraded == []
 
 
-def test_names_of_any_script_and_with_any_sign_are_sent_whole(kind: str, service: RunningService):
+def test_names_in_any_script_are_sent_unchanged(kind: str, service: RunningService):
     name = f"café ☕ 100%?#&-{kind}"
     client = Both(kind, service.url, namespace=name)
     client.ask("agents.create", name=name, metadata={"a": "ß"})
@@ -151,7 +151,7 @@ def test_a_refused_stream_is_the_error_that_the_service_names(kind: str, service
     assert missing.value.code == "agent_not_found"
 
 
-def test_fields_that_cannot_be_used_are_one_sentence(kind: str, service: RunningService):
+def test_invalid_fields_are_reported_in_one_sentence(kind: str, service: RunningService):
     with pytest.raises(InvalidRequest) as wrong:
         Both(kind, service.url).ask("memories.search", query="", k=0)
     assert wrong.value.status == 422
@@ -173,7 +173,7 @@ def test_an_unreachable_address_is_named(kind: str):
         Both(kind, f"http://127.0.0.1:{port}", max_retries=0).ask("health.check")
 
 
-def test_a_message_whose_answer_was_lost_is_sent_again_under_its_key(kind: str, scripted: ScriptedService):
+def test_a_message_whose_answer_was_lost_is_retried_with_its_key(kind: str, scripted: ScriptedService):
     scripted.replies += [Reply(hangs_up="before"), Reply(body=MESSAGE, hangs_up="midst"), MESSAGE]
     message = Both(kind, scripted.url).ask("messages.add", agent_name="a", role="user", content="Hi")
     assert message.id == "m"
@@ -182,7 +182,7 @@ def test_a_message_whose_answer_was_lost_is_sent_again_under_its_key(kind: str, 
     assert len(set(keys)) == 1
 
 
-def test_each_call_has_a_key_of_its_own_unless_one_is_given(kind: str, scripted: ScriptedService):
+def test_each_call_gets_a_new_idempotency_key_unless_given(kind: str, scripted: ScriptedService):
     scripted.replies += [MESSAGE, MESSAGE, MESSAGE]
     client = Both(kind, scripted.url)
     for more in ({}, {}, {"idempotency_key": "mine"}):
@@ -192,7 +192,7 @@ def test_each_call_has_a_key_of_its_own_unless_one_is_given(kind: str, scripted:
     assert third == "mine"
 
 
-def test_what_may_have_been_done_and_has_no_key_is_not_sent_again(kind: str, scripted: ScriptedService):
+def test_an_unsafe_request_without_a_key_is_not_retried(kind: str, scripted: ScriptedService):
     scripted.replies += [Reply(hangs_up="before"), ADDED]
     with pytest.raises(ConnectionFailed):
         Both(kind, scripted.url).ask("memories.delete", 1)
@@ -200,12 +200,12 @@ def test_what_may_have_been_done_and_has_no_key_is_not_sent_again(kind: str, scr
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])
-def test_reads_are_repeated_after_failures_that_pass(kind: str, status: int, scripted: ScriptedService):
+def test_reads_are_retried_after_transient_failures(kind: str, status: int, scripted: ScriptedService):
     scripted.replies += [Reply(status, {"detail": "Starting", "code": "starting"}), COUNT]
     assert Both(kind, scripted.url).ask("memories.count").count == 7
 
 
-def test_a_refusal_for_load_is_repeated_when_the_service_says(kind: str, scripted: ScriptedService):
+def test_an_overload_refusal_is_retried_after_retry_after(kind: str, scripted: ScriptedService):
     busy = Reply(429, {"detail": "Too much", "code": "overloaded"}, {"Retry-After": "0"})
     scripted.replies += [busy, busy, ADDED, busy, busy, busy]
     client = Both(kind, scripted.url)
@@ -215,7 +215,7 @@ def test_a_refusal_for_load_is_repeated_when_the_service_says(kind: str, scripte
     assert refused.value.retry_after_s == 0
 
 
-def test_a_failure_that_does_not_pass_is_not_repeated(kind: str, scripted: ScriptedService):
+def test_a_permanent_failure_is_not_retried(kind: str, scripted: ScriptedService):
     scripted.replies += [Reply(501, {"detail": "No model", "code": "extraction_not_configured"}), COUNT]
     with pytest.raises(ServerFailed) as failed:
         Both(kind, scripted.url).ask("extraction.start", messages="User: Hi")
@@ -223,7 +223,7 @@ def test_a_failure_that_does_not_pass_is_not_repeated(kind: str, scripted: Scrip
     assert len(scripted.requests) == 1
 
 
-def test_an_answer_that_does_not_come_is_given_up(kind: str, scripted: ScriptedService):
+def test_a_missing_answer_times_out(kind: str, scripted: ScriptedService):
     scripted.replies.append(Reply(waits=True))
     with pytest.raises(TimedOut, match=r"no answer within 0\.2 s"):
         Both(kind, scripted.url, timeout_s=0.2, max_retries=0).ask("memories.count")
@@ -244,18 +244,18 @@ def test_an_answer_that_does_not_come_is_given_up(kind: str, scripted: ScriptedS
     ],
     ids=["html", "missing", "mistyped", "redirect", "not found", "unsupported", "deep", "long"],
 )
-def test_what_is_no_answer_of_the_service_is_said_to_be_none(kind: str, reply: Reply, scripted: ScriptedService):
+def test_a_foreign_answer_is_reported_as_invalid(kind: str, reply: Reply, scripted: ScriptedService):
     scripted.replies.append(reply)
     with pytest.raises(UnreadableAnswer, match="cannot be read"):
         Both(kind, scripted.url).ask("memories.count")
 
 
-def test_fields_that_a_newer_service_adds_are_passed_over(kind: str, scripted: ScriptedService):
+def test_unknown_fields_of_a_newer_service_are_ignored(kind: str, scripted: ScriptedService):
     scripted.replies.append({**COUNT, "since_when": "2030"})
     assert Both(kind, scripted.url).ask("memories.count").count == 7
 
 
-def test_the_environment_says_where_the_service_is(monkeypatch: pytest.MonkeyPatch, service: RunningService):
+def test_the_environment_sets_the_address_of_the_service(monkeypatch: pytest.MonkeyPatch, service: RunningService):
     monkeypatch.setenv("MEMORY_SERVER_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("SOUVENIR_URL", f"{service.url}/")
     with Souvenir() as client:
@@ -281,25 +281,25 @@ def test_the_environment_says_where_the_service_is(monkeypatch: pytest.MonkeyPat
     ],
     ids=repr,
 )
-def test_a_client_that_could_ask_nobody_is_not_made(options: dict[str, Any]):
+def test_a_client_without_a_valid_address_is_refused(options: dict[str, Any]):
     with pytest.raises(ValueError, match=r"not an HTTP address|must be above|not a namespace|no key has"):
         Souvenir(**options)
 
 
-def test_without_tls_no_certificate_is_read_and_none_is_trusted():
+def test_without_tls_no_certificates_are_loaded():
     context = calls.trusted("http://127.0.0.1:8900")
     assert isinstance(context, ssl.SSLContext)
     assert (context.get_ca_certs(), context.verify_mode) == ([], ssl.CERT_REQUIRED)
     assert calls.trusted("https://souvenir.lan") is True
 
 
-def test_a_key_is_not_told_where_it_cannot_be_sent():
+def test_an_invalid_key_is_not_shown_in_its_error():
     with pytest.raises(ValueError, match="no key has") as refused:
         Souvenir(api_key="mem_secret\n\x00")
     assert "secret" not in str(refused.value)
 
 
-def test_a_key_from_a_file_may_end_with_its_line(scripted: ScriptedService):
+def test_a_key_from_a_file_may_end_with_a_newline(scripted: ScriptedService):
     scripted.replies += [COUNT]
     with Souvenir(scripted.url, api_key="mem_1\n") as client:
         client.memories.count()
@@ -331,7 +331,7 @@ def test_a_path_within_a_path_keeps_its_slashes(service: RunningService):
 
 
 @pytest.mark.parametrize("wish", ["0", "-5", "nan", "inf", "soon"])
-def test_a_wish_to_be_asked_at_once_or_never_is_no_reason_to_hurry(
+def test_an_invalid_retry_after_does_not_shorten_the_pause(
     wish: str, scripted: ScriptedService, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(calls, "FIRST_PAUSE_S", 0.05)
@@ -351,14 +351,14 @@ def test_a_password_in_the_address_is_never_shown():
     assert "secret-1" not in f"{failed.value!s} {failed.value!r} {failed.value.url}"
 
 
-def test_null_is_sent_and_what_is_not_given_is_not(scripted: ScriptedService):
+def test_null_is_sent_and_omitted_arguments_are_not(scripted: ScriptedService):
     scripted.replies += [MESSAGE]
     with Souvenir(scripted.url) as client:
         client.messages.update("a", "m", metadata=None)
     assert scripted.requests[0].body == {"metadata": None}
 
 
-def test_a_job_is_waited_for(service: RunningService):
+def test_wait_polls_a_job_until_it_ends(service: RunningService):
     with Souvenir(service.url, namespace="jobs") as client:
         client.memories.add(text="We keep backups for a year.", source="facts")
         accepted = client.maintenance.compact(wait_s=0)

@@ -1,4 +1,4 @@
-"""The client's wheel, in an environment that has nothing but what it requires."""
+"""The client's wheel in an environment with only its requirements."""
 
 from __future__ import annotations
 
@@ -101,17 +101,17 @@ def run(*command: str | Path, stdin: str = "", **environment: str) -> subprocess
     return subprocess.run(arguments, check=False, capture_output=True, text=True, env=names, input=stdin, timeout=60)
 
 
-def test_httpx_is_all_that_the_client_requires(wheel: Path):
+def test_the_client_requires_only_httpx(wheel: Path):
     plain = [line for line in requires_of(wheel) if "extra ==" not in line]
     assert [Requirement(line).name for line in plain] == ["httpx"]
 
 
-def test_the_client_works_where_nothing_else_is_installed(bare: Path, service: RunningService):
+def test_the_client_works_without_other_packages(bare: Path, service: RunningService):
     done = run(bare, "-c", USE, service.url)
     assert done.stdout.splitlines() == ["0.1.0 Alice prefers tea.", "[]"], done.stderr
 
 
-def test_the_command_says_what_to_install_where_its_extra_is_missing(bare: Path):
+def test_the_command_names_its_missing_extra(bare: Path):
     done = run(bare.with_name("souvenir"), "--help")
     assert (done.returncode, done.stdout) == (2, "")
     assert 'pip install "souvenir-client[cli]"' in done.stderr

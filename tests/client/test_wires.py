@@ -1,4 +1,4 @@
-"""What is read from the bodies of calls to models and from their answers."""
+"""Reading turns from request and response bodies of model calls."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_a_message_of_any_shape_is_one_turn(url, item, expected):
     assert turns_of(url, [item]) == [expected]
 
 
-def test_a_person_may_write_beside_the_results_of_tools():
+def test_a_message_may_hold_text_and_tool_results():
     mixed = {"role": "user", "content": [*MESSAGES_RESULT["content"], {"type": "text", "text": "And in Porto?"}]}
     assert turns_of(MESSAGES, [MESSAGES_CALL, mixed]) == [CALLED, RESULT, Turn("user", "And in Porto?")]
 
@@ -234,7 +234,7 @@ def test_a_string_is_an_input_of_the_user():
     assert turns_of(RESPONSES, QUESTION["content"]) == [ASKED]
 
 
-def test_a_request_may_go_on_from_an_earlier_response():
+def test_a_request_may_continue_an_earlier_response():
     body = {"model": "scripted-1", "previous_response_id": "resp_1", "input": [RESPONSES_RESULT]}
     nameless = {"tool_result": {"tool_call_id": "call_1", "name": ""}}
     assert wire_for(RESPONSES, body).turns(body) == [Turn("tool", "Sunny", nameless)]
@@ -309,7 +309,7 @@ def test_unreadable_values_are_skipped(url, strange):
         ("/responses", b"bytes", None),
     ],
 )
-def test_only_conversations_with_a_model_have_a_wire(url, body, name):
+def test_only_model_conversations_have_a_wire_format(url, body, name):
     wire = wire_of(url, body)
     assert (wire.name if wire else None) == name
 
@@ -345,7 +345,7 @@ def messages_loop(vendor: LLMVendor, passed: Callable[[Any, Any], None]) -> None
 
 
 @pytest.mark.parametrize("loop", [chat_loop, responses_loop, messages_loop])
-def test_an_answer_reads_the_same_when_the_caller_gives_its_objects_back(vendor, loop):
+def test_an_answer_object_sent_back_is_the_same_turn(vendor, loop):
     vendor.replies += [says("", calls=[call("get_weather", city="Lisbon")], thinking="Hm"), "It is sunny"]
     read: list[tuple[list[Turn], list[Turn]]] = []
 

@@ -1,4 +1,4 @@
-"""The command line in this process, led to the service of the tests."""
+"""The command line in this process, connected to the service of the tests."""
 
 from __future__ import annotations
 

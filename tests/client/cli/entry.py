@@ -1,4 +1,4 @@
-"""The real entry point, in a process of its own."""
+"""The real entry point, in a separate process."""
 
 from __future__ import annotations
 

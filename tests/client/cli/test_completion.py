@@ -1,4 +1,4 @@
-"""completion: the scripts complete what there is."""
+"""completion: the scripts complete commands and options."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tests.client.cli.entry import COMMAND, environment, souvenir
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_script_ends_with_how_to_install_it(run, answer, shell):
+def test_a_script_ends_with_installation_instructions(run, answer, shell):
     script = run("completion", shell).stdout
     assert "_SOUVENIR_COMPLETE" in script
     assert script.rstrip().splitlines()[-1].startswith(f"#   souvenir completion {shell} > ")
     assert answer("completion", shell)["script"] in script
 
 
-def test_the_first_line_of_the_script_for_zsh_is_the_one_that_zsh_needs(run):
+def test_the_zsh_script_starts_with_compdef(run):
     assert run("completion", "zsh").stdout.startswith("#compdef souvenir\n")
 
 
@@ -48,7 +48,7 @@ def every_third(said: str) -> set[str]:
     return set(said.splitlines()[1::3])
 
 
-def test_a_real_bash_takes_the_script_and_completes_with_it(tmp_path):
+def test_a_real_bash_completes_with_the_script(tmp_path):
     tool = tmp_path / "souvenir"
     tool.write_text(f'#!/bin/sh\nexec {" ".join(COMMAND)} "$@"\n', encoding="utf-8")
     tool.chmod(0o755)

@@ -1,4 +1,4 @@
-"""config shows and changes the saved file; a secret is shown to who asks for it by name, and nowhere else."""
+"""config shows and changes the saved file; a secret is shown only when requested by name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_secrets_are_masked_in_the_list(config):
     assert out(config("get", "openai_api_key")) == "s3cret\n"
 
 
-def test_values_that_are_no_text_are_shown_as_json(config, tmp_path):
+def test_values_that_are_not_strings_are_shown_as_json(config, tmp_path):
     (tmp_path / "config.json").write_text('{"cors_origins": ["a"], "api_key": ""}', encoding="utf-8")
     assert json.loads(out(config("get", "cors_origins"))) == ["a"]
     assert json.loads(out(config("list", "--json")))["saved"] == {"api_key": "", "cors_origins": ["a"]}

@@ -1,4 +1,4 @@
-"""agents, context, chat, extract: what an agent has, what was said with it, and what is learned."""
+"""agents, context, chat, extract: an agent's data, its conversations, and extraction from them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_an_agent_is_made_listed_shown_and_deleted(run, answer):
     assert (gone.exit_code, gone.stdout) == (1, "")
 
 
-def test_the_access_levels_of_an_agent_are_taken_given_and_shown(run, answer, agent):
+def test_access_levels_of_an_agent_are_set_and_shown(run, answer, agent):
     assert answer("agents", "access", agent, "--no-full", "--no-logs") == {
         "quick_memory": True,
         "full_memory": False,
@@ -39,12 +39,12 @@ def test_the_access_levels_of_an_agent_are_taken_given_and_shown(run, answer, ag
     assert not any(answer("agents", "access", agent).values())
 
 
-def test_deleting_an_agent_says_how_much_went(run, agent):
+def test_deleting_an_agent_prints_the_deleted_counts(run, agent):
     done = run("agents", "delete", agent, "--yes")
     assert done.stdout == f"Deleted {agent}: 4 messages and 0 memories.\n"
 
 
-def test_history_reads_downwards(run, answer, agent):
+def test_history_is_printed_oldest_first(run, answer, agent):
     messages = answer("chat", "history", agent, "--limit", "3")
     assert [one["content"] for one in messages["messages"]] == ["Noted.", "I moved to Lisbon.", "Noted."]
     assert messages["total"] == 4
@@ -58,14 +58,14 @@ def test_sessions_are_listed_newest_first(run, answer, agent):
     assert "tuesday" in run("chat", "sessions", agent).stdout
 
 
-def test_context_prints_the_text_for_a_prompt(run, answer, agent):
+def test_context_prints_prompt_text(run, answer, agent):
     done = run("context", agent, "favourite colour", "--session", "tuesday")
     assert done.exit_code == 0
     assert "My favourite colour is blue." in done.stdout
     assert done.stdout.rstrip() == answer("context", agent, "favourite colour", "--session", "tuesday")["text"].rstrip()
 
 
-def test_context_of_an_agent_without_memory_ends_with_1(run):
+def test_context_of_an_agent_without_memory_exits_with_1(run):
     run("agents", "create", "blank")
     done = run("context", "blank", "anything")
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", "The context is empty.\n")
@@ -85,7 +85,7 @@ def test_extract_prints_the_decisions(run, answer, tmp_path):
     assert memory["source"] == "team"
 
 
-def test_an_agent_that_is_learned_for_is_made_and_a_dry_run_makes_none(run, answer):
+def test_extract_creates_a_missing_agent_except_in_a_dry_run(run, answer):
     answer("extract", "-", "--agent", "learned-for", stdin=TRANSCRIPT)
     answer("extract", "-", "--agent", "dry-for", "--dry-run", stdin=TRANSCRIPT)
     assert run("agents", "show", "learned-for").exit_code == 0
@@ -103,7 +103,7 @@ def test_extract_without_waiting_names_the_job(answer):
     assert answer("extract", "-", "--wait", "0", "--agent", "queued", stdin=TRANSCRIPT)["job_id"]
 
 
-def test_extract_where_nothing_is_configured_ends_with_1(run, own_service):
+def test_extract_without_extraction_configured_exits_with_1(run, own_service):
     done = run("extract", "-", "--json", stdin=TRANSCRIPT, SOUVENIR_URL=own_service.url)
     assert done.exit_code == 1
     # The service of the tests logs to the same stream.

@@ -1,4 +1,4 @@
-"""doctor: every check says what is wrong and what to do, and a failed one ends with 1."""
+"""doctor: every check reports a problem with its remedy, and a failed one exits with 1."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def answering(status: int, body: bytes, **headers: str) -> Iterator[str]:
             thread.join()
 
 
-def test_a_service_that_is_well_passes_every_check_and_keeps_nothing_of_the_probe(run, answer):
+def test_a_healthy_service_passes_every_check_and_the_probe_is_deleted(run, answer):
     done = run("doctor", "--write", "--json", "--namespace", "well")
     found = checks_of(done)
     assert (done.exit_code, json.loads(done.stdout)["healthy"]) == (0, True)
@@ -65,7 +65,7 @@ def test_a_service_that_is_well_passes_every_check_and_keeps_nothing_of_the_prob
     assert answer("list", "--namespace", "well")["total"] == 0
 
 
-def test_a_person_reads_a_line_a_check(run):
+def test_doctor_prints_a_line_per_check(run):
     done = run("doctor")
     assert done.exit_code == 0
     assert [line.split()[0] for line in done.stdout.splitlines()].count("ok") >= 8
@@ -81,7 +81,7 @@ def test_changes_without_a_backup_are_a_warning(run, own_service):
     assert checks_of(run("doctor", "--json", SOUVENIR_URL=url))["backups"][0] == "ok"
 
 
-def test_without_extraction_it_says_which_setting_switches_it_on(run, own_service):
+def test_without_extraction_doctor_names_the_setting_that_enables_it(run, own_service):
     status, message = checks_of(run("doctor", "--json", SOUVENIR_URL=own_service.url))["extraction"]
     assert status == "ok"
     assert message == (
@@ -89,7 +89,7 @@ def test_without_extraction_it_says_which_setting_switches_it_on(run, own_servic
     )
 
 
-def test_a_port_where_nothing_listens_fails_and_ends_with_1(run):
+def test_a_closed_port_fails_and_exits_with_1(run):
     done = run("doctor", "--json", SOUVENIR_URL=f"http://127.0.0.1:{free_port()}")
     status, message = checks_of(done)["reachable"]
     assert (done.exit_code, status) == (1, "failed")
@@ -105,7 +105,7 @@ def test_an_unresolvable_host_name_is_reported(run):
     assert checks_of(done)["transport"][0] == "warning"
 
 
-def test_https_to_a_port_without_tls_is_said(run, service):
+def test_https_to_a_port_without_tls_is_reported(run, service):
     status, message = checks_of(run("doctor", "--json", "--server", service.url.replace("http", "https")))["reachable"]
     assert status == "failed"
     assert "does not use TLS: use http://" in message
@@ -137,7 +137,7 @@ def shake_hands(connection: socket.socket) -> None:
         context.wrap_socket(connection, server_side=True).close()
 
 
-def test_a_certificate_that_is_not_trusted_is_said(run):
+def test_an_untrusted_certificate_is_reported(run):
     with at_a_port(shake_hands) as place:
         status, message = checks_of(run("doctor", "--json", "--server", f"https://{place}"))["reachable"]
     assert status == "failed"
@@ -167,7 +167,7 @@ def test_another_protocol_is_reported(run, said, message):
     assert message in found[1]
 
 
-def test_a_service_that_hangs_is_said(run):
+def test_a_hanging_service_is_reported(run):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         status, message = checks_of(run("doctor", "--json", "--server", url, "--timeout", "0.05"))["reachable"]
@@ -194,7 +194,7 @@ def test_a_service_of_another_major_version_is_a_warning(run):
     assert "99.0.0" in message
 
 
-def test_a_service_that_loads_its_model_is_not_ready(run):
+def test_a_service_loading_its_model_is_not_ready(run):
     with (
         answering(503, b'{"detail": {"ready": false}, "code": "not_ready"}') as url,
         Souvenir(url, max_retries=0) as client,
@@ -229,7 +229,7 @@ def test_an_answer_without_a_readable_date_is_a_warning():
         ("http://192.168.1.5:8900", Status.WARNING),
     ],
 )
-def test_a_key_that_travels_in_the_open_is_a_warning(url, status):
+def test_a_key_sent_without_tls_is_a_warning(url, status):
     assert connection_checks.secrecy(url, sends_key=True).status is status
 
 
@@ -252,13 +252,13 @@ def look(run, guarded, *, key: str | None = None):
     return run("doctor", "--write", "--json", SOUVENIR_URL=service.url, **more)
 
 
-def test_without_a_key_it_asks_for_one(run, guarded):
+def test_without_a_key_doctor_says_that_one_is_required(run, guarded):
     done = look(run, guarded)
     assert done.exit_code == 1
     assert checks_of(done)["key"] == ("failed", "A key is required: set SOUVENIR_API_KEY or --api-key.")
 
 
-def test_a_wrong_key_is_said_and_not_printed(run, guarded):
+def test_a_wrong_key_is_reported_and_not_printed(run, guarded):
     done = look(run, guarded, key="mem_this_is_no_key")
     assert done.exit_code == 1
     assert "was refused" in checks_of(done)["key"][1]
@@ -271,7 +271,7 @@ def test_an_admin_sees_storage_and_backups(run, guarded):
     assert {"storage", "backups"} < checks_of(done).keys()
 
 
-def test_a_writer_probes_where_its_key_reaches(run, guarded):
+def test_a_writer_probes_within_the_scope_of_its_key(run, guarded):
     found = checks_of(look(run, guarded, key="writer"))
     assert found["write"][0] == "ok"
     assert "limited to team and below" in found["key"][1]

@@ -1,4 +1,4 @@
-"""How a run ends: its exit code, one sentence on stderr, and nothing where nobody reads."""
+"""Termination of commands: exit code, one sentence on stderr, and silence if the output is closed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.client.cli.entry import COMMAND, TIMEOUT_S, environment, run_in, souv
 from tests.client.running import free_port
 
 
-def test_the_entry_point_of_the_distribution_is_the_one_that_is_tested():
+def test_the_tested_entry_point_is_that_of_the_distribution():
     import tomllib
     from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_the_entry_point_of_the_distribution_is_the_one_that_is_tested():
     assert content["project"]["scripts"] == {"souvenir": "souvenir_client.command:main"}
 
 
-def test_without_the_extra_one_sentence_says_how_to_get_it():
+def test_without_the_extra_one_sentence_says_how_to_install_it():
     code = "import sys; sys.modules['rich'] = None; from souvenir_client.command import main; main()"
     done = run_in([sys.executable, "-c", code], environment())
     assert (done.returncode, done.stdout) == (2, "")
@@ -38,7 +38,7 @@ def test_an_unreachable_service_exits_with_3():
     assert json.loads(done.stderr)["error"]["exit_code"] == 3
 
 
-def test_an_answer_that_does_not_come_in_time_ends_with_3(run):
+def test_a_timeout_exits_with_3(run):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         done = run("get", "1", "--server", f"http://127.0.0.1:{silent.getsockname()[1]}", "--timeout", "0.01")
     assert (done.exit_code, done.stdout) == (3, "")
@@ -63,7 +63,7 @@ def test_an_answer_that_does_not_come_in_time_ends_with_3(run):
     ],
     ids=" ".join,
 )
-def test_wrong_use_ends_with_2_and_prints_nothing_on_stdout(run, arguments):
+def test_wrong_usage_exits_with_2_and_prints_nothing_on_stdout(run, arguments):
     done = run(*arguments)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr
@@ -95,7 +95,7 @@ def test_a_refusal_is_reported_with_its_request_id(run):
     }
 
 
-def test_a_reader_that_goes_away_ends_it_in_silence(service, run):
+def test_a_closed_pipe_ends_a_command_silently(service, run):
     run("add", "x" * 40_000, "--namespace", "long")
     with subprocess.Popen(
         [*COMMAND, "get", "1", "--namespace", "long"],
@@ -112,7 +112,7 @@ def test_a_reader_that_goes_away_ends_it_in_silence(service, run):
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_ctrl_c_ends_it_with_130(form):
+def test_ctrl_c_exits_with_130(form):
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
         subprocess.Popen(
@@ -156,7 +156,7 @@ def read_of(master: int) -> bytes:
 
 
 @pytest.mark.parametrize(("typed", "code", "left"), [(b"n\n", 1, 1), (b"y\n", 0, 0)])
-def test_a_person_is_asked_before_anything_is_deleted(service, answer, typed, code, left):
+def test_deleting_asks_for_confirmation_on_a_terminal(service, answer, typed, code, left):
     namespace = f"asked-{code}"
     made = answer("add", "Shall \x1b[1mthis go?", "--namespace", namespace)["id"]
     ended, seen = on_a_terminal(

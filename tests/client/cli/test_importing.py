@@ -1,4 +1,4 @@
-"""import: what a file holds is stored once, and what cannot be used is said."""
+"""import: each item of a file is stored once, and invalid items are reported."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ CHAT = [
 ]
 
 
-def test_the_kinds_are_those_that_can_be_imported():
+def test_the_listed_kinds_can_be_imported():
     assert set(KINDS) == set(Kind)
 
 
-def test_an_export_comes_back_in_another_namespace_and_only_once(run, answer, tmp_path):
+def test_an_export_is_imported_once_into_another_namespace(run, answer, tmp_path):
     for text in ("One.", "Two."):
         run("add", text, "--namespace", "from")
     path = tmp_path / "all.ndjson"
@@ -54,7 +54,7 @@ def test_a_truncated_export_is_reported_and_imported(run, tmp_path):
     assert done.stderr == "The file is incomplete: 1 of 2 memories are missing.\n"
 
 
-def test_conversations_go_to_the_agent_that_is_named(run, answer, tmp_path):
+def test_conversations_are_imported_into_the_named_agent(run, answer, tmp_path):
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps(CHAT), encoding="utf-8")
     done = run("import", str(path), "--agent", "moved")
@@ -62,7 +62,7 @@ def test_conversations_go_to_the_agent_that_is_named(run, answer, tmp_path):
     assert answer("chat", "history", "moved")["messages"][0]["content"] == "My favourite colour is blue."
 
 
-def test_a_folder_of_markdown_is_stored_below_a_source(answer, tmp_path):
+def test_a_markdown_folder_is_stored_under_a_source(answer, tmp_path):
     (tmp_path / "note.md").write_text("# Tea\n\nAna likes tea.\n", encoding="utf-8")
     answer("import", str(tmp_path), "--source", "notes", "--namespace", "md")
     [memory] = answer("list", "--source", "notes", "--namespace", "md")["memories"]
@@ -77,7 +77,7 @@ def test_invalid_items_are_reported_with_their_place(run, tmp_path):
     assert done.stderr.startswith("Not imported: 1 (line 2")
 
 
-def test_a_file_of_which_nothing_can_be_used_ends_with_1(run, tmp_path):
+def test_a_file_without_usable_items_exits_with_1(run, tmp_path):
     path = tmp_path / "lines.jsonl"
     path.write_text('{"text": 7}\n', encoding="utf-8")
     assert run("import", str(path), "--kind", "jsonl", "--namespace", "none").exit_code == 1
@@ -101,7 +101,7 @@ def test_conversations_take_no_source(run, tmp_path):
     assert "--source" in done.stderr
 
 
-def test_conversations_without_an_agent_are_wrong_use(run, tmp_path):
+def test_conversations_without_an_agent_are_wrong_usage(run, tmp_path):
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps(CHAT), encoding="utf-8")
     done = run("import", str(path))
@@ -109,7 +109,7 @@ def test_conversations_without_an_agent_are_wrong_use(run, tmp_path):
     assert "--agent" in done.stderr
 
 
-def test_an_import_of_a_graph_says_its_relations_too(run, tmp_path):
+def test_an_import_of_a_graph_counts_its_relations(run, tmp_path):
     pet = {"type": "entity", "entityType": "pet"}
     entities = [{**pet, "name": name} for name in ("Polly", "Rex")]
     relation = {"type": "relation", "from": "Polly", "to": "Rex", "relationType": "likes"}

@@ -1,4 +1,4 @@
-"""export, backup, restore, keys: what keeps data and who may see it."""
+"""export, backup, restore, keys: commands for data safety and access."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from souvenir_client import Souvenir
 from tests.client.running import RunningService
 
 
-def test_an_export_is_the_same_to_a_file_as_to_stdout_and_can_be_imported_again(run, answer, service, tmp_path):
+def test_exports_to_a_file_and_to_stdout_are_equal_and_importable(run, answer, service, tmp_path):
     for text in ("Grüße 😀", "two\nlines", "\x1b[31mred"):
         run("add", text, "--namespace", "out", "--metadata", "n:=1.50")
     path = tmp_path / "all.ndjson"
@@ -36,7 +36,7 @@ def test_an_export_of_an_agent_holds_its_messages(run, service, tmp_path):
     assert types == ["header", "agent", "session", "message"]
 
 
-def test_a_graph_is_the_same_to_a_file_as_to_stdout_and_comes_back_once(run, answer, service, tmp_path):
+def test_graphs_to_a_file_and_to_stdout_are_equal_and_imported_once(run, answer, service, tmp_path):
     said = "Redis \x9b31m runs in Oslo. \u202e😀"
     with Souvenir(service.url) as client:
         client.messages.add(agent_name="seen", role="user", content=said, session_id="s")
@@ -55,7 +55,7 @@ def test_a_graph_is_the_same_to_a_file_as_to_stdout_and_comes_back_once(run, ans
         assert message["content"] == said
 
 
-def test_a_graph_that_is_refused_leaves_the_file_of_before(run, tmp_path):
+def test_a_refused_graph_export_keeps_the_previous_file(run, tmp_path):
     path = tmp_path / "old.json"
     path.write_text("old", encoding="utf-8")
     done = run("graph", "export", "nobody-of-that-name", str(path))
@@ -64,14 +64,14 @@ def test_a_graph_that_is_refused_leaves_the_file_of_before(run, tmp_path):
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
 
 
-def test_a_refused_export_leaves_the_file_of_before(run, tmp_path):
+def test_a_refused_export_keeps_the_previous_file(run, tmp_path):
     path = tmp_path / "old.ndjson"
     path.write_text("old", encoding="utf-8")
     done = run("export", str(path), "--agent", "nobody-of-that-name")
     assert (done.exit_code, path.read_text(encoding="utf-8"), list(tmp_path.iterdir())) == (1, "old", [path])
 
 
-def test_a_folder_that_is_not_there_is_wrong_use(run, tmp_path):
+def test_a_missing_folder_is_wrong_usage(run, tmp_path):
     path = tmp_path / "missing" / "all.ndjson"
     done = run("export", str(path))
     assert (done.exit_code, done.stderr) == (2, f"{path} cannot be written: No such file or directory.\n")
@@ -79,7 +79,7 @@ def test_a_folder_that_is_not_there_is_wrong_use(run, tmp_path):
     assert (done.exit_code, done.stderr) == (2, f"{tmp_path} cannot be written: Is a directory.\n")
 
 
-def test_a_key_without_a_role_is_refused_in_a_line(run):
+def test_a_key_without_a_role_is_refused_in_one_line(run):
     done = run("keys", "create", "somebody")
     assert done.exit_code == 2
     assert "Choose from: read-only, read-write, admin" in done.stderr
@@ -102,7 +102,7 @@ def test_restoring_an_unknown_backup_exits_with_1(run):
 
 
 @pytest.mark.parametrize("arguments", [("restore", "x"), ("agents", "delete", "x"), ("keys", "revoke", "x")])
-def test_nothing_is_changed_without_a_terminal_for_confirmation(run, arguments):
+def test_without_a_terminal_for_confirmation_nothing_is_changed(run, arguments):
     done = run(*arguments, stdin="y\n")
     assert done.exit_code in (1, 2)
     assert done.stdout == ""
@@ -133,7 +133,7 @@ def test_the_quotas_of_a_key_are_set_changed_and_shown_with_their_usage(run, ans
     assert (wrong.exit_code, "is not NAME=NUMBER" in wrong.stderr) == (2, True)
 
 
-def test_a_key_is_made_for_a_namespace_used_replaced_and_revoked(run, answer, guarded):
+def test_a_key_for_a_namespace_is_created_used_rotated_and_revoked(run, answer, guarded):
     made = run("keys", "create", "bot", "--role", "read-write", "--namespace", "bots", "--prefix", "a", **guarded)
     first = made.stdout.strip()
     assert first.startswith("mem_")
@@ -154,7 +154,7 @@ def test_a_key_is_made_for_a_namespace_used_replaced_and_revoked(run, answer, gu
     assert first not in drawn
 
 
-def test_the_file_of_an_export_is_for_its_owner_only(run, tmp_path: Path):
+def test_an_export_file_is_readable_by_its_owner_only(run, tmp_path: Path):
     path = tmp_path / "private.ndjson"
     run("export", str(path))
     assert path.stat().st_mode & 0o077 == 0

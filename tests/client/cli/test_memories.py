@@ -27,7 +27,7 @@ def test_a_dash_reads_the_text_from_stdin(run, answer):
     assert memory["text"] == "Two\nlines"
 
 
-def test_nothing_on_stdin_is_wrong_use(run):
+def test_an_empty_stdin_is_wrong_usage(run):
     done = run("add", "-", stdin="\n")
     assert (done.exit_code, done.stdout, done.stderr) == (2, "", "The text is empty.\n")
 
@@ -37,7 +37,7 @@ def test_an_agent_is_a_namespace(run, answer):
     assert answer("list", "--namespace", "bot-of-add")["total"] == 1
 
 
-def test_an_agent_that_is_stored_for_is_there_from_then_on(run, answer):
+def test_storing_for_an_agent_creates_it(run, answer):
     assert run("add", "Ana likes tea.", "--agent", "newbie").exit_code == 0
     assert answer("search", "tea", "--agent", "newbie")["results"]
     assert answer("context", "newbie", "what does Ana like?")["text"]
@@ -55,13 +55,13 @@ def test_a_limited_key_stores_for_an_existing_agent(run, own_service):
     assert (refused.exit_code, refused.stdout) == (1, "")
 
 
-def test_an_agent_that_is_not_there_is_made_by_a_command_and_not_by_a_route(run):
+def test_a_command_creates_a_missing_agent_and_a_route_does_not(run):
     done = run("context", "nobody", "anything")
     assert done.exit_code == 1
     assert done.stderr.startswith("Agent 'nobody' not found; create it with `souvenir agents create NAME` (404")
 
 
-def test_agent_and_namespace_together_are_wrong_use(run):
+def test_agent_and_namespace_together_are_wrong_usage(run):
     done = run("add", "Something.", "--agent", "a", "--namespace", "b")
     assert done.exit_code == 2
     assert "--agent and --namespace" in done.stderr
@@ -81,7 +81,7 @@ def test_search_of_an_agent_finds_messages_and_memories(run, answer, service):
     assert "Blue paint is in the shed." in drawn
 
 
-def test_a_search_that_finds_nothing_says_so_and_ends_with_1(run):
+def test_a_search_without_results_says_so_and_exits_with_1(run):
     done = run("search", "anything", "--namespace", "empty", "--json")
     assert done.exit_code == 1
     assert json.loads(done.stdout)["results"] == []
@@ -96,14 +96,14 @@ def test_filters_of_source_and_metadata_narrow_a_search(run, answer):
     assert [hit["text"] for hit in found] == ["The shed is red, says a/b x."]
 
 
-def test_a_duplicate_that_is_to_be_skipped_is_named(run):
+def test_a_skipped_duplicate_is_named(run):
     run("add", "The shed is red.", "--namespace", "twice")
     done = run("add", "The shed is red.", "--on-duplicate", "skip", "--namespace", "twice")
     assert done.exit_code == 0
     assert done.stdout.startswith("Not stored: it duplicates memory ")
 
 
-def test_list_shows_a_row_a_memory_and_how_many_there_are(run):
+def test_list_shows_a_row_per_memory_and_their_count(run):
     for number in range(3):
         run("add", f"Number {number}\nof three", "--source", "s", "--namespace", "rows")
     done = run("list", "--limit", "2", "--namespace", "rows")
@@ -113,13 +113,13 @@ def test_list_shows_a_row_a_memory_and_how_many_there_are(run):
     assert done.stderr == "2 of 3; --offset 2 shows more\n"
 
 
-def test_a_memory_that_is_not_there_ends_with_1(run):
+def test_an_unknown_memory_exits_with_1(run):
     done = run("get", "424242")
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == "Memory ID 424242 not found (404, memory_not_found)\n"
 
 
-def test_delete_tells_which_stayed(run, answer):
+def test_delete_reports_the_ids_that_were_not_deleted(run, answer):
     first, pinned = (
         answer("add", text, *more, "--namespace", "gone")["id"]
         for text, more in [("One.", ()), ("Two.", ("--metadata", "pinned:=true"))]
@@ -130,7 +130,7 @@ def test_delete_tells_which_stayed(run, answer):
     assert [memory["id"] for memory in answer("list", "--namespace", "gone")["memories"]] == [pinned]
 
 
-def test_delete_without_anybody_to_ask_deletes_nothing(run, answer):
+def test_delete_without_a_terminal_deletes_nothing(run, answer):
     made = answer("add", "Stays.", "--namespace", "stays")["id"]
     done = run("delete", str(made), "--namespace", "stays", stdin="y\n")
     assert done.exit_code == 2

@@ -19,22 +19,22 @@ NOWHERE = "http://127.0.0.1:1"
 @pytest.mark.parametrize(
     "arguments", [["--namespace", "here", "list", "--json"], ["--json", "list", "--namespace", "here"]]
 )
-def test_they_stand_before_and_after_the_command(run, answer, arguments):
+def test_global_options_may_precede_or_follow_the_command(run, answer, arguments):
     if not answer("list", "--namespace", "here")["total"]:
         run("add", "Something.", "--namespace", "here")
     assert json.loads(run(*arguments).stdout)["total"] == 1
 
 
-def test_they_stand_between_a_group_and_its_command(run):
+def test_global_options_may_be_between_a_group_and_its_command(run):
     assert json.loads(run("chat", "--json", "sessions", "nobody-yet").stderr)["error"]["status"] == 404
 
 
-def test_the_last_one_given_counts(run, service):
+def test_the_last_value_of_an_option_wins(run, service):
     assert run("--server", NOWHERE, "list", "--server", service.url).exit_code == 0
     assert run("--server", service.url, "agents", "--server", NOWHERE, "list", "--server", service.url).exit_code == 0
 
 
-def test_an_option_goes_before_the_environment(run, service):
+def test_an_option_overrides_the_environment(run, service):
     assert run("list", "--server", service.url, SOUVENIR_URL=NOWHERE).exit_code == 0
 
 
@@ -134,7 +134,7 @@ def leaves() -> set[str]:
         }
 
 
-def test_every_command_answers_json_and_nothing_else_on_stdout(run, prepared):
+def test_every_command_prints_only_json_on_stdout(run, prepared):
     assert leaves() == {*ANSWERS, *REFUSED, *ELSEWHERE}
     for name, call in {**ANSWERS, **REFUSED}.items():
         arguments = [prepared.get(word, word) for word in call.split()]
@@ -149,7 +149,7 @@ def test_every_command_answers_json_and_nothing_else_on_stdout(run, prepared):
         assert prepared["KEY"] not in done.output, name
 
 
-def test_an_export_to_stdout_is_a_json_object_a_line(run):
+def test_an_export_to_stdout_is_one_json_object_per_line(run):
     run("add", "One.\nTwo.", "--namespace", "lines")
     header, memory = map(json.loads, run("export", "--json", "--namespace", "lines").stdout.splitlines())
     assert (header["count"], memory["text"]) == (1, "One.\nTwo.")

@@ -1,4 +1,4 @@
-"""What is printed acts on nothing: stored texts are texts, and JSON is JSON."""
+"""Output is safe: stored texts cannot control the terminal, and JSON stays valid."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ def evil(answer):
 
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize("command", ["get", "list", "search", "export"])
-def test_no_character_of_a_stored_text_acts_on_the_terminal(run, evil, command, as_json):
+def test_stored_text_cannot_control_the_terminal(run, evil, command, as_json):
     arguments = {"get": [evil], "search": ["loud"]}.get(command, [])
     printed = run(command, *arguments, "--namespace", "evil", *(["--json"] if as_json else [])).stdout
     assert "loud" in printed
     assert not set(printed) & set(ACTING)
 
 
-def test_markup_is_printed_as_it_stands(run, evil):
+def test_markup_is_printed_literally(run, evil):
     assert "[bold red]loud[/]" in run("get", evil, "--namespace", "evil").stdout
     assert "[bold red]loud[/]" in run("list", "--namespace", "evil").stdout
 
 
-def test_json_holds_the_text_as_it_was_stored(answer, evil):
+def test_json_has_the_text_as_stored(answer, evil):
     memory = answer("get", evil, "--namespace", "evil")
     assert (memory["text"], memory["note"]) == (EVIL, EVIL)
 
 
-def test_a_name_of_the_caller_does_not_act_either(run):
+def test_names_given_by_the_caller_cannot_control_the_terminal(run):
     done = run("agents", "show", "no\x1b[31mbody")
     assert done.exit_code == 1
     assert "\x1b" not in done.output

@@ -1,4 +1,4 @@
-"""docs/cli.md is what the command line is: its reference, and its examples as they are printed there."""
+"""docs/cli.md matches the command line: its reference, and its examples as printed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from souvenir_client.cli.root import souvenir
 from tests.client.running import RunningService
 
 
-def test_the_reference_is_that_of_the_commands():
+def test_the_reference_on_the_page_is_current():
     text = PAGE.read_text(encoding="utf-8")
     assert text == page(text), "run python -m scripts.build_cli_docs"
 

@@ -1,4 +1,4 @@
-"""serve hands its process over: to what, where, and with signals and exit status passed on."""
+"""serve replaces its process: by which program, in which folder, with signals and exit status passed on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def give(path: Path) -> None:
     path.chmod(0o755)
 
 
-def test_it_runs_the_environment_of_the_folder_in_the_folder(home, tmp_path):
+def test_serve_runs_the_environment_of_the_folder_in_it(home, tmp_path):
     give(home / ".venv" / "bin" / "python")
     done = souvenir("serve", "--home", "service", cwd=tmp_path)
     assert done.returncode == 5
@@ -42,7 +42,7 @@ def test_it_runs_the_environment_of_the_folder_in_the_folder(home, tmp_path):
 
 
 @pytest.mark.parametrize("where", ["", "souvenir"])
-def test_it_finds_the_folder_from_within(home, where):
+def test_serve_finds_the_folder_from_a_subfolder(home, where):
     give(home / ".venv" / "bin" / "python")
     assert souvenir("serve", cwd=home / where).stdout.startswith(f"{home}|")
 
@@ -53,7 +53,7 @@ def test_the_variable_names_the_folder_and_json_logs_in_json(home, tmp_path):
     assert done.stdout.startswith(f"{home}|app.py|json|")
 
 
-def test_without_an_environment_uv_runs_it(home, tmp_path):
+def test_without_an_environment_serve_uses_uv(home, tmp_path):
     give(tmp_path / "bin" / "uv")
     done = souvenir("serve", cwd=home, PATH=f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     assert done.stdout.startswith(f"{home}|run app.py|")
@@ -71,7 +71,7 @@ def test_a_signal_reaches_the_service_and_its_status_comes_back(home):
         assert process.wait(TIMEOUT_S) == 7
 
 
-def test_without_anything_to_run_it_says_what_to_do(run, home, monkeypatch):
+def test_without_an_environment_or_uv_serve_says_what_to_do(run, home, monkeypatch):
     monkeypatch.setenv("PATH", "")
     done = run("serve", "--home", str(home))
     assert done.exit_code == 2
@@ -79,7 +79,7 @@ def test_without_anything_to_run_it_says_what_to_do(run, home, monkeypatch):
     assert "docker compose up" in done.stderr
 
 
-def test_where_there_is_no_service_it_says_how_to_name_it(run, tmp_path, monkeypatch):
+def test_without_a_service_folder_serve_says_how_to_name_it(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     here = run("serve")
     named = run("serve", "--home", str(tmp_path))

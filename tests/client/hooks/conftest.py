@@ -1,4 +1,4 @@
-"""A person's machine with a project, an editor that writes transcripts, and hooks that run in this process."""
+"""A user's machine with a project, an editor that writes transcripts, and hooks that run in this process."""
 
 from __future__ import annotations
 

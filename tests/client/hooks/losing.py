@@ -1,6 +1,6 @@
-"""A service whose answers are lost on their way: requests reach the real one, and are done.
+"""A proxy that loses answers: requests reach the real service and are executed.
 
-A test that wants an answer through queues `PASS` for it.
+A test queues `PASS` for each answer that is to get through.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A service that is away is not waited for at every prompt."""
+"""The circuit breaker: prompts do not wait for an unavailable service."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def breaker(tmp_path, clock):
     return Breaker(tmp_path / "state", URL, clock)
 
 
-def test_three_failures_in_a_row_open_it_for_a_minute(breaker, clock):
+def test_three_consecutive_failures_open_the_breaker_for_a_minute(breaker, clock):
     assert [breaker.failed(), breaker.failed()] == [None, None]
     assert not breaker.is_open()
     assert breaker.failed() == FIRST_REST_S
@@ -39,7 +39,7 @@ def test_three_failures_in_a_row_open_it_for_a_minute(breaker, clock):
     assert not breaker.is_open()
 
 
-def test_each_failure_after_a_rest_doubles_the_rest_up_to_ten_minutes(breaker, clock):
+def test_each_failure_after_the_pause_doubles_it_up_to_ten_minutes(breaker, clock):
     breaker.failed()
     breaker.failed()
     rests = []
@@ -49,7 +49,7 @@ def test_each_failure_after_a_rest_doubles_the_rest_up_to_ten_minutes(breaker, c
     assert rests == [60, 120, 240, 480, LONGEST_REST_S, LONGEST_REST_S]
 
 
-def test_a_success_closes_it_and_resets_the_count(breaker, clock):
+def test_a_success_closes_the_breaker_and_resets_the_count(breaker, clock):
     for _ in range(3):
         breaker.failed()
     clock.now_s += FIRST_REST_S
@@ -58,7 +58,7 @@ def test_a_success_closes_it_and_resets_the_count(breaker, clock):
     assert breaker.failed() == FIRST_REST_S
 
 
-def test_failures_of_hooks_that_began_before_it_opened_do_not_prolong_the_rest(breaker, clock):
+def test_failures_of_hooks_started_before_it_opened_do_not_extend_the_pause(breaker, clock):
     for _ in range(3):
         breaker.failed()
     assert breaker.failed() is None
@@ -75,7 +75,7 @@ def test_each_service_has_a_separate_breaker(tmp_path, breaker, clock):
 @pytest.mark.parametrize(
     "damage", [b"", b"{", b"[]", b'{"failures": "3", "open_until": 1}', b"\xff", b'{"failures": -1}']
 )
-def test_damaged_state_is_no_state(tmp_path, breaker, damage):
+def test_damaged_state_is_ignored(tmp_path, breaker, damage):
     breaker.failed()
     [file] = (tmp_path / "state").glob("breaker-*.json")
     file.write_bytes(damage)
@@ -83,20 +83,20 @@ def test_damaged_state_is_no_state(tmp_path, breaker, damage):
     assert [breaker.failed(), breaker.failed(), breaker.failed()] == [None, None, FIRST_REST_S]
 
 
-def test_a_clock_that_was_set_back_holds_nothing_open(breaker, clock):
+def test_a_clock_set_back_does_not_keep_the_breaker_open(breaker, clock):
     for _ in range(3):
         breaker.failed()
     clock.now_s -= 86_400
     assert not breaker.is_open()
 
 
-def test_hooks_at_once_lose_no_failure(breaker):
+def test_concurrent_hooks_count_every_failure(breaker):
     with ThreadPoolExecutor(8) as pool:
         rests = list(pool.map(lambda _: breaker.failed(wait_s=60), range(24)))
     assert [rest for rest in rests if rest is not None] == [FIRST_REST_S]
 
 
-def test_a_lock_that_another_hook_keeps_is_not_waited_for_longer_than_said(tmp_path, breaker):
+def test_a_held_lock_is_awaited_only_for_the_given_time(tmp_path, breaker):
     breaker.failed()
     [file] = (tmp_path / "state").glob("breaker-*.json")
     with locked(file, wait_s=0):

@@ -1,4 +1,4 @@
-"""What was said in a session is in the service once: after failures, damage and restarts too."""
+"""Each message of a session is stored once, also after failures, damage and restarts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_stop_stores_messages_since_the_last_one(editor, stored):
     assert stored(editor) == [*first, "Thanks."]
 
 
-def test_a_message_has_the_time_the_role_and_the_call_of_its_turn(editor, service):
+def test_a_message_has_the_time_role_and_tool_call_of_its_turn(editor, service):
     editor.says(("user", "Where?"), ("assistant", [CALL]))
     editor.hook(Hook.STOP)
     with Souvenir(service.url) as client:
@@ -62,7 +62,7 @@ def test_a_message_has_the_time_the_role_and_the_call_of_its_turn(editor, servic
     ]
 
 
-def test_before_a_compaction_everything_is_stored(editor, stored):
+def test_a_compaction_hook_stores_every_message(editor, stored):
     said = [("user", f"turn {number}") for number in range(2 * WINDOW_TURNS + 20)]
     editor.says(*said)
     editor.hook(Hook.PRE_COMPACT, trigger="auto")
@@ -92,7 +92,7 @@ def test_a_lost_answer_does_not_store_messages_twice(editor, losing, stored):
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"{", b'{"stored": {"offset": 3}}', b"\xff\x00"])
-def test_without_its_state_the_hook_asks_the_service_how_far_it_is(editor, stored, damage):
+def test_without_state_the_hook_asks_the_service_for_its_position(editor, stored, damage):
     editor.says(("user", "first"), ("user", "second"))
     editor.hook(Hook.STOP)
     file = sent_file(editor)
@@ -164,7 +164,7 @@ def test_a_copy_of_another_session_is_not_stored_again(editor, editor_at, servic
     assert stored(resumed) == ["of the second"]
 
 
-def test_a_refused_turn_holds_up_nothing(editor, service, stored):
+def test_a_refused_turn_does_not_block_the_next_ones(editor, service, stored):
     editor.says(("user", "first"))
     editor.hook(Hook.STOP)
     with Souvenir(service.url) as client:
@@ -190,7 +190,7 @@ def test_messages_refused_by_a_proxy_are_not_skipped(editor, stored, status):
     assert stored(editor) == ["first", "second"]
 
 
-def test_while_another_hook_of_the_session_sends_this_one_leaves_it_to_that(editor, stored):
+def test_concurrent_hooks_of_a_session_do_not_both_send(editor, stored):
     editor.says(("user", "first"))
     editor.hook(Hook.STOP)
     editor.says(("user", "second"))
@@ -211,7 +211,7 @@ def test_without_time_left_the_next_hook_continues(editor, stored):
     assert stored(editor) == ["first", "second"]
 
 
-def test_the_last_answer_is_waited_for_no_longer_than_a_second(editor, stored):
+def test_the_last_answer_is_awaited_for_at_most_a_second(editor, stored):
     """It comes with the next hook if it is written down later."""
     editor.says(("user", "Where is the cache?"))
     editor.hook(Hook.STOP, last_assistant_message="In Redis.")
@@ -220,14 +220,14 @@ def test_the_last_answer_is_waited_for_no_longer_than_a_second(editor, stored):
     assert stored(editor) == ["Where is the cache?", "In Redis.", "Thanks."]
 
 
-def test_a_session_without_a_transcript_is_reported_and_no_failure_of_the_service(editor):
+def test_a_missing_transcript_is_reported_and_not_a_service_failure(editor):
     for _ in range(4):
         editor.hook(Hook.STOP, transcript_path=str(editor.folder / "missing.jsonl"))
         assert "missing.jsonl" in editor.errors
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
-def test_a_transcript_that_may_never_end_is_not_read_and_no_failure_of_the_service(editor, kind):
+def test_a_transcript_that_is_not_a_regular_file_is_not_read(editor, kind):
     path = {"pipe": editor.folder / "pipe", "device": Path("/dev/zero"), "folder": editor.folder}[kind]
     if kind == "pipe":
         os.mkfifo(path)
@@ -275,7 +275,7 @@ def test_with_a_model_messages_are_extracted_once(learner, learning):
     assert (learner.errors, len(learning.jobs(learner.agent))) == ("", 1)
 
 
-def test_while_claude_is_sent_back_to_work_nothing_is_learned_yet(learner, learning):
+def test_extraction_waits_while_claude_continues_after_a_stop(learner, learning):
     learner.says(("user", "We deploy on Mondays."))
     learner.hook(Hook.STOP, stop_hook_active=True)
     assert learning.jobs(learner.agent) == []
@@ -283,13 +283,13 @@ def test_while_claude_is_sent_back_to_work_nothing_is_learned_yet(learner, learn
     assert len(learning.jobs(learner.agent)) == 1
 
 
-def test_only_calls_of_tools_are_nothing_to_learn_from(learner, learning):
+def test_tool_calls_alone_are_not_extracted(learner, learning):
     learner.says(("assistant", [CALL]))
     learner.hook(Hook.STOP)
     assert learning.jobs(learner.agent) == []
 
 
-def test_a_long_conversation_is_learned_from_in_few_requests(learner, learning):
+def test_a_long_conversation_is_extracted_in_few_requests(learner, learning):
     learner.says(*(("user", f"{number} " + "word " * 3_000) for number in range(12)))
     learner.hook(Hook.STOP)
     assert len(learning.jobs(learner.agent)) == 1

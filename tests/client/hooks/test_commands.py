@@ -1,4 +1,4 @@
-"""The real commands in processes of their own, as an editor runs them: never in its way, whatever the service does."""
+"""The real commands in separate processes, as an editor runs them: they never block it, whatever the service does."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_installed_hooks_recall_messages_in_the_next_session(program, editor, ed
     assert "Redis on host nine" in specific["additionalContext"]
 
 
-def test_a_service_that_is_away_is_left_alone_after_three_tries(program, editor_at):
+def test_an_unavailable_service_is_not_called_after_three_failures(program, editor_at):
     server = SlowServer(Reply(status=500))
     server.port = free_port()
     editor = editor_at(server.url)
@@ -110,7 +110,7 @@ def test_a_service_that_is_away_is_left_alone_after_three_tries(program, editor_
 
 
 @pytest.mark.parametrize("slow", [Reply(drips=True), Reply(drips_headers=True)], ids=["body", "headers"])
-def test_a_service_that_sends_a_byte_at_a_time_does_not_outlast_the_time_of_the_hook(program, editor_at, slow):
+def test_a_slow_answer_does_not_exceed_the_deadline_of_the_hook(program, editor_at, slow):
     server = SlowServer(slow)
     server.start()
     editor, errors, budget_s = editor_at(server.url), "", ""
@@ -126,7 +126,7 @@ def test_a_service_that_sends_a_byte_at_a_time_does_not_outlast_the_time_of_the_
     assert f"the hook took longer than its {budget_s} s" in errors
 
 
-def test_last_words_that_cannot_be_said_do_not_keep_the_process(program, editor_at):
+def test_blocked_output_does_not_keep_the_process_alive(program, editor_at):
     """Another hook keeps the lock of the breaker."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         editor = editor_at(f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -137,7 +137,7 @@ def test_last_words_that_cannot_be_said_do_not_keep_the_process(program, editor_
     assert done[:2] == (0, "")
 
 
-def test_an_input_that_does_not_end_is_not_waited_for(program, editor):
+def test_an_unterminated_input_does_not_block_the_hook(program, editor):
     process = start([program, "hook", "prompt"], editor, SOUVENIR_HOOK_BUDGET_S="1")
     assert process.wait(PATIENCE_S) == 0
     process.communicate()
@@ -150,7 +150,7 @@ def test_an_invalid_event_is_reported_and_succeeds(program, editor, event):
     assert errors.count("\n") == 1
 
 
-def test_a_hook_loads_nothing_that_it_does_not_need(editor):
+def test_a_hook_loads_no_unneeded_modules(editor):
     command = [sys.executable, "-X", "importtime", "-m", "souvenir_client.command", "hook", "prompt"]
     asked = editor.event(prompt="Where is the cache?")
     status, _, errors = run(command, editor, asked, PYTHONPATH=str(CLIENT), SOUVENIR_HOOK_BUDGET_S="20")
@@ -172,13 +172,13 @@ def test_hooks_can_be_switched_off(program, editor):
     "arguments",
     [("hook", "bogus"), ("hook", "--bogus"), ("hook", "prompt", "--bogus"), ("hook", "stop", "more"), ("hook",)],
 )
-def test_wrong_use_does_not_end_with_2_which_would_stop_the_editor(arguments):
+def test_wrong_usage_does_not_exit_with_2_which_would_block_the_editor(arguments):
     done = CliRunner().invoke(souvenir, arguments)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr
 
 
-def test_without_what_the_command_line_needs_a_hook_does_not_stop_the_editor_either(editor):
+def test_a_hook_without_the_cli_extra_does_not_block_the_editor(editor):
     code = "import sys; sys.modules['rich'] = None; from souvenir_client.command import main; main()"
     status, output, _ = run([sys.executable, "-c", code, "hook", "prompt"], editor, "{}", PYTHONPATH=str(CLIENT))
     assert (status, output) == (1, "")
@@ -195,7 +195,7 @@ def home(tmp_path, program, monkeypatch):
     return tmp_path / "config"
 
 
-def test_without_a_terminal_the_change_is_shown_and_not_made(home):
+def test_without_a_terminal_the_change_is_shown_only(home):
     done = install()
     assert done.exit_code == 1
     assert "+++ " in done.stdout
@@ -204,7 +204,7 @@ def test_without_a_terminal_the_change_is_shown_and_not_made(home):
     assert not home.exists()
 
 
-def test_a_second_installation_has_nothing_to_change_and_a_removal_takes_it_back(home):
+def test_a_second_installation_changes_nothing_and_a_removal_reverts_it(home):
     assert install("--yes").exit_code == 0
     again = install()
     assert (again.exit_code, "nothing to change" in again.stdout) == (0, True)
@@ -212,7 +212,7 @@ def test_a_second_installation_has_nothing_to_change_and_a_removal_takes_it_back
     assert json.loads((home / "settings.json").read_text(encoding="utf-8")) == {}
 
 
-def test_a_project_can_have_settings_of_its_own(home, tmp_path, monkeypatch):
+def test_a_project_can_have_separate_settings(home, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert install("--project", "--yes").exit_code == 0
     assert (tmp_path / ".claude" / "settings.json").is_file()
@@ -234,20 +234,20 @@ def test_the_change_is_available_as_json(home):
     assert done["diff"].startswith("--- ")
 
 
-def test_no_key_comes_into_the_settings(home):
+def test_the_key_is_not_written_to_the_settings(home):
     install("--yes", SOUVENIR_API_KEY="sv-secret")
     assert "sv-secret" not in (home / "settings.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("option", "instead"), [("--api-key", "SOUVENIR_API_KEY"), ("--namespace", "SOUVENIR_AGENT")])
-def test_what_settings_do_not_take_is_refused_in_a_sentence(home, option, instead):
+def test_an_invalid_setting_is_refused_in_a_sentence(home, option, instead):
     done = install("--yes", option, "sv-secret")
     assert (done.exit_code, done.stdout, home.exists()) == (2, "", False)
     assert instead in done.stderr
     assert "sv-secret" not in done.stderr
 
 
-def test_an_address_that_is_given_is_shown_and_written_and_one_of_the_environment_is_not(home):
+def test_only_an_explicit_address_is_shown_and_written(home):
     url = "http://memory.example:8900"
     assert f'+    "SOUVENIR_URL": "{url}"' in install("--server", f"{url}/").stdout
     install("--yes", SOUVENIR_URL=url)
@@ -272,7 +272,7 @@ def test_a_removal_removes_only_the_given_address(home):
 
 
 @pytest.mark.parametrize(("said", "status"), [("y", 0), ("n", 1), ("", 1)])
-def test_a_person_is_asked(program, editor, said, status):
+def test_the_user_is_asked_for_confirmation(program, editor, said, status):
     ours, theirs = pty.openpty()
     home = editor.folder / "config"
     process = start([program, "install", "claude-code"], editor, theirs, CLAUDE_CONFIG_DIR=str(home))

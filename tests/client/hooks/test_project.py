@@ -1,4 +1,4 @@
-"""A project is remembered by one agent, from wherever in it the editor runs."""
+"""A project has one agent, from whichever of its folders the editor runs."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def test_a_submodule_is_a_separate_project(tmp_path):
     assert place(folder).project == "vendored"
 
 
-def test_the_folder_where_claude_was_started_counts_wherever_it_went(tmp_path):
+def test_the_start_folder_of_claude_names_the_project(tmp_path):
     started = tmp_path / "notes"
     assert place(tmp_path / "other", CLAUDE_PROJECT_DIR=str(started)).project == "notes"
 
 
-def test_an_agent_can_be_named(tmp_path):
+def test_the_agent_can_be_set_by_the_environment(tmp_path):
     named = place(tmp_path / "notes", SOUVENIR_AGENT=" my agent ")
     assert (named.agent, named.source) == ("my agent", "claude-code/notes")
 
 
 @pytest.mark.parametrize(("session_id", "name"), [(".", "-"), ("..", "--"), ("...", "...")])
-def test_a_session_is_not_called_what_clients_take_out_of_paths(tmp_path, session_id, name):
+def test_dot_segments_are_not_session_names(tmp_path, session_id, name):
     assert Project.of(Event(session_id=session_id, cwd=str(tmp_path)), {}).session_id == name
 
 
@@ -57,7 +57,7 @@ def test_a_session_is_not_called_what_clients_take_out_of_paths(tmp_path, sessio
     ("folder", "agent"),
     [("Müller & Söhne", "claude-code-Müller & Söhne"), ("tab\there", "claude-code-tab-here"), ("x" * 250, None)],
 )
-def test_the_name_of_a_folder_becomes_one_that_the_service_takes(tmp_path, folder, agent):
+def test_a_folder_name_becomes_a_valid_agent_name(tmp_path, folder, agent):
     found = place(tmp_path / folder).agent
     assert found == (agent or ("claude-code-" + folder)[:200])
     assert found.isprintable()

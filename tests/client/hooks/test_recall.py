@@ -1,4 +1,4 @@
-"""What the service knows comes back as context, and nothing where there is nothing to say."""
+"""Relevant memories are returned as context, and nothing if there are none."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_prompt_gets_relevant_memories_and_the_blocks_once(remembered, editor)
     assert "Name: Alice" not in second
 
 
-def test_blocks_that_were_changed_are_given_again(remembered, editor, client):
+def test_changed_blocks_are_returned_again(remembered, editor, client):
     editor.hook(Hook.SESSION_START, source="startup")
     asked = {"prompt": "Where does the cache live, in Redis?"}
     assert "Name:" not in editor.hook(Hook.PROMPT, **asked)
@@ -66,16 +66,16 @@ def test_a_prompt_without_relevant_memories_gets_nothing(remembered, editor):
 
 
 @pytest.mark.parametrize("prompt", ["", "  ", "/clear", "<task-notification>Redis cache live</task-notification>"])
-def test_prompts_of_the_program_are_not_searched(remembered, editor, prompt):
+def test_prompts_of_the_program_trigger_no_search(remembered, editor, prompt):
     assert editor.hook(Hook.PROMPT, prompt=prompt) == ""
     assert editor.errors == ""
 
 
-def test_the_arguments_of_a_command_are_looked_up(remembered, editor):
+def test_the_arguments_of_a_command_are_the_query(remembered, editor):
     assert "Redis on host nine" in editor.hook(Hook.PROMPT, prompt="/explain where does the cache live, in Redis?")
 
 
-def test_what_this_session_said_does_not_come_back_until_it_was_compacted(editor):
+def test_messages_of_this_session_are_recalled_only_after_compaction(editor):
     editor.says(("user", "The cache lives in Redis on host nine."), ("user", "Where does the cache live, in Redis?"))
     editor.hook(Hook.STOP)
     asked = {"prompt": "Where does the cache live, in Redis?"}
@@ -85,12 +85,12 @@ def test_what_this_session_said_does_not_come_back_until_it_was_compacted(editor
 
 
 @pytest.mark.parametrize("hook", [Hook.SESSION_START, Hook.PROMPT])
-def test_an_unknown_project_gets_nothing(editor, hook):
+def test_an_unknown_project_gets_no_context(editor, hook):
     assert editor.hook(hook, source="startup", prompt="Where is the cache?") == ""
     assert editor.errors == ""
 
 
-def test_a_very_long_prompt_is_looked_up_by_its_ends(remembered, editor, losing):
+def test_a_very_long_prompt_is_searched_by_its_start_and_end(remembered, editor, losing):
     losing.replies.append(PASS)
     editor.hook(Hook.PROMPT, url=losing.url, prompt=f"Why is this?\n{'log line, ' * 50_000}\nWhat now?")
     [asked] = losing.requests
@@ -100,7 +100,7 @@ def test_a_very_long_prompt_is_looked_up_by_its_ends(remembered, editor, losing)
     assert asked.body["query"].endswith("What now?")
 
 
-def test_the_service_is_told_to_answer_before_the_hook_has_to_go(remembered, editor, losing):
+def test_the_request_deadline_is_before_that_of_the_hook(remembered, editor, losing):
     losing.replies.append(PASS)
     editor.hook(Hook.PROMPT, url=losing.url, prompt="Where does the cache live?", budget_s=1.0)
     [asked] = losing.requests
@@ -108,7 +108,7 @@ def test_the_service_is_told_to_answer_before_the_hook_has_to_go(remembered, edi
     assert asked.body["session_id"] == editor.session_id
 
 
-def test_blocks_larger_than_the_editor_shows_are_cut_with_their_fence_closed(editor, client):
+def test_oversized_blocks_are_truncated_with_their_fence_closed(editor, client):
     client.blocks.create(agent_name=editor.agent, label="notes", value="a line of the notes\n" * 2_000, limit=50_000)
     context = editor.hook(Hook.SESSION_START, source="startup")
     assert len(context) <= len(prefaced("x")) + MAX_CONTEXT_CHARS
@@ -116,7 +116,7 @@ def test_blocks_larger_than_the_editor_shows_are_cut_with_their_fence_closed(edi
 
 
 @pytest.mark.parametrize("room", range(0, 120, 7))
-def test_whatever_the_room_every_fence_that_opens_closes(room):
+def test_every_opened_fence_is_closed_for_any_limit(room):
     parts = [recalled("one\ntwo", "0a"), "\n" + recalled("- three\n- four", "1b")]
     text = fitted(parts, room)
     assert len(text) <= room

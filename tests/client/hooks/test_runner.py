@@ -1,4 +1,4 @@
-"""A hook is never in the way of the editor: what goes wrong ends it in time, with a line for the log."""
+"""A hook never blocks the editor: a failure ends it in time, with a line in the log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def silent():
 
 
 @pytest.mark.parametrize("hook", Hook, ids=lambda hook: hook.value)
-def test_a_service_that_does_not_answer_is_waited_for_as_long_as_the_hook_has_time(editor_at, silent, hook):
+def test_an_unresponsive_service_is_awaited_until_the_deadline(editor_at, silent, hook):
     editor = editor_at(silent)
     editor.says(("user", "Where is the cache?"))
     began = time.monotonic()
@@ -78,7 +78,7 @@ class Answering(Server[Request]):
 @pytest.mark.parametrize(
     ("status", "rests"), [(400, False), (401, False), (403, False), (422, False), (429, True), (500, True), (503, True)]
 )
-def test_only_failures_of_the_service_make_hooks_rest(editor_at, status, rests):
+def test_only_failures_of_the_service_open_the_breaker(editor_at, status, rests):
     server = Answering(status)
     server.start()
     editor = editor_at(server.url)
@@ -89,7 +89,7 @@ def test_only_failures_of_the_service_make_hooks_rest(editor_at, status, rests):
 
 
 @pytest.mark.parametrize("hook", [Hook.SESSION_START, Hook.PROMPT])
-def test_context_comes_also_where_nothing_can_be_written_down(editor, hook):
+def test_context_is_returned_if_state_cannot_be_written(editor, hook):
     with Souvenir(editor.url) as client:
         client.blocks.create(agent_name=editor.agent, label="human", value="Name: Alice")
     (editor.folder / "state").write_text("in the way", encoding="utf-8")
@@ -98,7 +98,7 @@ def test_context_comes_also_where_nothing_can_be_written_down(editor, hook):
     assert editor.errors.count("\n") == 1
 
 
-def test_a_failure_is_told_also_where_it_cannot_be_written_down(editor_at):
+def test_a_failure_is_reported_if_state_cannot_be_written(editor_at):
     editor = editor_at("http://127.0.0.1:9")
     (editor.folder / "state").write_text("in the way", encoding="utf-8")
     editor.hook(Hook.PROMPT, prompt="Where is the cache?")

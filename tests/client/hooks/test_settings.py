@@ -1,4 +1,4 @@
-"""The settings of Claude Code get the hooks and lose nothing."""
+"""Installing the hooks into Claude Code's settings preserves all other settings."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def ours(settings):
     }
 
 
-def test_without_settings_they_are_made_for_the_user_alone(path):
+def test_missing_settings_are_created_readable_by_the_user_only(path):
     change = plan(path, PROGRAM)
     assert not path.exists()
     assert change.diff().startswith("--- /dev/null\n")
@@ -88,7 +88,7 @@ def test_empty_settings_are_filled(path, written, before):
     assert ours(installed(path)) == {hook.event_name: [command_of(hook, PROGRAM)] for hook in Hook}
 
 
-def test_what_others_have_there_stays_and_what_was_there_is_kept(path, written):
+def test_other_settings_are_preserved_and_backed_up(path, written):
     before = written(json.dumps(OTHERS, indent=4))
     after = installed(path)
     assert after["model"] == "opus"
@@ -106,7 +106,7 @@ def test_the_diff_has_the_new_lines_and_no_others(path, written):
     assert sum("souvenir" in line for line in lines[2:]) == 4
 
 
-def test_a_second_time_there_is_nothing_to_change(path, written):
+def test_installing_twice_changes_nothing(path, written):
     written(json.dumps(OTHERS, indent=1))
     installed(path)
     before = path.read_bytes()
@@ -116,7 +116,7 @@ def test_a_second_time_there_is_nothing_to_change(path, written):
     assert path.read_bytes() == before
 
 
-def test_a_program_that_moved_is_named_anew_where_it_stands(path, written):
+def test_the_path_of_a_moved_program_is_updated_in_place(path, written):
     settings = json.loads(written(json.dumps(OTHERS)))
     old = {"type": "command", "command": "A=1 /old/souvenir hook stop", "once": 1}
     settings["hooks"]["Stop"].insert(0, {"hooks": [old]})
@@ -126,7 +126,7 @@ def test_a_program_that_moved_is_named_anew_where_it_stands(path, written):
     assert after["hooks"]["Stop"][0]["hooks"][0]["once"] == 1
 
 
-def test_an_entry_that_stands_twice_is_one_afterwards(path, written):
+def test_duplicate_entries_are_merged(path, written):
     one = {"hooks": [{"type": "command", "command": "souvenir hook prompt"}]}
     written(json.dumps({"hooks": {"UserPromptSubmit": [one, {"matcher": "", **one}]}}))
     assert ours(installed(path))["UserPromptSubmit"] == [command_of(Hook.PROMPT, PROGRAM)]
@@ -143,7 +143,7 @@ def test_removal_restores_the_previous_settings(path, written, before):
     assert not plan(path, "", remove=True).is_needed
 
 
-def test_taking_out_spares_a_neighbour_in_the_same_group(path, written):
+def test_removal_keeps_other_entries_of_the_group(path, written):
     neighbour, old = ({"type": "command", "command": f"{program} hook stop"} for program in ("souvenirs", "souvenir"))
     written(json.dumps({"hooks": {"Stop": [{"hooks": [neighbour, old]}]}}))
     apply(plan(path, "", remove=True))
@@ -162,14 +162,14 @@ def test_taking_out_spares_a_neighbour_in_the_same_group(path, written):
         ('{"hooks": {"Stop": {}}}', '"hooks.Stop" in'),
     ],
 )
-def test_settings_that_cannot_be_kept_are_refused_and_stay(path, written, before, sentence):
+def test_unsupported_settings_are_refused_and_unchanged(path, written, before, sentence):
     written(before)
     with pytest.raises(SettingsUnusable, match=sentence):
         plan(path, PROGRAM)
     assert path.read_bytes() == before.encode()
 
 
-def test_a_link_is_followed_and_stays_a_link(path, tmp_path):
+def test_a_symbolic_link_is_followed_and_preserved(path, tmp_path):
     real = tmp_path / "dotfiles" / "claude.json"
     real.parent.mkdir()
     real.write_text("{}", encoding="utf-8")
@@ -182,7 +182,7 @@ def test_a_link_is_followed_and_stays_a_link(path, tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o640])
-def test_the_mode_of_the_file_stays_also_for_what_is_kept(path, written, mode):
+def test_the_file_mode_is_preserved_also_for_the_backup(path, written, mode):
     written("{}")
     path.chmod(mode)
     installed(path)
@@ -195,7 +195,7 @@ def test_the_mode_of_the_file_stays_also_for_what_is_kept(path, written, mode):
     ['{\n\t"model": "Grüße"\n}\n', '{\r\n    "model": "x"\r\n}\r\n', '{\n "model": "caf\\u00e9"\n}'],
     ids=["tabs", "line ends of Windows", "escapes and no line end"],
 )
-def test_the_form_of_the_text_stays(path, written, before):
+def test_formatting_is_preserved(path, written, before):
     written(before)
     installed(path)
     after = path.read_bytes().decode()
@@ -205,7 +205,7 @@ def test_the_form_of_the_text_stays(path, written, before):
     assert after.endswith("\n") == before.endswith("\n")
 
 
-def test_settings_that_were_changed_after_they_were_shown_are_not_overwritten(path, written):
+def test_settings_changed_after_the_preview_are_not_overwritten(path, written):
     written("{}")
     change = plan(path, PROGRAM)
     written('{"model": "opus"}')
@@ -214,19 +214,19 @@ def test_settings_that_were_changed_after_they_were_shown_are_not_overwritten(pa
     assert path.read_bytes() == b'{"model": "opus"}'
 
 
-def test_nothing_but_the_settings_and_the_backup_is_left_in_the_folder(path, written):
+def test_only_settings_and_backup_remain_in_the_folder(path, written):
     written("{}")
     installed(path)
     assert len(os.listdir(path.parent)) == 2  # noqa: PTH208 - names are enough
 
 
-def test_the_document_says_what_to_put_in_by_hand(path):
+def test_the_page_documents_the_manual_settings(path):
     document = (Path(__file__).resolve().parents[3] / "docs" / "editors.md").read_text(encoding="utf-8")
     by_hand, _ = (json.loads(block) for block in re.findall(r"```json\n(.*?)```", document, re.DOTALL))
     assert by_hand == installed(path, "/path/to/souvenir")
 
 
-def test_the_settings_lie_where_claude_code_looks_for_them(tmp_path, monkeypatch):
+def test_settings_are_at_the_paths_of_claude_code(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert settings_path({}) == tmp_path / ".claude" / "settings.json"
     assert settings_path({"CLAUDE_CONFIG_DIR": "/etc/mine"}).parts[-2:] == ("mine", "settings.json")

@@ -1,4 +1,4 @@
-"""A transcript is read on from where it was left, whatever became of its file."""
+"""Reading a transcript continues at the last position, even if its file was changed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_processed_lines_are_not_read_again(path):
     assert read(path, cursor)[0] == ["turn 3"]
 
 
-def test_a_line_that_is_still_being_written_is_read_when_it_is_whole(path):
+def test_an_incomplete_line_is_read_once_it_is_complete(path):
     path.write_bytes(line(1) + line(2)[:20])
     texts, cursor = read(path)
     assert texts == ["turn 1"]
@@ -49,7 +49,7 @@ def test_a_line_that_is_still_being_written_is_read_when_it_is_whole(path):
     assert read(path, cursor)[0] == ["turn 2"]
 
 
-def test_a_window_ends_after_its_turns_and_the_next_goes_on_there(path):
+def test_the_next_window_starts_where_the_last_one_ended(path):
     path.write_bytes(b"".join(line(number) for number in range(2 * WINDOW_TURNS + 1)))
     with Transcript(path, SESSION) as transcript:
         first = transcript.window(Cursor())
@@ -59,12 +59,12 @@ def test_a_window_ends_after_its_turns_and_the_next_goes_on_there(path):
     assert read(path)[0] == [f"turn {number}" for number in range(2 * WINDOW_TURNS + 1)]
 
 
-def test_a_line_that_stands_twice_is_one_turn(path):
+def test_a_duplicate_line_is_one_turn(path):
     path.write_bytes(line(1) + line(1) + line(2))
     assert read(path)[0] == ["turn 1", "turn 2"]
 
 
-def test_a_line_with_a_picture_too_large_to_read_is_passed_over(path):
+def test_an_oversized_line_is_skipped(path):
     path.write_bytes(line(1) + line(2, "x" * (MAX_LINE_BYTES + 1)) + line(3))
     assert read(path)[0] == ["turn 1", "turn 3"]
 
@@ -82,7 +82,7 @@ def test_a_rewritten_file_is_detected(path, rewritten):
         assert not transcript.holds(cursor)
 
 
-def test_the_place_in_a_file_that_was_written_anew_is_found_by_the_last_turn(path):
+def test_the_position_in_a_rewritten_file_is_found_by_the_last_turn(path):
     path.write_bytes(line(0) + line(1) + line(2) + line(3))
     with Transcript(path, SESSION) as transcript:
         place = transcript.behind("uuid-0002")
@@ -94,7 +94,7 @@ def test_the_place_in_a_file_that_was_written_anew_is_found_by_the_last_turn(pat
     assert [turn.text for turn in others.turns] == ["turn 2", "turn 3"]
 
 
-def test_the_last_text_of_a_role_is_looked_for_at_the_end(path):
+def test_the_last_text_of_a_role_is_searched_from_the_end(path):
     answer = {"type": "assistant", "message": {"content": [{"type": "text", "text": "Done."}]}}
     path.write_bytes(b"".join(line(number) for number in range(10_000)) + json.dumps(answer).encode() + b"\n")
     with Transcript(path, SESSION) as transcript:
@@ -102,5 +102,5 @@ def test_the_last_text_of_a_role_is_looked_for_at_the_end(path):
 
 
 @pytest.mark.parametrize("damaged", [None, {}, {"offset": "1", "tail": "", "uuid": ""}, {"offset": 1}, [1], "x"])
-def test_a_cursor_that_is_damaged_is_none(damaged):
+def test_a_damaged_cursor_is_ignored(damaged):
     assert Cursor.of(damaged) is None

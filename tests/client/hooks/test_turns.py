@@ -1,4 +1,4 @@
-"""What was said, and nothing else, comes out of a line of a transcript."""
+"""Reading turns from lines of a transcript: messages, and no inserted text."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ COMMAND = (
         ),
     ],
 )
-def test_what_a_person_typed_and_claude_answered_are_turns(raw, turns):
+def test_user_prompts_and_answers_of_claude_are_turns(raw, turns):
     assert said(raw) == turns
 
 
@@ -102,11 +102,11 @@ def test_what_a_person_typed_and_claude_answered_are_turns(raw, turns):
         b"[" * 100_000,
     ],
 )
-def test_inserted_text_is_no_turn(raw):
+def test_inserted_text_is_not_a_turn(raw):
     assert said(raw) == []
 
 
-def test_a_call_is_kept_as_one_and_without_the_files_that_it_writes():
+def test_a_tool_call_is_stored_without_the_content_of_written_files():
     written = {
         "type": "tool_use",
         "id": "toolu_2",
@@ -155,7 +155,7 @@ def test_the_service_accepts_the_turns_of_any_line():
     assert checked > 0
 
 
-def test_arguments_that_lie_deep_or_are_many_are_cut():
+def test_deep_or_numerous_arguments_are_truncated():
     deep: Any = "bottom"
     for _ in range(200):
         deep = [deep]
@@ -173,16 +173,16 @@ def test_arguments_that_lie_deep_or_are_many_are_cut():
 
 
 @pytest.mark.parametrize("tag", ["<system-reminder>", "<command-args>", "<ide_selection "])
-def test_a_line_made_to_be_slow_is_not(tag):
+def test_a_malicious_line_is_parsed_quickly(tag):
     assert_linear(lambda text: said(line("user", text)), tag * 50_000)
 
 
-def test_a_person_may_speak_of_what_the_program_writes():
+def test_a_prompt_may_mention_the_markers_of_the_program():
     text = "What does <command-args> mean, and <system-reminder>?"
     assert said(line("user", text)) == [("user", text)]
 
 
-def test_a_turn_is_cut_to_what_a_message_may_have_and_can_be_sent():
+def test_a_turn_is_truncated_to_the_limits_of_a_message():
     [turn] = turns_of(line("user", "\ud800\0" + "x" * 60_000), {SESSION})
     assert len(turn.text) == MAX_CONTENT_CHARS
     assert turn.text.startswith("?x")

@@ -1,4 +1,4 @@
-"""Small files in the shape of real exports, with what is odd about them."""
+"""Small files in the format of real exports, including their irregularities."""
 
 from __future__ import annotations
 

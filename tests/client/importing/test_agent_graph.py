@@ -1,4 +1,4 @@
-"""Graphs of agents as records: sessions in their order, memories, and what somebody said of concepts."""
+"""Graphs of agents as records: sessions in order, memories, and claims about concepts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ OURS = {
 }
 
 
-def test_a_graph_becomes_sessions_memories_and_what_was_said_of_concepts(tmp_path):
+def test_a_graph_becomes_sessions_memories_and_claims_about_concepts(tmp_path):
     path = json_file(tmp_path / "graph.json", OURS)
     assert (detect(path), read(Kind.GRAPH, path).agent) == (Kind.GRAPH, "my_agent")
     talk, memory, *said = records(Kind.GRAPH, path)
@@ -71,7 +71,7 @@ def test_a_graph_becomes_sessions_memories_and_what_was_said_of_concepts(tmp_pat
     ]
 
 
-def test_the_tables_of_the_graph_engine_of_locrits_are_read_by_their_own_names(tmp_path):
+def test_the_tables_of_the_locrit_graph_engine_are_read_by_name(tmp_path):
     dump = {
         "nodes": [
             node("0:0", "User", id="bob", name="bob"),
@@ -112,6 +112,6 @@ def test_graphml_of_another_program_is_read(tmp_path):
     assert (talk.session_id, [turn.content for turn in talk.turns]) == ("s", ["Hello & good day"])
 
 
-def test_a_graph_has_to_be_one(tmp_path):
+def test_an_invalid_graph_is_refused(tmp_path):
     with pytest.raises(NotImportable, match="it has no nodes"):
         read(Kind.GRAPH, json_file(tmp_path / "none.json", {"relations": []}))

@@ -1,4 +1,4 @@
-"""Exports of ChatGPT: of a tree, the branch that was last looked at."""
+"""Exports of ChatGPT: the last viewed branch of each conversation tree."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_conversation_becomes_a_session_with_its_title_times_and_model(found_i
     ]
 
 
-def test_only_the_branch_that_was_last_looked_at_is_imported(found_in):
+def test_only_the_last_viewed_branch_is_imported(found_in):
     said = chatgpt_conversation([None, chatgpt_message("user", "Hello"), chatgpt_message("assistant", "First try")])
     second = {**said["mapping"]["n2"], "id": "again", "message": chatgpt_message("assistant", "Second try")}
     said["mapping"]["again"] = second
@@ -61,7 +61,7 @@ def test_only_the_branch_that_was_last_looked_at_is_imported(found_in):
 
 
 @pytest.mark.parametrize("current", [None, "not-in-the-tree", 7])
-def test_a_conversation_that_does_not_say_where_it_ends_is_read_from_its_newest_leaf(found_in, current):
+def test_a_conversation_without_a_current_node_is_read_from_its_newest_leaf(found_in, current):
     said = chatgpt_conversation(
         [None, chatgpt_message("user", "Hello", at=1.0), chatgpt_message("assistant", "Old", at=2.0)],
         current_node=current,
@@ -76,14 +76,14 @@ def test_a_conversation_that_does_not_say_where_it_ends_is_read_from_its_newest_
     assert [turn.content for turn in conversation.turns] == ["Hello", "New"]
 
 
-def test_a_tree_that_bites_its_tail_ends_where_it_was_before(found_in):
+def test_a_cycle_in_the_tree_ends_the_branch(found_in):
     said = chatgpt_conversation([chatgpt_message("user", "One"), chatgpt_message("assistant", "Two")])
     said["mapping"]["n0"]["parent"] = "n1"
     [conversation] = usable(found_in(said))
     assert [turn.content for turn in conversation.turns] == ["One", "Two"]
 
 
-def test_a_turn_without_a_time_has_that_of_the_one_before_and_the_first_that_of_the_conversation(found_in):
+def test_a_turn_without_a_time_inherits_it(found_in):
     [conversation] = usable(
         found_in(
             chatgpt_conversation(
@@ -133,7 +133,7 @@ def test_hidden_messages_are_skipped_and_counted(found_in):
     ]
 
 
-def test_calls_and_results_of_tools_are_what_the_assistant_did(found_in):
+def test_tool_calls_and_results_are_turns_of_the_assistant(found_in):
     [conversation] = usable(
         found_in(
             chatgpt_conversation(
@@ -157,7 +157,7 @@ def test_calls_and_results_of_tools_are_what_the_assistant_did(found_in):
     assert result.metadata == {"tool_result": {"name": "python"}}
 
 
-def test_of_a_message_with_pictures_and_speech_the_words_stay(found_in):
+def test_a_multimodal_message_keeps_its_text(found_in):
     picture = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_1", "width": 1}
     speech = {"content_type": "audio_transcription", "text": "Can you hear me?", "direction": "in"}
     content = {"content_type": "multimodal_text", "parts": [picture, "What is this?", speech, None]}
@@ -169,7 +169,7 @@ def test_of_a_message_with_pictures_and_speech_the_words_stay(found_in):
     assert altered(found) == [("conversation 6a1f, message n0", conversations.LEFT_OUT_ATTACHMENTS)]
 
 
-def test_a_message_that_is_longer_than_the_service_takes_is_split_and_nothing_of_it_lost(found_in):
+def test_an_oversized_message_is_split_without_loss(found_in):
     words = " ".join(f"word{number}" for number in range(15_000))
     found = found_in(chatgpt_conversation([chatgpt_message("user", words)]))
     [conversation] = usable(found)
@@ -179,7 +179,7 @@ def test_a_message_that_is_longer_than_the_service_takes_is_split_and_nothing_of
     assert altered(found) == [("conversation 6a1f, message n0", conversations.SPLIT)]
 
 
-def test_halves_of_characters_and_nul_become_what_can_be_stored(tmp_path):
+def test_lone_surrogates_and_nul_are_replaced(tmp_path):
     said = json.dumps([chatgpt_conversation([chatgpt_message("user", "MARK")])])
     path = tmp_path / "conversations.json"
     path.write_text(said.replace("MARK", "a\\ud83db\\u0000c 日本"), encoding="utf-8")
@@ -187,7 +187,7 @@ def test_halves_of_characters_and_nul_become_what_can_be_stored(tmp_path):
     assert conversation.turns[0].content == "a\ufffdbc 日本"
 
 
-def test_conversations_that_say_nothing_or_are_none_are_counted_and_the_others_imported(found_in):
+def test_empty_or_invalid_conversations_are_counted_and_the_others_imported(found_in):
     found = found_in(
         None,
         {"title": "no tree"},
@@ -204,7 +204,7 @@ def test_conversations_that_say_nothing_or_are_none_are_counted_and_the_others_i
     assert {"conversation broken", "conversation odd"} <= reasons.keys()
 
 
-def test_a_zip_with_numbered_parts_is_read_in_their_order_and_nothing_else_of_it(tmp_path):
+def test_a_zip_with_numbered_parts_is_read_in_order_without_other_files(tmp_path):
     parts = {
         f"conversations-00{number}.json": [
             chatgpt_conversation([chatgpt_message("user", "Hi")], conversation_id=f"c{number}")
@@ -216,13 +216,13 @@ def test_a_zip_with_numbered_parts_is_read_in_their_order_and_nothing_else_of_it
     assert [one.session_id for one in usable(records(Kind.CHATGPT, path))] == ["chatgpt-c0", "chatgpt-c1"]
 
 
-def test_a_folder_with_an_unpacked_export_is_read_too(tmp_path):
+def test_a_folder_with_an_unpacked_export_is_read(tmp_path):
     json_file(tmp_path / "conversations.json", [chatgpt_conversation([chatgpt_message("user", "Hi")])])
     (tmp_path / "README.md").write_text("not part of it", encoding="utf-8")
     assert detect(tmp_path) is Kind.CHATGPT
     assert [one.session_id for one in usable(records(Kind.CHATGPT, tmp_path))] == ["chatgpt-6a1f"]
 
 
-def test_a_document_that_is_no_list_of_conversations_is_refused(tmp_path):
+def test_a_document_other_than_a_list_of_conversations_is_refused(tmp_path):
     with pytest.raises(NotImportable, match="no list of conversations"):
         records(Kind.CHATGPT, json_file(tmp_path / "x.json", 7))

@@ -1,4 +1,4 @@
-"""Exports of Claude: blocks before the text in one piece, and one branch."""
+"""Exports of Claude: content blocks are preferred to the plain text, and one branch is imported."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_conversation_becomes_a_session_with_its_name_and_times(found_in):
     assert found == [conversation]
 
 
-def test_reasoning_is_left_out_and_tools_become_turns_of_their_own_in_order(found_in):
+def test_reasoning_is_skipped_and_tool_calls_become_separate_turns(found_in):
     blocks = [
         {"type": "thinking", "thinking": "SECRET THOUGHT"},
         {"type": "text", "text": "Let me look."},
@@ -57,13 +57,13 @@ def test_reasoning_is_left_out_and_tools_become_turns_of_their_own_in_order(foun
 
 
 @pytest.mark.parametrize("content", [None, [], [{"type": "thinking", "thinking": "hm"}], "no list"])
-def test_a_message_without_text_in_blocks_is_read_in_one_piece(found_in, content):
+def test_a_message_without_text_blocks_uses_its_plain_text(found_in, content):
     flat = f"Old export.\n{claude.NOT_SHOWN}\n"
     [conversation] = usable(found_in(claude_message("human", flat, "m1", content=content)))
     assert [turn.content for turn in conversation.turns] == ["Old export."]
 
 
-def test_what_was_attached_is_named_and_its_text_left_out(found_in):
+def test_attachments_are_named_without_their_text(found_in):
     attached = [{"file_name": "plan.pdf", "file_size": 9, "extracted_content": "EXTRACTED"}]
     found = found_in(claude_message("human", "Read this", "m1", attachments=attached, files=[{"file_name": "a.png"}]))
     [conversation] = usable(found)
@@ -72,7 +72,7 @@ def test_what_was_attached_is_named_and_its_text_left_out(found_in):
     assert altered(found) == [("conversation b7d3, message m1", conversations.LEFT_OUT_ATTACHMENTS)]
 
 
-def test_of_messages_that_name_their_parents_the_newest_branch_is_imported(found_in):
+def test_the_newest_branch_of_messages_with_parents_is_imported(found_in):
     messages = [
         claude_message("human", "Question", "m1", parent_message_uuid="00000000-0000-4000-8000-000000000000"),
         claude_message("assistant", "Old answer", "m2", parent_message_uuid="m1"),
@@ -88,7 +88,7 @@ def test_of_messages_that_name_their_parents_the_newest_branch_is_imported(found
     assert [turn.content for turn in named.turns] == ["Question", "Old answer"]
 
 
-def test_messages_whose_parents_are_missing_from_the_export_are_all_imported_in_their_order(found_in):
+def test_messages_with_missing_parents_are_imported_in_order(found_in):
     [conversation] = usable(
         found_in(
             claude_message("human", "One", "m1", parent_message_uuid=claude.ROOT),

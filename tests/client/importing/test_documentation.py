@@ -1,4 +1,4 @@
-"""docs/importing.md and docs/graph.md: their examples run as printed, and the kinds are those that there are."""
+"""docs/importing.md and docs/graph.md: the examples run as printed, and the list of kinds is complete."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_example_runs_as_printed(service, tmp_path, monkeypatch, capsys):
     ]
 
 
-def test_the_graph_that_is_shown_is_imported_and_what_is_said_of_its_concepts_is_answered_as_printed(service, tmp_path):
+def test_the_documented_graph_is_imported_and_answers_as_printed(service, tmp_path):
     [example] = re.findall(r"```json\n(.*?)```", GRAPHS, re.DOTALL)
     [body, printed] = re.findall(r"/graph -H \"\$JSON\" -d '(.*?)'\n    (\{.*?\})\n", GRAPHS, re.DOTALL)[0]
     path = tmp_path / "graph.json"

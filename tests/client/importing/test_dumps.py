@@ -1,4 +1,4 @@
-"""Dumps that are lists of memories: lines of JSON, mem0, and the memory server of MCP."""
+"""Dumps that are lists of memories: JSON lines, mem0, and the MCP memory server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from souvenir_client.importing.records import ImportedEntity, ImportedRelation
 from tests.client.importing.files import altered, json_file, json_lines, records, skipped, usable
 
 
-def test_a_plain_line_needs_a_text_and_may_say_more(tmp_path):
+def test_a_plain_line_requires_text_only(tmp_path):
     lines = [
         {"text": "Ann likes tea."},
         {
@@ -38,7 +38,7 @@ def test_a_line_without_a_key_is_identified_by_its_content(tmp_path):
     assert first == third != second
 
 
-def test_broken_lines_are_counted_with_their_numbers_and_do_not_stop_the_rest(tmp_path):
+def test_invalid_lines_are_counted_by_number_and_the_rest_imported(tmp_path):
     path = tmp_path / "x.jsonl"
     long = json.dumps({"text": "x" * 50_001}).encode()
     nested = b'{"text": "deep", "metadata": {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
@@ -59,7 +59,7 @@ def test_broken_lines_are_counted_with_their_numbers_and_do_not_stop_the_rest(tm
     assert usable(found)[2].metadata == {"pinned": True}
 
 
-def test_metadata_that_no_json_store_takes_is_made_plain(tmp_path):
+def test_metadata_is_normalised_to_valid_json(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"text": "t", "metadata": {"a": NaN, "b": 1e999, "c": "\\ud800", "d": {"e": ["\\u0000"]}}}')
     [memory] = usable(records(Kind.JSONL, path))
@@ -91,7 +91,7 @@ def test_a_memory_of_mem0_keeps_its_id_time_owner_and_metadata(tmp_path, wrapped
     }
 
 
-def test_mem0_line_by_line_or_with_what_is_none_of_its_memories(tmp_path):
+def test_mem0_exports_may_be_lines_and_contain_invalid_items(tmp_path):
     path = json_lines(tmp_path / "dump.jsonl", [MEM0, {**MEM0, "memory": "", "id": "x"}])
     found = records(Kind.MEM0, path)
     assert [one.text for one in usable(found)] == [MEM0["memory"]]
@@ -108,7 +108,7 @@ ANN = {"type": "entity", "name": "Ann_Lee", "entityType": "person", "observation
 WORKS = {"type": "relation", "from": "Ann_Lee", "to": "Acme", "relationType": "works_at"}
 
 
-def test_entities_and_relations_of_the_memory_server_are_read_word_for_word(tmp_path):
+def test_entities_and_relations_of_the_memory_server_are_read_verbatim(tmp_path):
     acme = {"type": "entity", "name": "Acme", "entityType": "", "observations": []}
     odd = {**ANN, "name": "x/y\nz ", "observations": [" spaces stay ", "two\nlines"]}
     found = usable(records(Kind.MCP_MEMORY, json_lines(tmp_path / "memory.jsonl", [ANN, acme, odd, WORKS])))
@@ -120,7 +120,7 @@ def test_entities_and_relations_of_the_memory_server_are_read_word_for_word(tmp_
     ]
 
 
-def test_an_entity_of_many_observations_comes_in_parts(tmp_path):
+def test_an_entity_with_many_observations_is_split(tmp_path):
     said = [f"Said {number}" for number in range(250)]
     path = json_lines(tmp_path / "memory.jsonl", [{**ANN, "observations": said}])
     found = usable(records(Kind.MCP_MEMORY, path))
@@ -129,14 +129,14 @@ def test_an_entity_of_many_observations_comes_in_parts(tmp_path):
     assert max(len(one.observations) for one in found) == knowledge_graph.MAX_OBSERVATIONS
 
 
-def test_the_answer_of_read_graph_says_the_same_as_the_file(tmp_path):
+def test_an_answer_of_read_graph_equals_the_file(tmp_path):
     graph = {"entities": [{**ANN, "type": None}], "relations": [{**WORKS, "type": None}]}
     lines = usable(records(Kind.MCP_MEMORY, json_lines(tmp_path / "memory.jsonl", [ANN, WORKS])))
     whole = usable(records(Kind.MCP_MEMORY, json_file(tmp_path / "graph.json", graph)))
     assert [replace(one, place="") for one in whole] == [replace(one, place="") for one in lines]
 
 
-def test_what_a_graph_should_not_hold_is_counted(tmp_path):
+def test_invalid_items_of_a_graph_are_counted(tmp_path):
     observations = [" ", {"content": "Dances", "timestamp": "2025-06-26T18:45:00.000Z"}, 7]
     long = {**WORKS, "relationType": "x" * 181}
     lines = [{**ANN, "observations": observations}, {"type": "entity"}, {"type": "event", "name": "x"}, WORKS, 3]

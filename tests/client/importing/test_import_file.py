@@ -1,4 +1,4 @@
-"""Imports into the real service: stored, found, dated, and the same again changes nothing."""
+"""Imports into the real service: stored, found, dated, and idempotent."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def write_graph(folder):
     return json_lines(folder / "memory.jsonl", lines)
 
 
-def test_lines_bring_their_tags_and_facts_and_leave_metadata_of_those_names_as_it_is(client, agent, tmp_path):
+def test_lines_import_tags_and_facts_but_not_from_metadata(client, agent, tmp_path):
     facts = ["Polly is a parrot", {"text": "Polly lives in Oslo"}]
     metadata = {"tags": ["inner"]}
     line = {"text": "We have a pet.", "tags": ["Pets", "home"], "facts": facts, "metadata": metadata}
@@ -91,7 +91,7 @@ def test_lines_bring_their_tags_and_facts_and_leave_metadata_of_those_names_as_i
 
 
 @pytest.mark.parametrize("write", [write_markdown, write_jsonl, write_mem0])
-def test_memories_are_found_with_their_dates_and_the_same_import_again_changes_nothing(client, agent, tmp_path, write):
+def test_memories_keep_their_dates_and_importing_again_changes_nothing(client, agent, tmp_path, write):
     path = write(tmp_path)
     first = import_file(client, path, agent=agent)
     assert first.memories.imported >= 1
@@ -106,9 +106,7 @@ def test_memories_are_found_with_their_dates_and_the_same_import_again_changes_n
     assert client.agents.stats(agent).memories == first.imported
 
 
-def test_a_graph_of_the_memory_server_is_that_graph_afterwards_and_the_same_import_adds_what_is_new(
-    client, agent, tmp_path
-):
+def test_importing_a_memory_server_graph_again_adds_new_items_only(client, agent, tmp_path):
     path = write_graph(tmp_path)
     first = import_file(client, path, agent=agent)
     assert (first.memories.imported, first.links, first.skipped, first.altered) == (2, 1, (), ())
@@ -148,7 +146,7 @@ def write_claude(folder):
 
 
 @pytest.mark.parametrize("write", [write_chatgpt, write_claude])
-def test_messages_are_found_with_their_dates_and_the_same_import_again_changes_nothing(client, agent, tmp_path, write):
+def test_messages_keep_their_dates_and_importing_again_changes_nothing(client, agent, tmp_path, write):
     path = write(tmp_path)
     first = import_file(client, path, agent=agent)
     assert (first.sessions.imported, first.messages.imported) == (1, 2)
@@ -174,7 +172,7 @@ def test_a_continued_conversation_gets_its_new_messages(client, agent, tmp_path)
     assert [one.content for one in found] == ["Sentence 0", "Sentence 1", "Sentence 2"]
 
 
-def test_what_is_new_in_a_session_that_has_ended_is_counted(client, agent, tmp_path):
+def test_new_messages_of_an_ended_session_are_counted(client, agent, tmp_path):
     messages = [chatgpt_message("user", f"Sentence {number}") for number in range(3)]
     path = json_file(tmp_path / "conversations.json", [chatgpt_conversation(messages[:1])])
     import_file(client, path, agent=agent)
@@ -203,7 +201,7 @@ def test_an_interrupted_import_resumes(client, agent, tmp_path):
     assert client.agents.stats(agent).messages == 9
 
 
-def test_a_conversation_of_more_messages_than_a_batch_is_stored_in_its_order(client, agent, tmp_path):
+def test_a_conversation_larger_than_a_batch_is_stored_in_order(client, agent, tmp_path):
     messages = [chatgpt_message("user", f"Number {number}") for number in range(250)]
     messages.insert(100, chatgpt_message("user", "long " * 24_000))
     path = json_file(tmp_path / "conversations.json", [chatgpt_conversation(messages)])
@@ -214,7 +212,7 @@ def test_a_conversation_of_more_messages_than_a_batch_is_stored_in_its_order(cli
     assert [one.content for one in found if one.content.startswith("Number")] == [f"Number {n}" for n in range(250)]
 
 
-def test_what_was_corrected_on_the_service_stays_and_what_changed_in_the_file_is_updated(client, agent, tmp_path):
+def test_corrections_on_the_service_stay_and_changes_in_the_file_are_applied(client, agent, tmp_path):
     notes = write_markdown(tmp_path)
     (notes / "bike.md").write_text("The bike is red.")
     (notes / "gone.md").write_text("# One\n\n" + "Old words. " * 400 + "\n\n# Two\n\nMore.")
@@ -230,7 +228,7 @@ def test_what_was_corrected_on_the_service_stays_and_what_changed_in_the_file_is
     assert {"The parrot is called Poll.", "The bike is blue.", "# One\n\nShort now.", "Two\n\nMore."} == texts
 
 
-def test_an_archived_memory_is_not_brought_back(client, agent, tmp_path):
+def test_an_archived_memory_is_not_restored_by_an_import(client, agent, tmp_path):
     path = write_mem0(tmp_path)
     import_file(client, path, agent=agent)
     there = client.in_namespace(agent)
@@ -240,7 +238,7 @@ def test_an_archived_memory_is_not_brought_back(client, agent, tmp_path):
     assert there.memories.list().total == 1
 
 
-def test_refused_records_are_counted_with_the_reason_and_the_rest_is_stored(client, agent, tmp_path):
+def test_refused_records_are_counted_by_reason_and_the_rest_is_stored(client, agent, tmp_path):
     lines: list[dict[str, object]] = [{"text": f"Fact number {number}."} for number in range(20)]
     lines[7]["metadata"] = {"pinned": "perhaps"}
     lines[13]["metadata"] = {"origin_class": "rumour"}
@@ -250,7 +248,7 @@ def test_refused_records_are_counted_with_the_reason_and_the_rest_is_stored(clie
     assert "pinned takes true or false" in report.skipped[0].reason
 
 
-def test_a_policy_that_rejects_or_redacts_holds_for_imports_and_a_redacted_one_is_known_again(client, agent, tmp_path):
+def test_privacy_policies_apply_to_imports_and_redacted_items_are_recognised(client, agent, tmp_path):
     messages = [chatgpt_message("user", f"Write to ann{number}@example.org") for number in range(2)]
     messages.append(chatgpt_message("user", "Thanks."))
     path = json_file(tmp_path / "conversations.json", [chatgpt_conversation(messages)])
@@ -270,7 +268,7 @@ def test_a_policy_that_rejects_or_redacts_holds_for_imports_and_a_redacted_one_i
     assert import_file(client, notes, agent=agent).unchanged == 1
 
 
-def test_our_export_of_memories_goes_back_with_its_times_keys_and_links(client, agent, tmp_path):
+def test_a_memory_export_is_imported_with_times_keys_and_links(client, agent, tmp_path):
     there = client.in_namespace(agent)
     database = there.memories.upsert(text="Billing runs on Postgres.", source="infra", key="db").id
     old = there.memories.add(text="The office is in Rome.", source="office").id
@@ -292,7 +290,7 @@ def test_our_export_of_memories_goes_back_with_its_times_keys_and_links(client, 
         assert (again.imported, again.unchanged, again.backup) == (0, 3, None)
 
 
-def test_an_export_that_was_cut_at_the_end_of_a_line_says_what_is_missing(client, agent, tmp_path):
+def test_an_export_truncated_between_lines_reports_missing_items(client, agent, tmp_path):
     there = client.in_namespace(agent)
     there.memories.add_batch(memories=[{"text": f"Fact {number}.", "source": "facts"} for number in range(3)])
     lines = list(there.transfer.export_memories())
@@ -303,7 +301,7 @@ def test_an_export_that_was_cut_at_the_end_of_a_line_says_what_is_missing(client
     assert (whole.memories.imported, whole.missing) == (2, ())
 
 
-def test_an_export_of_an_agent_that_was_cut_says_it_of_each_noun(client, agent, tmp_path):
+def test_a_truncated_agent_export_reports_each_kind_of_missing_item(client, agent, tmp_path):
     messages = [{"role": "user", "content": f"Message {number}."} for number in range(3)]
     client.messages.add_batch(agent_name=agent, session_id="one", messages=messages)
     client.blocks.create(agent_name=agent, label="persona", value="Kind.")
@@ -314,7 +312,7 @@ def test_an_export_of_an_agent_that_was_cut_says_it_of_each_noun(client, agent, 
     assert import_file(client, json_lines(tmp_path / "whole.jsonl", lines), agent=f"{agent}-copy").missing == ()
 
 
-def test_an_import_that_takes_the_service_long_is_waited_for_as_a_job(client, agent, tmp_path, monkeypatch):
+def test_a_long_import_is_awaited_as_a_job(client, agent, tmp_path, monkeypatch):
     monkeypatch.setattr(export_sender, "WAIT_S", 0)
     monkeypatch.setattr(export_sender, "POLL_S", 0.01)
     header = {"_header": True, "version": "4.0.0"}
@@ -328,7 +326,7 @@ def test_an_import_that_takes_the_service_long_is_waited_for_as_a_job(client, ag
     assert import_file(client, path, namespace=agent).memories.unchanged == 500
 
 
-def test_lines_of_an_export_that_cannot_be_used_are_named_by_their_number_in_the_file(client, agent, tmp_path):
+def test_unusable_lines_of_an_export_are_named_by_line_number(client, agent, tmp_path):
     there = client.in_namespace(agent)
     for number in range(3):
         there.memories.add(text=f"Fact {number}.", source="facts")
@@ -344,7 +342,7 @@ def test_lines_of_an_export_that_cannot_be_used_are_named_by_their_number_in_the
     assert sorted(sources) == ["facts", "old/facts", "old/facts", "old/facts"]
 
 
-def test_our_export_of_an_agent_becomes_another_agent_with_its_sessions_blocks_and_memories(client, agent, tmp_path):
+def test_an_agent_export_is_imported_completely_into_another_agent(client, agent, tmp_path):
     moved = {"role": "user", "content": "I moved to Lisbon.", "name": "Ann", "created_at": "2023-05-08T09:30:00Z"}
     asked = {
         "role": "assistant",
@@ -385,7 +383,7 @@ def test_our_export_of_an_agent_becomes_another_agent_with_its_sessions_blocks_a
     assert third.messages.unchanged == 3
 
 
-def test_an_export_of_an_agent_goes_to_the_agent_that_it_names_unless_told_otherwise(client, agent, tmp_path):
+def test_an_agent_export_is_imported_into_its_agent_unless_overridden(client, agent, tmp_path):
     client.messages.add(agent_name=agent, role="user", content="Hello.", session_id="one")
     path = json_lines(tmp_path / "agent.jsonl", client.agents.export(agent))
     client.agents.delete(agent)
@@ -393,7 +391,7 @@ def test_an_export_of_an_agent_goes_to_the_agent_that_it_names_unless_told_other
     assert client.agents.stats(agent).messages == 1
 
 
-def test_access_levels_that_an_agent_did_not_give_are_taken_by_an_admin_and_named_to_others(own_service, tmp_path):
+def test_restricted_access_levels_are_imported_by_an_admin_and_reported_to_others(own_service, tmp_path):
     with Souvenir(own_service.url) as client:
         admin = client.keys.create(name="admin", role="admin").key
     with Souvenir(own_service.url, api_key=admin) as client:
@@ -412,7 +410,7 @@ def test_access_levels_that_an_agent_did_not_give_are_taken_by_an_admin_and_name
     assert (levels.quick_memory, levels.full_memory, levels.logs) == (True, False, False)
 
 
-def test_progress_is_said_after_every_item_and_ends_at_the_whole(client, agent, tmp_path):
+def test_progress_is_reported_per_item_and_ends_at_the_total(client, agent, tmp_path):
     path = json_lines(tmp_path / "x.jsonl", [{"text": "One."}, {"text": ""}, {"text": "Three."}])
     seen: list[Progress] = []
     import_file(client, path, agent=agent, progress=seen.append)
@@ -430,7 +428,7 @@ def test_conversations_need_an_agent_and_an_agent_is_the_namespace(client, tmp_p
         import_file(client, tmp_path / "nowhere.json", kind=Kind.CLAUDE, agent="one")
 
 
-def test_a_file_may_be_called_another_kind_than_it_looks(client, agent, tmp_path):
+def test_a_given_kind_overrides_the_detected_one(client, agent, tmp_path):
     path = tmp_path / "data.md"
     path.write_text(json.dumps({"text": "Raw JSON."}), encoding="utf-8")
     assert import_file(client, path, kind=Kind.MARKDOWN, agent=agent).kind is Kind.MARKDOWN
@@ -449,7 +447,7 @@ def test_the_key_of_an_agent_imports_into_that_agent(own_service, tmp_path):
             import_file(client, write_markdown(tmp_path), agent="another")
 
 
-def test_a_key_for_some_sources_imports_what_lies_in_them_and_a_reader_nothing(own_service, tmp_path):
+def test_a_key_with_sources_imports_into_them_only_and_a_reader_nothing(own_service, tmp_path):
     with Souvenir(own_service.url) as open_client:
         admin = open_client.keys.create(name="root", role="admin").key
     with Souvenir(own_service.url, api_key=admin) as root:

@@ -1,4 +1,4 @@
-"""What kind a file is, told by what it says; and files that are none, or mean harm."""
+"""Detecting the kind of a file from its content; unknown and malicious files are refused."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_the_kind_is_detected_from_the_content(tmp_path, content, kind, name):
 
 
 @pytest.mark.parametrize("content", ["Dear diary", "[]", "{}", "7", '{"a": 1}\n', "\x00\x01"])
-def test_a_file_that_is_none_of_them_is_refused_with_their_names(tmp_path, content):
+def test_an_unknown_kind_of_file_is_refused_with_the_known_kinds(tmp_path, content):
     path = tmp_path / "what.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(NotImportable, match="jsonl, markdown, chatgpt, claude, mem0, mcp-memory"):
         detect(path)
 
 
-def test_empty_missing_and_foreign_files_say_what_is_wrong_with_them(tmp_path):
+def test_empty_missing_and_foreign_files_are_refused_with_the_reason(tmp_path):
     (tmp_path / "empty.json").write_bytes(b" \n")
     (tmp_path / "wide.jsonl").write_text('{"text": "x"}', encoding="utf-16")
     (tmp_path / "folder").mkdir()
@@ -89,7 +89,7 @@ def test_a_document_that_is_broken_or_nested_too_deep_is_refused(tmp_path):
             read(Kind.CHATGPT, path)
 
 
-def test_a_zip_that_grows_out_of_all_proportion_is_refused_before_it_is_unpacked(tmp_path):
+def test_a_zip_bomb_is_refused_before_unpacking(tmp_path):
     path = zipped(tmp_path / "bomb.zip", {"conversations.json": b"[" + b" " * 50_000_000 + b"]"})
     assert path.stat().st_size < 100_000
     with pytest.raises(NotImportable, match="more than 200 times larger"):
@@ -98,7 +98,7 @@ def test_a_zip_that_grows_out_of_all_proportion_is_refused_before_it_is_unpacked
         read(Kind.CHATGPT, path)
 
 
-def test_members_that_lead_out_of_the_zip_are_read_in_memory_and_written_nowhere(tmp_path):
+def test_zip_members_with_traversal_paths_are_never_written_to_disk(tmp_path):
     inner = tmp_path / "inner"
     inner.mkdir()
     path = zipped(inner / "export.zip", {"../../conversations.json": CHATGPT, "../evil.json": b"x"})

@@ -1,4 +1,4 @@
-"""What Locrits kept, in the shapes in which they kept it."""
+"""Data of Locrits, in the formats in which they stored it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def plaintext(folder: Path) -> Path:
     return folder
 
 
-def test_a_folder_of_files_becomes_sessions_in_the_order_that_they_name(tmp_path):
+def test_a_folder_of_files_becomes_sessions_in_their_stated_order(tmp_path):
     folder = simple_file(tmp_path)
     assert detect(folder) is Kind.LOCRIT
     for path in (folder, folder / "simple_file"):
@@ -91,7 +91,7 @@ def test_messages_of_one_file_become_sessions(tmp_path, said, sessions):
     assert [one.session_id for one in usable(records(Kind.LOCRIT, path))] == sessions
 
 
-def test_a_message_a_line_and_metadata_as_text(tmp_path):
+def test_messages_may_be_lines_with_metadata_as_text(tmp_path):
     path = json_lines(
         tmp_path / "m.jsonl", [message("a", "One.", "2025-01-01", metadata='{"mood": "good"}'), {"id": 1}]
     )
@@ -102,14 +102,14 @@ def test_a_message_a_line_and_metadata_as_text(tmp_path):
     assert skipped(found)[0] == ("line 2", NO_MESSAGE)
 
 
-def test_what_holds_nothing_of_a_locrit_is_refused(tmp_path):
+def test_a_file_without_data_of_a_locrit_is_refused(tmp_path):
     with pytest.raises(NotImportable, match="neither simple_file"):
         records(Kind.LOCRIT, tmp_path)
     with pytest.raises(NotImportable, match="no list of messages"):
         records(Kind.LOCRIT, json_file(tmp_path / "a.json", {"messages": 3}))
 
 
-def test_they_are_imported_once_with_their_times_and_order(service, tmp_path):
+def test_locrit_data_is_imported_once_with_times_and_order(service, tmp_path):
     folder = simple_file(tmp_path)
     plaintext(folder)
     with Souvenir(service.url) as client:

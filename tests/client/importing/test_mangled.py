@@ -1,4 +1,4 @@
-"""Exports with anything in the place of anything: read without a fault, and what comes of them can be stored."""
+"""Exports with arbitrary values in any place: read without an exception, into records that can be stored."""
 
 from __future__ import annotations
 
@@ -84,9 +84,7 @@ CLAUDE = [
         ),
     ],
 )
-def test_whatever_stands_in_an_export_ends_in_records_that_can_be_stored_or_in_a_sentence(
-    tmp_path, kind, write, content
-):
+def test_mangled_exports_give_storable_records_or_one_sentence(tmp_path, kind, write, content):
     chance = random.Random(f"{kind}{write.__name__}")
     path = tmp_path / "mangled"
     checked = 0

@@ -1,4 +1,4 @@
-"""Markdown: one memory a short file, and a section each of a long one."""
+"""Markdown: one memory per short file, and one per section of a long file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def folder(tmp_path):
     return write
 
 
-def test_each_short_file_of_a_folder_is_one_memory_under_its_path(folder):
+def test_each_short_file_is_one_memory_under_its_path(folder):
     folder("a.md", "# Alpha\n\nFirst letter.")
     folder("deep/er/b.MD", "Second letter.")
     folder(".obsidian/workspace.md", "not a note")
@@ -38,14 +38,14 @@ def test_each_short_file_of_a_folder_is_one_memory_under_its_path(folder):
     assert [one.source for one in usable(records(Kind.MARKDOWN, top, "me/wiki"))] == ["me/wiki/a", "me/wiki/deep/er/b"]
 
 
-def test_a_single_file_has_its_own_name_as_source(folder):
+def test_the_source_of_a_single_file_is_its_name(folder):
     file = folder("todo.md", "Buy milk.") / "todo.md"
     assert detect(file) is Kind.MARKDOWN
     assert [one.source for one in usable(records(Kind.MARKDOWN, file))] == ["todo"]
     assert [one.source for one in usable(records(Kind.MARKDOWN, file, "me"))] == ["me/todo"]
 
 
-def test_simple_lines_of_front_matter_become_metadata_and_the_others_stay_in_the_text(folder):
+def test_simple_front_matter_becomes_metadata_and_other_lines_stay_text(folder):
     top = folder(
         "a.md",
         '---\ntitle: "Plan: B"\ndate: 2024-03-01\ntags:\n  - x\npinned: true\nlist: [1, 2]\n---\nDo it.\n',
@@ -60,11 +60,11 @@ def test_simple_lines_of_front_matter_become_metadata_and_the_others_stay_in_the
 
 
 @pytest.mark.parametrize("text", ["---\ntitle: never closed\n\nText.", "Text.\n\n---\n\nkey: value\n\n---"])
-def test_what_only_looks_like_front_matter_stays_text(text):
+def test_text_similar_to_front_matter_stays_text(text):
     assert markdown.front_matter(text) == ({}, text)
 
 
-def test_a_long_file_is_split_at_its_headings_each_with_the_path_to_it(folder):
+def test_a_long_file_is_split_at_headings_with_their_paths(folder):
     code = f"```sh\n# no heading\n\n{LONG}\n```"
     text = f"Intro.\n\n# Top\n\n{LONG}\n\n## Below #\n\nDetails.\n\n{code}\n\n# Empty\n\n# End\nBye."
     found = usable(records(Kind.MARKDOWN, folder("a.md", text)))
@@ -78,7 +78,7 @@ def test_a_long_file_is_split_at_its_headings_each_with_the_path_to_it(folder):
     assert found[3].text == "End\n\nBye."
 
 
-def test_a_long_section_is_split_between_blocks_and_a_block_that_no_memory_holds_between_lines(folder):
+def test_a_long_section_is_split_between_blocks_and_a_long_block_between_lines(folder):
     paragraphs = "\n\n".join(f"Paragraph {number}. {LONG}" for number in range(3))
     code = "```\n" + "\n".join(f"line {number}" for number in range(12_000)) + "\n```"
     found = usable(records(Kind.MARKDOWN, folder("a.md", f"# One\n\n{paragraphs}\n\n{code}")))
@@ -89,7 +89,7 @@ def test_a_long_section_is_split_between_blocks_and_a_block_that_no_memory_holds
     assert all(f"line {number}\n" in said for number in (0, 5_999, 11_999))
 
 
-def test_a_file_that_grows_long_keeps_the_memory_that_it_was(folder):
+def test_a_file_that_grows_long_keeps_its_memory(folder):
     [before] = usable(records(Kind.MARKDOWN, folder("a.md", "# Top\n\nShort.")))
     after = usable(records(Kind.MARKDOWN, folder("a.md", f"# Top\n\nShort.\n\n# More\n\n{LONG}\n\n{LONG}")))
     assert (before.source, before.key) == (after[0].source, after[0].key)
@@ -104,7 +104,7 @@ def test_windows_line_ends_and_a_byte_order_mark_change_nothing(folder):
     assert windows == plain
 
 
-def test_files_that_say_nothing_or_are_no_text_are_counted(folder, tmp_path):
+def test_empty_and_binary_files_are_counted(folder, tmp_path):
     folder("empty.md", "")
     folder("latin.md", "é".encode("latin-1"))
     top = folder("good.md", "Text.")

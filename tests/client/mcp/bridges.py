@@ -1,4 +1,4 @@
-"""A bridge as an editor starts it: the real command in a process of its own, with lines to and from it."""
+"""A bridge as an editor starts it: the real command in a separate process, with lines to and from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service of MCP on loopback that does what a test tells it to; without a reply it says what it was asked."""
+"""An MCP service on loopback, scripted by a test; without a scripted reply it echoes the request."""
 
 from __future__ import annotations
 

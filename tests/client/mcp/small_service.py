@@ -1,8 +1,8 @@
-"""A program that the bridge takes for the service: what it has to have of it, and quick to start.
+"""A program that the bridge accepts as the service: the required interface only, and quick to start.
 
     small_service.py FOLDER
 
-It notes down in the folder what it was told, has the folder for itself, and finishes what runs when it is told to end.
+It records each request in the folder, locks the folder, and finishes running requests on a shutdown request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The bridge between standard input and output and a service: what passes, what is refused, and what is never lost."""
+"""The bridge between stdio and a service: messages are passed or refused, and never lost."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def bridge(started: BridgeProcess, service: ScriptedMcp) -> Iterator[BridgeProce
     assert started.rest() == []
 
 
-def test_a_message_before_2026_has_the_version_that_was_agreed_on(bridge, service):
+def test_a_message_before_2026_has_the_negotiated_version(bridge, service):
     assert bridge.ask("initialize", 1, protocolVersion="2025-11-25")["result"]["protocolVersion"] == AGREED
     bridge.send("notifications/initialized")
     bridge.ask("tools/call", 2, name="list_memories", arguments={})
@@ -75,14 +75,14 @@ def test_a_message_before_2026_has_the_version_that_was_agreed_on(bridge, servic
         ("tools/list", {"name": "not this"}, None),
     ],
 )
-def test_a_message_that_names_its_version_says_in_headers_what_it_is(bridge, service, method, params, name):
+def test_a_message_with_a_version_is_described_in_headers(bridge, service, method, params, name):
     assert bridge.ask(method, "a", _meta=MODERN, **params)["id"] == "a"
     [request] = service.requests
     assert request.headers["mcp-protocol-version"] == "2026-07-28"
     assert (request.headers["mcp-method"], request.headers.get("mcp-name")) == (method, name)
 
 
-def test_an_answer_comes_through_with_all_that_it_holds_on_one_line(bridge, service):
+def test_an_answer_is_passed_completely_on_one_line(bridge, service):
     text = (
         '{"jsonrpc": "2.0",\n "id": 7,\r\n "result": {"n": 1e300, "m": 98765432109876543210, "t": "\u2028é\\u00e9"}}\n'
     )
@@ -91,7 +91,7 @@ def test_an_answer_comes_through_with_all_that_it_holds_on_one_line(bridge, serv
     assert json.loads(bridge.line()) == json.loads(text)
 
 
-def test_many_at_once_each_get_their_own_answer_and_the_service_is_not_overrun(bridge, service):
+def test_concurrent_requests_get_their_own_answers_within_a_limit(bridge, service):
     service.holds = True
     for number in range(60):
         bridge.send("tools/call", number if number % 2 else str(number), name="echo", arguments={"n": number})
@@ -104,7 +104,7 @@ def test_many_at_once_each_get_their_own_answer_and_the_service_is_not_overrun(b
     assert service.most_at_once == MAX_AT_ONCE
 
 
-def test_progress_passes_before_the_answer_is_there(bridge, service):
+def test_progress_is_passed_before_the_answer(bridge, service):
     steps = [progress("p", done) for done in range(4)]
     service.replies.append(stream(*steps, answer(1, done=True), pauses=True))
     bridge.send("tools/call", 1, name="slow", arguments={}, _meta={"progressToken": "p"})
@@ -114,7 +114,7 @@ def test_progress_passes_before_the_answer_is_there(bridge, service):
 
 
 @pytest.mark.parametrize("meta", [MODERN, {}], ids=["2026", "before"])
-def test_what_is_taken_back_is_closed_and_gets_no_answer(bridge, service, meta):
+def test_a_cancelled_request_is_closed_and_gets_no_answer(bridge, service, meta):
     for number in range(MAX_AT_ONCE + 1):
         service.replies.append(Reply(200, answer(number), waits=True))
         bridge.send("tools/call", number, name="slow", arguments={}, _meta=meta)
@@ -129,7 +129,7 @@ def test_what_is_taken_back_is_closed_and_gets_no_answer(bridge, service, meta):
     assert sorted(told) == ([] if meta else list(range(MAX_AT_ONCE + 1)))
 
 
-def test_taking_back_closes_the_connection():
+def test_cancelling_closes_the_connection():
     listener = socket.create_server(("127.0.0.1", 0))
     with listener, BridgeProcess("--server", f"http://127.0.0.1:{listener.getsockname()[1]}") as bridge:
         bridge.send("tools/call", 1, name="slow", arguments={}, _meta=MODERN)
@@ -144,7 +144,7 @@ def test_taking_back_closes_the_connection():
         assert bridge.rest() == []
 
 
-def test_a_cancellation_of_what_is_over_goes_nowhere(bridge, service):
+def test_cancelling_a_finished_request_is_ignored(bridge, service):
     bridge.ask("tools/list", 1)
     bridge.send("notifications/cancelled", requestId=1)
     bridge.send("notifications/cancelled", requestId="1")
@@ -153,7 +153,7 @@ def test_a_cancellation_of_what_is_over_goes_nowhere(bridge, service):
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 421, 503])
-def test_a_no_of_the_service_is_an_error_with_its_sentence(bridge, service, status):
+def test_a_refusal_of_the_service_is_an_error_with_its_sentence(bridge, service, status):
     service.replies.append(refusal(status, "the_code", "Do this instead"))
     error = bridge.ask("tools/call", 1, name="x", arguments={})["error"]
     assert error["message"] == f"Do this instead ({status}, the_code)"
@@ -161,14 +161,14 @@ def test_a_no_of_the_service_is_an_error_with_its_sentence(bridge, service, stat
 
 
 @pytest.mark.parametrize("sent_id", [5, None])
-def test_an_error_of_mcp_comes_through_whatever_its_status(bridge, service, sent_id):
+def test_an_mcp_error_is_passed_on_with_any_http_status(bridge, service, sent_id):
     error = {"code": -32601, "message": "Method not found"}
     service.replies.append(Reply(404, {"jsonrpc": "2.0", "id": sent_id, "error": error}))
     assert bridge.ask("nothing", 5) == {"jsonrpc": "2.0", "id": 5, "error": error}
 
 
 @pytest.mark.parametrize("refuse", [refusal, mcp_refusal])
-def test_a_service_that_has_too_much_to_do_is_asked_again(bridge, service, refuse):
+def test_an_overloaded_service_is_retried(bridge, service, refuse):
     service.replies.append(refuse(429, "overloaded", "Later", Retry_After="0"))
     assert "result" in bridge.ask("tools/call", 1, name="x", arguments={})
     service.replies.append(refuse(429, "overloaded", "Much later", Retry_After="3600"))
@@ -177,21 +177,21 @@ def test_a_service_that_has_too_much_to_do_is_asked_again(bridge, service, refus
     assert error["data"] == {"status": 429, "code": "overloaded", "request_id": "r1"}
 
 
-def test_a_service_that_ends_is_asked_again_only_by_what_changes_nothing(bridge, service):
+def test_a_stopping_service_is_retried_by_reads_only(bridge, service):
     service.replies.append(mcp_refusal(503, "service_closing", "Later"))
     assert "result" in bridge.ask("tools/list", 1)
     service.replies.append(mcp_refusal(503, "service_closing", "Later"))
     assert bridge.ask("tools/call", 2, name="x", arguments={})["error"]["data"]["code"] == "service_closing"
 
 
-def test_a_no_before_mcp_begins_comes_through_with_the_id_of_its_request(bridge, service):
+def test_a_refusal_before_mcp_is_passed_on_with_its_request_id(bridge, service):
     service.replies.append(mcp_refusal(401, "unauthorized", "Send a key"))
     error = {"code": -32600, "message": "Send a key", "data": {"code": "unauthorized", "request_id": "r1"}}
     assert bridge.ask("tools/call", 2, name="x", arguments={}) == {"jsonrpc": "2.0", "id": 2, "error": error}
 
 
 @pytest.mark.parametrize("where", ["before", "midst"])
-def test_a_lost_answer_is_asked_for_again_only_where_nothing_can_be_changed(bridge, service, where):
+def test_a_lost_answer_is_retried_for_reads_only(bridge, service, where):
     service.replies += [Reply(200, answer(1), hangs_up=where)]
     assert "result" in bridge.ask("tools/list", 1)
     service.replies += [Reply(200, answer(2), hangs_up=where)]
@@ -214,7 +214,7 @@ def test_a_lost_answer_is_asked_for_again_only_where_nothing_can_be_changed(brid
     ],
     ids=["another", "text", "neither", "list", "page", "nothing", "elsewhere", "stream without"],
 )
-def test_what_is_no_answer_to_the_request_is_an_error_of_it_and_never_passed_on(bridge, service, reply):
+def test_an_invalid_answer_becomes_an_error_and_is_not_passed_on(bridge, service, reply):
     service.replies += [reply] * 3
     bridge.send("tools/call", 1, name="x", arguments={})
     if isinstance(reply.body, bytes) and b"progress" in reply.body:
@@ -236,14 +236,14 @@ def test_what_is_no_answer_to_the_request_is_an_error_of_it_and_never_passed_on(
     ],
     ids=["cut", "bytes", "deep", "batch", "nothing", "long"],
 )
-def test_a_line_that_is_no_message_is_answered_and_not_sent(bridge, service, line, code):
+def test_an_invalid_line_is_answered_and_not_sent(bridge, service, line, code):
     bridge.send_line(line)
     received = bridge.receive()
     assert (received["error"]["code"], received["id"]) == (code, None)
     assert service.requests == []
 
 
-def test_empty_lines_and_answers_to_the_service_are_no_requests(bridge, service):
+def test_empty_lines_and_answers_are_not_requests(bridge, service):
     bridge.send_line(b"")
     bridge.send_line(b"\r")
     bridge.send_line(b'{"jsonrpc": "2.0", "id": 9, "result": {}}\r')
@@ -271,7 +271,7 @@ def test_the_bridge_continues_after_an_outage(service):
 
 
 @pytest.mark.parametrize("how", ["input", "signal"])
-def test_the_end_lets_what_runs_finish(service, how):
+def test_running_requests_finish_at_the_end_of_input(service, how):
     with BridgeProcess("--server", service.url, "--namespace", "ö") as bridge:
         service.replies.append(Reply(200, answer(1, done=True), waits=True))
         bridge.send("tools/call", 1, name="slow", arguments={})
@@ -304,12 +304,12 @@ def test_the_bridge_ends_when_its_output_is_closed(service):
         assert process.wait(30) == ExitCode.NOBODY_READS
 
 
-def test_agent_and_namespace_are_two_names_for_one_thing():
+def test_agent_and_namespace_are_synonyms():
     done = CliRunner().invoke(souvenir, ["mcp", "--agent", "a", "--namespace", "b"])
     assert (done.exit_code, "give one of them" in done.stderr) == (ExitCode.WRONG_USE, True)
 
 
-def test_the_agent_of_the_environment_is_meant_unless_a_namespace_is_named(service):
+def test_the_agent_of_the_environment_is_the_default_namespace(service):
     for arguments, path in (([], "/mcp/bo"), (["--namespace", "n"], "/mcp")):
         with BridgeProcess(*arguments, SOUVENIR_URL=service.url, SOUVENIR_AGENT="bo") as bridge:
             bridge.ask("ping", 1)

@@ -1,4 +1,4 @@
-"""Bridges that name no service: they find the one of this machine or start it, share it, and the last one ends it."""
+"""Bridges without a configured service find or start the local one, share it, and the last one stops it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def pid_of(bridge: BridgeProcess, request_id: int) -> int:
     return int(bridge.ask("tools/list", request_id)["result"]["pid"])
 
 
-def test_bridges_that_start_at_once_share_one_service_until_the_last_is_gone(machine):
+def test_bridges_started_concurrently_share_one_service_until_the_last_ends(machine):
     bridges = [machine.bridge(api_key="k1") for _ in range(3)]
     for number, bridge in enumerate(bridges):
         bridge.send("initialize", number)
@@ -89,7 +89,7 @@ def test_bridges_that_start_at_once_share_one_service_until_the_last_is_gone(mac
     assert {line.split()[2] for line in machine.told if line.startswith("asked")} == {"k1"}
 
 
-def test_programs_that_share_a_service_each_mean_the_user_that_they_name(machine):
+def test_programs_that_share_a_service_use_their_own_users(machine):
     named = [{"USER_ID": "mira"}, {"USER_ID": "bob"}, {"USER_ID": "bob", "MCP_NAMESPACE": "team"}, {}]
     states = [machine.bridge(**variables).ask("tools/list", 1)["result"] for variables in named]
     assert len({state["pid"] for state in states}) == 1
@@ -100,7 +100,7 @@ def test_programs_that_share_a_service_each_mean_the_user_that_they_name(machine
     assert (agent["path"], agent["namespace"]) == ("/mcp/helper", None)
 
 
-def test_a_program_that_names_another_database_than_the_shared_one_is_refused(machine, tmp_path):
+def test_a_program_with_another_database_than_the_shared_one_is_refused(machine, tmp_path):
     first = machine.bridge(SQLITE_PATH=str(tmp_path / "one.db"))
     assert "result" in first.ask("tools/list", 1)
     other = machine.bridge(DATA_DIR=str(tmp_path / "data")).ask("tools/list", 1)["error"]["message"]
@@ -111,7 +111,7 @@ def test_a_program_that_names_another_database_than_the_shared_one_is_refused(ma
     assert len(machine.events("asked")) == 3
 
 
-def test_a_service_that_was_killed_is_started_again_and_asked_again(machine):
+def test_a_killed_service_is_restarted_and_the_request_retried(machine):
     bridge = machine.bridge()
     first = pid_of(bridge, 1)
     os.kill(first, signal.SIGTERM)
@@ -124,7 +124,7 @@ def test_a_service_that_was_killed_is_started_again_and_asked_again(machine):
     assert sorted(machine.events("asked")) == ["1", "2", "3", "4", "5"]
 
 
-def test_what_is_acknowledged_is_finished_when_the_last_bridge_goes_away(machine):
+def test_acknowledged_work_finishes_after_the_last_bridge_ends(machine):
     bridge = machine.bridge()
     bridge.send("wait", 1)
     machine.wait_for("asked", 1)
@@ -136,7 +136,7 @@ def test_what_is_acknowledged_is_finished_when_the_last_bridge_goes_away(machine
     assert "result" in following.ask("tools/call", 2)
 
 
-def test_a_service_that_runs_already_is_used_and_outlives_its_bridges(machine):
+def test_a_running_service_is_used_and_outlives_its_bridges(machine):
     running = ScriptedMcp()
     running.port = machine.port
     running.get = {"/health": {"service": "memories"}, "/health/ready": {"ready": True}}
@@ -153,7 +153,7 @@ def test_a_service_that_runs_already_is_used_and_outlives_its_bridges(machine):
 
 
 @pytest.mark.parametrize("said", [{"service": "files"}, b"<html>"])
-def test_what_is_no_souvenir_gets_neither_key_nor_message(machine, said):
+def test_a_foreign_service_gets_neither_key_nor_message(machine, said):
     other = ScriptedMcp()
     other.port = machine.port
     other.get = {"/health": said}
@@ -167,7 +167,7 @@ def test_what_is_no_souvenir_gets_neither_key_nor_message(machine, said):
     other.stop()
 
 
-def test_without_a_service_and_a_folder_it_says_what_to_do_and_goes_on(machine):
+def test_without_a_service_or_folder_the_bridge_says_what_to_do_and_continues(machine):
     # The folder of an editor's project may hold anybody's code: nothing is run from there.
     bridge = machine.bridge(home="")
     for number in range(2):
@@ -177,7 +177,7 @@ def test_without_a_service_and_a_folder_it_says_what_to_do_and_goes_on(machine):
     assert machine.told == []
 
 
-def test_a_service_that_does_not_start_says_why_and_the_next_request_tries_again(machine):
+def test_a_failed_start_is_reported_and_the_next_request_tries_again(machine):
     (machine.home / "refuse").touch()
     bridge = machine.bridge()
     for number in range(5):
@@ -192,7 +192,7 @@ def test_a_service_that_does_not_start_says_why_and_the_next_request_tries_again
     assert "result" in bridge.ask("initialize", 9)
 
 
-def test_an_agent_with_a_slash_is_refused_with_what_to_do(machine):
+def test_an_agent_with_a_slash_is_refused_with_a_remedy(machine):
     refused = souvenir("mcp", "--agent", "a/b", "--port", str(machine.port))
     assert refused.returncode == 2
     assert "'a/b' is not a valid agent: use a name without a slash" in refused.stderr

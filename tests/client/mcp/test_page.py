@@ -1,4 +1,4 @@
-"""docs/mcp-clients.md: what can be copied from it can be read by its program, and starts what there is."""
+"""docs/mcp-clients.md: each copyable entry is valid for its program, and starts an existing command."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ STDIO = [entry for entry in entries() if "command" in entry]
 HTTP = [entry for entry in entries() if "url" in entry]
 
 
-def test_there_is_an_entry_of_each_kind_for_each_program_that_takes_it():
+def test_each_program_has_an_entry_of_each_supported_kind():
     assert (len(STDIO), len(HTTP)) == (6, 5)
     assert len(STDIO) + len(HTTP) == len(list(entries()))
 
 
 @pytest.mark.parametrize("entry", STDIO)
-def test_a_command_is_one_that_there_is(entry):
+def test_a_documented_command_exists(entry):
     assert Path(entry["command"]).name == "souvenir"
     assert set(entry["env"]) <= OF_THE_PROGRAMS
     name, *arguments = entry["args"]
@@ -70,14 +70,14 @@ def test_a_command_is_one_that_there_is(entry):
 
 
 @pytest.mark.parametrize("entry", HTTP)
-def test_an_address_is_that_of_the_endpoint(entry):
+def test_a_documented_address_is_the_endpoint(entry):
     url = urlsplit(re.sub(r"\$\{\w+:-(.*?)\}", r"\1", entry["url"]))
     assert (url.port, url.path) == (Settings.model_fields["port"].default, "/mcp/helper")
     assert set(entry.get("headers", {})) <= {"X-API-Key"}
     assert entry.get("bearer_token_env_var", "SOUVENIR_API_KEY") in OF_THE_PROGRAMS
 
 
-def test_the_prompt_names_tools_that_are_offered_without_a_setting():
+def test_the_prompt_names_only_tools_enabled_by_default():
     [prompt] = re.findall(
         r"<!-- prompt: begin -->\n(.*?)<!-- prompt: end -->", PAGE.read_text(encoding="utf-8"), re.DOTALL
     )

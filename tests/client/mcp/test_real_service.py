@@ -1,4 +1,4 @@
-"""Bridges to the real service: the official client over stdio in both eras, and many clients at once on one service."""
+"""Bridges to the real service: the official client over stdio in both protocol versions, and many clients at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bridge_to(service: RunningService, agent: str) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
-def test_the_official_client_uses_every_tool_of_memory_over_stdio(service, mode):
+def test_the_official_client_uses_every_memory_tool_over_stdio(service, mode):
     async def use() -> None:
         async with Client(bridge_to(service, f"tools-{mode}"), mode=mode) as client:
 
@@ -57,7 +57,7 @@ def test_the_official_client_uses_every_tool_of_memory_over_stdio(service, mode)
     anyio.run(use)
 
 
-def test_clients_over_stdio_and_http_at_once_lose_nothing_and_store_nothing_twice(service):
+def test_concurrent_clients_over_stdio_and_http_store_each_memory_once(service):
     async def add(client: Client, text: str) -> None:
         """Again and again while the service says that it has too much to do, and so did not do it."""
         while True:
@@ -90,7 +90,7 @@ def test_clients_over_stdio_and_http_at_once_lose_nothing_and_store_nothing_twic
     assert sorted(stored) == wanted
 
 
-def test_a_refused_key_is_said_to_the_client(own_service):
+def test_a_refused_key_is_reported_to_the_client(own_service):
     with Souvenir(own_service.url) as souvenir:
         souvenir.keys.create(name="ana", role="admin")
     with BridgeProcess("--server", own_service.url, "--api-key", "wrong") as bridge:
@@ -99,7 +99,7 @@ def test_a_refused_key_is_said_to_the_client(own_service):
     assert error["message"]
 
 
-def test_no_tool_wants_a_parameter_in_a_header():
+def test_no_tool_requires_a_parameter_in_a_header():
     """The bridge makes none."""
     schemas = [tool.arguments.model_json_schema() for tools in TIERS.values() for tool in tools]
     assert schemas
