@@ -1,6 +1,6 @@
-"""What all tests share: they see no setting of the machine that they run on, and no network.
+"""Fixtures for all tests: no settings of the machine, and no network.
 
-Fixtures of one subject stand in the folder or the file of that subject; here is what several need.
+Fixtures of one subject are in the folder or the file of that subject.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def test_the_client_imports_httpx_and_nothing_else_that_has_to_be_installed():
     assert not violations, "\n".join(violations)
 
 
-def test_onnx_runtime_is_told_to_send_nothing_before_it_is_imported():
+def test_onnx_runtime_telemetry_is_disabled_before_its_import():
     """Its official builds report to their maker from the import on; the variable is the only full way out."""
     violations = []
     for path, tree in shipped().items():

@@ -86,7 +86,7 @@ def embedding(service: Service) -> float:
     return float(line.split()[-1])
 
 
-def test_what_a_client_that_disconnected_wanted_embedded_leaves_the_queue(unbounded: Service):
+def test_texts_of_a_disconnected_client_leave_the_embedding_queue(unbounded: Service):
     memories = [{"text": "记" * 49_000, "source": "s"}] * 8
     body = json.dumps({"memories": memories}).encode()
     head = "POST /memory/add-batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

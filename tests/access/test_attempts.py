@@ -1,4 +1,4 @@
-"""How many wrong keys an address may send, by a clock that is set by hand."""
+"""The limit on wrong keys per address, with a manual clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service that other machines can reach makes an admin key as it first starts, and is never open by accident."""
+"""A service reachable from other machines creates an admin key at its first start, and is never open by accident."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_first_start_on_a_network_logs_an_admin_key_once_and_keeps_it_in_a_p
     assert not path.exists()
 
 
-def test_of_two_starts_at_once_one_makes_a_key_and_the_other_ends(tmp_path: Path):
+def test_one_of_two_concurrent_starts_creates_a_key_and_the_other_exits(tmp_path: Path):
     environment = {**os.environ, **NETWORK, "DATA_DIR": str(tmp_path / "data"), "PORT": "0", "LOG_FORMAT": "json"}
     both = [
         subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)

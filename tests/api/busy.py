@@ -1,4 +1,4 @@
-"""A service that is busy for as long as a test wants: its model stops until it is let go."""
+"""A service that stays busy until a test releases its model."""
 
 from __future__ import annotations
 

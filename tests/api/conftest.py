@@ -1,4 +1,4 @@
-"""The application over real SQLite and FAISS with the fake embedder; each test has a store of its own."""
+"""The application over real SQLite and FAISS with the fake embedder; each test has a separate store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services that learn from transcripts, with a scripted model that takes every sentence that it is shown for a fact."""
+"""Services with extraction whose scripted model returns every sentence of its input as a fact."""
 
 from __future__ import annotations
 

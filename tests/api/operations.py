@@ -1,4 +1,4 @@
-"""Every operation that the API describes, with a request made of its own examples."""
+"""Every operation in the OpenAPI document, with a request built from its examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every route by every kind of caller: no key, a wrong one, each role, and paths inside, outside and beside."""
+"""Every route with every kind of key: none, wrong, each role; paths inside, outside and adjacent to its scope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many requests are worked on at once: who is let in, who waits, who is refused, and what is held meanwhile."""
+"""Concurrency limits: admitted, queued and refused requests, and what each holds meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access levels: what of an agent a key may read that is no admin's, on every route."""
+"""Access levels: the data of an agent that a key without the admin role can read, on every route."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The export of an agent: everything that it has and nothing of another, each line as other routes show it."""
+"""The export of an agent: all of its data and no other, each line as the other routes return it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relations of an agent's graph that need more than talk: what was learned from it, and what topics it has."""
+"""Relations in an agent's graph that need more than messages: learned facts and topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that an agent has in one ranking, over HTTP: order, filters, who sees it, what is missing, what is gone."""
+"""Search over all data of an agent over HTTP: order, filters, access, incomplete answers, deleted data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents over HTTP: made once by name, listed, and seen by those only who may see all of them."""
+"""Agents over HTTP: created once by name, listed, and visible only to keys with access to all of them."""
 
 from __future__ import annotations
 

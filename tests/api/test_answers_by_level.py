@@ -1,4 +1,4 @@
-"""Answers of every route and every tool to a key whose agent gives it no level: nothing that was stored is in them.
+"""No route or tool returns stored data to a key whose agent grants it no access level.
 
 The requests are random ones of the OpenAPI document and of the tools' input schemas, so that a new route or tool is
 among them without being listed.

@@ -1,4 +1,4 @@
-"""The program: what importing, starting, checking, restoring and stopping it does. Runs the real model."""
+"""The program with the real model: import, start, check, restore and stop."""
 
 from __future__ import annotations
 

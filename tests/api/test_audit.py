@@ -1,4 +1,4 @@
-"""The audit: every change, every act of an admin, every denial, and nothing that a flood of denials could break."""
+"""The audit log: every change, every admin action and every denial; a flood of denials cannot break it."""
 
 from __future__ import annotations
 

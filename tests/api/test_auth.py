@@ -1,4 +1,4 @@
-"""Who is let in: every route, with every way to show a key."""
+"""Authentication: every route with every way to send a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of the whole database, under both of their names."""
+"""Backups of the whole database, under both route names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory blocks over HTTP: what the seed's clients send, and changes that do not undo each other."""
+"""Memory blocks over HTTP: requests of the seed's clients, and concurrent changes that do not overwrite each other."""
 
 from __future__ import annotations
 

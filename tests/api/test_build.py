@@ -1,4 +1,4 @@
-"""Memories from the Markdown files of WORKSPACE_DIR."""
+"""Memories built from the Markdown files in WORKSPACE_DIR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking a model about concepts over HTTP, undoing what it claimed, and relating concepts by hand."""
+"""Model jobs about concepts over HTTP, undo of their claims, and manual relations between concepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent knows, over HTTP."""
+"""Concepts of an agent over HTTP."""
 
 from __future__ import annotations
 

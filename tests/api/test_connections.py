@@ -1,4 +1,4 @@
-"""Slow, idle and too many clients on real sockets: each costs a connection for a while, and nobody else notices."""
+"""Slow, idle and too many clients on real sockets: each holds one connection, and other clients are unaffected."""
 
 from __future__ import annotations
 
@@ -384,7 +384,7 @@ def search_request(query: str) -> bytes:
     return HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
-def test_what_finds_the_queue_full_is_refused_before_its_body_is_read_and_its_connection_goes_on(
+def test_a_full_queue_refuses_before_the_body_is_read_and_keeps_the_connection(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(admission, "WAITING_PER_PLACE", 0)

@@ -1,4 +1,4 @@
-"""The context over HTTP: what the seed's clients send and read, with the real model, and what a key may see of it."""
+"""The context over HTTP with the real model: requests of the seed's clients, and access levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a text is new, and which memories say the same."""
+"""Detection of duplicate texts over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was recalled is never learned: it is fetched, put before an answer, repeated in it and extracted, ten times."""
+"""Recalled text is never extracted, even after ten rounds of recall, prompt, repetition and extraction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service with a vendor's model: what it does while the vendor answers, while it does not, and when it is back."""
+"""The service with a vendor's embedding model: during normal operation, during an outage, and after it."""
 
 from __future__ import annotations
 

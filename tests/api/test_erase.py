@@ -1,4 +1,4 @@
-"""Erasing over HTTP: who may, what must be sent, what the receipt says, and what goes on beside it."""
+"""Erasure over HTTP: permissions, required parameters, the receipt, and concurrent requests."""
 
 from __future__ import annotations
 

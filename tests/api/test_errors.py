@@ -1,4 +1,4 @@
-"""The one error body, the limits that lead to it, and the id of a request."""
+"""The error body, the limits that cause errors, and the request id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extraction over HTTP: with the real SDKs and a vendor's wire on loopback, and without any model."""
+"""Extraction over HTTP: with the vendors' SDKs against a scripted server on loopback, and without a model."""
 
 from __future__ import annotations
 

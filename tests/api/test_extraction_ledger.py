@@ -1,4 +1,4 @@
-"""Going on with finished extractions over HTTP: commit, approve, undo, run again, compare."""
+"""Operations on finished extractions over HTTP: commit, approve, undo, run again, compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extraction profiles over HTTP: made, merged, listed, deleted; of one namespace and for admins."""
+"""Extraction profiles over HTTP: create, merge, list, delete; per namespace, and for admins only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts over HTTP: stored with a memory, shown, found, set anew, and split afterwards."""
+"""Facts over HTTP: stored with a memory, returned, searched, replaced, and split later."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_without_a_model_the_sentences_are_the_facts(client: TestClient):
     assert "split_failure" not in added
 
 
-def test_facts_of_a_caller_are_kept_by_every_way_of_storing(client: TestClient):
+def test_facts_of_a_caller_are_stored_by_every_route(client: TestClient):
     given = {"text": TEXT, "source": "notes", "facts": FACTS[:1], "tags": ["a"]}
     single = post(client, "/memory/add", **given)
     assert (single["facts_created"], single["facts_by"]) == (1, "caller")

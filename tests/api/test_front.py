@@ -1,4 +1,4 @@
-"""Checks before a request reaches its route: wrong keys of its address, its Host, and the page that sends it."""
+"""Checks before a request reaches its route: wrong keys per address, the Host header, and the Origin."""
 
 from __future__ import annotations
 

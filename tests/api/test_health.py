@@ -1,4 +1,4 @@
-"""Whether the service lives and is ready, and its figures."""
+"""Liveness, readiness and the statistics of the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history of a memory and the past of the store over HTTP."""
+"""The history of a memory and point-in-time reads of the store over HTTP."""
 
 from __future__ import annotations
 

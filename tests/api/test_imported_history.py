@@ -1,4 +1,4 @@
-"""What an import may claim about ids, actors and authors, by the role of its key, and how it is shown afterwards."""
+"""Ids, actors and authors that an import may claim for each role, and how history shows them."""
 
 from __future__ import annotations
 

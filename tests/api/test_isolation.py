@@ -1,4 +1,4 @@
-"""Two keys with disjoint scopes ask random things of every route, and see nothing of each other."""
+"""Two keys with disjoint scopes send random requests to every route, and see none of each other's data."""
 
 from __future__ import annotations
 

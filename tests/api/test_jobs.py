@@ -1,4 +1,4 @@
-"""Long work over HTTP: answered at once if it is quick, else as a job that can be looked at and cancelled."""
+"""Jobs over HTTP: a quick one is answered directly, a long one can be polled and cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys over HTTP: made, shown once, used, changed, replaced and revoked; and that nobody is locked out."""
+"""Keys over HTTP: created, shown once, used, changed, rotated and revoked; the last admin cannot be locked out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was learned from a conversation is forgotten with its user and its session, and nothing else is."""
+"""Facts learned from a conversation are deleted with its user and its session; other facts stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links between memories, and what records say of them."""
+"""Links between memories, and their representation in records."""
 
 from __future__ import annotations
 

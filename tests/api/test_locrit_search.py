@@ -1,4 +1,4 @@
-"""The search of Locrits: the same as that of agents, in the words and under the access levels of that wire."""
+"""Search in the Locrit API: the search of agents in that API's vocabulary and under its access levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The routes of Locrits: what their users do with their memory, from the first message to clearing it."""
+"""The Locrit routes: typical client sessions from the first message to clearing the memory."""
 
 from __future__ import annotations
 

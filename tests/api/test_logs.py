@@ -1,4 +1,4 @@
-"""What is logged of a request: enough to follow it, and nothing that somebody stored or that lets somebody in."""
+"""Request logs: enough to trace a request, without stored content or credentials."""
 
 from __future__ import annotations
 

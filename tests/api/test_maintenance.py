@@ -1,4 +1,4 @@
-"""Another embedding model over HTTP, and the same one loaded again."""
+"""Re-embedding over HTTP: with another model, and with the same model loaded again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forgetting memories for good."""
+"""Permanent deletion of memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Putting one memory in the place of others."""
+"""Replacing one memory with others."""
 
 from __future__ import annotations
 

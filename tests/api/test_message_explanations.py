@@ -1,4 +1,4 @@
-"""Why a message was found, over HTTP: the parts of its score, and the part that a caller can weigh."""
+"""Score explanations of messages over HTTP: the parts of a score, and the part that callers can weight."""
 
 from __future__ import annotations
 

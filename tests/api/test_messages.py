@@ -1,4 +1,4 @@
-"""Messages over HTTP: what the seed's clients send and read, and what they get besides."""
+"""Messages over HTTP: requests and answers of the seed's clients, and the fields added since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures for Prometheus: read back with the parsers of its own client library."""
+"""Prometheus metrics, parsed with the parser of its client library."""
 
 from __future__ import annotations
 

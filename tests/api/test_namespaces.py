@@ -1,4 +1,4 @@
-"""Namespaces know nothing of each other, whatever the route."""
+"""Namespaces are isolated on every route."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document is complete, true, and equal to the committed docs/openapi.json."""
+"""The OpenAPI document is complete, accurate, and equal to the committed docs/openapi.json."""
 
 from __future__ import annotations
 

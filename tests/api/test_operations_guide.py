@@ -1,4 +1,4 @@
-"""What the guide and the examples for operators say of figures and errors is what the service has."""
+"""Metrics and errors in the operations guide and its examples exist in the service."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_a_caller_that_holds_no_place_gets_a_reserved_one_while_another_has_fill
     run(test)
 
 
-def test_callers_take_turns_whatever_each_has_queued():
+def test_callers_take_turns_independent_of_their_queue_lengths():
     async def test() -> None:
         search = Class(1)
         holder = [await search.enter("holder"), await search.enter("another")]

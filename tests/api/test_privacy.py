@@ -1,4 +1,4 @@
-"""Secrets and personal data on their way in: redacted, flagged or refused before anything is stored or embedded."""
+"""Secrets and personal data in requests: redacted, flagged or refused before storage and embedding."""
 
 from __future__ import annotations
 

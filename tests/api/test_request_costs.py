@@ -1,4 +1,4 @@
-"""What one request may cost: its tokens are bounded before anything is embedded, whatever route they come by."""
+"""Limits on the cost of one request: tokens are bounded before embedding, on every route."""
 
 from __future__ import annotations
 

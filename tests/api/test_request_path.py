@@ -1,4 +1,4 @@
-"""How a request reaches the function of its route: in few steps, and on a thread that has its context."""
+"""The call path of a request to its route: few steps, on a thread that has its context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cross-encoder over HTTP: where it orders results, and where the answer says that it did not."""
+"""The cross-encoder over HTTP: where it reorders results, and where the answer reports that it did not."""
 
 from __future__ import annotations
 

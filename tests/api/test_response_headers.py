@@ -1,4 +1,4 @@
-"""Headers that every response has, the Allow header of a 405, and what errors must not repeat."""
+"""Headers of every response, the Allow header of a 405, and headers that errors must not repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A restore takes memories back and leaves the keys as they are."""
+"""A restore replaces memories and leaves keys unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeping the store in order over HTTP: clusters, pruning, policies."""
+"""Maintenance of the store over HTTP: clusters, pruning, policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a route declares follows it to admission, to access control and into the OpenAPI document."""
+"""The declaration of a route determines its admission, access control and OpenAPI entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search answers: its modes, its filters, its scores, its explanation."""
+"""Search answers: modes, filters, scores, explanations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies are read strictly: what is no boolean or integer in JSON is refused, in every body of every operation."""
+"""Bodies are parsed strictly: other JSON types are refused for booleans and integers in every operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a question says of when, over HTTP: what it adds to a score, what it filters, and how it shows."""
+"""Times in questions over HTTP: their effect on scores and filters, and their explanation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces, as a collector gets them: a scripted one on loopback, which takes OTLP over HTTP and decodes it."""
+"""Traces as received by a scripted OTLP/HTTP collector on loopback, which decodes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports and imports over HTTP: what is sent, who may, and what is refused."""
+"""Exports and imports over HTTP: content, permissions and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running sessions over HTTP: what is said in them, their context, and what a prompt takes of all tiers."""
+"""Active sessions over HTTP: messages, context, and the parts of a prompt from each tier."""
 
 from __future__ import annotations
 

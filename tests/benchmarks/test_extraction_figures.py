@@ -32,12 +32,12 @@ def test_matches_are_one_to_one_and_the_most_alike_come_first():
     assert matches(likeness, 0.5) == {0: 1, 1: 0}
 
 
-def test_what_is_less_alike_than_the_threshold_is_no_match_and_the_threshold_itself_is_one():
+def test_a_similarity_equal_to_the_threshold_is_a_match():
     assert matches(np.array([[0.5, 0.25]], dtype=np.float32), 0.5) == {0: 0}
     assert matches(np.array([[0.5, 0.25]], dtype=np.float32), 0.75) == {}
 
 
-def test_of_equal_likeness_the_first_is_taken():
+def test_the_first_of_equal_similarities_is_taken():
     assert matches(np.full((2, 2), 0.5, dtype=np.float32), 0.5) == {0: 0, 1: 1}
 
 
@@ -66,7 +66,7 @@ def test_recall_counts_references_and_precision_counts_what_was_found():
     assert (tally.recall, tally.precision) == (1 / 2, 1 / 3)
 
 
-def test_a_quote_is_located_if_it_stands_in_a_turn_of_the_evidence():
+def test_a_quote_is_located_if_it_is_in_a_turn_of_the_evidence():
     found = [
         LearnedFact("newts", "add", offset=5),
         LearnedFact("gecko", "add", offset=5),
@@ -122,7 +122,7 @@ def test_a_memory_that_is_none_of_the_pairs_is_touched_wrongly_once():
     assert (outcome.replaced, outcome.wrong, outcome.found) == (False, 1, False)
 
 
-def test_what_the_first_statement_touches_is_wrong_too():
+def test_rows_touched_by_the_first_statement_are_wrong_too():
     first = learned(LearnedFact("old", "update", memory_id=1, target=7))
     assert outcome_of(PairKind.UPDATE, first, learned(), []).wrong == 1
 

@@ -97,7 +97,7 @@ def test_numbers_of_one_frame_are_not_taken_for_those_of_the_other():
     assert list(numbered(DECIDE, "facts")) == [1, 2, 3, 4]
 
 
-def test_what_is_known_of_a_pair_is_the_sentence_nearest_to_its_question():
+def test_a_pair_is_known_by_the_sentence_nearest_to_its_question():
     first = Statement(["Hello there. My gecko is green.\nWhat now?"], None)
     second = Statement(["My gecko is blue now! Thanks."], None)
     pair = Pair("p", PairKind.UPDATE, "s", first, second, "Which colour is the gecko?", "blue")
@@ -145,5 +145,5 @@ def test_tokens_and_repairs_add_up_and_a_cost_is_that_of_the_calls_whose_price_i
     assert account_of([learned([], [])]).cost_usd is None
 
 
-def test_what_learned_without_jobs_has_nothing_to_account_for():
+def test_a_system_without_jobs_has_nothing_to_account_for():
     assert account_of([Learned((), 1.0)]).lost == 0

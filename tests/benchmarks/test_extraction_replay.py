@@ -55,7 +55,7 @@ def test_a_recorder_passes_on_the_question_and_the_key_to_the_same_path(recorded
     assert first.headers["Authorization"] == "Bearer key"
 
 
-def test_a_recording_plays_for_the_same_question_whatever_model_is_named(recorded: tuple[Path, Echo]):
+def test_a_recording_is_independent_of_the_model_name(recorded: tuple[Path, Echo]):
     recording = Recording.read(recorded[0])
     assert (recording.provider, recording.model, len(recording)) == ("openai", "a", 1)
     player = Player(recording)
@@ -72,7 +72,7 @@ def test_a_question_without_a_kept_reply_is_refused_and_counted(recorded: tuple[
     assert player.missed == 1
 
 
-def test_a_question_without_a_kept_reply_goes_to_who_stands_in(recorded: tuple[Path, Echo]):
+def test_a_question_without_a_recording_goes_to_the_substitute(recorded: tuple[Path, Echo]):
     player = Player(Recording.read(recorded[0]), otherwise=Echo())
     with listening(player) as origin:
         assert post(origin, question("two")).json() == {"said": "two"}

@@ -66,7 +66,7 @@ def test_memories_are_turns_and_sessions_with_the_facts_that_were_drawn_from_the
     ]
 
 
-def test_what_only_a_fact_says_is_found_by_the_ways_that_store_facts(cases: dict[str, Case], tmp_path: Path):
+def test_content_of_a_fact_alone_is_found_if_facts_are_stored(cases: dict[str, Case], tmp_path: Path):
     scores = measure(cases["1 turn"], CachedEmbedder(FakeEmbedder(), tmp_path / "vectors"))
     gain = METRICS.index("NDCG@10")
     assert {way: of[0, gain] for way, of in scores.items() if "facts" in way} == {
@@ -92,7 +92,7 @@ def test_the_scan_gives_each_memory_the_score_of_its_best_fact_and_more_to_one_w
         assert scan.search("Ann paints boats", 2, ["none"]) == []
 
 
-def test_memories_are_told_with_their_facts_and_tags_and_have_vectors_near_to_real_ones():
+def test_memories_have_facts_tags_and_realistic_vectors():
     told = drafts()
     first, second = next(told), next(told)
     assert len(first.facts) == FACTS_EACH

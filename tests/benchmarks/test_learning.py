@@ -25,7 +25,7 @@ def job(source: str, number: int, *, starts: float, ends: float, added: tuple[in
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_every_quote_of_the_model_stands_in_the_transcript(seed: int):
+def test_every_quote_of_the_model_is_in_the_transcript(seed: int):
     said = transcript(seed)
     assert 0.9 * MIN_CHARS < len(said) <= MAX_CHARS
     read = read_transcript(said, document_at=None)

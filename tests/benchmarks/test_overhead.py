@@ -18,7 +18,7 @@ class Answer(BaseModel):
     note: str | None = None
 
 
-def test_what_is_outside_of_the_engine_is_compared_with_the_whole_bare_request():
+def test_overhead_outside_the_engine_is_compared_with_a_bare_request():
     souvenir = Cost({"server": 0.2, "middleware": 0.3, "before the engine": 0.5, "engine": 2.0, "after": 1.0}, 2.0)
     one = Round(souvenir, Cost({"server": 0.1, "after": 0.4}, 0.0))
     assert one.outside_ratio == pytest.approx(2.0 / 0.5)

@@ -57,14 +57,14 @@ def embedder(tmp_path: Path) -> CachedEmbedder:
     return CachedEmbedder(FakeEmbedder(), tmp_path / "vectors")
 
 
-def test_a_question_has_the_answers_of_both_kinds_and_a_fact_stands_for_its_turn(folder: Path):
+def test_a_question_has_answers_of_both_kinds_and_a_fact_counts_as_its_turn(folder: Path):
     questions, covers = read_pool(folder)
     assert [sorted(one.turns | one.facts) for one in questions] == [["f0", "t0"], ["t2"]]
     assert [sorted(one.turns) for one in questions] == [["t0"], ["t2"]]
     assert {fact: list(turns) for fact, turns in covers.items()} == {"f0": ["t0"], "f1": ["t1"]}
 
 
-def test_one_ranking_is_scored_beside_either_kind_alone(folder: Path, embedder: CachedEmbedder):
+def test_one_ranking_is_scored_next_to_either_kind_alone(folder: Path, embedder: CachedEmbedder):
     scores = measure_pool(folder, embedder)
     recall, evidence = POOL_METRICS.index("recall@5"), POOL_METRICS.index("evidence@5")
     found = {way: (of[:, recall].tolist(), of[:, evidence].tolist()) for way, of in scores.items()}
@@ -73,7 +73,7 @@ def test_one_ranking_is_scored_beside_either_kind_alone(folder: Path, embedder: 
     assert found["facts alone"] == ([0.5, 0.0], [1.0, 0.0])
 
 
-def test_strangers_in_one_agent_are_scored_beside_either_alone(folder: Path, embedder: CachedEmbedder):
+def test_strangers_in_one_agent_are_scored_next_to_either_alone(folder: Path, embedder: CachedEmbedder):
     turns, facts = read_data_set(folder / TURNS), read_data_set(folder / FACTS)
     found = measure_strangers(turns, facts, embedder)
     assert {name: len(scores.alone) for name, scores in found.items()} == {TURNS: 2, FACTS: 1}

@@ -115,7 +115,7 @@ def test_the_endpoint_gives_clients_of_openai_the_vectors_of_our_model(embedder)
     assert plain.data[0].embedding == pytest.approx(wanted[0].tolist())
 
 
-def test_what_a_package_answered_is_kept_until_something_of_it_changes(talk, embedder, tmp_path):
+def test_answers_of_a_package_are_cached_until_it_changes(talk, embedder, tmp_path):
     package = Package("own", ())
     kept = tmp_path / "own"
     kept.mkdir()

@@ -1,4 +1,4 @@
-"""An engine, and jobs over it with the handlers that a test brings."""
+"""An engine, and jobs over it with the handlers of a test."""
 
 from __future__ import annotations
 

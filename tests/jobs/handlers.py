@@ -1,4 +1,4 @@
-"""Handlers whose steps can be counted and held up."""
+"""Handlers whose steps can be counted and blocked."""
 
 from __future__ import annotations
 

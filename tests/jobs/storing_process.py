@@ -1,4 +1,4 @@
-"""A process made to be killed: runs the jobs of a folder and says on standard output what is stored.
+"""A process to be killed: it runs the jobs of a folder and reports on standard output what is stored.
 
 python -m tests.jobs.storing_process DATA_DIR
 """

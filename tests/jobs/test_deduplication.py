@@ -1,4 +1,4 @@
-"""The sweep for duplicates, as a job and at once."""
+"""Deduplication, as a job and synchronously."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_nobody_s_namespace_has_no_duplicates(engine: MemoryEngine):
         pytest.param(lambda engine, kept, repeat: engine.delete(DEFAULT, kept), id="deleted"),
     ],
 )
-def test_what_changed_after_it_was_compared_is_not_deleted(engine: MemoryEngine, change):
+def test_a_memory_changed_after_its_comparison_is_not_deleted(engine: MemoryEngine, change):
     """The backup stands between the comparison and the deletion, and takes its time."""
     kept, repeat, other = (add(engine, f"{STEM} {word}", "a") for word in ("one", "two", "three"))
     changed: list[object] = []

@@ -1,4 +1,4 @@
-"""A job whose process is killed again and again does each piece of its work exactly once."""
+"""A job whose process is killed repeatedly does each step of its work exactly once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kind with a lane of its own: its workers, its queue, and the order that serial keys keep."""
+"""A job kind with a separate queue: its workers, its limit, and the order of serial keys."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_lanes_leave_each_others_jobs_alone(open_jobs: OpenJobs, engine: MemoryE
     assert lane.wait(job_id, PATIENCE_S).status is JobStatus.COMPLETED
 
 
-def test_what_a_lane_left_is_taken_up_by_the_next_one_once(open_jobs: OpenJobs, engine: MemoryEngine):
+def test_jobs_left_by_a_stopped_queue_run_once_in_the_next(open_jobs: OpenJobs, engine: MemoryEngine):
     handler = Together(until=2)
     jobs = open_jobs(handler, lane=EXTRACT, workers=2, start=False)
     left, waits = submitted(jobs, "left"), submitted(jobs, "waits")
@@ -103,7 +103,7 @@ def test_what_a_lane_left_is_taken_up_by_the_next_one_once(open_jobs: OpenJobs, 
     assert sorted(handler.ended) == ["left", "waits"]
 
 
-def test_what_belongs_to_a_job_is_written_with_it_or_not_at_all(open_jobs: OpenJobs):
+def test_rows_of_a_job_are_written_atomically_with_it(open_jobs: OpenJobs):
     jobs = open_jobs(Counting(), start=False)
 
     def fails(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""What a restore means to jobs: those of the backup are over, and one that runs writes nothing any more."""
+"""Jobs during a restore: those of the backup are ended, and a running one writes nothing more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fairness between callers: whose job runs next, who makes way, and how much of a queue and of the records one has."""
+"""Fairness between callers: which job runs next, which one yields, and each caller's share of queue and records."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def all_ended(jobs: Jobs, *ids: str) -> None:
 
 
 @pytest.mark.parametrize("other", [MODEST, Scope("a", "key:modest"), Scope("b", "key:greedy")])
-def test_callers_take_turns_whoever_queued_more_jobs_before(open_jobs: OpenJobs, other: Scope):
+def test_callers_take_turns_independent_of_queued_jobs(open_jobs: OpenJobs, other: Scope):
     order: list[str] = []
     jobs = open_jobs(Counting(lambda job, _: order.append(job.id)), start=False)
     greedy = [count_to(jobs, GREEDY) for _ in range(4)]
@@ -67,7 +67,7 @@ def test_a_caller_who_was_served_before_does_not_go_first_after_its_queue_was_em
     assert order == [first, held, held, modest, again]
 
 
-def test_a_long_job_makes_way_between_its_steps_and_goes_on_from_where_it_stood(open_jobs: OpenJobs):
+def test_a_long_job_yields_between_steps_and_resumes(open_jobs: OpenJobs):
     order: list[tuple[str, int]] = []
     jobs = open_jobs(Yielding(lambda job, number: order.append((job.id, number))), start=False)
     long, next_one = count_to(jobs, GREEDY, until=4), count_to(jobs, GREEDY)
@@ -102,7 +102,7 @@ def test_a_key_fills_its_share_of_the_queue_and_no_more(open_jobs: OpenJobs):
     count_to(jobs, MODEST)
 
 
-def test_a_key_without_a_job_can_queue_one_whatever_the_others_did(open_jobs: OpenJobs):
+def test_a_key_without_a_job_can_always_queue_one(open_jobs: OpenJobs):
     jobs = open_jobs(Counting(), queue_max=4, start=False)
     for number in range(4):
         count_to(jobs, Scope(actor=f"key:{number}"))

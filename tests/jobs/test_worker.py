@@ -1,4 +1,4 @@
-"""What becomes of a job: it runs, goes on, ends, and can be looked at by those who may."""
+"""The life of a job: it runs, continues, ends, and is visible to those with access."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_failure_of_ours_keeps_its_sentence_and_the_next_job_runs(open_jobs: O
 
 
 @pytest.mark.parametrize("kind", ["failing", "unwritable"])
-def test_any_other_failure_is_told_to_the_log_only(open_jobs: OpenJobs, kind: str):
+def test_any_other_failure_is_reported_in_the_log_only(open_jobs: OpenJobs, kind: str):
     class Unwritable(Counting):
         kind = "unwritable"
 
@@ -163,7 +163,7 @@ def test_a_job_that_is_tried_again_says_why_until_it_gets_on(open_jobs: OpenJobs
 
 
 @pytest.mark.parametrize("error", [Overloaded("Too busy"), EmbeddingUnavailable("No model")])
-def test_what_is_too_busy_is_asked_again_and_given_up_in_the_end(
+def test_an_overloaded_service_is_retried_a_limited_number_of_times(
     open_jobs: OpenJobs, monkeypatch: pytest.MonkeyPatch, error: Overloaded
 ):
     monkeypatch.setattr(worker, "RETRY_PAUSES_S", (0.0, 0.0))
@@ -201,7 +201,7 @@ def test_closing_lets_those_go_who_wait(open_jobs: OpenJobs):
     closing.join()
 
 
-def test_a_job_is_seen_by_its_actor_in_its_namespace_and_by_whoever_sees_all_of_it(open_jobs: OpenJobs):
+def test_a_job_is_visible_to_its_actor_and_to_keys_for_the_whole_namespace(open_jobs: OpenJobs):
     jobs = open_jobs(Counting(), start=False)
     job = jobs.submit("counting", ANN, {"until": 1})
     narrower = Scope(actor="ann", sources=("a",))

@@ -178,7 +178,7 @@ def test_a_concurrently_changed_memory_is_decided_again_and_never_overwritten(
     assert decision.asked == 2
 
 
-def test_a_known_fact_stays_known_whatever_happened_to_its_memory(engine: MemoryEngine, jobs: Jobs, remember: Remember):
+def test_a_known_fact_stays_known_after_changes_of_its_memory(engine: MemoryEngine, jobs: Jobs, remember: Remember):
     old = remember("Ann lives in Oslo")
     as_shown = seen(engine, old)
     engine.update(ANN, old, MemoryPatch(text="Ann lives in Tromso"))

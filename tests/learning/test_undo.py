@@ -226,7 +226,7 @@ def test_a_job_of_another_actor_is_reported_as_missing(engine: MemoryEngine, job
     assert dump(engine) == before
 
 
-def test_what_is_undone_can_be_written_again(engine: MemoryEngine, jobs: Jobs, home: int):
+def test_undone_facts_can_be_stored_again(engine: MemoryEngine, jobs: Jobs, home: int):
     undo(engine, jobs, ANN, applied(jobs, [decided("Ann lives in Bergen", Verdict.UPDATE, seen(engine, home))]).id)
     applied(jobs, [decided("Ann lives in Tromso", Verdict.UPDATE, seen(engine, home))])
     assert living(engine) == ["Ann lives in Tromso"]

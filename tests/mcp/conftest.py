@@ -1,4 +1,4 @@
-"""A running service on loopback, and what it is asked in JSON-RPC."""
+"""A running service on loopback, and JSON-RPC requests to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every tool by every kind of key: who is offered it, who may call it, and what is told to the others."""
+"""Every tool with every kind of key: who sees it, who may call it, and the error for others."""
 
 from __future__ import annotations
 

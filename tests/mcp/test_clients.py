@@ -1,4 +1,4 @@
-"""The official client, in both eras of the protocol: it holds every answer against the schema of its tool."""
+"""The official client, in both versions of the protocol: it validates each answer against the tool's schema."""
 
 from __future__ import annotations
 

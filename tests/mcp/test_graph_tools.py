@@ -1,4 +1,4 @@
-"""The nine tools of the reference memory server, in its shapes."""
+"""The nine tools of the reference memory server, in its formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools of the tier `memory`: what they answer, and what they say when they cannot."""
+"""The tools of the tier `memory`: their answers and their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/mcp.md says is so: the tools, and that the first example works as printed."""
+"""Statements of docs/mcp.md: the list of tools, and the first example as printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resources and prompts: what is listed, read, completed and filled in, and for whom."""
+"""Resources and prompts: listing, reading, completion and arguments, by role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls take their turn among the requests of their cost, and give it back when their work is really done."""
+"""Tool calls are queued with the requests of their cost class, and release their slot when their work has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes over the wire at `/mcp`: methods, headers, bodies, keys, and the errors of JSON-RPC."""
+"""The wire format of `/mcp`: methods, headers, bodies, keys, and JSON-RPC errors."""
 
 from __future__ import annotations
 

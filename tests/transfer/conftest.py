@@ -1,4 +1,4 @@
-"""Two stores, each in a folder of its own."""
+"""Two stores in separate folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process made to be killed: runs the imports of a folder, and says how many memories there are after each write.
+"""A process to be killed: it runs the imports of a folder and reports the count of memories after each write.
 
 python -m tests.transfer.importing_process DATA_DIR
 """

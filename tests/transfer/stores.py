@@ -1,4 +1,4 @@
-"""A store with what moves data in and out of it, without HTTP."""
+"""A store with its export and import, without HTTP."""
 
 from __future__ import annotations
 

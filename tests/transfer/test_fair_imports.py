@@ -1,4 +1,4 @@
-"""What imports cost the service and each other: blank lines, useless lines, turns and shares of several callers."""
+"""The cost of imports to the service and to each other: blank lines, invalid lines, turns and shares of callers."""
 
 from __future__ import annotations
 

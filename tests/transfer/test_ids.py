@@ -1,4 +1,4 @@
-"""Ids of a file: which are kept, which are mapped to new ones, and what they lead to here."""
+"""Ids in a file: kept, mapped to new ones, and resolved in references."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_an_id_that_is_no_id_is_an_error_of_its_line(store: Store, bad: Any):
     assert texts(store.engine) == ["after"]
 
 
-def test_an_id_that_stands_twice_in_the_file_is_an_error_of_the_second_line(store: Store):
+def test_a_duplicate_id_in_a_file_is_an_error_of_the_second_line(store: Store):
     filler = [line(f"text number {number}") for number in range(100)]
     report = store.import_(ndjson(line("first", id=1), line("second", id=1), *filler, line("third", id=1)))
     assert [error["line"] for error in report["errors"]] == [2, 103]

@@ -1,4 +1,4 @@
-"""What an import makes of each line, and what of ids, keys, links and sources."""
+"""The import of each kind of line, including ids, keys, links and sources."""
 
 from __future__ import annotations
 

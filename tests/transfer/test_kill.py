@@ -1,4 +1,4 @@
-"""An import whose process is killed again and again stores each line once and makes each link once."""
+"""An import whose process is killed repeatedly stores each line and each link once."""
 
 from __future__ import annotations
 

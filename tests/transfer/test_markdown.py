@@ -1,4 +1,4 @@
-"""How a Markdown file falls into sections."""
+"""Splitting a Markdown file into sections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def keys(document: str) -> list[str]:
     return [section.key for section in sections(document)]
 
 
-def test_a_section_is_what_stands_under_a_heading_with_its_path():
+def test_a_section_is_the_text_under_a_heading_with_its_path():
     document = "intro\n\n# Deploys\n\nOn Fridays.\n\n## Roll back\n\nRun it.\n\n# Team\nAnn and Ben."
     assert texts(document) == [
         "intro",
@@ -31,7 +31,7 @@ def test_headings_alone_make_no_section_and_levels_may_be_skipped():
     assert texts("# A\n\n### C\n\nx\n\n## B\n\ny\n\n---\n\n# Empty\n") == ["A > C\n\nx", "A > B\n\ny"]
 
 
-def test_headings_of_equal_paths_are_told_apart_by_their_order():
+def test_headings_of_equal_paths_are_distinguished_by_order():
     assert keys("# A\n\nx\n\n# A\n\ny\n\n# A > B\n\nz\n\n# A\n\n## B\n\nv") == ["A#1", "A#2", "A > B#1", "A > B#2"]
 
 
@@ -41,7 +41,7 @@ def test_front_matter_is_left_out_and_a_line_is_no_front_matter():
     assert texts("before\n\n---\n\nafter") == ["before\n\nafter"]
 
 
-def test_what_looks_like_a_heading_in_code_or_a_quotation_is_none():
+def test_headings_in_code_and_quotations_are_ignored():
     fence = "```sh\n# not a heading\n\nmake\n```"
     assert texts(f"# A\n\n{fence}\n\n> # quoted\n\n- # in a list\n") == [f"A\n\n{fence}\n\n> # quoted\n\n- # in a list"]
 

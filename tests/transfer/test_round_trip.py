@@ -1,4 +1,4 @@
-"""An export of a store is imported into an empty one, whose export is then the same bytes, but for marked history."""
+"""An export imported into an empty store exports the same bytes, except for marked history."""
 
 from __future__ import annotations
 

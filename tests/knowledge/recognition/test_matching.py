@@ -64,5 +64,5 @@ def test_the_nearest_matches_above_the_threshold_and_the_margin():
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
-def test_any_two_keys_are_compared_the_same_way_in_both_orders(one, other):
+def test_comparing_two_keys_is_symmetric(one, other):
     assert may_match(one, other) == may_match(other, one)

@@ -15,7 +15,7 @@ NUMBERS = st.integers(0, 2**46 - 1)
 
 
 @given(st.sampled_from(Kind), NUMBERS)
-def test_a_short_id_stands_for_one_number(kind: Kind, number: int):
+def test_a_short_id_encodes_one_number(kind: Kind, number: int):
     text = short_id(kind, number)
     assert re.fullmatch(r"[A-Za-z0-9_-]{8}", text)
     assert id_of(kind, text) == number
