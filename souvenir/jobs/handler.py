@@ -1,4 +1,4 @@
-"""What a handler of long work is given, and what it promises."""
+"""The interface between the job worker and the handlers of jobs."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ TRANSIENT = (Overloaded, EmbeddingUnavailable, LLMUnavailable)
 
 
 class JobCancelled(Exception):
-    """Somebody asked for the job's end, or a restore took its row away; nothing more may be written for it."""
+    """Raised if a user cancelled the job or a restore removed its row; nothing more may be written for it."""
 
 
 class JobInterrupted(Exception):
-    """The service closes; the job resumes from its last state at the next start."""
+    """Raised if the service is closing; the job resumes from its last state at the next start."""
 
 
 class JobYielded(Exception):
-    """The job ends its turn and is queued again; it resumes from its last state.
+    """Raised if the job ends its turn and is queued again; it resumes from its last state.
 
-    :param waits_for: The temporary failure after which it rests; None if it made way for another caller's job.
+    :param waits_for: The transient failure after which it pauses; None if it yielded to another caller's job.
     """
 
     def __init__(self, waits_for: str | None = None) -> None:
@@ -55,41 +55,41 @@ class JobStore(Protocol):
 
 
 class Progress(Protocol):
-    """Where long work says how far it is, whether it is a job or runs inside of a request."""
+    """The progress of work that runs as a job or within a request."""
 
     @property
     def state(self) -> JsonObject:
-        """What was saved last; empty at first."""
+        """The last saved state; empty at first."""
 
     def checkpoint(self, *, done: int, total: int | None, state: JsonObject) -> None:
-        """Save how far it is, durably. Call it often: only here does a job end that is cancelled or interrupted."""
+        """Save the progress durably. Call it often: a cancelled or interrupted job ends only here."""
 
     def save(self, connection: apsw.Connection, *, done: int, total: int | None, state: JsonObject) -> None:
-        """The same inside the caller's own write, so that a piece of work and its progress stand or fall together."""
+        """Save the progress in the caller's transaction, so that work and progress are committed atomically."""
 
     def give_way(self) -> None:
-        """End this turn if another caller's job waits. Call it where the saved state suffices to resume."""
+        """Yield this turn if another caller's job is waiting. Call it where the saved state suffices to resume."""
 
 
 class JobHandler(Protocol):
-    """Does the jobs of one kind. What it did before a kill is in `job.state`, and only that."""
+    """Executes the jobs of one kind. `job.state` is the only record of work done before a kill."""
 
     @property
     def kind(self) -> str: ...
 
     def run(self, job: RunningJob) -> JsonObject:
-        """Do it and return the result: ids and counts rather than texts, since a job is kept for days.
+        """Do the work and return the result: ids and counts rather than texts, since a job is kept for days.
 
-        :raises SouvenirError: If it cannot be done; the job keeps the sentence.
+        :raises SouvenirError: If the work cannot be done; the job stores the message.
         """
 
 
 @runtime_checkable
 class UndoableHandler(JobHandler, Protocol):
-    """One that has to clear up when a job of its kind has failed or was cancelled."""
+    """A handler that cleans up after a failed or cancelled job of its kind."""
 
     def undo(self, job: RunningJob) -> None:
-        """Take back what is half done; called before the job ends, and again if it was interrupted."""
+        """Undo partial work; called before the job ends, and again if it was interrupted."""
 
 
 def _nobody_waits() -> bool:
@@ -98,7 +98,7 @@ def _nobody_waits() -> bool:
 
 @dataclass(slots=True)
 class RunningJob:
-    """A job that a handler works on, on the thread of the jobs. A checkpoint that did not return was not written.
+    """A job in execution, used on the worker thread. A checkpoint that raised was not written.
 
     :param last_try: True if one of the `TRANSIENT` failures will end the job.
     :param others_wait: Whether a job of another caller could run instead.
@@ -114,23 +114,23 @@ class RunningJob:
     others_wait: Callable[[], bool] = _nobody_waits
 
     def checkpoint(self, *, done: int, total: int | None, state: JsonObject) -> None:
-        """:raises JobCancelled: If it shall not go on. :raises JobInterrupted: If the service closes."""
+        """:raises JobCancelled: If it must not continue. :raises JobInterrupted: If the service is closing."""
         self.store.write_rows(lambda connection: self._advance(connection, done, total, state))
         self.state = state
         if self.closing.is_set():
             raise JobInterrupted
 
     def save(self, connection: apsw.Connection, *, done: int, total: int | None, state: JsonObject) -> None:
-        """As `checkpoint`; what the caller wrote in this transaction is undone if it raises.
+        """Like `checkpoint`; the caller's writes in this transaction are rolled back if it raises.
 
-        `state` of this object stays as it was: the transaction may fail after this.
+        `state` of this object is not updated, since the transaction may fail later.
         """
         if self.closing.is_set():
             raise JobInterrupted
         self._advance(connection, done, total, state)
 
     def give_way(self) -> None:
-        """:raises JobYielded: If another caller's job waits. :raises JobInterrupted: If the service closes."""
+        """:raises JobYielded: If another caller's job is waiting. :raises JobInterrupted: If the service is closing."""
         if self.closing.is_set():
             raise JobInterrupted
         if self.others_wait():
@@ -143,7 +143,7 @@ class RunningJob:
 
 @dataclass(slots=True)
 class AtOnce:
-    """The progress of work that is too small to be a job."""
+    """The progress of work that is too short to be a job."""
 
     state: JsonObject
 

@@ -1,4 +1,4 @@
-"""The jobs of a lane: submitted by any thread, run by the lane's own threads; the callers take turns.
+"""A job queue: jobs are submitted from any thread and run by the queue's worker threads; callers take turns.
 
 A caller is a namespace and an actor. A long job ends its turn between two steps if another caller's job waits, and a
 job that waits for a busy or missing service rests in the queue, so neither delays the jobs of others by more than one
@@ -41,16 +41,16 @@ from souvenir.store.admin.jobs import Job, JobFilter, JobStatus
 T = TypeVar("T")
 
 Within = Callable[[Callable[[apsw.Connection], Job]], Job]
-"""Runs what queues a job in a transaction, and returns the job that this made, or the one that was made before."""
+"""Runs the function that queues a job in a transaction, and returns the new job or an equivalent existing one."""
 
 CLOSE_TIMEOUT_S = 10.0
-"""That closing waits for the next checkpoint of the job that runs; what it did not save it does again."""
+"""How long closing waits for the next checkpoint of the running job; unsaved work is repeated."""
 
 RETRY_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-"""Pauses after temporary failures, such as a busy database or model, during which a job rests; after them it fails."""
+"""Pauses of a job after transient failures, such as a busy database or model; after the last one it fails."""
 
 WRITE_PAUSE_S = 1.0
-"""Before the state of a job, which could not be written, is written again."""
+"""The pause before a failed write of a job's state is retried."""
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +65,7 @@ def _too_many_wait(_: int) -> Overloaded:
 
 @dataclass(slots=True)
 class _Rest:
-    """Temporary failures of a job in one state, and the monotonic time until which it rests."""
+    """The transient failures of a job in one state, and the monotonic time until which it pauses."""
 
     state: JsonObject
     failures: int
@@ -74,9 +74,9 @@ class _Rest:
 
 @dataclass(frozen=True, slots=True)
 class JobFigures:
-    """Of a lane, over all namespaces.
+    """Statistics of a queue, over all namespaces.
 
-    :param workers: Jobs that run at once, at most. :param kept: Jobs that can be looked at, in any state.
+    :param workers: Maximum number of concurrent jobs. :param kept: Stored jobs, in any state.
     """
 
     waiting: int
@@ -86,7 +86,7 @@ class JobFigures:
 
 
 class Jobs:
-    """Opened with the service. Jobs can be submitted and looked at before `start`, and run after it."""
+    """A job queue. Jobs can be submitted and read before `start`, and run after it."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Jobs:
         workers: int = 1,
         when_full: Callable[[int], Overloaded] = _too_many_wait,
     ) -> None:
-        """:param on_end: Called after jobs ended, to clear up what they left; also when they never began.
+        """:param on_end: Called after jobs ended, also if they never started, to clean up after them.
 
         :param lane: The kind of `souvenir.store.admin.jobs.OWN_LANES` handled here; None: all without one.
         :param workers: Jobs that run at once; of one serial key never more than one does.
@@ -122,7 +122,7 @@ class Jobs:
         self._threads: list[Thread] = []
 
     def start(self) -> None:
-        """Take up what a former process left, and work from now on."""
+        """Resume jobs of a previous process, and start the workers."""
         with self._starting:
             if self._closing.is_set() or self._threads:
                 return
@@ -132,10 +132,10 @@ class Jobs:
             first.start()
 
     def close(self) -> None:
-        """Stop at the next checkpoint. The job that runs, and those that wait, go on at the next start."""
+        """Stop at the next checkpoint. Running and waiting jobs resume at the next start."""
         with self._starting:
             self._closing.set()
-        self._tell_change()
+        self._notify_changed()
         deadline = monotonic() + CLOSE_TIMEOUT_S
         for thread in self._threads:
             if thread.ident is not None:
@@ -156,10 +156,10 @@ class Jobs:
     ) -> Job:
         """Queue a job.
 
-        :param serial_key: Jobs of the kind that have the same one run one after another.
+        :param serial_key: Jobs of one kind and serial key run one after another.
         :param in_transaction: Writes rows of the job, whose id it gets, in the same transaction.
-        :param within: Runs the insert in a transaction with other writes; by default it has a transaction of its own.
-        :raises Overloaded: If too many wait.
+        :param within: Runs the insert in a transaction with other writes; by default in a separate transaction.
+        :raises Overloaded: If the queue is full.
         """
         chosen = job_id or uuid.uuid4().hex
 
@@ -175,11 +175,11 @@ class Jobs:
 
         job = (within or self._store.write_rows)(work)
         log.info("job_submitted", job_id=job.id, kind=kind)
-        self._tell_change()
+        self._notify_changed()
         return job
 
     def require_quota(self, kind: str, scope: Scope) -> None:
-        """Check before much is done for a submission, which checks again.
+        """Check the quota before a submission is prepared; `submit` checks it again.
 
         :raises QuotaExceeded: If the actor may not submit another job of the kind today.
         """
@@ -187,9 +187,9 @@ class Jobs:
             quotas.require_submittable(connection, scope.actor, self._store.quotas_of(scope.actor), kind, utc_now())
 
     def get(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
-        """:param all_actors: Whether jobs of others in the namespace may be seen.
+        """:param all_actors: Whether jobs of other actors in the namespace are visible.
 
-        :raises JobNotFound: If there is none of that id that the scope may see.
+        :raises JobNotFound: If no visible job has this id.
         """
         with self._store.namespace(scope) as (connection, _):
             return _visible(rows.find(connection, job_id), job_id, scope, all_actors=all_actors)
@@ -204,14 +204,14 @@ class Jobs:
         limit: int,
         offset: int = 0,
     ) -> tuple[Sequence[Job], int]:
-        """Those that the scope may see, newest first, and how many there are."""
+        """Return the visible jobs, newest first, and their total number."""
         chosen = JobFilter(scope.namespace, None if all_actors else scope, status, kind)
         with self._store.namespace(scope) as (connection, _):
             return rows.page(connection, chosen, limit=limit, offset=offset)
 
     @property
     def waiting(self) -> int:
-        """Jobs of all namespaces that have not begun."""
+        """The number of jobs of all namespaces that have not started."""
         with self._store.namespace(Scope()) as (connection, _):
             return rows.count_queued(connection, self._lane)
 
@@ -222,9 +222,9 @@ class Jobs:
         return JobFigures(waiting, self._queue_max, self._workers, kept)
 
     def cancel(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
-        """End a job that waits at once, and one that has begun at its next checkpoint.
+        """Cancel a waiting job at once, and a running one at its next checkpoint.
 
-        :raises JobNotFound: If there is none of that id that the scope may see.
+        :raises JobNotFound: If no visible job has this id.
         :raises Conflict: If it is finished.
         """
 
@@ -249,10 +249,10 @@ class Jobs:
     ) -> Job:
         """Queue a completed job again.
 
-        :param in_transaction: Writes the data to continue with, in the same transaction; may raise to roll it back.
-        :raises JobNotFound: If there is none of that id that the scope may see.
+        :param in_transaction: Writes the input of the continuation, in the same transaction; may raise to roll it back.
+        :raises JobNotFound: If no visible job has this id.
         :raises Conflict: If it is not completed.
-        :raises Overloaded: If too many wait.
+        :raises Overloaded: If the queue is full.
         """
 
         def work(connection: apsw.Connection) -> Job:
@@ -267,13 +267,13 @@ class Jobs:
 
         job = self._store.write_rows(work)
         log.info("job_reopened", job_id=job.id, kind=job.kind)
-        self._tell_change()
+        self._notify_changed()
         return job
 
     def wait(self, job_id: str, timeout_s: float) -> Job:
-        """The job when it is finished, or as it stands after that time.
+        """Return the job when it is finished, or its state after this time.
 
-        :raises JobNotFound: If it is gone, as after a restore.
+        :raises JobNotFound: If it no longer exists, for example after a restore.
         """
         deadline = monotonic() + timeout_s
         while True:
@@ -290,8 +290,8 @@ class Jobs:
                 if self._changes == seen:
                     self._changed.wait(left)
 
-    def tell_gone(self) -> None:
-        """Jobs were removed: clear up what they left, and wake the threads that wait for them."""
+    def notify_removed(self) -> None:
+        """Clean up after removed jobs, and wake the threads that wait for them."""
         with self._changed:
             self._rests.clear()
         self._tell_end(None)
@@ -310,13 +310,13 @@ class Jobs:
     def _tell_end(self, job: T) -> T:
         try:
             self._on_end()
-        except Exception:  # what is left is cleared up at the next end, or the next start
+        except Exception:  # the rest is cleaned up at the next end of a job or the next start
             log.exception("job_left_something")
-        self._tell_change()
+        self._notify_changed()
         return job
 
-    def _tell_change(self) -> None:
-        """A job came or ended: who waits looks again."""
+    def _notify_changed(self) -> None:
+        """Wake waiting threads after a job was queued or ended."""
         with self._changed:
             self._changes += 1
             self._changed.notify_all()
@@ -325,7 +325,7 @@ class Jobs:
         return f"souvenir-jobs-{self._lane or 'common'}-{number}"
 
     def _run_first(self) -> None:
-        """Take up what a former process left before any other worker runs."""
+        """Resume the jobs of a previous process before any other worker runs."""
         try:
             self._persist(lambda connection: rows.requeue_running(connection, self._lane))
         except JobInterrupted:
@@ -361,7 +361,7 @@ class Jobs:
             return
 
     def _resting(self) -> dict[str, float]:
-        """The jobs that rest, and until when. The caller holds the lock."""
+        """The pausing jobs, and until when each pauses. The caller holds the lock."""
         now = monotonic()
         return {job_id: rest.until for job_id, rest in self._rests.items() if rest.until > now}
 
@@ -372,13 +372,13 @@ class Jobs:
             return rows.others_wait(connection, rows.scope_of(job), self._lane, resting=resting)
 
     def _work_on(self, job: Job) -> None:
-        """Run a job to its end, unless the service closes first or the job gives way or rests."""
+        """Run a job to its end, unless the service closes first or the job yields or pauses."""
         log.info("job_started", job_id=job.id, kind=job.kind)
         try:
             result, error, status = self._outcome(job)
         except JobYielded as yielded:
             self._persist(partial(rows.requeue, job_id=job.id, waits_for=yielded.waits_for))
-            self._tell_change()
+            self._notify_changed()
             return
         if status is not JobStatus.COMPLETED:
             self._undo(job)
@@ -394,11 +394,11 @@ class Jobs:
         self._tell_end(job)
 
     def _outcome(self, job: Job) -> tuple[str | None, str | None, JobStatus]:
-        """The result as JSON, the sentence of a failure, and the status that the job ends with.
+        """Return the result as JSON, the message of a failure, and the final status of the job.
 
         The result of a job that failed because of its request is the code of the error.
 
-        :raises JobInterrupted: If the service closes first. :raises JobYielded: If the job gives way or rests.
+        :raises JobInterrupted: If the service is closing. :raises JobYielded: If the job yields or pauses.
         """
         try:
             return to_json(dict(self._result(job))), None, JobStatus.COMPLETED
@@ -412,14 +412,14 @@ class Jobs:
             log.warning("job_failed", job_id=job.id, kind=job.kind, reason=error.message)
             refusal = to_json({"code": error.code}) if isinstance(error, InvalidRequest) else None
             return refusal, error.message, JobStatus.FAILED
-        except Exception:  # the boundary of a thread; the job tells where to look
+        except Exception:  # the boundary of a thread; the job's error refers to the log
             log.exception("job_failed", job_id=job.id, kind=job.kind)
             return None, f"internal error; look at the service's log for job {job.id}", JobStatus.FAILED
 
     def _result(self, job: Job) -> JsonObject:
-        """What the handler returns.
+        """Return the result of the handler.
 
-        :raises JobYielded: After a temporary failure, unless all pauses are used up without progress.
+        :raises JobYielded: After a transient failure, unless all pauses are used up without progress.
         """
         running = self._resumed(job)
         with self._changed:
@@ -439,7 +439,7 @@ class Jobs:
             raise JobYielded(error.message) from error
 
     def _undo(self, job: Job) -> None:
-        """Let the handler clear up.
+        """Let the handler undo partial work.
 
         :raises JobInterrupted: If the service closes first; the job then ends the same way at the next start.
         """
@@ -448,7 +448,7 @@ class Jobs:
             return
         try:
             handler.undo(self._resumed(job))
-        except JobCancelled:  # a restore took the job away, and with it what it had done
+        except JobCancelled:  # a restore removed the job and its effects
             return
         except (JobInterrupted, ServiceClosing) as error:
             raise JobInterrupted from error
@@ -461,7 +461,7 @@ class Jobs:
         return self._handlers[job.kind]
 
     def _resumed(self, job: Job) -> RunningJob:
-        """The job with what it saved last."""
+        """The job with its last saved state."""
         scope = rows.scope_of(job)
         with self._store.namespace(scope) as (connection, _):
             kept = rows.kept(connection, job.id)
@@ -472,7 +472,7 @@ class Jobs:
         return RunningJob(self._store, job.id, scope, parameters, state, self._closing, others_wait=others_wait)
 
     def _persist(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Write, and try until it succeeds.
+        """Write, retrying until it succeeds.
 
         :raises JobInterrupted: If the service closes first.
         """
@@ -488,7 +488,7 @@ class Jobs:
 
 
 def _visible(job: Job | None, job_id: str, scope: Scope, *, all_actors: bool) -> Job:
-    """The job, if the scope may know that it exists."""
+    """Return the job if it is visible to the scope."""
     own = job is not None and (job.actor, job.sources) == (scope.actor, scope.sources)
     if job is None or job.namespace != scope.namespace or not (own or all_actors):
         raise JobNotFound(job_id)

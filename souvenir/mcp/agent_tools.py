@@ -136,7 +136,7 @@ class BlockList(Result):
 
 
 MAX_BLOCKS = 100
-"""In a list; far more than fit into a context."""
+"""Maximum number of blocks in a list; far more than fit into a context."""
 
 
 def _context(call: Call, asked: GetContextArguments) -> ContextResult:
@@ -170,7 +170,7 @@ def _remember(call: Call, asked: RememberConversationArguments) -> RememberedCon
 
 
 def _remember_and_learn(call: Call, asked: RememberConversationArguments) -> RememberedConversation:
-    """Messages and the job that learns from them are one write, as `POST /memory/extract` makes it."""
+    """Store messages and queue the job that extracts from them in one write, as `POST /memory/extract` does."""
     session_id = asked.session_id or str(uuid.uuid4())
     turns = [one.model_dump(mode="json", exclude_none=True) for one in asked.messages]
     request = ExtractRequest(
@@ -242,7 +242,7 @@ def _replace(call: Call, asked: ReplaceInBlockArguments) -> BlockShown:
 def _of_block(label: str) -> Iterator[None]:
     """Translate the errors of blocks into sentences for a model.
 
-    :raises InvalidRequest: Instead of the errors whose sentences are about HTTP.
+    :raises InvalidRequest: Instead of errors whose messages refer to HTTP.
     """
     try:
         yield

@@ -1,9 +1,9 @@
 """`/mcp` and `/mcp/{agent}`: MCP over streamable HTTP, stateless, with the keys, scopes and limits of every route.
 
-A request goes: method, key, namespace, body, its turn among the requests of the cost of the tool that it calls,
-and then the SDK. The answer is JSON; it is a stream of events if the client takes one and asks for progress, or takes
-nothing else. What is refused here before the SDK sees it is an error of JSON-RPC under the status of every other route;
-the middleware checks Host and Origin before, for this route as for every other.
+A request passes these steps: method, key, namespace, body, admission in the cost class of the called tool, and the
+SDK. The answer is JSON, or an event stream if the client accepts one and requests progress, or accepts nothing
+else. A refusal before the SDK is a JSON-RPC error with the same HTTP status as on other routes; the middleware
+checks Host and Origin first, as for every route.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
-"""Codes of JSON-RPC."""
+"""JSON-RPC error codes."""
 
 SEND_KEY = "send one as X-API-Key or as Authorization: Bearer KEY (`souvenir mcp` takes it from SOUVENIR_API_KEY)"
 
@@ -55,7 +55,7 @@ EVENTS, JSON = "text/event-stream", "application/json"
 
 
 class McpEndpoint:
-    """ASGI application. The SDK is loaded for the first request: it takes most of a second and 25 MB of memory."""
+    """ASGI application. The SDK is loaded at the first request: it takes most of a second and 25 MB of memory."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -69,7 +69,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """While this lasts requests can be answered."""
+        """A context manager; requests can be answered while it is open."""
         try:
             yield
         finally:
@@ -92,7 +92,7 @@ class McpEndpoint:
         await response(scope, receive, send)
 
     async def _answer(self, request: JsonRequest) -> Response:
-        """:raises HTTPException: If it is nothing that could be answered."""
+        """:raises HTTPException: If the request cannot be answered."""
         if request.method != "POST":
             raise HTTPException(
                 405, "Send messages with POST; no stream of the server's own is kept", {"Allow": "POST"}
@@ -126,7 +126,7 @@ class McpEndpoint:
         return await request.answer_in(places, begin, service)
 
     def _settle_scope(self, request: Request) -> None:
-        """:raises Forbidden: If the caller may not see the namespace. :raises InvalidRequest: If it cannot be one."""
+        """:raises Forbidden: If the caller may not see the namespace. :raises InvalidRequest: If it is invalid."""
         caller, agent = request.state.caller, request.path_params.get("agent")
         if agent is not None:
             try:
@@ -147,7 +147,7 @@ class McpEndpoint:
         request.state.role = caller.role
 
     async def _handled(self, server: McpServer, request: JsonRequest, service: Service, *, streams: bool) -> Response:
-        """The answer of the SDK: complete, or a stream that it writes itself."""
+        """Pass the request to the SDK and return its answer: complete, or a stream that the SDK writes."""
         body = await request.body()
         scope = {**request.scope, "headers": _headers_for_sdk(request)}
 
@@ -170,7 +170,7 @@ class McpEndpoint:
                 module = await asyncio.to_thread(import_module, "souvenir.mcp.server")
                 server: McpServer = module.McpServer(service)
                 ready = asyncio.Event()
-                # In a context of its own, since it outlives the request.
+                # In a separate context, since it outlives the request.
                 self._running = asyncio.create_task(self._run(server, ready), context=Context())
                 self._running.add_done_callback(lambda _: ready.set())
                 await ready.wait()
@@ -186,7 +186,7 @@ class McpEndpoint:
 
 
 class _KnownRoute(Route):
-    """A route that its request knows, so that it is counted and logged under its template, as FastAPI's are."""
+    """A route that its request refers to, so that it is counted and logged under its template, as FastAPI's are."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, found = super().matches(scope)
@@ -194,11 +194,11 @@ class _KnownRoute(Route):
 
 
 class _NotJson(HTTPException):
-    """A body that cannot be read."""
+    """Raised if a body is not valid JSON."""
 
 
 class _Whole:
-    """Takes an answer that is sent, so that the request's turn ends before the client has taken it."""
+    """Buffers an answer, so that the request's turn ends before the client has read it."""
 
     def __init__(self) -> None:
         self._status = 500
@@ -218,7 +218,7 @@ class _Whole:
 
 
 class _Stream(StreamingResponse):
-    """An answer that an application writes as it comes."""
+    """A streaming answer that an application writes."""
 
     def __init__(self, application: ASGIApp) -> None:
         self._application = application
@@ -235,9 +235,9 @@ def _places(service: Service, cost: CostClass) -> Places:
 
 
 def _accepted(request: Request) -> frozenset[str]:
-    """The kinds of answer that the client accepts.
+    """Return the content types of answers that the client accepts.
 
-    :raises HTTPException: If its body is not JSON, or it takes no kind.
+    :raises HTTPException: If its body is not JSON, or it accepts no supported type.
     """
     kinds = [kind.partition(";")[0].strip().lower() for kind in request.headers.get("accept", "*/*").split(",")]
     accepted = {JSON for kind in kinds if kind in (JSON, "application/*", "*/*")}
@@ -250,7 +250,7 @@ def _accepted(request: Request) -> frozenset[str]:
 
 
 async def _message(request: JsonRequest) -> dict[str, Any]:
-    """:raises HTTPException: If it is no single JSON object."""
+    """:raises HTTPException: If it is not a single JSON object."""
     try:
         message = await request.json()
     except json.JSONDecodeError as error:
@@ -261,13 +261,13 @@ async def _message(request: JsonRequest) -> dict[str, Any]:
 
 
 def _headers_for_sdk(request: Request) -> list[tuple[bytes, bytes]]:
-    """The headers of the request, with the chosen kind of answer as the only accepted one."""
+    """The headers of the request, with the chosen content type as the only accepted one."""
     others = [(name, value) for name, value in request.scope["headers"] if name != b"accept"]
     return [*others, (b"accept", f"{JSON}, {EVENTS}".encode())]
 
 
 def _replayed(body: bytes, receive: Receive, on_disconnect: Callable[[], None]) -> Receive:
-    """A body that was read, and then the messages of the connection."""
+    """Replay a body that was read, and then the messages of the connection."""
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def replay() -> Message:

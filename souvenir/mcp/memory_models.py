@@ -21,7 +21,7 @@ DEFAULT_LIST_LIMIT, MAX_LIST_LIMIT = 50, 200
 MAX_OFFSET = 10**9
 MAX_QUERY_CHARS = 10_000
 MAX_ID_CHARS = 200
-"""Read of what is given as an id: more than one has, so that a wrong one gets a sentence."""
+"""Maximum length of an id argument: more than valid ids have, so that a wrong id gets a clear error."""
 
 MAX_SHOWN_CHARS, MIN_SHOWN_CHARS = 2_000, 200
 """Range of the length of a memory's text in a list; `get_memory` returns all of it."""
@@ -30,13 +30,13 @@ ALL_SHOWN_CHARS = 40_000
 """Target length of all texts of one answer, about 10,000 tokens."""
 
 MAX_TAGS_SHOWN = 500
-"""In one answer; more are counted, and a regex chooses among them."""
+"""Maximum number in one answer; further ones are counted, and a regular expression can select among them."""
 
 MAX_REGEX_CHARS = 500
 
 
 def _one_or_many(value: Any) -> Any:
-    """A list; models also send one text where they mean a list of one."""
+    """Accept a list, or one text as a list of one, since models send both."""
     return [value] if isinstance(value, str) else value
 
 
@@ -55,7 +55,7 @@ class OfMemory(Arguments):
 
     @property
     def number(self) -> int:
-        """:raises MemoryNotFound: If it is no id."""
+        """:raises MemoryNotFound: If it is not a valid id."""
         return id_of(Kind.MEMORY, self.memory_id)
 
 
@@ -244,7 +244,7 @@ class StoredMemory(WholeMemory):
 
     @classmethod
     def of_stored(cls, stored: FactsOutcome, before: Memory | None = None) -> Self:
-        """:param before: What it was, if it was changed; a fact that stays keeps its id."""
+        """:param before: The previous version of a changed memory; an unchanged fact keeps its id."""
         known = {fact.id for fact in before.facts} if before else set()
         created, note = sum(fact.id not in known for fact in stored.memory.facts), None
         if stored.pending:
@@ -293,5 +293,5 @@ class DeletedAll(Result):
 
 
 def shown_chars(count: int) -> int:
-    """Characters that each of so many texts may have in one answer."""
+    """Return the number of characters per text for this number of texts in one answer."""
     return min(MAX_SHOWN_CHARS, max(MIN_SHOWN_CHARS, ALL_SHOWN_CHARS // max(1, count)))

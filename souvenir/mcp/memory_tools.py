@@ -48,7 +48,7 @@ MCP_SOURCE = "mcp"
 """Source of memories that are added without one by a key for the whole namespace."""
 
 MAX_TAGS_NAMED = 3
-"""In a sentence."""
+"""Maximum number of characters of a text in an error message."""
 
 _EVERYTHING = SourceFilter("")
 
@@ -57,7 +57,7 @@ _LEFT_OUT = {
     LEXICAL: "The search by words could not run, so this is by meaning only; try again later",
     RERANK: "The results could not be reranked, so their order is rougher; try again later",
 }
-"""Notes on searches that ran only in part, the most serious first."""
+"""Notes on degraded searches, the most serious first."""
 
 
 def _add(call: Call, asked: AddMemoryArguments) -> StoredMemory:
@@ -77,7 +77,7 @@ def _add(call: Call, asked: AddMemoryArguments) -> StoredMemory:
 
 
 def _require_short_id(call: Call) -> None:
-    """:raises Unavailable: If the next memory would have no short id; an agent could not name what it stored."""
+    """:raises Unavailable: If the next memory would have no short id, so that an agent could not refer to it."""
     with call.service.engine.namespace(call.scope) as (connection, _):
         short_id(Kind.MEMORY, last_memory_id(connection) + 1)
 
@@ -155,9 +155,9 @@ def _delete_all(call: Call, asked: DeleteAllArguments) -> DeletedAll:
 
 
 def found(call: Call, asked: OfMemory) -> Memory:
-    """The memory that arguments name.
+    """Return the memory that the arguments identify.
 
-    :raises InvalidRequest: If there is none that the caller may see.
+    :raises InvalidRequest: If no visible memory matches.
     """
     try:
         number = asked.number

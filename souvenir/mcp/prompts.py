@@ -1,4 +1,4 @@
-"""Prompts: texts that a person picks in their client. Recalled memories are fenced (`souvenir.core.text`)."""
+"""Prompts: texts that users select in their client. Recalled memories are fenced (`souvenir.core.text`)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SAVE = (
 
 @dataclass(frozen=True, slots=True)
 class PromptArgument:
-    """One that has to be given."""
+    """A required argument."""
 
     name: str
     description: str
@@ -73,7 +73,7 @@ class PromptArgument:
 class ServerPrompt:
     """:param text: The message of a call with all arguments.
 
-    :param needs: The access levels that the agent must give to the key.
+    :param needs: The access levels that the agent must grant to the key.
     """
 
     name: str
@@ -85,7 +85,7 @@ class ServerPrompt:
     needs: Needs = NOTHING
 
     def message(self, call: Call, given: Mapping[str, str]) -> str:
-        """:raises InvalidRequest: If its argument is missing or cannot be used, or another is given."""
+        """:raises InvalidRequest: If its argument is missing or invalid, or an unknown one is given."""
         known = {self.argument.name} if self.argument else set()
         if given.keys() != known:
             raise InvalidRequest(f"The prompt {self.name} takes {' and '.join(known) or 'no arguments'}")

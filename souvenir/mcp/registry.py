@@ -35,7 +35,7 @@ def no_such_tool(name: str) -> str:
 def scope_for(tool: Tool[Any], caller: Caller, levels: AccessLevels, namespace: str) -> Scope:
     """The scope of a call of a tool.
 
-    :param levels: What the caller may read of the namespace. :raises Forbidden: If the caller may not call it.
+    :param levels: The caller's access levels in the namespace. :raises Forbidden: If the caller may not call it.
     """
     scope = caller.scope(tool.role, namespace)
     if tool.of_agent and scope.sources is not None:
@@ -45,7 +45,7 @@ def scope_for(tool: Tool[Any], caller: Caller, levels: AccessLevels, namespace: 
 
 
 def may_call(tool: Tool[Any], caller: Caller, levels: AccessLevels, namespace: str) -> bool:
-    """Whether a tool is offered to a caller."""
+    """True if a tool is offered to a caller."""
     try:
         scope_for(tool, caller, levels, namespace)
     except Forbidden:

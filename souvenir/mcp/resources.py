@@ -1,10 +1,10 @@
-"""Memories and blocks as resources: listed page by page, read by their address, scoped as the tools are.
+"""Memories and blocks as resources: listed page by page, read by URI, with the scope rules of the tools.
 
     souvenir://agents/{name}/memories/{id}
     souvenir://agents/{name}/blocks/{label}
 
-`{name}` is the caller's namespace; what lies in another does not exist here, whatever the key may see elsewhere. Parts
-of an address are percent-encoded. Nothing here knows the protocol.
+`{name}` is the caller's namespace; the data of other namespaces does not exist here, whatever else the key may
+see. Parts of a URI are percent-encoded. This module is independent of the protocol.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OFFSET = re.compile(r"[0-9]{1,9}")
 
 
 class ResourceKind(StrEnum):
-    """The kinds of resource, named as in their addresses."""
+    """The kinds of resource, named as in their URIs."""
 
     MEMORY = "memories"
     BLOCK = "blocks"
@@ -74,7 +74,7 @@ class Resources:
     def page(self, scope: Scope, cursor: str | None) -> tuple[Sequence[ShownResource], str | None]:
         """Blocks in the order of the context, then memories, newest first; and the cursor of the next page.
 
-        :raises InvalidRequest: If the cursor is none of ours.
+        :raises InvalidRequest: If the cursor is invalid.
         """
         offset = _offset_of(cursor)
         blocks, block_count = self._blocks(scope, offset, PAGE_SIZE)
@@ -86,9 +86,9 @@ class Resources:
         return shown, str(behind) if shown and behind < block_count + page.total else None
 
     def read(self, scope: Scope, uri: str) -> str:
-        """The text at an address.
+        """Return the text at a URI.
 
-        :raises NotFound: If there is none that the scope may see.
+        :raises NotFound: If no visible resource has this URI.
         """
         address = _ADDRESS.fullmatch(uri)
         if address is None or unquote(address[1]) != scope.namespace:
@@ -102,7 +102,7 @@ class Resources:
             raise _missing(uri) from error
 
     def completions(self, scope: Scope, uri: str, argument: str, begin: str) -> Sequence[str]:
-        """The values of a template argument that begin with a text."""
+        """Return the values of a template argument that start with a text."""
         known = uri in {template.uri for template in TEMPLATES}
         values: Sequence[str] = ()
         if known and argument == "name":

@@ -1,8 +1,8 @@
-"""The protocol, by the official SDK: tools, resources and prompts of the service, for clients of every version.
+"""The MCP protocol, implemented with the official SDK: tools, resources and prompts, for clients of every version.
 
-Nothing is kept between requests. The caller was authenticated before (`souvenir.mcp.endpoint`) and is in the request's
-state. What a tool refuses is a result that says so in one sentence, for the model; what the protocol refuses is an
-error. Neither holds a stack trace or a text of the service's inside. Imported with the first request only.
+Stateless. The caller was authenticated before (`souvenir.mcp.endpoint`) and is in the request's state. A refusal by a
+tool is a result with one sentence for the model; a refusal by the protocol is an error. Neither contains a stack trace
+or internal text. Imported at the first request only.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ R = TypeVar("R")
 TEXT = "text/plain"
 
 _WORK = "mcp_work"
-"""In the state of a request: whether its tool is through."""
+"""The key in the state of a request for the flag that its tool has finished."""
 
 log = structlog.get_logger(__name__)
 
@@ -75,7 +75,7 @@ class McpServer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """While this lasts `handle` may be called."""
+        """A context manager; `handle` may be called while it is open."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._whole.run())
             await stack.enter_async_context(self._streamed.run())
@@ -92,12 +92,12 @@ class McpServer:
 
     @staticmethod
     def is_message(sent: Mapping[str, Any]) -> bool:
-        """Whether an object is a message of JSON-RPC 2.0."""
+        """True if an object is a JSON-RPC 2.0 message."""
         try:
             message = jsonrpc_message_adapter.validate_python(sent, by_name=False)
         except ValidationError:
             return False
-        # A request whose id is none would pass as a notification, and never be answered.
+        # A request with a null id would be treated as a notification and never be answered.
         return not (isinstance(message, wire.JSONRPCNotification) and "id" in sent)
 
     def cost_of(self, message: Mapping[str, Any]) -> CostClass:
@@ -110,7 +110,7 @@ class McpServer:
         return CostClass.LIGHT
 
     def wants_progress(self, message: Mapping[str, Any]) -> bool:
-        """Whether it calls a tool and asks for its progress."""
+        """True if the message calls a tool and requests its progress."""
         match message:
             case {"method": "tools/call", "params": {"_meta": {"progressToken": str() | int()}}}:
                 return True
@@ -133,12 +133,12 @@ class McpServer:
             on_get_prompt=_guarded(self._get_prompt),
             on_completion=_guarded(self._complete),
         )
-        # The SDK's own tracing notes names that clients send; requests are traced by ourselves.
+        # The SDK's own tracing records names that clients send; we trace requests ourselves.
         server.middleware.clear()
         return server
 
     async def _list_tools(self, context: Context, _: wire.PaginatedRequestParams | None) -> wire.ListToolsResult:
-        """Those that the caller may call, on one page."""
+        """List the tools that the caller may call, on one page."""
         request = _request(context)
         caller, levels, namespace = caller_of(request), access_of(request), request.state.namespace
         chosen = [tool for tool in self._tools.values() if may_call(tool, caller, levels, namespace)]
@@ -222,7 +222,7 @@ class McpServer:
         return wire.CompleteResult(completion=wire.Completion(values=list(values), total=len(values), has_more=False))
 
     def _note(self, request: Request, tool: Tool[Any], error: SouvenirError) -> None:
-        """For the log, the counts and the audit, as if it were the answer of a route."""
+        """Record the call in the log, the metrics and the audit log, like an answer of a route."""
         request.state.error_code = error.code
         outcome = Outcome.REFUSED if error.status < 500 else Outcome.FAILED
         self._service.metrics.tool_called(tool.name, outcome)
@@ -234,7 +234,7 @@ class McpServer:
 
 
 def _guarded(handle: Callable[[Context, P], Awaitable[R]]) -> Callable[[Context, P], Awaitable[R]]:
-    """A handler whose errors are the protocol's, and say no more than those of a route."""
+    """Wrap a handler so that it raises the protocol's errors, which reveal no more than those of routes."""
 
     @wraps(handle)
     async def guarded(context: Context, params: P) -> R:
@@ -278,9 +278,9 @@ def _internal(request: Request) -> str:
 
 
 def _reading(context: Context, needed: Needs) -> Scope:
-    """The scope of a reading caller.
+    """Return the scope of a reading caller.
 
-    :raises AccessLimited: If they may not read so much of it.
+    :raises AccessLimited: If the caller lacks a needed access level.
     """
     request = _request(context)
     require_access(request, needed)

@@ -1,8 +1,8 @@
 """The type of a tool: name, description for models, arguments, result, required access, and implementation.
 
-A tool runs on a thread, in its turn, and raises the errors of `souvenir.core.errors`; its result is one JSON object.
-Arguments are read here: a name that a tool does not know is refused with the names that it knows, since models invent
-arguments, and one that is null counts as not given. Nothing here knows the protocol.
+A tool runs on a thread after admission and raises the errors of `souvenir.core.errors`; its result is one JSON object.
+Arguments are parsed here: an unknown name is refused with the list of known names, since models invent arguments, and
+null counts as omitted. This module is independent of the protocol.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from souvenir.server.service import Service
 
 MAX_SHOWN_ERRORS = 3
 MAX_SHOWN_CHARS = 60
-"""Shown length of an unknown name."""
+"""Maximum number of characters of an unknown name in an error."""
 
 
 class Arguments(BaseModel):
@@ -56,11 +56,11 @@ def _nothing(done: float, total: float | None = None, message: str | None = None
 class Call:
     """One call of a tool.
 
-    :param scope: Who calls, and what they see.
-    :param progress: Tells how far it is, if the caller wants to know. Raises if the caller is gone, so it may be
-        called only where leaving off does no harm.
-    :param most_results: That a search may give; None: as many as are asked for.
-    :param levels: What the caller may read.
+    :param scope: The caller and the data visible to it.
+    :param progress: Reports progress, if the caller requested it. Raises if the caller has disconnected, so it may be
+    called only where it is safe to stop.
+    :param most_results: Maximum number of search results; None for no limit.
+    :param levels: The access levels of the caller.
     """
 
     service: Service
@@ -70,18 +70,18 @@ class Call:
     levels: AccessLevels = UNLIMITED
 
     def result_limit(self, wanted: int) -> int:
-        """How many results a search gives that is asked for so many."""
+        """Return the number of results of a search with this limit."""
         return min(wanted, self.most_results or wanted)
 
 
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[A]):
-    """:param description: For a model: what it does, when to use it, and when not.
+    """:param description: Text for models: its purpose, when to use it, and when not.
 
-    :param role: The least role of a key that may call it; one that read-only keys may call changes nothing.
+    :param role: The minimum role of the caller's key; a tool for read-only keys changes nothing.
     :param of_agent: Whether it needs a key of the whole namespace.
-    :param needs: The access levels that the agent must give to the key.
-    :param destructive: Whether it may change or remove what is there.
+    :param needs: The access levels that the agent must grant to the key.
+    :param destructive: Whether it may change or delete stored data.
     :param idempotent: Whether a second call with the same arguments changes nothing more.
     """
 
@@ -104,9 +104,9 @@ class Tool(Generic[A]):
             raise ValueError(f"{self.name} reads, so it has to declare the access levels that it needs")
 
     def read(self, given: Mapping[str, Any]) -> A:
-        """The arguments of a call.
+        """Parse the arguments of a call.
 
-        :raises InvalidRequest: If they cannot be used; the sentence says which, and what the tool takes.
+        :raises InvalidRequest: If they are invalid; the message names them and the accepted arguments.
         """
         try:
             stated = {name: value for name, value in given.items() if value is not None}
@@ -115,7 +115,7 @@ class Tool(Generic[A]):
             raise InvalidRequest(self._complaint(error)) from error
 
     def answer(self, call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Call it; stored content in the result is shown as far as the caller's access levels go."""
+        """Call the tool and omit stored content that the caller's access levels do not cover."""
         result = self.run(call, self.read(given))
         seen = result if AccessLevel.QUICK in self.needs else shown(result, call.levels)
         answer: dict[str, Any] = seen.model_dump(mode="json", exclude_none=True)
@@ -123,7 +123,7 @@ class Tool(Generic[A]):
 
     @property
     def is_reader(self) -> bool:
-        """Whether it only reads."""
+        """True if it only reads."""
         return self.role is Role.READ_ONLY
 
     @property
@@ -150,7 +150,7 @@ class Tool(Generic[A]):
 
 
 def spelled(name: str, other: str) -> AliasChoices:
-    """An argument's own name, which the schema shows, and another spelling that is taken too."""
+    """Declare an argument with its canonical name, which the schema shows, and an accepted alias."""
     return AliasChoices(name, other)
 
 
@@ -166,7 +166,7 @@ def _shown(loc: tuple[int | str, ...]) -> str:
 
 
 def _plain(schema: Any) -> Any:
-    """A schema without what tells a model nothing: titles, and null as a choice."""
+    """Remove the parts of a schema that are useless to a model: titles, and null as an alternative."""
     if isinstance(schema, list):
         return [_plain(one) for one in schema]
     if not isinstance(schema, dict):

@@ -147,7 +147,7 @@ class Service:
         deduplication, reembedding = Deduplication(engine), Reembedding(engine, make, model.adopt)
         transfer = TransferServices.open(engine, settings, import_format)
         maintenance = MaintenanceServices.open(engine, provider, settings)
-        erasure = Erasure(engine, on_jobs_gone=lambda: _tell_gone(jobs, *own_lanes))
+        erasure = Erasure(engine, on_jobs_gone=lambda: _notify_removed(jobs, *own_lanes))
         memory = MemoryTrim(cooldown_s=settings.memory_trim_cooldown_sec, enabled=settings.memory_trim_enabled)
         common: list[JobHandler] = [deduplication, PrivacyRescan(engine), *transfer.handlers, *maintenance.handlers]
         lane = partial(_lane, engine, settings, lambda: _after_jobs(transfer, memory))
@@ -188,7 +188,7 @@ class Service:
             contexts=Contexts(engine, conversations, max_messages=settings.max_context_messages),
             sessions=Sessions(engine),
             tiers=Tiers(engine, conversations=conversations, max_messages=settings.session_max_messages),
-            removals=Removals(engine, on_jobs_gone=lambda: _tell_gone(jobs, *own_lanes)),
+            removals=Removals(engine, on_jobs_gone=lambda: _notify_removed(jobs, *own_lanes)),
             erasure=erasure,
             maintenance=maintenance,
             tags=Tags(engine),
@@ -295,9 +295,9 @@ def _watched(instruments: Instruments, jobs: Jobs, extraction: Extraction) -> Ex
     return extraction
 
 
-def _tell_gone(*lanes: Jobs) -> None:
+def _notify_removed(*lanes: Jobs) -> None:
     for jobs in lanes:
-        jobs.tell_gone()
+        jobs.notify_removed()
 
 
 def _after_jobs(transfer: TransferServices, memory: MemoryTrim) -> None:

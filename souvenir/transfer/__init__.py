@@ -1,1 +1,1 @@
-"""Data that leaves and comes back: exports, imports, and memories built from Markdown files."""
+"""Data transfer: exports, imports, and memories built from Markdown files."""

@@ -1,8 +1,8 @@
 """Exports: one state of the database, streamed without holding the database for a slow client.
 
-A thread reads what is exported in one read transaction and writes the lines to a file without a name, as fast as disk
-and database go; the answer is read from that file behind it. So the read transaction lasts as long as the reading
-takes, whatever the client does, and the file is gone with the answer or with the process.
+A thread reads the exported rows in one read transaction and writes the lines to an unnamed temporary file at full
+speed; the answer is read from that file concurrently. So the duration of the read transaction does not depend on the
+client, and the file is deleted with the answer or the process.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ PAGE_SIZE = 200
 CHUNK_BYTES = 256 * 1024
 
 MAX_READING = 2
-"""Exports that read the database at once; it has few reading connections, and searches need them."""
+"""Maximum number of exports that read the database concurrently; searches need its few read connections too."""
 
 MAX_OPEN = 8
-"""Exports that may be under way at once, each with a file as large as its answer."""
+"""Maximum number of concurrent exports, each with a file as large as its answer."""
 
 STALLED_S = 60.0
-"""That an answer waits for the next lines at most."""
+"""How long an answer waits for the next lines."""
 
 log = structlog.get_logger(__name__)
 
 
 class Exports:
-    """Makes the exports of one engine."""
+    """Creates the exports of one engine."""
 
     def __init__(self, engine: MemoryEngine, directory: Path) -> None:
         self._engine = engine
@@ -50,7 +50,7 @@ class Exports:
         self._open: WeakSet[_Export] = WeakSet()
 
     def stream(self, scope: Scope, filters: Filters, written_as: ExportFormat, *, history: bool) -> Iterator[bytes]:
-        """The header with the exact count, then the memories that the scope may see, in the order of their ids.
+        """Return the header with the exact count, then the visible memories in the order of their ids.
 
         :raises Overloaded: If too many exports run.
         :raises Unavailable: If the database cannot be read, or the disk is full.
@@ -58,10 +58,10 @@ class Exports:
         return self.stream_lines(self._lines(scope, filters, written_as, history=history))
 
     def stream_lines(self, lines: Generator[bytes]) -> Iterator[bytes]:
-        """What a generator yields that reads the database; it runs on a thread of its own.
+        """Stream the output of a generator that reads the database on a separate thread.
 
         :raises Overloaded: If too many exports run.
-        :raises SouvenirError: What ends the generator before its first line.
+        :raises SouvenirError: If the generator raises before its first line.
         """
         if len(self._open) >= MAX_OPEN or not self._reading.acquire(blocking=False):
             raise Overloaded("Too many exports run; try again when one is done", retry_after_s=10)
@@ -100,7 +100,7 @@ def memory_lines(
     *,
     history: bool,
 ) -> Iterator[bytes]:
-    """The memories that may be seen, in the order of their ids, each written with its history or None."""
+    """Yield the visible memories in the order of their ids, each serialised with its history or None."""
     after_id = 0
     while page := transfers.selected(connection, namespace, filters, after_id=after_id, limit=PAGE_SIZE):
         entries = transfers.histories(connection, namespace, [memory.id for memory in page]) if history else {}
@@ -110,7 +110,7 @@ def memory_lines(
 
 
 class _Export:
-    """A file that one thread fills while another reads behind it. Gone when both have let go of it."""
+    """A file that one thread writes while another reads it. Deleted when both have closed it."""
 
     def __init__(self, directory: Path) -> None:
         with TemporaryFile(dir=directory) as file:
@@ -123,7 +123,7 @@ class _Export:
         self._failure: SouvenirError | None = None
 
     def fill(self, lines: Iterator[bytes]) -> None:
-        """Write the lines in large pieces; the first of them at once."""
+        """Write the lines in large chunks; the first chunk is written at once."""
         failure: SouvenirError | None = None
         try:
             self._append(bytearray(next(lines)))
@@ -141,7 +141,7 @@ class _Export:
         except OSError as error:
             failure = Unavailable("The export could not be written to disk; look at the space in DATA_DIR")
             failure.__cause__ = error
-        except Exception as error:  # the boundary of a thread; the reader raises it
+        except Exception as error:  # the boundary of a thread; the reader raises the error
             log.exception("export_failed")
             failure = Unavailable("The export failed; look at the service's log")
             failure.__cause__ = error
@@ -158,9 +158,9 @@ class _Export:
             self._changed.notify_all()
 
     def next_chunk(self, offset: int) -> bytes:
-        """The bytes from there; empty after the last.
+        """Return the next bytes from this offset; empty after the last.
 
-        :raises SouvenirError: That which ended the export early.
+        :raises SouvenirError: The error that ended the export.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: self._written > offset or self._finished, STALLED_S):

@@ -2,8 +2,8 @@
 
 The memories of a batch, the map from the ids of the file to those of this store, and the position in the file are
 committed together, so a kill at any time neither loses a line nor stores one twice. Texts are embedded outside of every
-lock. A second pass over the file makes the links, when every memory has its id. Ids of the file that no line before has
-are meaningless here, and are dropped: they may be those of another memory, now or later.
+lock. A second pass over the file creates the links, when every memory has its id. References to ids that no line
+defines are dropped, since another memory may have such an id, now or later.
 
 The role of the caller decides what a file may claim: ids, histories, authors and links of the service's own types are
 kept for an admin only.
@@ -35,19 +35,19 @@ from souvenir.transfer.smart_import import Decision, Verdict, decide, decide_in
 from souvenir.transfer.spool import MAX_LINE_BYTES, Spool, SpooledLine, Spools, spooled_lines
 
 BATCH_LINES = 64
-"""Memories that are embedded and stored together."""
+"""Number of memories that are embedded and stored together."""
 
 BATCH_ENTRIES = 4096
-"""Lines of a batch, with those that cannot be stored."""
+"""Maximum number of lines of a batch, including invalid ones."""
 
 BATCH_BYTES = 1024 * 1024
 MAX_ERRORS_SHOWN = 1_000
 MAX_IDS_SHOWN = 1_000
-"""Changed ids in a report, which is kept with its job."""
+"""Maximum number of changed ids in a report, which is stored with its job."""
 
 
 class Strategy(StrEnum):
-    """`add` stores every line; `smart` skips what is there and updates what is nearly there."""
+    """`add` stores every line; `smart` skips existing memories and updates similar ones."""
 
     ADD = "add"
     SMART = "smart"
@@ -80,7 +80,7 @@ class _State:
     backup: str | None = None
 
     def after(self, line: SpooledLine) -> _State:
-        """A copy that stands behind the line."""
+        """Return a copy with the position after this line."""
         return replace(self, offset=line.end, line=line.number, errors=list(self.errors))
 
     def report(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ _STATE = StoredJson(_State, unknown="ignore")
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A line as it was read: its content, or why it cannot be used; neither for a header."""
+    """A parsed line: its content, or the reason why it is invalid; neither for a header."""
 
     raw: SpooledLine
     line: ImportLine | None = None
@@ -110,7 +110,7 @@ class _Entry:
 class ImportOrder:
     """The options of an import.
 
-    :param by_admin: Whether the caller's role lets the file keep its ids, and bring histories and authors.
+    :param by_admin: Whether the file may keep its ids, histories and authors, according to the caller's role.
     """
 
     strategy: Strategy = Strategy.ADD
@@ -123,7 +123,7 @@ class ImportOrder:
 
 
 class ImportHandler:
-    """Runs jobs of the kind `import`, which have the id of their spool and the parameters of an `ImportOrder`."""
+    """Runs jobs of the kind `import`, whose ids are those of their spools and whose parameters are an `ImportOrder`."""
 
     kind = "import"
 
@@ -142,7 +142,7 @@ class ImportHandler:
 
 
 class _Run:
-    """One import from where it stands to its end."""
+    """One import, from its saved position to its end."""
 
     def __init__(self, engine: MemoryEngine, read_as: ImportFormat, spools: Spools, job: RunningJob) -> None:
         self._engine = engine
@@ -152,12 +152,12 @@ class _Run:
         remap = job.parameters["remap"]
         self._remap = None if remap is None else SourceRemap(**remap)
         self._smart = Strategy(job.parameters["strategy"]) is Strategy.SMART
-        # A job that an earlier release queued does not name the role.
+        # A job queued by an earlier release does not state the role.
         self._by_admin = bool(job.parameters.get("by_admin", False))
         self.state = _STATE.load(job.state)
 
     def begin(self) -> None:
-        """Make the backup."""
+        """Create the backup."""
         if self.state.phase is not Phase.BEGIN:
             return
         state = replace(self.state, phase=Phase.MEMORIES)
@@ -171,7 +171,7 @@ class _Run:
             return
         for batch in self._batches():
             prepared = self._prepared(batch)
-            # One by one where a line is compared with what the lines before it left behind.
+            # Individually if a line must be compared with the results of the previous lines.
             for part in _single(prepared) if self._smart else [prepared]:
                 verdicts = [self._verdict(entry) for entry in part]
                 self._write(part[-1].raw, partial(self._store, part, verdicts))
@@ -181,14 +181,14 @@ class _Run:
         self.state = first_link
 
     def make_links(self) -> None:
-        """A second pass; over nothing if no line has a link."""
+        """The second pass; skipped if no line has a link."""
         if self.state.linking and self.state.phase is Phase.LINKS:
             for batch in self._batches():
                 self._write(batch[-1].raw, partial(self._link, batch))
                 self._job.give_way()
 
     def report_ids(self) -> None:
-        """Move the ids that changed from the map of the job to its report."""
+        """Move the changed ids from the map of the job to its report."""
         if self.state.phase is Phase.DONE:
             return
 
@@ -206,7 +206,7 @@ class _Run:
         return int(self._job.parameters["line_count"])
 
     def _write(self, last: SpooledLine, work: Callable[[Transaction, _State], None]) -> None:
-        """Run `work` in a transaction with what it says of the state, which then stands behind the last line."""
+        """Run `work` and save its new state, whose position is after the last line, in one transaction."""
 
         def with_state(tx: Transaction) -> _State:
             state = self.state.after(last)
@@ -240,14 +240,14 @@ class _Run:
         return _Entry(raw, line if line is None or self._remap is None else self._remap.line(line))
 
     def _prepared(self, batch: Sequence[_Entry]) -> list[_Entry]:
-        """The batch screened, with the passages of every line, which are embedded together."""
+        """Screen the batch and embed the passages of all lines together."""
         batch = [self._screened(entry) for entry in batch]
         drafts = [entry.line.draft for entry in batch if entry.line is not None]
         passages = iter(self._engine.prepare_drafts(drafts))
         return [entry if entry.line is None else replace(entry, passages=next(passages)) for entry in batch]
 
     def _screened(self, entry: _Entry) -> _Entry:
-        """What the agent's policy lets in of a line, and of what it says of its past."""
+        """Screen a line and its history by the privacy policy of the agent."""
         if entry.line is None:
             return entry
         screening, scope, origin = self._engine.screening, self._job.scope, entry.line.origin
@@ -284,11 +284,11 @@ class _Run:
             try:
                 line = self._store_line(tx, state, _with_own_ids(entry.line, known), entry.passages, verdict)
             except KeyTaken as error:
-                # The report outlives the memory, so it does not repeat the key.
+                # The report outlives the memory, so it does not contain the key.
                 state.add_error(entry.raw.number, f"Memory ID {error.memory_id} has the key already; change that one")
                 continue
             except (Conflict, Forbidden, InvalidRequest) as error:
-                # Raised before anything of the line was written.
+                # Raised before any part of the line was written.
                 state.add_error(entry.raw.number, error.message)
                 continue
             state.linking |= bool(entry.line.links)
@@ -317,7 +317,7 @@ class _Run:
             case Verdict(Decision.UPDATE, int(memory_id)):
                 patch = MemoryPatch(
                     text=draft.text,
-                    # What it was merged from is its own past.
+                    # The memories that it was merged from belong to its own history.
                     metadata=_without(draft.metadata, {MERGED_FROM}),
                     document_at=draft.document_at,
                     remove_document_at=draft.document_at is None,
@@ -347,9 +347,9 @@ class _Run:
     def _link_memory(
         self, tx: Transaction, state: _State, line: ImportLine, memory_id: int, known: Mapping[int, StoredLine]
     ) -> None:
-        """Make the links of a memory that was added, to the memories of other lines.
+        """Create the links of an added memory to the memories of other lines.
 
-        The service makes links of other types than callers can; only an admin imports them.
+        Some link types can only be created by the service; only an admin may import them.
         """
         for link in line.links:
             target = known.get(link.to_id)
@@ -365,7 +365,7 @@ def _without(metadata: JsonObject, names: Collection[str]) -> JsonObject:
 
 
 def _single(entries: Sequence[_Entry]) -> Iterator[Sequence[_Entry]]:
-    """Parts with one memory each, and before it the entries without one."""
+    """Split into parts with one memory each, preceded by the entries without one."""
     part: list[_Entry] = []
     for entry in entries:
         part.append(entry)
@@ -377,7 +377,7 @@ def _single(entries: Sequence[_Entry]) -> Iterator[Sequence[_Entry]]:
 
 
 def _merged_from(line: ImportLine) -> list[int]:
-    """The ids of the file that the line was merged from, also by what its history says."""
+    """Return the ids in the file that the line was merged from, including those in its history."""
     states = [state for entry in line.origin.history for state in (entry.before, entry.after) if state is not None]
     return [
         old
@@ -392,7 +392,7 @@ def _ids_of(line: ImportLine) -> list[int]:
 
 
 def _with_own_ids(line: ImportLine, known: Mapping[int, StoredLine]) -> ImportLine:
-    """The line with the memories that it was merged from named by their ids in this store.
+    """Return the line with the ids of the memories that it was merged from mapped to this store.
 
     An export lists memories by their ids, and a merged memory has a higher one than its sources.
     """

@@ -1,7 +1,7 @@
-"""The job of a build: memories from the sections of Markdown files, added and updated, never removed.
+"""The build job: memories from the sections of Markdown files, added and updated, never deleted.
 
-A section is known again by its file (the memory's source) and its headings (its key). One whose text is stored already
-is not written, so a build that a kill has cut is simply done again.
+A section is identified by its file (the memory's source) and its headings (its key). A section whose text is already
+stored is not written, so an interrupted build is simply repeated.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ BATCH_SECTIONS = 64
 MAX_ERRORS_SHOWN = 1_000
 
 ORIGIN = "markdown"
-"""The metadata `origin` of what a build stored."""
+"""The metadata `origin` of memories stored by a build."""
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """How many files are done, and the report so far; `sections` counts those of the files that are done."""
+    """The number of finished files and the report so far; `sections` counts those of finished files."""
 
     files: int = 0
     processed: int = 0
@@ -50,7 +50,7 @@ _STATE = StoredJson(_State)
 
 
 class BuildHandler:
-    """Runs jobs of the kind `build`, whose parameters are those that `parameters` gives."""
+    """Runs jobs of the kind `build` with parameters made by `parameters`."""
 
     kind = "build"
 
@@ -71,7 +71,7 @@ class BuildHandler:
 
 
 class _Run:
-    """One build from where it stands to its end."""
+    """One build, from its saved position to its end."""
 
     def __init__(self, engine: MemoryEngine, workspace: Workspace, job: RunningJob) -> None:
         self._engine = engine
@@ -90,9 +90,9 @@ class _Run:
         self._checkpoint(replace(done, files=done.files + 1))
 
     def _store(self, path: str, found: Sequence[Section]) -> _State:
-        """Write the sections that are not stored as they are; the state with what that makes of the file."""
+        """Store the sections that changed, and return the state after this file."""
         stored = self._stored(path)
-        changed = [section for section in found if not _says(stored.get(section.key), self._screened(section.text))]
+        changed = [section for section in found if not _equals(stored.get(section.key), self._screened(section.text))]
         if changed and self.state.backup is None:
             self._checkpoint(replace(self.state, backup=self._engine.back_up(reason="pre_build").name))
         remaining = iter(changed)
@@ -106,7 +106,7 @@ class _Run:
         )
 
     def _screened(self, text: str) -> str:
-        """As it would be stored."""
+        """Return the section as the privacy policy allows it to be stored."""
         return self._engine.screening.text(self._job.scope, text)
 
     def _stored(self, path: str) -> dict[str, Memory]:
@@ -146,5 +146,5 @@ class _Run:
         return len(self._job.parameters["files"])
 
 
-def _says(memory: Memory | None, text: str) -> bool:
+def _equals(memory: Memory | None, text: str) -> bool:
     return memory is not None and memory.text == text

@@ -1,4 +1,4 @@
-"""What a line of an export or import says, whatever it looks like on the wire: that is the HTTP boundary's business."""
+"""The content of a line of an export or import, independent of its wire format, which belongs to the HTTP layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from souvenir.core.types import HistoryEntry, JsonObject, Memory, MemoryDraft, O
 
 
 class ExportFormat(Protocol):
-    """How an export is written: bytes that end with a line feed."""
+    """Serialises an export: bytes that end with a line feed."""
 
     def header(self, count: int) -> bytes: ...
 
@@ -20,15 +20,15 @@ class ExportFormat(Protocol):
 
 
 class ImportFormat(Protocol):
-    """How an import is read."""
+    """Parses an import."""
 
     def check_header(self, first_line: bytes) -> None:
-        """:raises InvalidRequest: If it is a header of a format that this release does not know."""
+        """:raises InvalidRequest: If it is a header of an unknown format."""
 
     def read(self, line: bytes) -> ImportLine | None:
-        """What a line says; None for a header.
+        """Parse a line; return None for a header.
 
-        :raises InvalidRequest: With the sentence for the report.
+        :raises InvalidRequest: If the line is invalid; the message is for the report.
         """
 
 
@@ -43,7 +43,7 @@ class LineLink:
 
 @dataclass(frozen=True, slots=True)
 class ImportLine:
-    """A memory of a file; `origin.id` and the ids of links are those of the file."""
+    """A memory in a file; `origin.id` and the ids of links are those of the file."""
 
     draft: MemoryDraft
     origin: Origin
@@ -52,13 +52,13 @@ class ImportLine:
 
 @dataclass(frozen=True, slots=True)
 class SourceRemap:
-    """Puts what lies in the path `old` below `new`; other sources stay."""
+    """Moves sources below the path `old` to below `new`; other sources are unchanged."""
 
     old: str
     new: str
 
     def line(self, line: ImportLine) -> ImportLine:
-        """The line with its source, and those that its history names, put elsewhere."""
+        """Return the line with its source, and the sources in its history, moved."""
         draft = replace(line.draft, source=self.source(line.draft.source))
         history = tuple(
             replace(entry, before=self._state(entry.before), after=self._state(entry.after))

@@ -1,6 +1,6 @@
-"""A Markdown file as sections that can each be a memory: under which headings, and what stands there.
+"""Split a Markdown file into sections that can each be a memory, with the path of their headings.
 
-Front matter is left out, code fences are never cut, and a long section is split between its blocks.
+Front matter is skipped, code fences are never split, and a long section is split between its blocks.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 MAX_PART_CHARS = 4_000
-"""A section is split between its blocks when it is longer; a block alone may be."""
+"""A longer section is split between its blocks; a single block may be longer."""
 
 MAX_BLOCK_CHARS = 40_000
-"""A block that is longer is cut between lines: a memory takes 50,000 characters, its headings among them."""
+"""A longer block is split between lines: a memory has at most 50,000 characters, including its headings."""
 
 MAX_KEY_CHARS = 500
 MAX_HEADING_CHARS = 200
@@ -30,7 +30,7 @@ _PARSER = MarkdownIt("commonmark").enable("table")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What stands under the headings `Top > Below`, or a part of it; `ordinal` counts the parts under equal ones."""
+    """The text under the headings `Top > Below`, or a part of it; `ordinal` counts parts with equal headings."""
 
     headings: str
     ordinal: int
@@ -38,12 +38,12 @@ class Section:
 
     @property
     def text(self) -> str:
-        """The content below its headings, so that it says by itself what it is about."""
+        """The content after its headings, so that it is understandable by itself."""
         return f"{self.headings}\n\n{self.content}" if self.headings else self.content
 
     @property
     def key(self) -> str:
-        """Stays the same as long as headings and order do."""
+        """A key that stays the same while headings and order do."""
         key = f"{self.headings}#{self.ordinal}"
         if len(key) <= MAX_KEY_CHARS:
             return key
@@ -51,7 +51,7 @@ class Section:
 
 
 def sections(document: str) -> Iterator[Section]:
-    """The sections in their order; headings without content below them make none."""
+    """Return the sections in order; headings without content produce none."""
     text = _FRONT_MATTER.sub("", document.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""), count=1)
     lines = text.split("\n")
     parts: Counter[str] = Counter()
@@ -63,7 +63,7 @@ def sections(document: str) -> Iterator[Section]:
 
 
 def _under_headings(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """The blocks between two headings, with the path of headings that they stand under."""
+    """Yield the blocks between two headings, with the path of their headings."""
     path: list[tuple[int, str]] = []
     blocks: list[str] = []
     for position, token in enumerate(tokens):
@@ -82,7 +82,7 @@ def _under_headings(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[t
 
 
 def _joined(blocks: Sequence[str]) -> Iterator[str]:
-    """As many blocks together as fit in one part."""
+    """Join as many blocks as fit in one part."""
     part = ""
     for block in (piece for whole in blocks for piece in _pieces(whole) if piece.strip()):
         if part and len(part) + len(block) + 2 > MAX_PART_CHARS:
@@ -94,7 +94,7 @@ def _joined(blocks: Sequence[str]) -> Iterator[str]:
 
 
 def _pieces(block: str) -> Iterator[str]:
-    """The block itself, unless no memory can hold it."""
+    """Return the block itself, or its pieces if it is too long for a memory."""
     piece = ""
     for line in block.split("\n") if len(block) > MAX_BLOCK_CHARS else [block]:
         for start in range(0, max(1, len(line)), MAX_BLOCK_CHARS):

@@ -1,4 +1,4 @@
-"""What moves data in and out of one engine: its exports, its imports' spools, its workspace, and their jobs."""
+"""Data transfer of one engine: its exports, import spools, workspace, and their jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TransferServices:
 
     @classmethod
     def open(cls, engine: MemoryEngine, settings: Settings, read_as: ImportFormat) -> TransferServices:
-        """Spools that no unfinished job owns are removed; call it before jobs run."""
+        """Open the services and delete spools without an unfinished job; call it before jobs run."""
         spools = Spools(engine, settings.import_dir, max_bytes=settings.import_max_bytes)
         spools.sweep()
         workspace = Workspace(settings.workspace_dir)

@@ -1,4 +1,4 @@
-"""What a smart import does with a line: skip what is there, update what is nearly there and older, add the rest."""
+"""The decision of a smart import per line: skip a duplicate, update a similar older memory, or add it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from souvenir.store.transaction import Transaction
 from souvenir.transfer.lines import ImportLine
 
 SAME_SIMILARITY = 0.95
-"""Cosine from which a line says nothing new."""
+"""Minimum cosine at which a line is a duplicate."""
 
 OTHER_SIMILARITY = 0.80
-"""Cosine below which a line is about something else."""
+"""Cosine below which a line is about another subject."""
 
 
 class Decision(Enum):
@@ -30,16 +30,16 @@ class Decision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`memory_id` is what stands for the line if it is not added."""
+    """`memory_id` is the memory that represents the line if it is not added."""
 
     decision: Decision
     memory_id: int | None = None
 
 
 def decide(engine: MemoryEngine, scope: Scope, line: ImportLine, passages: Sequence[PreparedPassage]) -> Verdict:
-    """By the nearest stored text.
+    """Decide by the nearest stored text.
 
-    An archived line is no news of anything: it is added, unless an archived memory says the same.
+    An archived line never updates a memory: it is added, unless an archived memory duplicates it.
     """
     archived = line.draft.archived
     nearest = engine.nearest_of(scope, passages, include_archived=archived)
@@ -53,20 +53,20 @@ def decide(engine: MemoryEngine, scope: Scope, line: ImportLine, passages: Seque
 
 
 def decide_in(tx: Transaction, line: ImportLine, found: Verdict) -> Verdict:
-    """What `decide` found, if it is still true; but a living memory of the line's (source, key) goes first."""
+    """Revalidate the result of `decide` in the transaction; an active memory with the (source, key) has precedence."""
     draft = line.draft
     if draft.key is not None and not draft.archived:
         held = reads.keyed_memory_id(tx.connection, tx.namespace_id, draft.source, draft.key)
         if held is not None:
-            return Verdict(Decision.SKIP if _says(tx.memory(held), line) else Decision.UPDATE, held)
+            return Verdict(Decision.SKIP if _equals(tx.memory(held), line) else Decision.UPDATE, held)
     if found.memory_id is None:
         return found
     memory = reads.memories(tx.connection, tx.namespace, [found.memory_id]).get(found.memory_id)
     return found if memory is not None and memory.archived == draft.archived else Verdict(Decision.ADD)
 
 
-def _says(memory: Memory, line: ImportLine) -> bool:
-    """Whether an update with the line would change nothing."""
+def _equals(memory: Memory, line: ImportLine) -> bool:
+    """True if an update with the line would change nothing."""
     draft = line.draft
     facts = tuple(fact.text for fact in memory.facts)
     if joined(memory.tags, draft.tags) != memory.tags or draft.facts not in ((), facts):

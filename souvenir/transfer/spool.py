@@ -1,7 +1,7 @@
-"""Bodies of imports on disk, from their arrival until their job is over, so that no body is ever held in memory.
+"""Import bodies on disk, from their arrival until their job has ended, so that no body is held in memory.
 
-A spool is a file `<job id>.ndjson`. While it arrives it has another ending, and it is on the disk, whole, before its
-job exists. It holds texts, so it never outlives its job: see `sweep`.
+A spool is a file `<job id>.ndjson`. While it arrives it has another suffix, and it is completely on disk before its
+job exists. It contains texts, so it never outlives its job: see `sweep`.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin.jobs import has_place, unfinished
 
 WRITE_BYTES = 1024 * 1024
-"""Gathered of a body before it goes to the file: the most of it that is in memory."""
+"""Buffer size: the part of a body that is held in memory before it is written to the file."""
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
-"""The longest line: the largest memory takes some 0.3 MB, and as much again for every entry of its history."""
+"""Maximum length of a line: the largest memory takes some 0.3 MB, and as much again for every entry of its history."""
 
 MAX_HEADER_BYTES = 64 * 1024
 
 MAX_SPOOLS = 8
-"""Imports that may arrive or wait at once, each with up to IMPORT_MAX_BYTES on disk; a key may have a share of them."""
+"""Maximum number of arriving or waiting imports, each with up to IMPORT_MAX_BYTES on disk; a key may have a share."""
 
 _WHOLE, _ARRIVING = ".ndjson", ".arriving"
 
 
 @dataclass(frozen=True, slots=True)
 class Spool:
-    """A body that arrived whole. `line_count` counts empty lines too."""
+    """A completely received body. `line_count` includes empty lines."""
 
     job_id: str
     path: Path
@@ -63,13 +63,13 @@ class Spools:
         self._max_bytes = max_bytes
         self._lock = Lock()
         self._mine: dict[str, str] = {}
-        """The actors of requests under way, by the job ids of their spools."""
+        """The actors of active requests, by the job ids of their spools."""
 
     def path(self, job_id: str) -> Path:
         return self._directory / f"{job_id}{_WHOLE}"
 
     async def receive(self, body: AsyncIterator[bytes], actor: str) -> Spool:
-        """Write a body to disk as it arrives; nothing removes it until `until_submitted` is over.
+        """Write a body to disk as it arrives; nothing deletes it until `until_submitted` ends.
 
         :raises PayloadTooLarge: If it is larger than IMPORT_MAX_BYTES.
         :raises Overloaded: If too many imports arrive or wait already, of all callers or of this actor.
@@ -129,7 +129,7 @@ class Spools:
 
     @contextmanager
     def until_submitted(self, job_id: str) -> Iterator[None]:
-        """In here its job is made; after it, the spool stays only if there is one that is unfinished."""
+        """A context in which its job is submitted; afterwards the spool is kept only if it has an unfinished job."""
         try:
             yield
         finally:
@@ -146,9 +146,9 @@ class Spools:
         self._disown(job_id)
 
     def sweep(self) -> None:
-        """Remove every spool that is neither that of an unfinished job nor of a request that is under way."""
+        """Delete every spool that belongs neither to an unfinished job nor to an active request."""
         with self._lock:
-            # In this order: a spool that gets a job meanwhile is still in `_mine`.
+            # In this order, so that a spool that gets a job in between is still in `_mine`.
             paths = list(self._directory.iterdir()) if self._directory.is_dir() else []
             kept = self._mine.keys() | self._unfinished().keys() if paths else set()
             for path in paths:
@@ -171,9 +171,9 @@ def first_line(path: Path) -> bytes:
 
 
 def spooled_lines(path: Path, *, offset: int = 0, number: int = 0) -> Iterator[SpooledLine]:
-    """The lines of a file that are not blank, without their line feeds, from an offset that comes after so many lines.
+    """Yield the non-blank lines of a file without line feeds, from an offset after this number of lines.
 
-    Blank lines are counted, so that `number` is that of the file.
+    Blank lines are counted, so that `number` is the line number in the file.
     """
     with _opened(path) as file:
         file.seek(offset)
@@ -196,7 +196,7 @@ def _opened(path: Path) -> BufferedReader:
 
 
 def _skip_blank_lines(file: BufferedReader) -> int:
-    """Move behind the blank lines that follow, a buffer at a time, and return their number."""
+    """Skip the following blank lines, a buffer at a time, and return their number."""
     number = 0
     while ahead := file.peek():
         blank = len(ahead) - len(ahead.lstrip())

@@ -1,4 +1,4 @@
-"""The files that a build may read: those below WORKSPACE_DIR, wherever links and dots would lead."""
+"""The files that a build may read: those below WORKSPACE_DIR after resolving links and dots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_PATH_CHARS = 500
 
 
 class UnreadableFile(Exception):
-    """A file that is no memory's source; the message says why."""
+    """Raised if a file cannot be the source of memories; the message gives the reason."""
 
 
 class Workspace:
@@ -24,7 +24,7 @@ class Workspace:
 
     @property
     def root(self) -> Path:
-        """:raises Conflict: If there is none."""
+        """:raises Conflict: If WORKSPACE_DIR is unset or not a readable folder."""
         if self._directory is None:
             raise Conflict("WORKSPACE_DIR is not set; set it to the folder of the Markdown files and start again")
         if not self._directory.is_dir():
@@ -32,10 +32,10 @@ class Workspace:
         return self._directory.resolve()
 
     def files(self, patterns: Sequence[str] | None) -> list[str]:
-        """The paths below the root that match, in order; the default patterns if none are given.
+        """Return the matching paths below the root, in order; the default patterns if none are given.
 
-        :raises OutsideWorkspace: If one names or leads to something outside.
-        :raises InvalidRequest: If a pattern is none, or there are too many files.
+        :raises OutsideWorkspace: If one resolves to a path outside.
+        :raises InvalidRequest: If a pattern is invalid, or there are too many files.
         """
         root = self.root
         found: set[str] = set()
@@ -61,7 +61,7 @@ class Workspace:
             raise InvalidRequest(f"{pattern!r} is not a file name or glob such as memory/*.md") from error
 
     def text(self, path: str) -> str:
-        """:raises UnreadableFile: If it cannot be read as text, or has come to lead outside."""
+        """:raises UnreadableFile: If it cannot be read as text, or now resolves to a path outside."""
         file = (self.root / path).resolve()
         if not file.is_relative_to(self.root) or len(path) > MAX_PATH_CHARS:
             raise UnreadableFile("its path is too long or leads out of WORKSPACE_DIR")
