@@ -32,8 +32,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.store.admin import audit, jobs
 from souvenir.store.admin import keys as rows
 from souvenir.store.admin.audit import AuditEvent
-from souvenir.store.admin.keys import ApiKey, Usage
-from souvenir.store.admin.quotas import DailyUsage, StoredUsage, daily_usage, stored_usage
+from souvenir.store.admin.keys import ApiKey, DailyUsage, StoredUsage, Usage, daily_usage, stored_usage
 
 KEY_BEGIN = "mem_"
 SHOWN_CHARS = 8

@@ -19,9 +19,8 @@ from souvenir.core.errors import InvalidRequest
 from souvenir.core.timestamps import utc_now
 from souvenir.knowledge.claim_types import ConceptStatement, RelationStatement, StatementResult
 from souvenir.knowledge.graph_export import Edge, Node, Value, graph_pieces
-from souvenir.server.access_policy import REMEMBERED
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import RunningService
+from souvenir.server.request_guards import REMEMBERED, RunningService
 from souvenir.server.routing import Routes
 
 routes = Routes("agents")

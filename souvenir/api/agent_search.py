@@ -16,9 +16,8 @@ from souvenir.conversations.agent_search import AgentQuery, AgentSearchResult
 from souvenir.conversations.messages import MessageHit
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Hit, MessageRole, RecordKind, SearchStrategy
-from souvenir.server.access_policy import SEARCHING
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import RunningService, result_limit
+from souvenir.server.request_guards import SEARCHING, RunningService, result_limit
 from souvenir.server.routing import Routes
 
 routes = Routes("agents")

@@ -13,9 +13,18 @@ from souvenir.api.metadata import PlainMetadata
 from souvenir.api.parameters import AgentAdmin, AgentName, AgentReader, AgentWriter, Limit, Offset
 from souvenir.conversations.agents import AgentStats
 from souvenir.core.types import AccessLevels, Role
-from souvenir.server.access_policy import NOTHING, REMEMBERED, SAID
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import MakeOnce, Reader, RunningService, Writer, agent_scope, caller_of
+from souvenir.server.request_guards import (
+    NOTHING,
+    REMEMBERED,
+    SAID,
+    MakeOnce,
+    Reader,
+    RunningService,
+    Writer,
+    agent_scope,
+    caller_of,
+)
 from souvenir.server.routing import Routes
 from souvenir.store.cascade import RemovedRows
 from souvenir.store.messages.agents import Agent

@@ -21,9 +21,8 @@ from souvenir.api.parameters import (
 )
 from souvenir.conversations.blocks import DEFAULT_MAX_CHARS, MOST_MAX_CHARS, BlockChange
 from souvenir.core.errors import InvalidRequest
-from souvenir.server.access_policy import OF_MEMORY, REMEMBERED
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import DOTS, MakeOnce, RunningService, Writer, agent_scope
+from souvenir.server.request_guards import DOTS, OF_MEMORY, REMEMBERED, MakeOnce, RunningService, Writer, agent_scope
 from souvenir.server.routing import Routes
 from souvenir.store.messages.blocks import Block, BlockDraft, BlockVersion
 

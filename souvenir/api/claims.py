@@ -15,10 +15,9 @@ from souvenir.api.parameters import AgentReader, AgentWriter
 from souvenir.core.types import ClaimedBy, ClaimKind
 from souvenir.knowledge.claim_types import TypedRelation
 from souvenir.knowledge.model_claims import NamedClaim, UndoneClaims
-from souvenir.server.access_policy import OF_MEMORY, REMEMBERED
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, WaitS, result_of
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import RunningService
+from souvenir.server.request_guards import OF_MEMORY, REMEMBERED, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.admin.jobs import Job, JobStatus
 

@@ -14,9 +14,8 @@ from souvenir.api.parameters import AgentReader, AgentWriter, Limit, Offset
 from souvenir.knowledge.claim_types import ConceptPatch
 from souvenir.knowledge.concepts import ConceptDetails
 from souvenir.knowledge.related import MAX_DEPTH, ReachedConcept
-from souvenir.server.access_policy import OF_MEMORY, REMEMBERED
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import RunningService
+from souvenir.server.request_guards import OF_MEMORY, REMEMBERED, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.graph.concepts import Concept
 

@@ -10,9 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from souvenir.api.memories import MemoryRecord, record_fields
 from souvenir.core.timestamps import utc_now
 from souvenir.memories.conflicts import MAX_AT_ONCE, NEWEST_WINS, Contradiction, Resolution, Review
-from souvenir.server.access_policy import REMEMBERED
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, RunningService, Writer
+from souvenir.server.request_guards import REMEMBERED, Reader, RunningService, Writer
 from souvenir.server.routing import Routes
 
 routes = Routes("conflicts")

@@ -17,9 +17,8 @@ from souvenir.conversations.context import DEFAULT_DEADLINE_S, DEFAULT_MAX_TOKEN
 from souvenir.core.text import recalled
 from souvenir.core.timestamps import utc_now
 from souvenir.retrieval.searcher import VECTOR
-from souvenir.server.access_policy import SEARCHING
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import RunningService, most_found
+from souvenir.server.request_guards import SEARCHING, RunningService, most_found
 from souvenir.server.routing import Routes
 
 routes = Routes("context")

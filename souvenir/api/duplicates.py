@@ -13,10 +13,9 @@ from souvenir.core.timestamps import utc_now
 from souvenir.core.types import JsonObject, Memory
 from souvenir.jobs.handler import AtOnce
 from souvenir.memories.deduplication import PAIRS_SHOWN, Deduplication
-from souvenir.server.access_policy import SEARCHING
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, JOB_ABOVE_MEMORIES, WaitS
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Admin, Engine, Reader, RunningService
+from souvenir.server.request_guards import SEARCHING, Admin, Engine, Reader, RunningService
 from souvenir.server.routing import Routes
 
 routes = Routes("duplicates")

@@ -23,9 +23,8 @@ from souvenir.core.types import Scope
 from souvenir.learning.extraction import Extraction, ExtractionRequest
 from souvenir.learning.transcripts.transcript import read_transcript
 from souvenir.memories.engine import MemoryEngine
-from souvenir.server.access_policy import OF_BOTH
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import MakeOnce, RunningService, Writer, agent_scope
+from souvenir.server.request_guards import OF_BOTH, MakeOnce, RunningService, Writer, agent_scope
 from souvenir.server.routing import Routes
 from souvenir.server.service import Service
 from souvenir.store.admin import jobs

@@ -16,9 +16,8 @@ from souvenir.jobs.worker import JobFigures
 from souvenir.learning.extraction import Extraction
 from souvenir.learning.results import MODE
 from souvenir.models.llm.provider import LLMProvider
-from souvenir.server.access_policy import NOTHING
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, RunningService, Writer
+from souvenir.server.request_guards import NOTHING, Reader, RunningService, Writer
 from souvenir.server.routing import Routes
 from souvenir.store.admin.jobs import EXTRACT, Job, JobStatus
 from souvenir.store.admin.keys import KEY_ACTOR

@@ -19,10 +19,9 @@ from souvenir.learning.choices import ChosenAction
 from souvenir.learning.ledger import Difference, Pair
 from souvenir.learning.results import action_of
 from souvenir.learning.undo import Undone
-from souvenir.server.access_policy import REMEMBERED
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, WaitS, result_of
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, RunningService, Writer
+from souvenir.server.request_guards import REMEMBERED, Reader, RunningService, Writer
 from souvenir.server.routing import Routes
 
 routes = Routes("extraction")

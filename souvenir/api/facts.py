@@ -14,10 +14,9 @@ from souvenir.api.memory_writes import facts_fields
 from souvenir.api.parameters import Limit, Offset
 from souvenir.core.types import FactsBy, FactsOutcome, MemoryPatch
 from souvenir.memories.fact_splitting import given
-from souvenir.server.access_policy import REMEMBERED
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, WaitS
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, RunningService, Writer
+from souvenir.server.request_guards import REMEMBERED, Reader, RunningService, Writer
 from souvenir.server.routing import Routes
 
 routes = Routes("facts")

@@ -23,9 +23,8 @@ from souvenir.knowledge.insights import (
     UsageInsights,
 )
 from souvenir.knowledge.neighbourhoods import History, Shift
-from souvenir.server.access_policy import REMEMBERED
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import RunningService
+from souvenir.server.request_guards import REMEMBERED, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.graph.concepts import Concept
 

@@ -10,9 +10,8 @@ from pydantic import BaseModel, Field, StringConstraints
 from souvenir.api.fields import Clean, wire_time
 from souvenir.core.types import Role
 from souvenir.jobs.worker import Jobs
-from souvenir.server.access_policy import NOTHING, OF_BOTH
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, Writer, service_of
+from souvenir.server.request_guards import NOTHING, OF_BOTH, Reader, Writer, service_of
 from souvenir.server.routing import Routes
 from souvenir.store.admin.jobs import Job, JobStatus
 

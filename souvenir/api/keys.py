@@ -13,9 +13,16 @@ from souvenir.access.keys import PRINCIPAL_PATTERN, KeyDraft, KeyPatch, NewKey
 from souvenir.api.fields import Clean, SourcePath, wire_time
 from souvenir.core.quotas import MAX_QUOTA, Quotas
 from souvenir.core.types import Role
-from souvenir.server.access_policy import NOTHING
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import MAX_NAMESPACE_CHARS, Admin, Reader, caller_of, namespace_name, service_of
+from souvenir.server.request_guards import (
+    MAX_NAMESPACE_CHARS,
+    NOTHING,
+    Admin,
+    Reader,
+    caller_of,
+    namespace_name,
+    service_of,
+)
 from souvenir.server.routing import Routes
 from souvenir.store.admin.keys import ApiKey
 

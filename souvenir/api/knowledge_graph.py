@@ -11,9 +11,8 @@ from souvenir.api.fields import MAX_ID, MAX_TEXT_CHARS, Clean, Key, Text
 from souvenir.core.errors import InvalidRequest
 from souvenir.knowledge.entities import Entity, Graph, Stored
 from souvenir.knowledge.knowledge_graph import MAX_ENTITIES, MAX_RELATIONS
-from souvenir.server.access_policy import REMEMBERED
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, RunningService, Writer
+from souvenir.server.request_guards import REMEMBERED, Reader, RunningService, Writer
 from souvenir.server.routing import Routes
 from souvenir.store.graph.relations import EntityRelation
 

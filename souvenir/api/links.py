@@ -10,9 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from souvenir.api.fields import MemoryId, wire_time
 from souvenir.core.types import Link, LinkType
 from souvenir.memories.links import link_type_named
-from souvenir.server.access_policy import REMEMBERED
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, RunningService, Writer
+from souvenir.server.request_guards import REMEMBERED, Reader, RunningService, Writer
 from souvenir.server.routing import Routes
 
 routes = Routes("links")

@@ -17,9 +17,18 @@ from souvenir.conversations.long_term import (
     LongTermMatch,
     LongTermMatches,
 )
-from souvenir.server.access_policy import OF_MEMORY, REMEMBERED, SEARCHING
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import MakeOnce, Reader, RunningService, Writer, agent_scope, result_limit
+from souvenir.server.request_guards import (
+    OF_MEMORY,
+    REMEMBERED,
+    SEARCHING,
+    MakeOnce,
+    Reader,
+    RunningService,
+    Writer,
+    agent_scope,
+    result_limit,
+)
 from souvenir.server.routing import Routes
 
 routes = Routes("tiers")

@@ -26,9 +26,8 @@ from souvenir.core.timestamps import to_us, utc_now
 from souvenir.core.types import Fact, FactsBy, HistoryEntry, Listing, Memory, OriginClass, SourceFilter, SourceMatch
 from souvenir.memories.history import MemoryHistory
 from souvenir.retrieval.ranking import CONFIDENCE_HALF_LIFE_DAYS, DAY_US
-from souvenir.server.access_policy import OF_MEMORY, REMEMBERED
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Engine, Reader, RunningService
+from souvenir.server.request_guards import OF_MEMORY, REMEMBERED, Engine, Reader, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.memories.reads import SUPERSEDES
 

@@ -11,9 +11,8 @@ from souvenir.api.fields import Ids, MemoryId, Source
 from souvenir.api.memories import CountResponse
 from souvenir.core.types import Scope, SourceFilter, SourceMatch
 from souvenir.memories.engine import MemoryEngine
-from souvenir.server.access_policy import OF_MEMORY
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Engine, Writer
+from souvenir.server.request_guards import OF_MEMORY, Engine, Writer
 from souvenir.server.routing import Routes
 
 routes = Routes("delete")

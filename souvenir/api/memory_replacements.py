@@ -10,9 +10,8 @@ from souvenir.api.fields import Ids, MemoryId, OptionalSource, Source, StoredTex
 from souvenir.api.metadata import Metadata, read_change
 from souvenir.core.types import OriginClass, Scope, SupersedeOutcome
 from souvenir.memories.engine import MemoryEngine
-from souvenir.server.access_policy import OF_MEMORY
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Engine, Writer
+from souvenir.server.request_guards import OF_MEMORY, Engine, Writer
 from souvenir.server.routing import Routes
 
 routes = Routes("replace")

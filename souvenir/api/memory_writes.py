@@ -22,9 +22,8 @@ from souvenir.core.types import (
     UpsertOutcome,
 )
 from souvenir.memories.fact_splitting import given
-from souvenir.server.access_policy import OF_MEMORY
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import MakeOnce, RunningService, Writer
+from souvenir.server.request_guards import OF_MEMORY, MakeOnce, RunningService, Writer
 from souvenir.server.routing import Routes
 
 routes = Routes("write")

@@ -25,9 +25,8 @@ from souvenir.conversations.messages import MessageHit, MessageQuery, MessageSea
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.settings import Settings
 from souvenir.core.types import Fusion, MessageRole
-from souvenir.server.access_policy import SEARCHING
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Admin, Reader, RunningService, agent_scope, result_limit
+from souvenir.server.request_guards import SEARCHING, Admin, Reader, RunningService, agent_scope, result_limit
 from souvenir.server.routing import Routes
 
 routes = Routes("messages")

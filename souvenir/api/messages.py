@@ -30,9 +30,8 @@ from souvenir.api.parameters import (
     set_total,
 )
 from souvenir.core.types import MessageRole
-from souvenir.server.access_policy import OF_CONVERSATION, SAID
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import MakeOnce, RunningService, Writer, agent_scope
+from souvenir.server.request_guards import OF_CONVERSATION, SAID, MakeOnce, RunningService, Writer, agent_scope
 from souvenir.server.routing import Routes
 from souvenir.store.messages.messages import Message, MessageDraft, MessageFilter
 from souvenir.store.selection import Chooses

@@ -15,10 +15,9 @@ from souvenir.core.errors import NothingToDo
 from souvenir.core.types import JsonObject
 from souvenir.memories.erasure import Erasure
 from souvenir.privacy.policy import Action, PrivacyPolicy
-from souvenir.server.access_policy import NOTHING
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, WaitS
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Admin, RunningService
+from souvenir.server.request_guards import NOTHING, Admin, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.selection import Chooses, Selection
 

@@ -29,9 +29,8 @@ from souvenir.core.errors import SourceForbidden
 from souvenir.core.labels import is_visible
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import Filters, Hit, Scope, SearchQuery, SearchResult, SourceFilter, SourceMatch, Weights
-from souvenir.server.access_policy import SEARCHING
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, RunningService, charged_caller, result_limit
+from souvenir.server.request_guards import SEARCHING, Reader, RunningService, charged_caller, result_limit
 from souvenir.server.routing import Routes
 
 routes = Routes("search")

@@ -12,9 +12,8 @@ from souvenir.api.fields import Moment, SessionId, Title, UserName, optional_wir
 from souvenir.api.messages import MessageList, MessageRecord
 from souvenir.api.metadata import PlainMetadata
 from souvenir.api.parameters import COUNTED, AgentName, AgentReader, AgentWriter, Limit, Offset, set_total
-from souvenir.server.access_policy import OF_CONVERSATION, SAID
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import MakeOnce, RunningService, Writer, agent_scope
+from souvenir.server.request_guards import OF_CONVERSATION, SAID, MakeOnce, RunningService, Writer, agent_scope
 from souvenir.server.routing import Routes
 from souvenir.store.messages.sessions import Session, SessionFilter
 from souvenir.store.selection import Chooses

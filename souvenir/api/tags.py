@@ -9,9 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from souvenir.api.fields import Tag, wire_time
 from souvenir.api.parameters import Limit, Offset
-from souvenir.server.access_policy import REMEMBERED
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, RunningService, Writer
+from souvenir.server.request_guards import REMEMBERED, Reader, RunningService, Writer
 from souvenir.server.routing import Routes
 from souvenir.store.memories.tags import TagCount
 

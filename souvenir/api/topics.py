@@ -10,9 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from souvenir.api.fields import MAX_ID, Clean, optional_wire_time, wire_time
 from souvenir.api.parameters import AgentReader, AgentWriter, Limit, Offset
 from souvenir.knowledge.topics import NamedTopic, TopicDetails, WeightedTerm
-from souvenir.server.access_policy import REMEMBERED
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import RunningService
+from souvenir.server.request_guards import REMEMBERED, RunningService
 from souvenir.server.routing import Routes
 from souvenir.store.graph.topics import AssignedSession
 from souvenir.store.messages.messages import Message

@@ -15,10 +15,9 @@ from souvenir.api.memories import source_filter
 from souvenir.api.transfer_lines import LINE_EXAMPLE, ReadAs, WrittenAs
 from souvenir.core.errors import InvalidRequest, UnknownStrategy, UnsupportedMediaType
 from souvenir.core.types import Filters, JsonObject, Role, Scope
-from souvenir.server.access_policy import REMEMBERED
 from souvenir.server.job_responses import ACCEPTED, DEFAULT_WAIT_S, WaitS
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Admin, Reader, RunningService, Writer, sent_key
+from souvenir.server.request_guards import REMEMBERED, Admin, Reader, RunningService, Writer, sent_key
 from souvenir.server.routing import Routes
 from souvenir.server.service import Service
 from souvenir.transfer.import_job import ImportHandler, ImportOrder, Strategy

@@ -11,9 +11,8 @@ from souvenir.access.keys import KeyUsage
 from souvenir.api.keys import KeyQuotas
 from souvenir.core.errors import Forbidden
 from souvenir.core.types import Role
-from souvenir.server.access_policy import NOTHING
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, caller_of, service_of
+from souvenir.server.request_guards import NOTHING, Reader, caller_of, service_of
 from souvenir.server.routing import Routes
 
 routes = Routes("figures")

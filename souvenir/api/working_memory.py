@@ -16,9 +16,8 @@ from souvenir.api.parameters import AgentReader, AgentWriter
 from souvenir.conversations.message_buffer import TOKEN_LIMIT, BufferedMessage
 from souvenir.conversations.tiers import TierContext
 from souvenir.core.types import MessageRole
-from souvenir.server.access_policy import SAID
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import MakeOnce, RunningService
+from souvenir.server.request_guards import SAID, MakeOnce, RunningService
 from souvenir.server.routing import Routes
 
 routes = Routes("tiers")

@@ -33,7 +33,7 @@ from souvenir.jobs.handler import (
     RunningJob,
     UndoableHandler,
 )
-from souvenir.store.admin import audit, quotas
+from souvenir.store.admin import audit, keys
 from souvenir.store.admin import jobs as rows
 from souvenir.store.admin.audit import AuditEvent
 from souvenir.store.admin.jobs import Job, JobFilter, JobStatus
@@ -166,7 +166,7 @@ class Jobs:
         def work(connection: apsw.Connection) -> Job:
             now = utc_now()
             self._require_place(connection, scope.actor)
-            quotas.submit(connection, scope.actor, self._store.quotas_of(scope.actor), kind, now)
+            keys.count_submission(connection, scope.actor, self._store.quotas_of(scope.actor), kind, now)
             _record(connection, scope, "job.submit", chosen, kind)
             job = rows.insert(connection, chosen, kind, scope, parameters, now, serial_key=serial_key)
             if in_transaction is not None:
@@ -184,7 +184,7 @@ class Jobs:
         :raises QuotaExceeded: If the actor may not submit another job of the kind today.
         """
         with self._store.namespace(scope) as (connection, _):
-            quotas.require_submittable(connection, scope.actor, self._store.quotas_of(scope.actor), kind, utc_now())
+            keys.require_submittable(connection, scope.actor, self._store.quotas_of(scope.actor), kind, utc_now())
 
     def get(self, scope: Scope, job_id: str, *, all_actors: bool = False) -> Job:
         """:param all_actors: Whether jobs of other actors in the namespace are visible.

@@ -19,8 +19,8 @@ from souvenir.conversations.context import DEFAULT_MAX_TOKENS, Context, ContextQ
 from souvenir.core.errors import AgentNotFound, BlockChanged, BlockExists, BlockNotFound, BlockReadOnly, InvalidRequest
 from souvenir.core.types import EvidenceLevel, MessageRole, Role
 from souvenir.mcp.tools import Arguments, Call, Result, Tool
-from souvenir.server.access_policy import NOTHING, OF_MEMORY, REMEMBERED, SEARCHING
 from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import NOTHING, OF_MEMORY, REMEMBERED, SEARCHING
 from souvenir.store.messages.blocks import Block, BlockDraft
 from souvenir.store.messages.messages import MessageDraft
 

@@ -20,8 +20,8 @@ from souvenir.knowledge.entities import Entity, Graph, Observations
 from souvenir.knowledge.knowledge_graph import MAX_ENTITIES
 from souvenir.mcp.memory_models import MAX_OFFSET, MAX_QUERY_CHARS
 from souvenir.mcp.tools import Arguments, Call, Result, Tool, spelled
-from souvenir.server.access_policy import NOTHING, OF_MEMORY, REMEMBERED
 from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import NOTHING, OF_MEMORY, REMEMBERED
 from souvenir.store.graph.relations import EntityRelation
 
 _Names = Annotated[list[EntityName], Field(max_length=MAX_NAMED)]

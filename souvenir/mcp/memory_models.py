@@ -13,7 +13,7 @@ from souvenir.mcp.tools import Arguments, Result, spelled
 from souvenir.memories.fact_splitting import MAX_GIVEN_FACT_CHARS, MAX_GIVEN_FACTS
 from souvenir.memories.short_ids import Kind, id_of, short_id
 from souvenir.memories.tags import TagPage
-from souvenir.server.access_policy import OF_MEMORY
+from souvenir.server.request_guards import OF_MEMORY
 from souvenir.store.memories.tags import TagCount
 
 DEFAULT_SEARCH_LIMIT, MAX_SEARCH_LIMIT = 10, 50

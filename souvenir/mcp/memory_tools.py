@@ -40,8 +40,8 @@ from souvenir.memories.fact_splitting import given
 from souvenir.memories.short_ids import Kind, short_id
 from souvenir.retrieval.reranking import RERANK
 from souvenir.retrieval.searcher import LEXICAL, VECTOR
-from souvenir.server.access_policy import NOTHING, REMEMBERED, SEARCHING
 from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import NOTHING, REMEMBERED, SEARCHING
 from souvenir.store.memories.memories import last_memory_id
 
 MCP_SOURCE = "mcp"

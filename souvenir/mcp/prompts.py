@@ -12,8 +12,8 @@ from souvenir.core.text import recalled
 from souvenir.core.types import Hit, SearchQuery
 from souvenir.mcp.memory_models import DEFAULT_SEARCH_LIMIT, MAX_QUERY_CHARS, shown_chars
 from souvenir.mcp.tools import Call
-from souvenir.server.access_policy import NOTHING, SEARCHING, Needs
 from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import NOTHING, SEARCHING, Needs
 
 INSTRUCTIONS = (
     "This is a long-term memory that outlives the conversation. Before you give an answer that may depend on earlier "

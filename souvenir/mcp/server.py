@@ -37,11 +37,18 @@ from souvenir.mcp.prompts import GRAPH_INSTRUCTIONS, INSTRUCTIONS, PROMPTS, Serv
 from souvenir.mcp.registry import may_call, no_such_tool, scope_for, tools_of
 from souvenir.mcp.resources import TEMPLATES, Resources
 from souvenir.mcp.tools import MAX_SHOWN_CHARS, Call, Tool
-from souvenir.server.access_policy import REMEMBERED, Needs
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.metrics import Outcome
 from souvenir.server.middleware import template_of
-from souvenir.server.request_guards import access_of, address_of, caller_of, most_found, require_access
+from souvenir.server.request_guards import (
+    REMEMBERED,
+    Needs,
+    access_of,
+    address_of,
+    caller_of,
+    most_found,
+    require_access,
+)
 from souvenir.server.service import Service
 
 Context = ServerRequestContext[Any, Request]

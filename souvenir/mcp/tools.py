@@ -16,8 +16,8 @@ from pydantic_core import to_json
 
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.types import UNLIMITED, AccessLevel, AccessLevels, Role, Scope
-from souvenir.server.access_policy import Needs, shown
 from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import Needs, shown
 from souvenir.server.service import Service
 
 MAX_SHOWN_ERRORS = 3

@@ -37,14 +37,16 @@ from starlette.types import Message, Receive, Scope, Send
 from souvenir.core.concurrency import Deadline, deadline
 from souvenir.core.errors import BodyTooSlow, Overloaded, PayloadTooLarge, ServiceClosing, SouvenirError
 from souvenir.core.types import UNLIMITED, AccessLevel, Role
-from souvenir.server.access_policy import EVERYTHING, NOTHING, Needs, shown, shows_stored_content
 from souvenir.server.admission import Places
 from souvenir.server.errors import error_responses
 from souvenir.server.load_shedding import BodyProgress, CostClass, Refusal
 from souvenir.server.request_guards import (
+    EVERYTHING,
     GIVEN,
     GUARDS,
+    NOTHING,
     OPEN_PATHS,
+    Needs,
     admit,
     admit_again,
     charged_caller,
@@ -52,6 +54,8 @@ from souvenir.server.request_guards import (
     once_of,
     require_access,
     settle_access,
+    shown,
+    shows_stored_content,
 )
 from souvenir.server.service import Service
 

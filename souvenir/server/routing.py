@@ -17,8 +17,8 @@ from typing import Any, Protocol, Required, TypedDict, TypeVar, Unpack
 from fastapi import Response
 from starlette.convertors import PathConvertor
 
-from souvenir.server.access_policy import Needs
 from souvenir.server.load_shedding import CostClass
+from souvenir.server.request_guards import Needs
 from souvenir.server.route import JsonRoute, Responses
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])

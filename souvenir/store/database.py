@@ -30,7 +30,7 @@ from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments
 from souvenir.core.types import FloatVector, Scope
 from souvenir.store import schema, vectors
-from souvenir.store.admin import quotas
+from souvenir.store.admin import keys
 from souvenir.store.backups import Backup, Backups
 from souvenir.store.connections import BUSY_TIMEOUT_MS, open_reader, open_writer, require_sound
 from souvenir.store.copies import Copies
@@ -218,10 +218,10 @@ class Database:
             models = VectorModels(self.model_id, self.next_model_id, again)
             transaction = Transaction.begin(connection, scope, models, now)
             limits = self.quotas_of(scope.actor)
-            stored = None if limits == UNLIMITED_QUOTAS else quotas.stored_usage(connection, scope.actor)
+            stored = None if limits == UNLIMITED_QUOTAS else keys.stored_usage(connection, scope.actor)
             result = work(transaction)
             if stored is not None:
-                quotas.require_storable(connection, scope.actor, stored, limits)
+                keys.require_storable(connection, scope.actor, stored, limits)
             return result, transaction.finish()
 
         with self._gate.read():

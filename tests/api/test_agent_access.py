@@ -9,9 +9,8 @@ from fastapi import FastAPI, Request
 from starlette.testclient import TestClient
 
 from souvenir.core.types import Role
-from souvenir.server.access_policy import SEARCHING
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader, Writer, locrit_scope, result_limit
+from souvenir.server.request_guards import SEARCHING, Reader, Writer, locrit_scope, result_limit
 from souvenir.server.routing import Routes
 from tests.api.conftest import KEY, Start
 from tests.api.operations import AGENT, OPERATIONS, Operation

@@ -8,9 +8,8 @@ from starlette.routing import Match
 
 from souvenir.core.types import Role
 from souvenir.mcp.tools import Arguments, Result, Tool
-from souvenir.server.access_policy import EVERYTHING, NOTHING, SAID
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import Reader
+from souvenir.server.request_guards import EVERYTHING, NOTHING, SAID, Reader
 from souvenir.server.route import JsonRoute
 from souvenir.server.routing import Routes
 from tests.api.operations import OPERATIONS, Operation, described, routes_of

@@ -31,9 +31,8 @@ from souvenir.compat.locrit.models import (
 from souvenir.compat.locrit.parameters import LocritReader
 from souvenir.core.types import Listing
 from souvenir.knowledge.related import MAX_DEPTH
-from souvenir.server.access_policy import REMEMBERED, SAID, SEARCHING
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import RunningService, access_of
+from souvenir.server.request_guards import REMEMBERED, SAID, SEARCHING, RunningService, access_of
 from souvenir.server.routing import Routes
 from souvenir.store.messages.sessions import SessionFilter
 

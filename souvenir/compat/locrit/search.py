@@ -13,9 +13,8 @@ from souvenir.compat.locrit.parameters import LocritReader
 from souvenir.conversations.agent_search import AgentQuery, AgentSearchResult, AnyHit
 from souvenir.conversations.messages import MessageHit
 from souvenir.core.types import MessageRole, RecordKind, SearchStrategy
-from souvenir.server.access_policy import SEARCHING
 from souvenir.server.load_shedding import CostClass
-from souvenir.server.request_guards import RunningService, access_of, result_limit
+from souvenir.server.request_guards import SEARCHING, RunningService, access_of, result_limit
 from souvenir.server.routing import Routes
 
 MAX_RESULTS = 50

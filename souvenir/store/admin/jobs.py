@@ -15,6 +15,7 @@ import apsw
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import JsonObject, Scope
+from souvenir.store.admin.keys import EXTRACT as EXTRACT
 from souvenir.store.admin.keys import KEY_ACTOR
 from souvenir.store.rows import first, select
 
@@ -26,7 +27,6 @@ REEMBED = "reembed"
 STORE_WIDE = (ERASE, REEMBED)
 """Kinds of jobs that cover the whole store, whatever namespace their caller named."""
 
-EXTRACT = "extract"
 CONSOLIDATE = "consolidate"
 SPLIT = "split"
 DESCRIBE = "describe"
