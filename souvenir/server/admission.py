@@ -1,17 +1,17 @@
-"""Admission: how many requests of a cost class are processed at once, which wait, and which are refused at once.
+"""Admission control: requests of a cost class are processed up to a limit, queued, or refused at once.
 
 A class has a number of places and a queue before them. The callers (`caller_of` names them: a key, or an address where
 no key is needed) take turns by the time that their requests hold places (`souvenir.core.fair_order`), so a caller with
 many connections delays another one by the requests that are being processed, not by those that it has queued. A caller
-that holds no place need not even wait for those: some further places are reserved for such callers. A caller that is
-alone gets all places and all of the queue; while others wait it may queue an equal share.
+that holds no place need not even wait for those: some further places are reserved for such callers. A single
+caller gets all places and all of the queue; while others wait it may queue an equal share.
 
 The queue is no longer than what is served in about a second: more would wait for answers that their clients gave up on.
 A request that finds it full is refused at once, with the time to come back. Health has no places that could be full.
 
-A place is held until the work has really ended, also when the client disconnected or the deadline passed, since a
-thread cannot be stopped; the work looks at its deadline, and ends soon. A streamed answer keeps its place until it was
-taken. Everything here runs on the event loop; `figures` may be read from any thread.
+A place is held until the work has really ended, even if the client disconnected or the deadline passed, since a
+thread cannot be stopped; the work checks its deadline and ends soon. A streamed answer keeps its place until it was
+read. Everything here runs on the event loop; `figures` may be read from any thread.
 """
 
 from __future__ import annotations
@@ -39,41 +39,41 @@ from souvenir.server.load_shedding import CLIENT_LEFT, BodyMemory, CostClass, Re
 T = TypeVar("T")
 
 WAITING_PER_PLACE = 16
-"""Requests that may wait for each place, however quick they are."""
+"""Number of requests that may always wait per place, however quick they are."""
 
 PATIENCE = 4
-"""A request may wait at most this many times as long as it was expected to: an admitted request should be served, also
-when the machine is slow for a moment."""
+"""A request may wait at most this many times as long as it was expected to: an admitted request should be served, even
+if the machine is briefly slow."""
 
 REMOTE_PLACES_PER_CORE = 16
-"""Where another server embeds, a place waits for it most of its time and uses no core."""
+"""If another server embeds, a place mostly waits for it and uses no core."""
 
 RETRY_AFTER_MAX_S = 60
 
 RECENT_SHARE = 0.1
-"""Weight of the newest request in the mean of how long one takes."""
+"""Weight of the newest request in the moving average of the service time."""
 
 REFUSAL_PAUSE_S = 0.25
-"""A refusal is sent after this while several callers use the service: a client that retries at once would take their
-time with requests that are all refused. The pause costs a timer."""
+"""Delay of a refusal while several callers use the service: a client that retries at once would otherwise take their
+time with requests that are all refused. The pause costs one timer."""
 
 CONTENTION_S = 1.0
 """The service counts as used by several callers for this long after a request of another caller than before."""
 
 WATCHED_AFTER_S = 0.25
-"""Whether its client disconnects is watched of requests that take longer."""
+"""Requests that take longer than this are watched for disconnected clients."""
 
 SPARE_THREADS = 8
-"""For requests without places, and answers that are still being sent."""
+"""Limit for requests without places, and for answers that are still being sent."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceFigures:
-    """A class now, and since the start. `service_s` is the recent mean of the time that a place is held.
+    """The current state and totals of a class. `service_s` is the moving average of the time that a place is held.
 
-    `places` are those that one caller can get.
+    `places` is the number available to one caller.
     """
 
     at_work: int
@@ -86,14 +86,14 @@ class PlaceFigures:
 
 
 class Contention:
-    """Whether several callers use the service, whatever the class of their requests."""
+    """Tracks whether several callers use the service, across all cost classes."""
 
     def __init__(self) -> None:
         self.last_caller = ""
         self._until = 0.0
 
     def note(self, caller: str) -> None:
-        """Note a request of another caller than the last one."""
+        """Record a request of another caller than the last one."""
         self.last_caller, self._until = caller, monotonic() + CONTENTION_S
 
     @property
@@ -103,7 +103,7 @@ class Contention:
 
 @dataclass(slots=True)
 class _Share:
-    """What one caller has of a class."""
+    """The places and queued requests of one caller in a class."""
 
     at_work: int = 0
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
@@ -119,7 +119,7 @@ class Places:
         self.cost = cost
         self._contention = contention
         self.free = places
-        """Places that every caller can get; below 0 if some of those for callers that hold none are taken."""
+        """Places available to every caller; negative if some reserved places are taken."""
         self._places = places
         self._reserved = max(1, places // 2)
         self.total = places + self._reserved
@@ -132,7 +132,7 @@ class Places:
         self._closed = False
 
     async def enter(self, caller: str, memory: BodyMemory, body_bytes: int) -> Turn:
-        """Wait for a place. The turn that is returned must be ended.
+        """Wait for a place. The caller must end the returned turn.
 
         :param body_bytes: Held in `memory` for the request, until its turn ends or is refused.
         :raises Overloaded: If the queue is full, or the wait was too long.
@@ -158,7 +158,7 @@ class Places:
         """Run one of several parts of a request, in its caller's turn among the requests of this class.
 
         :raises Overloaded: If its turn does not come before the deadline.
-        :raises DeadlineExceeded: If nobody waits for it any more.
+        :raises DeadlineExceeded: If the deadline of the request has passed.
         """
         await self._place(caller, time_left(RETRY_AFTER_MAX_S))
         began = monotonic()
@@ -169,7 +169,7 @@ class Places:
             self.leave(caller, monotonic() - began)
 
     async def require_space(self, caller: str) -> None:
-        """:raises Overloaded: If a request that comes now would wait too long."""
+        """:raises Overloaded: If a new request would wait too long."""
         if (refusal := self.refusal(caller)) is not None:
             await self.pause()
             raise refusal
@@ -183,12 +183,12 @@ class Places:
         self._refused[reason] += 1
 
     def left(self) -> Response:
-        """Count a client that disconnected; the response that it does not get."""
+        """Count a disconnected client and return the response that it does not receive."""
         self.count(Refusal.LEFT)
         return Response(status_code=CLIENT_LEFT)
 
     def leave(self, caller: str, worked_s: float) -> None:
-        """Give the place to the request whose turn it is."""
+        """Give the place to the next request in turn."""
         weight = RECENT_SHARE if self._service_s else 1.0
         self._service_s += weight * (worked_s - self._service_s)
         self._order.charge(caller, worked_s)
@@ -204,7 +204,7 @@ class Places:
             turn.set_result(None)
 
     def close(self) -> None:
-        """Refuse the requests that wait or come; those that are being processed go on."""
+        """Refuse waiting and new requests; those in process continue."""
         self._closed = True
         for caller, share in list(self._shares.items()):
             while share.waiting:
@@ -225,12 +225,12 @@ class Places:
         )
 
     def refusal(self, caller: str) -> Overloaded | None:
-        """The error for a request that comes now, if it would wait too long; counted."""
+        """Count and return the error for a new request if it would wait too long."""
         if self._closed or self._may_enter(caller):
             return None
         own = self._shares.get(caller)
         waiting = 0 if own is None else len(own.waiting)
-        # In turns, no caller gets more served before this request than this caller.
+        # Callers take turns: no caller is served more often before this request than this caller.
         before = sum(min(len(share.waiting), waiting + 1) for share in self._shares.values() if share is not own)
         expected_s = (before + waiting + 1) * self._service_s / self._places
         callers = len(self._shares) + (own is None)
@@ -245,7 +245,7 @@ class Places:
             await asyncio.sleep(REFUSAL_PAUSE_S)
 
     def _may_enter(self, caller: str) -> bool:
-        """Whether there is a place for the caller: one of all callers, or one for those that hold none."""
+        """Return whether a place is free for the caller: a shared one, or a reserved one if it holds none."""
         if self.free > 0:
             return True
         own = self._shares.get(caller)
@@ -266,7 +266,7 @@ class Places:
         self.free -= 1
 
     async def _place(self, caller: str, wait_s: float) -> bool:
-        """Take a place, or wait for one; whether it had to wait."""
+        """Take a place, or wait for one; return whether it had to wait."""
         if self._closed:
             raise self.refused(Refusal.CLOSING, ServiceClosing())
         if self._may_enter(caller):
@@ -318,7 +318,7 @@ class Places:
 
 
 class Turn:
-    """What a request holds until it is done: its place, and the memory of its body.
+    """The resources of a request until it is done: its place, and the memory of its body.
 
     `waited` says whether it had to wait.
     """
@@ -337,9 +337,9 @@ class Turn:
     async def answer(
         self, work: asyncio.Future[Response], until: Deadline, disconnected: Callable[[], Awaitable[None]]
     ) -> Response:
-        """The response that the work makes; then, or when it was sent if it is streamed, the turn ends.
+        """Return the response of the work; the turn ends then, or when a streamed response was sent.
 
-        If the client disconnects first, or the deadline passes, the work ends at its next look at the deadline, and
+        If the client disconnects first, or the deadline passes, the work ends at its next deadline check, and
         keeps its place until then.
 
         :param disconnected: Returns when the client has disconnected.
@@ -347,7 +347,7 @@ class Turn:
         """
         gone: asyncio.Future[None] | None = None
         try:
-            # Not wait_for: cancelling would let go of the thread, which goes on.
+            # Not wait_for: cancelling would release the thread, which continues.
             await asyncio.wait((work,), timeout=min(until.timeout_s, WATCHED_AFTER_S))
             if not work.done():
                 gone = asyncio.ensure_future(disconnected())
@@ -385,7 +385,7 @@ class Turn:
 
 
 class _HeldResponse(Response):
-    """A streamed answer; its turn ends when it was taken, or cannot be any more."""
+    """A streamed answer; its turn ends when it was read or can no longer be."""
 
     def __init__(self, response: Response, turn: Turn) -> None:
         self._response = response
@@ -410,7 +410,7 @@ class Admission:
             CostClass.WRITE: settings.max_writes or embedding,
             CostClass.LONG: settings.max_long,
         }
-        # A long one takes many seconds: none could be waited for in less.
+        # A long request takes many seconds: a shorter wait would never suffice.
         waits = {CostClass.LONG: settings.request_timeout_s / (2 * PATIENCE)}
         contention = Contention()
         self.places: Mapping[CostClass, Places] = {
@@ -420,7 +420,7 @@ class Admission:
         self.threads = sum(places.total for places in self.places.values()) + SPARE_THREADS
 
     def close(self) -> None:
-        """From now on every request that has no place yet is refused with 503."""
+        """Refuse every request without a place with 503 from now on."""
         for places in self.places.values():
             places.close()
 

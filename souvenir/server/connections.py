@@ -1,8 +1,8 @@
 """The server under the application: limits for slow, idle and too many clients, and an orderly stop.
 
 uvicorn limits neither how slowly a head or a body arrives nor how slowly an answer is read. Here a head has a maximum
-size and a few seconds, and a peer that neither sends what it announced nor reads what it asked for is disconnected, so
-it costs one connection for a while and nothing else. Beyond MAX_CONNECTIONS a connection is answered once: health as
+size and a few seconds, and a peer that neither sends its announced body nor reads its answer is disconnected, so it
+costs one connection for a limited time. Beyond MAX_CONNECTIONS a connection is answered once: health as
 always, everything else 503; far beyond, it is closed at once.
 
 This subclasses uvicorn's protocol, which is not part of its public interface: pyproject.toml allows only the versions
@@ -33,10 +33,10 @@ from souvenir.server.load_shedding import BodyProgress
 from souvenir.server.middleware import OVER_LIMIT, SECURITY_HEADERS, RawHeaders
 
 HEAD_TIMEOUT_S = 10.0
-"""From the start of a connection or request to the end of its head."""
+"""Time limit from the start of a connection or request to the end of its head."""
 
 OVER_LIMIT_TIMEOUT_S = 2.0
-"""The same for a connection beyond the limit, so that it soon makes way for another health check."""
+"""The same for a connection over the limit, so that it is soon available to another health check."""
 
 MAX_HEAD_BYTES = 64 * 1024
 
@@ -48,10 +48,10 @@ MIN_BYTES_PER_S = 1024
 """An answer must be read at this rate, measured over the stall timeout."""
 
 SPARE_CONNECTIONS = 64
-"""Beyond the limit, for health and for refusals."""
+"""Connections over the limit, for health checks and refusals."""
 
 KEEP_ALIVE_S = 15
-"""An idle connection is closed after this; longer than clients pause between calls, shorter than proxies wait."""
+"""An idle connection is closed after this; longer than typical pauses of clients, shorter than timeouts of proxies."""
 
 SHUTDOWN_S = 20
 """Requests may take this long to finish once the service stops; below the 30 s that containers get."""
@@ -71,8 +71,8 @@ class ServerConfig(uvicorn.Config):
     """How the application is served.
 
     :param shed: Returns the refusal of a request by method, path, headers and address before it begins, if the service
-        is overloaded.
-    :param on_stop: Called on the event loop when a stop signal arrives, before anything is waited for.
+    is overloaded.
+    :param on_stop: Called on the event loop when a stop signal arrives, before waiting for anything.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ def serve_until_stopped(config: ServerConfig) -> None:
 
 @dataclass(slots=True)
 class _Mark:
-    """How much of the answers was unread at one time."""
+    """The unread bytes of answers at one time."""
 
     at: float
     unread_bytes: int
@@ -202,7 +202,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head_since, self._body_open = None, True
         if absolute := _ABSOLUTE_TARGET.match(self.url):
-            # The name in the target counts and Host does not (RFC 9112, 3.2.2), so it is the one that is checked.
+            # The target's name has precedence over Host (RFC 9112, 3.2.2), so it is the one that is checked.
             others = [(name, value) for name, value in self.headers if name != b"host"]
             self.headers[:] = [*others, (b"host", absolute[1])]
         self._window_since, self._progress = self._received_at, BodyProgress()
@@ -244,7 +244,7 @@ class Connection(HttpToolsProtocol):
     def _head_is_late(self, now: float) -> bool:
         if self._head_since is None or self.transport.is_closing():
             return False
-        # The head of the next request may come while the last one is worked on, and wait for it.
+        # The head of the next request may arrive and wait while the last one is processed.
         working = self.cycle is not None and not self.cycle.response_complete
         return not working and now - self._head_since > (OVER_LIMIT_TIMEOUT_S if self._over_limit else HEAD_TIMEOUT_S)
 
@@ -254,7 +254,7 @@ class Connection(HttpToolsProtocol):
         if self.cycle.response_complete:
             return now - self._answered_at > DRAIN_TIMEOUT_S
         if self.flow.read_paused or self.cycle.waiting_for_100_continue:
-            self._window_since = now  # it is our turn
+            self._window_since = now  # waiting for our own work
         return now - self._window_since > self.config.stall_timeout_s
 
     def _answer_stalls(self, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""The one error body, and the answer to every error that is handled. A 500 says nothing of its cause; the log does."""
+"""The error body and the response to every handled error. A 500 does not reveal its cause; the log does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HandledError = SouvenirError | RequestValidationError | HTTPException
 HANDLED = (SouvenirError, RequestValidationError, HTTPException)
 
 MAX_ECHO_CHARS = 200
-"""Of a rejected value; enough to recognise it."""
+"""Maximum number of characters of a rejected value; enough to recognise it."""
 
 MAX_FIELD_ERRORS = 100
 
@@ -113,7 +113,7 @@ _ALWAYS = (*_OPEN, 401, 403, 413, 422, 429, 500, 503)
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error answers of a route for its documentation: those that every route has, and `statuses`."""
+    """Return the documented error responses of a route: those of every route, and `statuses`."""
     return {
         status: {
             "description": _DESCRIPTIONS[status],
@@ -124,20 +124,20 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def open_error_responses() -> dict[int | str, dict[str, Any]]:
-    """The error answers of routes that need no key."""
+    """The documented error responses of routes that need no key."""
     return {status: {"description": _DESCRIPTIONS[status], "model": ErrorBody} for status in _OPEN}
 
 
 def error_response(
     state: Mapping[str, Any], status: int, code: str, detail: Any, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    """:param state: The request's state, which holds its id."""
+    """:param state: The request's state, which contains its id."""
     body = {"detail": detail, "code": code, "request_id": state.get("request_id", "")}
     return JSONResponse(body, status_code=status, headers=headers)
 
 
 def headers_of(error: SouvenirError) -> dict[str, str]:
-    """The headers of the answer to an error."""
+    """The headers of an error response."""
     headers: dict[str, str] = {}
     waits = Overloaded | QuotaExceeded | DeadlineExceeded | LLMUnavailable | ServiceClosing | TooManyConnections
     if isinstance(error, waits):
@@ -148,7 +148,7 @@ def headers_of(error: SouvenirError) -> dict[str, str]:
 
 
 def handled(state: dict[str, Any], error: HandledError) -> JSONResponse:
-    """The answer to an error that a route or the router raised; its code is noted for the log."""
+    """Return the response to an error raised by a route or the router; its code is recorded for the log."""
     headers: Mapping[str, str] | None = None
     detail: Any
     if isinstance(error, SouvenirError):
@@ -176,7 +176,7 @@ def _field_error(field: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cut(value: Any) -> Any:
-    """The value if it is short and JSON, else the beginning of its text."""
+    """The value if it is short and JSON, otherwise the start of its text."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""Answers of routes that start a job: its result if it is there soon, else 202 and where the result will be."""
+"""Responses of routes that start a job: its result if it finishes soon, otherwise 202 with the path of the result."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from souvenir.jobs.worker import Jobs
 from souvenir.store.admin.jobs import Job, JobStatus
 
 MAX_WAITING = 4
-"""Requests that may wait for jobs at once; each holds one of the threads that all requests share."""
+"""Maximum number of requests that wait for jobs; each holds a thread of the shared pool."""
 
 ANSWER_S = 1.0
-"""Reserved from the request's time for sending the answer 202."""
+"""Reserved from the request's deadline for sending the 202 response."""
 
 JOB_ABOVE_MEMORIES = 2_000
-"""In a larger namespace, a comparison of all memories is a job."""
+"""In a larger namespace, comparing all memories is a job."""
 
 WaitS = Annotated[
     float,
@@ -52,7 +52,7 @@ ACCEPTED: dict[int | str, dict[str, Any]] = {
 
 
 class LongWork:
-    """Submits jobs for routes. A route waits on its thread, so only a few may do so at once; the others answer 202."""
+    """Submits jobs for routes. A route waits on its thread, so only a few may wait; the others answer 202."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -61,14 +61,14 @@ class LongWork:
     def run(
         self, kind: str, scope: Scope, parameters: JsonObject, *, wait_s: float, job_id: str | None = None
     ) -> JsonObject | JSONResponse:
-        """The result of a new job, or the answer 202 if it is not there within `wait_s`.
+        """Return the result of a new job, or the 202 response if it does not finish within `wait_s`.
 
         :raises JobFailed: If it failed within that time. :raises Conflict: If it was cancelled.
         """
         return result_of(self.waited(self._jobs.submit(kind, scope, parameters, job_id=job_id), wait_s))
 
     def waited(self, job: Job, wait_s: float) -> Job:
-        """The job when it has finished, or as it is after that time, or at once if too many requests wait."""
+        """Return the job when it has finished, or its state after this time, or at once if too many requests wait."""
         if not self._waiting.acquire(blocking=False):
             return job
         try:
@@ -78,9 +78,9 @@ class LongWork:
 
 
 def result_of(job: Job, *, shown_at: str = "/jobs") -> JsonObject | JSONResponse:
-    """The result of a job, or the answer 202 if it has not finished.
+    """Return the result of a job, or the 202 response if it has not finished.
 
-    :param shown_at: The path below which its result will be.
+    :param shown_at: The path below which its result is available.
     :raises JobRefused: If its request cannot be carried out. :raises JobFailed: If it failed for another reason.
     :raises Conflict: If it was cancelled.
     """

@@ -1,7 +1,7 @@
-"""Load shedding: classes of cost, reasons of refusals, the memory for bodies, and the threads of requests.
+"""Load shedding: cost classes, reasons of refusals, the memory for bodies, and the threads of requests.
 
 `souvenir.server.admission` decides which requests are processed. Bodies are read before a request gets its place,
-within a memory that all of them share; one that is streamed through counts only against its size. Everything here but
+within a shared memory limit; one that is streamed through counts only against its size. Everything here but
 `WorkerThreads` runs on the event loop.
 """
 
@@ -28,44 +28,44 @@ from souvenir.core.errors import (
 )
 
 WINDOW_BYTES = 64 * 1024
-"""So much more of a body, or its end, must come within each window: what came fast before buys no time to drip."""
+"""This much of a body, or its end, must arrive within each window; early bytes do not extend later windows."""
 
 WINDOW_S = 16.0
 
 MIN_BYTES_PER_S = int(WINDOW_BYTES / WINDOW_S)
-"""What that comes to: a phone at the edge of its network sends it."""
+"""The resulting rate; a phone on a weak connection achieves it."""
 
 CALLER_SHARE = 0.75
-"""The most of the memory for bodies that one caller may hold, unless it is for a single body."""
+"""Maximum share of the memory for bodies that one caller may hold, except for a single body."""
 
 CLIENT_LEFT = 499
-"""The status that is logged for a request that ended without an answer."""
+"""The logged status of a request that ended without an answer."""
 
 
 class CostClass(StrEnum):
-    """What a request costs; each class has its own places and its own queue."""
+    """The cost class of a request; each class has separate places and a separate queue."""
 
     HEALTH = "health"  # answered under any load
-    LIGHT = "light"  # a look at a few rows
-    SEARCH = "search"  # the model and the arrays
-    WRITE = "write"  # the model, the disk and the arrays
-    LONG = "long"  # whole tables, whole files
+    LIGHT = "light"  # reads or writes a few rows
+    SEARCH = "search"  # uses the model and the arrays
+    WRITE = "write"  # uses the model, the disk and the arrays
+    LONG = "long"  # processes whole tables or files
 
 
 class Refusal(StrEnum):
-    """Why a request was not done."""
+    """Why a request was refused or not completed."""
 
-    FULL = "full"  # more would have waited than are served in time
-    WAITED = "waited"  # its turn did not come in time
-    LEFT = "left"  # its client was gone when its turn came
+    FULL = "full"  # the queue is full
+    WAITED = "waited"  # it waited too long
+    LEFT = "left"  # its client had disconnected before its turn
     CLOSING = "closing"  # the service is stopping
-    DEADLINE = "deadline"  # it was not done in time; its place is held until it is
-    BODY_MEMORY = "body_memory"  # the bodies of others fill the memory for them
-    BODY_SLOW = "body_slow"  # its body did not arrive in time
+    DEADLINE = "deadline"  # it exceeded its deadline; its place is held until its work ends
+    BODY_MEMORY = "body_memory"  # other bodies fill the memory limit
+    BODY_SLOW = "body_slow"  # its body arrived too slowly
 
 
 class BodyProgress:
-    """Counts a body as it comes, in windows of WINDOW_BYTES."""
+    """Measures the progress of a body in windows of WINDOW_BYTES."""
 
     __slots__ = ("_window_bytes",)
 
@@ -73,7 +73,7 @@ class BodyProgress:
         self._window_bytes = 0
 
     def came(self, size: int) -> bool:
-        """Whether these bytes fill the window; then the next one begins."""
+        """Return whether these bytes complete the window, and then start the next one."""
         self._window_bytes += size
         if self._window_bytes < WINDOW_BYTES:
             return False
@@ -82,7 +82,7 @@ class BodyProgress:
 
 
 class BodyMemory:
-    """The bytes of all bodies that are held; a body holds what has arrived of it, not what it announces.
+    """The memory of all buffered bodies; a body counts with the bytes that have arrived, not with its announced length.
 
     One caller may hold CALLER_SHARE of it, so that others can always send a body.
     """
@@ -95,13 +95,13 @@ class BodyMemory:
         self.held_bytes = 0
 
     async def read(self, receive: Receive, max_bytes: int, caller: str) -> bytes:
-        """The whole body; its length must be given back with `release`.
+        """Read the whole body; its length must be returned with `release`.
 
-        :raises PayloadTooLarge: If it is larger than that.
+        :raises PayloadTooLarge: If it is larger than `max_bytes`.
         :raises Overloaded: If the bodies of others leave no memory for it.
-        :raises BodyTooSlow: If it comes too slowly.
-        :raises ServiceClosing: If the service stops before it is there.
-        :raises ClientDisconnect: If its client leaves.
+        :raises BodyTooSlow: If it arrives too slowly.
+        :raises ServiceClosing: If the service stops before it has arrived.
+        :raises ClientDisconnect: If its client disconnects.
         """
         loop = asyncio.get_running_loop()
         limit = asyncio.timeout_at(loop.time() + WINDOW_S)
@@ -149,7 +149,7 @@ class BodyMemory:
             del self._held_by[caller]
 
     def close(self) -> None:
-        """Refuse the bodies that are still coming."""
+        """Refuse the bodies that are still arriving."""
         self._closed = True
         now = asyncio.get_running_loop().time()
         for limit in self._arriving:
@@ -162,7 +162,7 @@ _Task = tuple["asyncio.Future[Any]", Context, Callable[..., Any], tuple[Any, ...
 class WorkerThreads:
     """The threads that the functions of routes run on: at most `limit`, started when they are first needed.
 
-    Daemons, unlike those of `concurrent.futures`: a request that is still at work does not keep the process alive.
+    Daemons, unlike those of `concurrent.futures`: a running request does not keep the process alive.
     Passing work to them and back takes a third of the CPU that it takes with anyio. `run` is for the event loop only.
     """
 
@@ -173,7 +173,7 @@ class WorkerThreads:
         self._unfinished = 0
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
-        """The result to come of a function that a thread calls in the context of the caller. It cannot be cancelled."""
+        """Run a function on a thread in the caller's context and return its future result. It cannot be cancelled."""
         if self._unfinished >= self._started < self._limit:
             self._started += 1
             Thread(target=self._work, name=f"souvenir-request-{self._started}", daemon=True).start()
@@ -183,7 +183,7 @@ class WorkerThreads:
         return result
 
     def close(self) -> None:
-        """Let the threads end when they have nothing to do."""
+        """Let the threads end when they are idle."""
         for _ in range(self._started):
             self._tasks.put(None)
 
@@ -197,9 +197,9 @@ class WorkerThreads:
                 done = partial(self._finish, result, None, error)
             try:
                 result.get_loop().call_soon_threadsafe(done)
-            except RuntimeError:  # the event loop was closed: nothing waits any more
+            except RuntimeError:  # the event loop was closed: nothing waits for the result
                 return
-            # A thread that waits for work holds on to nothing of the last one.
+            # An idle thread keeps no reference to its last work.
             del result, context, function, arguments, done
 
     def _finish(self, result: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:

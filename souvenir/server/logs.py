@@ -1,4 +1,4 @@
-"""Logging, set up once: one line an event on standard error, as JSON or for people, of our modules and of libraries.
+"""Logging, set up once: one line per event on standard error, as JSON or as text, for our modules and libraries.
 
 Our own events are rendered by structlog and written at once, without the standard library's records, which take ten
 times as long; events of libraries come through one handler and read the same. An exception is shown by its type and
@@ -36,7 +36,7 @@ _writing = Lock()
 
 
 class StandardErrorLogger:
-    """Writes lines to the standard error of that moment; a line that cannot be written is dropped."""
+    """Writes lines to the current standard error; a line that cannot be written is dropped."""
 
     def __init__(self, name: str = "root") -> None:
         self.name = name
@@ -50,7 +50,7 @@ class StandardErrorLogger:
 
 
 class StandardErrorHandler(logging.StreamHandler[TextIO]):
-    """Writes to what standard error is at that moment."""
+    """Writes to the current standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stderr
@@ -58,7 +58,7 @@ class StandardErrorHandler(logging.StreamHandler[TextIO]):
 
 
 def configure_logging(level: LogLevel, log_format: LogFormat) -> None:
-    """Send everything that is logged in this process to standard error; a second call replaces the first."""
+    """Log everything in this process to standard error; a second call replaces the first."""
     renderer: Processor = (
         structlog.processors.JSONRenderer()
         if log_format is LogFormat.JSON
@@ -80,17 +80,17 @@ def configure_logging(level: LogLevel, log_format: LogFormat) -> None:
     root.handlers = [other for other in root.handlers if not isinstance(other, StandardErrorHandler)] + [handler]
     root.setLevel(level.value)
     for name in ("httpx", "httpx2", "mcp"):
-        # They log every address that they ask, or a line for every request.
+        # They log every requested address, or a line for every request.
         logging.getLogger(name).setLevel(logging.WARNING)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
-        # Its access log shows query strings; requests are logged by ourselves.
+        # Its access log shows query strings; we log requests ourselves.
         library = logging.getLogger(name)
         library.handlers = []
         library.propagate = name != "uvicorn.access"
 
 
 def show_exception(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Replace `exc_info` by the types of the chained exceptions, a message where it is safe, and the last frames."""
+    """Replace `exc_info` with the types of the chained exceptions, safe messages, and the last frames."""
     exc_info = event.pop("exc_info", None)
     if exc_info is True:
         exc_info = sys.exc_info()

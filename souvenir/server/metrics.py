@@ -1,8 +1,8 @@
 """Metrics of one service, in one Prometheus registry, as text and as figures for JSON.
 
 docs/operations.md has a table of every series. Labels come from closed sets: method and template of a route, class of a
-status, code of an error, name of a stage, arm, queue or tool, so the number of series does not grow with what is stored
-or asked. Safe to use from any thread.
+status, code of an error, name of a stage, arm, queue or tool, so the number of series does not grow with stored data
+or requests. Safe to use from any thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.server.admission import Admission
 from souvenir.server.load_shedding import BodyMemory
 
-# A series with the creation time of each counter would double their number.
+# Series with the creation time of each counter would double the number of series.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 EXPOSITION_TYPES = ("text/plain", "application/openmetrics-text")
@@ -35,18 +35,18 @@ EXPOSITION_TYPES = ("text/plain", "application/openmetrics-text")
 LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 LATENCIES_KEPT = 512
-"""The newest latencies of each route, from which its 95th percentile is computed."""
+"""Number of latest latencies kept per route, from which its 95th percentile is computed."""
 
 SAMPLES_KEPT = 60
-"""Samples of the number of memories, over all namespaces."""
+"""Maximum number of samples of the memory count, over all namespaces."""
 
 
 class Outcome(StrEnum):
-    """How a call of an MCP tool ended."""
+    """The result of a call of an MCP tool."""
 
     OK = "ok"
     REFUSED = "refused"  # with a sentence that says what to do
-    FAILED = "failed"  # by a fault of ours, or because a part is missing now
+    FAILED = "failed"  # an internal error, or a part is temporarily unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class RouteFigures:
-    """The requests of one route. A request is an error if its status is 400 or above."""
+    """Statistics of one route. A request is an error if its status is 400 or above."""
 
     count: int
     error_count: int
@@ -71,7 +71,7 @@ class RouteFigures:
 
 
 class _Route:
-    """The series of one route, and what Prometheus does not keep: newest latencies, the longest, the last status."""
+    """The series of one route, and values that Prometheus does not keep: latest and longest latency, last status."""
 
     __slots__ = ("by_class", "last_status", "latencies", "latency", "max_ms")
 
@@ -91,7 +91,7 @@ class _Totals:
 
 
 class Metrics:
-    """Requests by route, errors by code, calls of MCP tools, and samples of how many memories there are."""
+    """Requests by route, errors by code, calls of MCP tools, and samples of the memory count."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         of_route = ("method", "route")
@@ -119,7 +119,7 @@ class Metrics:
         self._samples: deque[Sample] = deque(maxlen=SAMPLES_KEPT)
         self._started = time.monotonic()
         self.active = 0
-        """Requests that are being answered. The middleware adds them on the event loop; `finish` takes them off."""
+        """Active requests. The middleware adds them on the event loop; `finish` removes them."""
 
     @property
     def uptime_s(self) -> float:
@@ -128,7 +128,7 @@ class Metrics:
     def finish(self, method: str, template: str, status: int, duration_s: float, error_code: str | None) -> None:
         """Count an active request as answered.
 
-        :param template: The path of its route with unfilled parameters. :param error_code: Of its error body, if any.
+        :param template: The path of its route with unfilled parameters. :param error_code: From its error body.
         """
         self.active -= 1
         with self._lock:
@@ -148,7 +148,7 @@ class Metrics:
             self._errors.labels(error_code).inc()
 
     def refuse(self, method: str, template: str, status: int, error_code: str) -> None:
-        """Count a request that was refused before it began."""
+        """Count a request that was refused before it started."""
         self.active += 1
         self.finish(method, template, status, 0.0, error_code)
 
@@ -156,7 +156,7 @@ class Metrics:
         self._tool_calls.labels(tool, outcome).inc()
 
     def figures(self) -> Mapping[str, RouteFigures]:
-        """By method and template, in the order of their first request."""
+        """The statistics by method and template, in the order of their first request."""
         with self._lock:
             totals = self._totals()
             return {
@@ -165,7 +165,7 @@ class Metrics:
             }
 
     def sample(self, namespace: str, total: int) -> list[Sample]:
-        """Add a sample; returns the samples of that namespace, oldest first, at least this one."""
+        """Add a sample and return the samples of its namespace, oldest first, including this one."""
         with self._lock:
             self._samples.append(Sample(namespace, utc_now(), total))
             return [sample for sample in self._samples if sample.namespace == namespace]
@@ -196,7 +196,7 @@ def _figures(route: _Route, totals: _Totals) -> RouteFigures:
 
 
 class StoreCollector(Collector):
-    """The size of the store, read when the metrics are."""
+    """The size of the store, read when metrics are collected."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
@@ -225,7 +225,7 @@ class StoreCollector(Collector):
 
 
 class AdmissionCollector(Collector):
-    """Requests at work, requests that wait, and refusals, by cost class."""
+    """Active requests, waiting requests, and refusals, by cost class."""
 
     def __init__(self, admission: Admission, bodies: BodyMemory) -> None:
         self._admission = admission
@@ -255,14 +255,14 @@ class AdmissionCollector(Collector):
 
 
 def add_collectors(registry: CollectorRegistry, collectors: Iterable[Collector]) -> None:
-    """Let the registry cover the whole service and its process."""
+    """Register the collectors of the whole service and its process."""
     for collector in collectors:
         registry.register(collector)
     ProcessCollector(registry=registry)
 
 
 def exposition(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
-    """All metrics in the format that an Accept header prefers, and its content type."""
+    """Return all metrics in the format that an Accept header prefers, and its content type."""
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
 

@@ -1,9 +1,9 @@
 """Around every request: the outermost middleware, the dispatch to routes, and refusals before a request begins.
 
-The middleware gives a request its id, traces, counts and logs it in one line, and answers it even if we fail. It
-refuses what must not reach a route: connections beyond the limit, unknown host names, and unsafe requests of foreign
-pages (`souvenir.server.origins`). Host names are not checked by starlette's TrustedHostMiddleware, whose refusal is
-plain text with status 400 and cannot be replaced, and which reads the first of several Host headers.
+The middleware gives a request its id, traces, counts and logs it in one line, and answers it after internal errors. It
+refuses requests that must not reach a route: connections beyond the limit, unknown host names, and unsafe requests from
+foreign pages (`souvenir.server.origins`). Host names are not checked by starlette's TrustedHostMiddleware, whose
+refusal is plain text with status 400 and cannot be replaced, and which reads the first of several Host headers.
 
 The log line holds no text, key, query string or address: method, route template, status, duration, id, namespace and
 error. A span holds method, route template and status.
@@ -53,20 +53,20 @@ UNMATCHED = "unmatched"
 HEALTH_PATHS = frozenset({"/health", "/health/ready"})
 
 OVER_LIMIT = "over_connection_limit"
-"""Set in the state of a request whose connection is one too many; only health is answered then."""
+"""Set in the state of a request whose connection exceeds the limit; only health is answered then."""
 
 SECURITY_HEADERS: Sequence[tuple[bytes, bytes]] = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
 )
-"""Of every response, unless the route sets its own: no answer is rendered as a page, framed, or named to others."""
+"""Headers of every response, unless the route sets its own: no page rendering, no framing, and no referrer."""
 
 _NO_SPAN = nullcontext()
 _ID_HEADER = REQUEST_ID_HEADER.lower().encode()
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:+/=-]{1,100}")
 REFUSALS_LOGGED_PER_S = 10
-"""Refusals that get a log line each in one second, so that a flood of them writes few."""
+"""Maximum number of individually logged refusals per second, so that a flood writes few lines."""
 
 _REFUSALS = frozenset({Unauthorized.code, TooManyConnections.code, ServiceClosing.code})
 _DENIED = frozenset({401, 403})
@@ -75,13 +75,13 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 log = structlog.get_logger(__name__)
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
-"""Names in lower case and values, as sent."""
+"""Header names in lower case, and values as sent."""
 
 
 class RequestMiddleware:
     """ASGI middleware.
 
-    The state of a request holds its id, its raw headers by name, the service, and its status once it has one.
+    The state of a request contains its id, its raw headers by name, the service, and its status once it has one.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -96,7 +96,7 @@ class RequestMiddleware:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         service: Service = scope["app"].state.service
-        # The first of equal headers counts, as for starlette.
+        # The first of equal headers wins, as in starlette.
         headers = dict(reversed(scope["headers"]))
         given_id = headers.get(b"x-request-id")
         request_id = token_hex(16) if given_id is None else request_id_of(given_id)
@@ -105,7 +105,7 @@ class RequestMiddleware:
 
         async def observed_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # The SDK of MCP sends a name of it, which a log would show as such.
+                # The MCP SDK sets its own name for it, which a log would show.
                 state["status"] = int(message["status"])
                 own = list(message.get("headers", ()))
                 added = [(name, value) for name, value in SECURITY_HEADERS if all(name != one for one, _ in own)]
@@ -114,7 +114,7 @@ class RequestMiddleware:
 
         started = time.perf_counter()
         service.metrics.active += 1
-        # Each request runs in a context of its own, so this ends with it.
+        # Each request runs in a separate context, so this ends with it.
         structlog.contextvars.bind_contextvars(request_id=request_id)
         is_known = (
             headers.get(b"host") in self._hosts.allowed
@@ -139,7 +139,7 @@ class RequestMiddleware:
                 self._finish(service, scope, time.perf_counter() - started)
 
     def _refusal(self, service: Service, scope: Scope, headers: Mapping[bytes, bytes]) -> SouvenirError | None:
-        """The error for a request that must not reach a route."""
+        """Return the error for a request that must not reach a route."""
         if OVER_LIMIT in scope["state"] and scope["path"] not in HEALTH_PATHS:
             return TooManyConnections(self._max_connections)
         try:
@@ -166,7 +166,7 @@ class RequestMiddleware:
         log.log(40 if status >= 500 else 20, "request", **fields)
 
     def _logs_refusal(self, fields: dict[str, Any]) -> bool:
-        """Whether a refusal gets a line of its own; the next line that does tells how many did not."""
+        """Return whether to log a refusal individually; the next logged one states how many were skipped."""
         now = time.monotonic()
         if now - self._refusals_since >= 1.0:
             self._refusals_since, self._refusals = now, 0
@@ -180,14 +180,14 @@ class RequestMiddleware:
 
 
 class Dispatcher:
-    """ASGI application: bounds the body, finds the route of a request, and answers the errors that are handled.
+    """ASGI application: bounds the body, finds the route of a request, and answers handled errors.
 
-    Routes are found by the first segment of their path; FastAPI's router tries all of them. That one answers what is
-    found nowhere (404), and serves plain FastAPI routes.
+    Routes are found by the first segment of their path; FastAPI's router tries all of them. It is the fallback for
+    unknown paths (404) and plain FastAPI routes.
     """
 
     def __init__(self, router: APIRouter, *, max_body_bytes: int, max_bytes_of: Mapping[str, int]) -> None:
-        """:param max_bytes_of: The limit of a body by path, for those that have one of their own."""
+        """:param max_bytes_of: The limit of a body by path, where it differs from the default."""
         self._router = AsyncExitStackMiddleware(router)
         self._max_body_bytes = max_body_bytes
         self._max_bytes_of = max_bytes_of
@@ -224,11 +224,11 @@ class Dispatcher:
 
 
 class EarlyRefusal:
-    """Refuses what would wait too long before its body is read, its route is looked up and anything is logged.
+    """Refuses requests that would wait too long, before their body, their route lookup and logging.
 
     An application spends about a millisecond on a request that it refuses in the end, all of it on the event loop; five
-    times as many requests as can be served would leave no time to serve any. This spends a tenth of that. It knows
-    routes without parameters in their path; `JsonRoute` refuses the others.
+    times as many requests as can be served would leave no time to serve any. This takes a tenth of that. It knows
+    routes without path parameters; `JsonRoute` refuses the others.
     """
 
     def __init__(self, routes: Iterable[BaseRoute], service: Service) -> None:
@@ -242,9 +242,9 @@ class EarlyRefusal:
         }
 
     def __call__(self, method: bytes, target: bytes, headers: RawHeaders, address: str) -> ASGIApp | None:
-        """An application that answers the request with its refusal, or None.
+        """Return an application that sends the refusal of the request, or None.
 
-        :param address: Of the connection. Behind a trusted proxy it names no caller, and the route refuses.
+        :param address: Of the connection. Behind a trusted proxy it identifies no caller, and the route refuses.
         """
         found = self._places.get((method, target.partition(b"?")[0]))
         if found is None or found[2].free > 0:
@@ -257,7 +257,7 @@ class EarlyRefusal:
 
 
 class _Refused:
-    """An application that answers one request with an error, in the one error body."""
+    """An application that sends the error response of one request."""
 
     def __init__(self, error: Overloaded, pause: Callable[[], Awaitable[None]]) -> None:
         self._error = error
@@ -296,23 +296,23 @@ def _span(tracing: Tracing, scope: Scope) -> Iterator[None]:
 
 
 def request_id_of(given: bytes) -> str:
-    """The caller's own id if it is one that a header and a log line can hold, else a new one."""
+    """Return the caller's id if it is safe in headers and log lines, otherwise a new one."""
     return given.decode("ascii") if _SANE_ID.fullmatch(given) else token_hex(16)
 
 
 def method_of(scope: Scope) -> str:
-    """One of a closed set."""
+    """The method from a closed set."""
     return scope["method"] if scope["method"] in _METHODS else "OTHER"
 
 
 def template_of(scope: Scope) -> str:
-    """The path of the route that a finished request came to, with unfilled parameters."""
+    """The path template of the route of a finished request."""
     template: str = getattr(scope.get("route"), "path", UNMATCHED)
     return template
 
 
 def _note_denial(service: Service, scope: Scope, method: str, template: str, status: int, code: str) -> None:
-    """Tell the audit. Not who the request claims to be, unless it was admitted as that."""
+    """Record a denial in the audit log, with the claimed identity only if it was authenticated."""
     state, client = scope["state"], scope.get("client")
     caller: Caller | None = state.get("caller")
     actor, address = caller.actor if caller else "unknown", client[0] if client else "unknown"

@@ -48,7 +48,7 @@ def complete(document: dict[str, Any]) -> None:
 
 
 def _place_in(path: str, parameter: Schema) -> int:
-    """Path parameters in the order of the path, and all others after them."""
+    """Sort key: path parameters in the order of the path, followed by all others."""
     return path.index(f"{{{parameter['name']}}}") if parameter["in"] == "path" else len(path)
 
 
@@ -64,7 +64,7 @@ def example_of(schema: Schema, schemas: Mapping[str, Schema], name: str = "") ->
     """An example of a value.
 
     :param name: The field's name.
-    :raises LookupError: If it is a text that needs an example of its own.
+    :raises LookupError: If it is a text without an example.
     """
     if "properties" in schema:
         return _object(schema, schemas)
@@ -92,7 +92,7 @@ def example_of(schema: Schema, schemas: Mapping[str, Schema], name: str = "") ->
 
 
 def _object(schema: Schema, schemas: Mapping[str, Schema]) -> dict[str, Any]:
-    """The given example with the required fields that it lacks, or the required fields and those with an example."""
+    """The given example completed with required fields, or the required fields and those with an example."""
     fields, given = schema["properties"], schema.get("examples", [None])[0]
     shown = set(schema.get("required", ()))
     if given is None:

@@ -1,6 +1,6 @@
 """Checks of the Host, Origin and Sec-Fetch-Site headers, which keep web pages in a browser away from the service.
 
-A page can reach a service that needs no key in two ways. It can let its own name resolve to the service's address (DNS
+A page can reach a service that needs no key in two ways. It can resolve its own name to the service's address (DNS
 rebinding): then Host has the name of the page, and only known names are answered. Or it can send a request across
 sites: then Origin and Sec-Fetch-Site name the page, and an unsafe method is answered for allowed origins only.
 Programs send neither header. `X-Forwarded-Host` is not read.
@@ -22,10 +22,10 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 MAX_SEEN_HOSTS = 64
-"""Host headers that were found allowed and are not parsed again."""
+"""Maximum number of allowed Host headers that are cached."""
 
 _OF_OWN_PAGE = frozenset({b"same-origin", b"none"})
-"""Values of Sec-Fetch-Site for pages of the service, and for what the user starts; pages cannot set it."""
+"""Values of Sec-Fetch-Site for pages of the service and for navigation by the user; pages cannot set it."""
 
 
 class HostCheck:
@@ -39,7 +39,7 @@ class HostCheck:
         self._names = LOOPBACK_NAMES | {_as_in_header(name.lower()) for name in settings.allowed_hosts}
         self._always_checked = bool(settings.allowed_hosts) or is_loopback(settings.host)
         self.allowed: set[bytes] = set()
-        """Headers that were found allowed before."""
+        """Cached Host headers that were found allowed."""
 
     def require_allowed(self, scope: Scope, headers: Mapping[bytes, bytes], *, needs_key: bool) -> None:
         """:param needs_key: Whether every request needs a key. :raises HostNotAllowed: If the name is unknown."""
@@ -54,7 +54,7 @@ class HostCheck:
 
 
 class OriginCheck:
-    """Origins whose pages may send unsafe requests: those of CORS_ORIGINS, and that of the service itself.
+    """Origins whose pages may send unsafe requests: those of CORS_ORIGINS and the service's own.
 
     Its own origin is the one that Host names, so the host is checked first.
     """
@@ -63,7 +63,7 @@ class OriginCheck:
         self._origins = frozenset(allowed_origins(settings))
 
     def require_allowed(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
-        """:raises OriginNotAllowed: If a page that is not allowed sends this request."""
+        """:raises OriginNotAllowed: If the request comes from a page of another origin."""
         if scope["method"] in SAFE_METHODS:
             return
         sent = [value for name, value in scope["headers"] if name == b"origin"]

@@ -1,7 +1,7 @@
 """Authentication: every route declares `Reader`, `Writer` or `Admin`, unless its path is open.
 
-Each of them is a `Scope`, which the engine enforces. The caller is established once a request, before the body is read;
-only if keys changed while the request waited for its body or its turn are they looked at again.
+Each of them is a `Scope`, which the engine enforces. The caller is established once per request, before the body is
+read, and checked again only if keys changed while the request waited for its body or its turn.
 
 An agent's access levels limit what every key reads that is not an admin's. Such a key has one namespace, so its levels
 are looked up once a request, where they are needed. Each route declares the levels that it needs; those that store or
@@ -52,7 +52,7 @@ OPEN_PATHS = frozenset(
         "/docs/favicon.png",
     }
 )
-"""Answered without a key; they hold nothing that was stored."""
+"""Paths answered without a key; they return no stored data."""
 
 MAX_NAMESPACE_CHARS = 200
 
@@ -75,7 +75,7 @@ _NamespaceHeader = Annotated[
 ]
 
 QUICK_RESULTS = 5
-"""Most results of a search with quick access."""
+"""Maximum number of search results with quick access."""
 
 
 def service_of(request: Request) -> Service:
@@ -108,7 +108,7 @@ def sent_key(headers: Mapping[bytes, bytes]) -> bytes | None:
 
 
 def address_of(request: Request) -> str:
-    """Where the request comes from: the peer, or what a trusted proxy says."""
+    """The address of the client: the peer, or the one reported by a trusted proxy."""
     client = request.scope.get("client")
     return client[0] if client else "unknown"
 
@@ -116,7 +116,7 @@ def address_of(request: Request) -> str:
 def admit(request: Request) -> Caller:
     """Establish the caller, counted as a use of their key.
 
-    :raises TooManyAttempts: If the address sent too many wrong keys. :raises Unauthorized: Without the right key.
+    :raises TooManyAttempts: If the address sent too many wrong keys. :raises Unauthorized: Without a valid key.
     :raises RequestQuotaExceeded: If the key sent too many requests in the last minute.
     """
     state = request.scope["state"]
@@ -133,7 +133,7 @@ def admit(request: Request) -> Caller:
 def admit_again(request: Request) -> Caller:
     """Establish the caller of a request whose key may have changed since it was admitted.
 
-    :raises Unauthorized: If the key was revoked or replaced meanwhile.
+    :raises Unauthorized: If the key was revoked or replaced in the meantime.
     """
     state = request.scope["state"]
     authenticator = state["service"].authenticator
@@ -144,13 +144,13 @@ def admit_again(request: Request) -> Caller:
 
 
 def charged_caller(request: Request) -> str:
-    """The caller that a request is charged to: its key, or its address if it needs none."""
+    """The caller to which a request is charged: its key, or its address if it needs none."""
     caller: Caller | None = request.scope["state"].get("caller")
     return address_of(request) if caller is None or caller.actor == ANONYMOUS else caller.actor
 
 
 def presumed_caller(authenticator: Authenticator, headers: Mapping[bytes, bytes], address: str) -> str:
-    """The caller that a request would be charged to, before it is admitted; with a wrong key, its address."""
+    """The caller to which a request would be charged, before authentication; with a wrong key, its address."""
     try:
         actor = authenticator.reauthenticate(sent_key(headers)).actor
     except Unauthorized:
@@ -165,7 +165,7 @@ def caller_of(request: Request) -> Caller:
 
 
 def establish_scope(request: Request, caller: Caller, needed: Role) -> None:
-    """:raises InvalidRequest: If X-Namespace cannot be one. :raises Forbidden: If the caller may not do it."""
+    """:raises InvalidRequest: If X-Namespace is invalid. :raises Forbidden: If the caller lacks permission."""
     state = request.scope["state"]
     header: bytes | None = state["headers"].get(b"x-namespace")
     scope = caller.scope(needed, None if header is None else _namespace_in(header))
@@ -187,11 +187,11 @@ def _guard() -> Callable[..., Awaitable[Scope]]:
 
 
 DOTS = frozenset({".", ".."})
-"""No part of a path can be named so: clients resolve these before they send them."""
+"""Path segments that cannot be names: clients resolve them before sending."""
 
 
 def namespace_name(text: str) -> str:
-    """:raises ValueError: If no namespace can be called so."""
+    """:raises ValueError: If it is not a valid namespace."""
     name = text.strip()
     if not 1 <= len(name) <= MAX_NAMESPACE_CHARS or "/" in name or "\ufffd" in name or not name.isprintable():
         raise ValueError(f"a namespace takes 1 to {MAX_NAMESPACE_CHARS} printable characters without /")
@@ -209,7 +209,7 @@ def _namespace_in(header: bytes) -> str:
 
 
 def agent_scope(request: Request, agent_name: str) -> Scope:
-    """The whole namespace of the agent that a request names in its path or body; its caller was admitted before.
+    """Return the scope of the agent that a request names in its path or body; its caller was already authenticated.
 
     :raises Forbidden: If their key is for another namespace, or for some of its sources only.
     """
@@ -221,11 +221,11 @@ def agent_scope(request: Request, agent_name: str) -> Scope:
 
 
 def locrit_scope(request: Request, name: str) -> Scope:
-    """The same for a route below `/api/locrits/`, whose level the agent must give to every caller, admins too.
+    """The same for a route below `/api/locrits/`, where the access levels also apply to admins.
 
-    As everywhere, a route that stores or forgets (a `Writer`'s) needs no level.
+    As on other routes, storing and deleting (a `Writer`'s) needs no level.
 
-    :raises Forbidden: As `agent_scope` does. :raises AccessLimited: If the agent does not give it.
+    :raises Forbidden: As `agent_scope` does. :raises AccessLimited: If the agent does not grant it.
     """
     scope = agent_scope(request, name)
     if caller_of(request).role is Role.ADMIN:
@@ -235,7 +235,7 @@ def locrit_scope(request: Request, name: str) -> Scope:
 
 
 async def settle_access(request: Request) -> None:
-    """Look up what the request's caller may read; an admin may read everything."""
+    """Look up the access levels of the request's caller; an admin may read everything."""
     if caller_of(request).role is Role.ADMIN:
         request.scope["state"]["access"] = UNLIMITED
     else:
@@ -243,7 +243,7 @@ async def settle_access(request: Request) -> None:
 
 
 def access_of(request: Request) -> AccessLevels:
-    """What may be read with the request; looked up in the store the first time."""
+    """Return the access levels of the request; they are read from the store the first time."""
     state = request.scope["state"]
     levels: AccessLevels | None = state.get("access")
     if levels is None:
@@ -255,17 +255,17 @@ def access_of(request: Request) -> AccessLevels:
 
 
 def require_access(request: Request, needed: Needs) -> None:
-    """:raises AccessLimited: If the request may not read so much."""
+    """:raises AccessLimited: If the request lacks a needed level."""
     require_levels(access_of(request), needed, request.scope["state"]["namespace"])
 
 
 def result_limit(request: Request, wanted: int) -> int:
-    """How many results a search gives that is asked for so many."""
+    """Return the number of results of a search with this limit."""
     return min(wanted, most_found(request) or wanted)
 
 
 def most_found(request: Request) -> int | None:
-    """How many results a search may give; None: as many as are asked for."""
+    """Maximum number of search results; None for no limit."""
     return None if access_of(request).full_memory else QUICK_RESULTS
 
 
@@ -277,7 +277,7 @@ Admin = Annotated[Scope, Depends(_admin)]
 GUARDS: Mapping[object, Role] = MappingProxyType(
     {_reader: Role.READ_ONLY, _writer: Role.READ_WRITE, _admin: Role.ADMIN}
 )
-"""What a route declares, and the least role that it takes."""
+"""Dependency types that a route declares, with the minimum role of each."""
 
 GIVEN: Mapping[object, Callable[[Mapping[str, Any]], Any]] = MappingProxyType(
     {
@@ -286,7 +286,7 @@ GIVEN: Mapping[object, Callable[[Mapping[str, Any]], Any]] = MappingProxyType(
         _engine_of: lambda state: state["service"].engine,
     }
 )
-"""Dependencies that a route takes from the state of the request, without FastAPI's solving."""
+"""Dependencies taken from the state of the request, without FastAPI's solver."""
 
 
 # --- idempotency -----------------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ async def once_of(
 async def _body(request: Request) -> Any:
     try:
         return await request.json()
-    except json.JSONDecodeError:  # which is refused when the fields are looked at
+    except json.JSONDecodeError:  # which is refused when the fields are validated
         return None
 
 

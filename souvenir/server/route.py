@@ -1,11 +1,11 @@
-"""A route: who may call it, what it costs, and how one request of it is answered.
+"""A route: its access control, its cost class, and the processing of its requests.
 
-The caller is established first, then the body is read, and the rest waits for the request's turn among those of its
-cost (`souvenir.server.admission`). The body is read strictly as JSON; the answer holds the fields that were set.
+The caller is established first, then the body is read, and the rest waits for admission in its cost class
+(`souvenir.server.admission`). The body is parsed strictly as JSON; the answer contains the fields that were set.
 
 FastAPI declares, solves the parameters of and documents a route, and its own handler is not used: it moves to another
 thread twice for a request, keeps two exit stacks and parses the content type as an e-mail, which together takes as long
-as everything that is done here.
+as all the work done here.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from souvenir.server.request_guards import (
 from souvenir.server.service import Service
 
 Begin = Callable[[], Awaitable[asyncio.Future[Response]]]
-"""Starts the work of a request, and returns its response to come."""
+"""Starts the work of a request, and returns its future response."""
 
 Responses = Mapping[int | str, Mapping[str, Any]]
 
@@ -73,26 +73,26 @@ _BODY_REFUSALS: Mapping[type[SouvenirError], Refusal] = {
 }
 
 _NO_EXIT_STACK = AsyncExitStack()
-"""For FastAPI's solver. No dependency of ours is a generator, so it stays empty."""
+"""For FastAPI's solver. None of our dependencies is a generator, so it stays empty."""
 
 
 class JsonRequest(Request):
-    """A request whose body is either held, against the memory that all bodies share, or streamed through."""
+    """A request whose body is either buffered, within the shared memory limit, or streamed."""
 
     held_bytes: int | None = None
-    """The size of the body that is held; None if it is not."""
+    """The size of the buffered body; None without one."""
 
     streams_body = False
-    """Whether the route reads the body itself."""
+    """True if the route reads the body itself."""
 
     caller = ""
-    """The caller that the request is charged to."""
+    """The caller to which the request is charged."""
 
     async def hold_body(self, service: Service, places: Places) -> bool:
-        """Read the body before the request gets its place; False if the client disconnected.
+        """Read the body before the request gets its place; return False if the client disconnected.
 
-        :param places: Count the refusal of a body. :raises PayloadTooLarge: If it is too large.
-        :raises Overloaded: If there is no memory for it. :raises BodyTooSlow: If it comes too slowly.
+        :param places: Counts a refused body. :raises PayloadTooLarge: If it is too large.
+        :raises Overloaded: If there is no memory for it. :raises BodyTooSlow: If it arrives too slowly.
         :raises ServiceClosing: If the service stops.
         """
         try:
@@ -108,9 +108,9 @@ class JsonRequest(Request):
         return True
 
     def stream_body(self, until: Deadline) -> None:
-        """Let the deadline count again from each window of the body that is streamed, and from its end.
+        """Restart the deadline at each window of a streamed body and at its end.
 
-        Reading it raises `PayloadTooLarge` once too much has come.
+        Reading it raises `PayloadTooLarge` once it exceeds the limit.
         """
         receive, max_bytes = self._receive, self.scope["state"]["max_body_bytes"]
         progress, size = BodyProgress(), 0
@@ -130,7 +130,7 @@ class JsonRequest(Request):
         self._receive = bounded
 
     async def answer_in(self, places: Places, begin: Begin, service: Service) -> Response:
-        """The response of the request, which begins when it is its turn.
+        """Return the response of the request, which starts at its turn.
 
         :raises Overloaded: If it would wait too long, or does. :raises DeadlineExceeded: If it is not done in time.
         :raises ServiceClosing: If its turn has not come when the service stops.
@@ -158,14 +158,14 @@ class JsonRequest(Request):
             return await turn.answer(work, until, self._disconnected)
 
     async def _disconnected(self) -> None:
-        """Return when the client has disconnected; never while a body is streamed, which its route reads."""
+        """Return when the client has disconnected; never while a body is streamed, since its route reads it."""
         if self.streams_body:
             await asyncio.Event().wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
     async def json(self) -> Any:
-        """The body. A lone surrogate, bytes that are not UTF-8 and nesting without end are not JSON.
+        """Parse the body. Lone surrogates, invalid UTF-8 and excessive nesting are refused.
 
         :raises json.JSONDecodeError: If it is not JSON.
         """
@@ -178,22 +178,22 @@ class JsonRequest(Request):
 
 
 class Idempotency(StrEnum):
-    """What happens to a request that is sent again."""
+    """The effect of a repeated request."""
 
-    KEYED = "keyed"  # nothing, if it carries the same Idempotency-Key
-    SAFE = "safe"  # it changes nothing, or the second time nothing
-    NEVER = "never"  # it is done again, or refused
+    KEYED = "keyed"  # no effect, if it has the same Idempotency-Key
+    SAFE = "safe"  # no effect on the second request
+    NEVER = "never"  # repeated, or refused
 
 
 class JsonRoute(APIRoute):
-    """A route that knows what it costs, who may call it and what the client calls it.
+    """A route with its cost class, access rules and client method.
 
     :param cost: Its cost class.
-    :param access: The levels that an agent must give to the key of a caller who is no admin; every level by default
-        where the route reads, none where it writes, since an agent may store what it is given.
+    :param access: The levels that an agent must grant to a key without the admin role; by default every level for
+    routes that read, and none for routes that write, since an agent may store any text.
     :param errors: The statuses of its errors in addition to those that every guarded route has.
     :param sdk: The client's method; None for a route that is not part of the API.
-    :param idempotent: Whether it may be sent again without harm; by default if it is a GET or a PUT.
+    :param idempotent: Whether it can be repeated safely; by default for GET and PUT.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class JsonRoute(APIRoute):
         options["response_model_exclude_unset"] = True
         super().__init__(*args, generate_unique_id_function=lambda route: route.name, **options)
         self._describe_responses(error_responses(*errors) if self.role else {}, responses or {})
-        # What FastAPI has to solve for a request: the rest is given.
+        # The parameters for FastAPI's solver; the others are given.
         self._given = {
             one.name: GIVEN[one.call] for one in self.dependant.dependencies if one.name and one.call in GIVEN
         }
@@ -244,13 +244,13 @@ class JsonRoute(APIRoute):
 
     @property
     def role(self) -> Role | None:
-        """The least role that may call it, by the guards that it declares; None if it is open."""
+        """The minimum role that may call it, from its declared guards; None if it is open."""
         guards = [GUARDS[call] for call in _called_by(self.dependant) if call in GUARDS]
         return max(guards, key=list(Role).index, default=None)
 
     @property
     def access(self) -> Needs:
-        """The levels that it needs."""
+        """The access levels that it needs."""
         if self._access is not None:
             return self._access
         return EVERYTHING if self.role is Role.READ_ONLY else NOTHING
@@ -265,7 +265,7 @@ class JsonRoute(APIRoute):
     def _describe_responses(self, errors: Responses, own: Responses) -> None:
         described = {status: {**errors.get(status, {}), **own.get(status, {})} for status in [*errors, *own]}
         models = {status: response.pop("model") for status, response in described.items() if "model" in response}
-        # FastAPI would build the same error bodies again for each route: a tenth of the time that importing takes.
+        # FastAPI would build the same error bodies again for each route: a tenth of the import time.
         self.responses = described
         self.response_fields = {status: _field_of(model) for status, model in models.items()}
 
@@ -300,11 +300,11 @@ class JsonRoute(APIRoute):
         await response(scope, receive, send)
 
     async def _begun(self, request: JsonRequest, service: Service) -> asyncio.Future[Response]:
-        """The response to come, once the caller, their access and the parameters of the request are known."""
+        """Return the future response, once the caller, their access and the parameters are known."""
         if self._guard is not None:
             state = request.scope["state"]
             if service.authenticator.keys.generation != state["keys"]:
-                # Body and turn may have taken long, and keys are revoked at once.
+                # Reading the body and waiting may have taken long, and revoking a key takes effect at once.
                 establish_scope(request, admit_again(request), self._guard)
             if (self._levels or self._is_filtered) and state["role"] is not Role.ADMIN:
                 await settle_access(request)
@@ -315,9 +315,9 @@ class JsonRoute(APIRoute):
         return service.threads.run(self._answer, request, arguments, declared)
 
     async def _arguments(self, request: JsonRequest) -> tuple[dict[str, Any], Response | None]:
-        """The arguments of the route's function, and the response whose status and headers it may set.
+        """Return the arguments of the route's function, and the response whose status and headers it may set.
 
-        :raises RequestValidationError: If a parameter or the body cannot be used.
+        :raises RequestValidationError: If a parameter or the body is invalid.
         """
         arguments, errors = await self._body_argument(request)
         declared = None
@@ -340,9 +340,9 @@ class JsonRoute(APIRoute):
         return arguments, declared
 
     async def _body_argument(self, request: JsonRequest) -> tuple[dict[str, Any], list[Any]]:
-        """The argument that is the body, and its errors.
+        """Return the argument for the body, and its errors.
 
-        JSON is read strictly: 0 is no boolean, and neither "5" nor 1.0 is an integer. FastAPI would take all of them.
+        JSON is parsed strictly: 0 is no boolean, and neither "5" nor 1.0 is an integer. FastAPI would take all of them.
 
         :raises RequestValidationError: If the body is not JSON.
         """
@@ -361,7 +361,7 @@ class JsonRoute(APIRoute):
         return {}, [{**one, "loc": ("body", *one["loc"])} for one in errors]
 
     def _answer(self, request: Request, arguments: dict[str, Any], declared: Response | None) -> Response:
-        """Call the route's function and serialise what it returns, on the thread of the request."""
+        """Call the route's function on the thread of the request, and serialise its result."""
         return self._rendered(request, self.endpoint(**arguments), declared)
 
     async def _answer_async(self, request: Request, arguments: dict[str, Any], declared: Response | None) -> Response:
@@ -373,7 +373,7 @@ class JsonRoute(APIRoute):
         return response
 
     def _rendered(self, request: Request, result: Any, declared: Response | None) -> Response:
-        """:param declared: Status and headers that the function set."""
+        """:param declared: Status and headers set by the function."""
         if isinstance(result, Response):
             return result
         status = (declared and declared.status_code) or self.status_code or 200
@@ -401,7 +401,7 @@ def _declares_json(content_type: bytes) -> bool:
 
 
 def _without_guards(dependant: Dependant) -> Dependant:
-    """The same, without what guards declare for the OpenAPI document only."""
+    """The same dependant without the guards' parameters for the OpenAPI document."""
     bare = copy(dependant)
     is_guard = dependant.call in GUARDS
     bare.dependencies = [] if is_guard else [_without_guards(one) for one in dependant.dependencies]
@@ -410,7 +410,7 @@ def _without_guards(dependant: Dependant) -> Dependant:
 
 
 def _called_by(dependant: Dependant) -> Iterator[Any]:
-    """The dependencies of a route, and theirs."""
+    """Yield the dependencies of a route, recursively."""
     for one in dependant.dependencies:
         yield one.call
         yield from _called_by(one)

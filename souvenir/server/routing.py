@@ -33,11 +33,11 @@ class Declaration(TypedDict, total=False):
 
     cost: Required[CostClass]
     tag: str
-    """Its section in the documentation and module of the client; by default that of the resource."""
+    """Its section in the documentation and module of the client; by default the resource's."""
     access: Needs
-    """The levels that an agent must give to the caller's key; by default every level to read, none to write."""
+    """The levels that an agent must grant to the caller's key; by default every level to read, none to write."""
     sdk: str
-    """The client's method, `group.verb`; required of what is in the OpenAPI document."""
+    """The client's method, `group.verb`; required if the route is in the OpenAPI document."""
     idempotent: bool
     """True if a request can be repeated safely; the default for GET and PUT."""
     summary: str
@@ -52,7 +52,7 @@ class Declaration(TypedDict, total=False):
 
 
 class Routes:
-    """The routes of one resource, in the order of their declaration."""
+    """The routes of one resource, in declaration order."""
 
     def __init__(self, tag: str) -> None:
         self.routes: list[JsonRoute] = []

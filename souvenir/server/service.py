@@ -56,14 +56,14 @@ from souvenir.transfer.lines import ImportFormat
 from souvenir.transfer.services import TransferServices
 
 LOADING_TIMEOUT_S = 30.0
-"""How long closing waits for a model that is still being loaded."""
+"""How long closing waits for a model that is still loading."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
 class Service:
-    """Open with `Service.open`. It answers at once; the model and the first index are loaded meanwhile."""
+    """Open with `Service.open`, which returns at once; the model and the first index are loaded in the background."""
 
     settings: Settings
     engine: MemoryEngine
@@ -129,11 +129,11 @@ class Service:
     ) -> Service:
         """Open the store and wire the services.
 
-        :param embedder: One that the caller loads and closes; without it, the store's or else the settings' model.
+        :param embedder: An embedder that the caller loads and closes; without it, the model of the store or settings.
         :param make_embedder: Makes the embedder of a spec; without it, the factory does.
         :raises StoreUnusable: If the data folder must not be opened.
-        :raises RerankingUnavailable: If the settings name a cross-encoder that cannot be used.
-        :raises InvalidRequest: If the settings name a language model that cannot be asked.
+        :raises RerankingUnavailable: If the configured cross-encoder cannot be used.
+        :raises InvalidRequest: If the configured language model cannot be used.
         """
         instruments = Instruments(Tracing.to(settings.otel_exporter_otlp_endpoint, VERSION))
         make = make_embedder or partial(embedder_of, settings, instruments=instruments)
@@ -202,7 +202,7 @@ class Service:
         return service
 
     def stop_admitting(self) -> None:
-        """Refuse requests that wait or come; those at work go on. On the event loop only."""
+        """Refuse waiting and new requests; active ones continue. On the event loop only."""
         self.admission.close()
         self.bodies.close()
 
@@ -211,7 +211,7 @@ class Service:
         self.closing.set()
         self.removals.close()
         if self.provider is not None:
-            # Calls to the model are not waited for; their jobs go on at the next start.
+            # Calls to the model are not awaited; their jobs resume at the next start.
             self.provider.close()
         self.extraction.close()
         self.maintenance.consolidation.jobs.close()
@@ -240,9 +240,9 @@ class Service:
             log.exception("loading_failed")
         try:
             self.reembedding.clear_up()
-        except Exception:  # the boundary of a thread; tried again at the next start
+        except Exception:  # the boundary of a thread; retried at the next start
             log.exception("old_vectors_not_removed")
-        # Also without a model: not every job needs it.
+        # Also without a model, since not every job needs one.
         self.jobs.start()
         self.erasure_jobs.start()
         self.reembedding_jobs.start()
@@ -253,14 +253,14 @@ class Service:
         self.graph.start()
         try:
             index_all_pending(self.engine, stop=self.closing.is_set)
-        except Exception:  # the boundary of a thread; tried again at the next start, of the service or of a session
+        except Exception:  # the boundary of a thread; retried at the next start of the service or of a session
             log.exception("messages_not_indexed")
 
 
 def _embedder_for(
     settings: Settings, make: MakeEmbedder, given: Embedder | None
 ) -> tuple[Embedder, LoadableEmbedder | None, str | None]:
-    """The given embedder, or the service's own with its spec, as the store or else the settings name it."""
+    """Return the given embedder, or one of the service with the spec of the store or of the settings."""
     if given is not None:
         return given, None, None
     own, chosen = chosen_model(settings, make)
@@ -268,7 +268,7 @@ def _embedder_for(
 
 
 def _keys_and_authenticator(engine: MemoryEngine, settings: Settings) -> tuple[ApiKeys, Authenticator]:
-    """:raises StoreUnusable: If the first key has to be made and cannot be stored."""
+    """:raises StoreUnusable: If the first key must be created and cannot be stored."""
     env_key = "" if settings.api_key is None else settings.api_key.get_secret_value()
     default_quotas = quotas_of_text(settings.key_quotas or "")
     keys = ApiKeys(engine, has_env_key=bool(env_key), default_quotas=default_quotas)
@@ -283,13 +283,13 @@ def _keys_and_authenticator(engine: MemoryEngine, settings: Settings) -> tuple[A
 
 
 def _lane(engine: MemoryEngine, settings: Settings, on_end: Callable[[], None], *handlers: JobHandler) -> Jobs:
-    """The jobs of handlers that share a lane."""
+    """A job queue with the given handlers."""
     queue_max, retention_days, lane = settings.job_queue_max, settings.job_retention_days, lane_of(handlers[0].kind)
     return Jobs(engine, handlers, queue_max=queue_max, retention_days=retention_days, on_end=on_end, lane=lane)
 
 
 def _watched(instruments: Instruments, jobs: Jobs, extraction: Extraction) -> Extraction:
-    """The extraction, with its queue and that of the other jobs in the metrics."""
+    """Register the extraction, its queue and that of the other jobs in the metrics."""
     instruments.watch_queue("jobs", lambda: jobs.waiting, capacity=jobs.figures.waiting_max)
     instruments.watch_queue("extract", lambda: extraction.jobs.waiting, capacity=extraction.jobs.figures.waiting_max)
     return extraction

@@ -167,7 +167,7 @@ def test_json_under_another_content_type_is_422(shared_client: TestClient):
         ("/backup", {"prefix": "@"}),
     ],
 )
-def test_a_nul_character_is_422_wherever_it_stands(shared_client: TestClient, path, body, text):
+def test_a_nul_character_is_422_anywhere_in_a_request(shared_client: TestClient, path, body, text):
     sent = json.loads(json.dumps(body).replace("@", json.dumps(text)[1:-1]))
     assert problem(shared_client.post(path, json=sent)) == (422, "invalid_request")
 

@@ -199,7 +199,7 @@ def stored_bytes_of(data_dir: Path, key_id: str) -> int:
     return sum(len(value.encode()) for value in rows if value is not None)
 
 
-def test_stored_bytes_are_those_of_the_rows_whatever_was_done(guarded: TestClient, tmp_path: Path):
+def test_stored_bytes_equal_the_rows_after_any_operations(guarded: TestClient, tmp_path: Path):
     key_id, key = key_with(guarded)
     ids = [add(guarded, key, f"Müller number {number}").json()["id"] for number in range(4)]
     guarded.patch(f"/memory/{ids[0]}", json={"text": "longer than it was before"}, headers=key)

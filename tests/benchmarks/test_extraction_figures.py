@@ -54,7 +54,7 @@ def test_cosine_is_that_of_the_vectors():
     assert cosine[0, 0] == pytest.approx(2 / 3, abs=1e-6)
 
 
-def test_a_character_of_the_transcript_is_of_the_turn_in_whose_line_it_stands():
+def test_a_character_of_the_transcript_belongs_to_the_turn_of_its_line():
     """The lines begin at 0, 22 and 42: "Ann: I keep two newts" and "Bo: My gecko is green" have 21 characters each."""
     assert [session().turn_at(offset) for offset in (0, 20, 22, 43, 44)] == ["t1", "t1", "t2", "t2", "t3"]
 

@@ -54,7 +54,7 @@ def test_numbers_as_they_are_written_are_found_without_a_word(found_in, number):
         ("Fax: 259.735.7502x459", "259.735.7502x459"),
     ],
 )
-def test_a_word_beside_it_says_that_a_number_is_a_telephone_number(found_in, text, number):
+def test_an_adjacent_word_marks_a_number_as_a_telephone_number(found_in, text, number):
     assert found_in(text) == [("phone", number)]
 
 

@@ -20,7 +20,7 @@ REDACT_ALL = PrivacyPolicy(Action.REDACT, Action.REDACT)
 SEED = Path(__file__).with_name("seed_privacy.yaml")
 
 
-def test_the_file_of_the_seed_works_as_it_stands():
+def test_the_file_of_the_seed_works_unchanged():
     rules = PrivacyRules.load(SEED)
     assert rules.default_policy == PrivacyPolicy(secrets=Action.REDACT, pii=Action.REDACT)
     assert rules.categories == ("general", "preference", "fact", "contact", "location", "routine")

@@ -43,7 +43,7 @@ QUIET = st.text(st.characters(exclude_categories=["Nd"], exclude_characters="@:+
     "before", ["", "👩‍👩‍👧‍👦 ", "我的。", "e\u0301 ", "\ud800 ", "naïve ", "\U0001f600\U0001f600 ", "नमस्ते "]
 )
 @pytest.mark.parametrize(("kind", "text"), FOUND.items())
-def test_spans_are_exact_whatever_stands_before_them(before, kind, text):
+def test_spans_are_exact_after_any_text(before, kind, text):
     [span] = RULES.spans(f"{before}{text}。 end")
     assert (span.kind, span.start, span.end) == (kind, len(before), len(before) + len(text))
 

@@ -139,7 +139,7 @@ def test_prose_code_and_placeholders_are_no_passwords(found_in, text):
         ("azure_key", f"AccountName=x;AccountKey={MIXED[:86]}==;", f"{MIXED[:86]}=="),
     ],
 )
-def test_other_secrets_are_found_by_what_stands_before_them(found_in, kind, text, value):
+def test_other_secrets_are_found_by_the_text_before_them(found_in, kind, text, value):
     assert found_in(text) == [(kind, value)]
 
 

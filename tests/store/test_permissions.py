@@ -48,7 +48,7 @@ def filled(settings: Settings) -> None:
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_every_file_that_the_service_makes_is_private_whatever_the_umask_was(tmp_path: Path):
+def test_every_file_of_the_service_is_private_under_any_umask(tmp_path: Path):
     folder = tmp_path / "data"
     with served(folder, HOST="0.0.0.0") as (client, process, _):
         headers = {"X-API-Key": (folder / "initial_admin_key").read_text().strip()}
