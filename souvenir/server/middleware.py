@@ -105,7 +105,7 @@ class RequestMiddleware:
 
         async def observed_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # The MCP SDK sets its own name for it, which a log would show.
+                # The MCP SDK sends an HTTPStatus member, whose name a log would show.
                 state["status"] = int(message["status"])
                 own = list(message.get("headers", ()))
                 added = [(name, value) for name, value in SECURITY_HEADERS if all(name != one for one, _ in own)]
