@@ -18,7 +18,7 @@ BEGIN, END = "<!-- reference: begin -->", "<!-- reference: end -->"
 
 
 def reference() -> str:
-    """Exit codes, the options of all commands, and every command with its own."""
+    """Return the exit codes, the global options, and every command with its options."""
     from souvenir_client.cli.failures import MEANINGS
     from souvenir_client.cli.root import souvenir
 
@@ -35,7 +35,7 @@ def reference() -> str:
 
 
 def commands(context: click.Context) -> Iterator[click.Context]:
-    """A context for each command below one, groups before what they hold."""
+    """Yield a context for each command below one, groups before their commands."""
     group = context.command
     if not isinstance(group, click.Group):
         return

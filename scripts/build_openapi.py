@@ -1,4 +1,4 @@
-"""Writes docs/openapi.json, the contract of the HTTP API, and docs/http-api.md, its index of one line an operation.
+"""Writes docs/openapi.json, the contract of the HTTP API, and docs/http-api.md, its index with one line per operation.
 
 python -m scripts.build_openapi                  write both from the running code
 python -m scripts.build_openapi --compare FILE   print what differs on the wire between FILE and the code
@@ -23,7 +23,7 @@ INDEX = DOCS / "http-api.md"
 Json = Mapping[str, Any]
 
 TEXT_KEYWORDS = frozenset({"summary", "description", "title", "example", "examples"})
-"""Keywords whose values document the API without changing it; so do all that begin with `x-`."""
+"""Keywords whose values document the API without changing it, in addition to all that start with `x-`."""
 
 NAME_MAPS = frozenset(
     {"properties", "paths", "schemas", "responses", "headers", "content", "securitySchemes", "mapping"}
@@ -118,7 +118,7 @@ def serialized(document: Json) -> str:
 
 
 def wire_of(node: Any, *, names: bool = False) -> Any:
-    """The document without texts and extensions: what clients send and receive.
+    """Return the document without texts and extensions: the wire format of requests and responses.
 
     :param names: Whether the keys of `node` are names rather than keywords.
     """
@@ -143,7 +143,7 @@ def differences(before: Any, after: Any, at: str = "") -> Iterator[str]:
 
 
 def index_of(document: Json) -> str:
-    """The index in Markdown: one line an operation, in sections by tag.
+    """Return the index in Markdown: one line per operation, in sections by tag.
 
     :raises ValueError: If the tag of an operation has no section.
     """

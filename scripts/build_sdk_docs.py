@@ -29,7 +29,7 @@ all pages. `agents.export` and `transfer.export_memories` are iterators (`async 
 
 
 def sdk_page(document: Mapping[str, Any]) -> str:
-    """In Markdown."""
+    """The page in Markdown."""
     return "\n".join([INTRODUCTION, *_shared(), *_operations(document)]) + "\n"
 
 

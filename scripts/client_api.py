@@ -23,7 +23,7 @@ MOMENTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """:param sent_as: Its name on the wire, and `place`, where it stands there: path, query, header or body."""
+    """:param sent_as: Its name on the wire, and `place` its location: path, query, header or body."""
 
     name: str
     sent_as: str
@@ -73,7 +73,7 @@ class Operation:
 
     @property
     def answers_file(self) -> bool:
-        """Whether the answer is handed on as it is, in whichever format was asked for."""
+        """Return whether the answer is passed on unchanged, in the requested format."""
         return any(GRAPHML in answer["content"] for answer in self.description["responses"].values())
 
     @property
@@ -83,7 +83,7 @@ class Operation:
 
     @property
     def ends_in_path(self) -> bool:
-        """Whether its last segment may be several, such as a tag with slashes."""
+        """Return whether its last path parameter may contain slashes, for example a tag."""
         return any(self.path.endswith(f"{{{name}}}") for name in self.description.get("x-multi-segment", ()))
 
 
@@ -150,7 +150,7 @@ class ApiModules:
                     yield Argument(name, name, "body", kind, name in required)
 
     def _named(self, operation: Operation) -> set[str]:
-        """The schemas that its method names: records of its answers, sets of words of what is sent."""
+        """Return the schemas that its method refers to: records of its answers, enumerations of its arguments."""
         answers = [answer for status, answer in operation.description["responses"].items() if status < "300"]
         sent = [operation.description.get("parameters", []), operation.description.get("requestBody", {})]
         sent_names = self._schemas.closure(names_in(sent))
@@ -202,12 +202,12 @@ class ApiModules:
 
 
 def _sent_type(schemas: Schemas, name: str, schema: Json) -> str:
-    """Moments may be given as such; the API's description calls them text."""
+    """Date-time arguments also accept datetime objects; the OpenAPI document declares them as strings."""
     kind = written_type(schemas, schema, argument=True)
     return kind.replace("str", "str | datetime", 1) if name in MOMENTS else kind
 
 
 def class_name(tag: str, group: str) -> str:
-    """Such as `AsyncMemoriesOfSearch`, or `AsyncAgentsOperations` if group and tag have the same name."""
+    """For example `AsyncMemoriesOfSearch`, or `AsyncAgentsOperations` if group and tag have the same name."""
     own, section = (name.title().replace("_", "") for name in (group, tag))
     return f"Async{own}Operations" if own == section else f"Async{own}Of{section}"

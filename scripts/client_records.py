@@ -15,7 +15,7 @@ ENUMS = "enums"
 
 
 class RecordModules:
-    """Which module holds which record.
+    """Maps records to modules.
 
     A record that several sections answer with, and all that those records hold, is common to them.
     """
@@ -47,7 +47,7 @@ class RecordModules:
         return files
 
     def imports_for(self, names: set[str], inside: str | None = None) -> Iterator[str]:
-        """Import lines for these schemas, as a module of that name needs them."""
+        """Return the import lines for these schemas in a module of that name."""
         for name in sorted(names):
             if self.schemas.is_enum(name):
                 yield f"from souvenir_client.records.{ENUMS} import {name}"
@@ -154,7 +154,7 @@ def __dir__() -> list[str]:
 
 
 def _wrapped(names: list[str]) -> str:
-    """The names as one text over several lines."""
+    """Return the names as one text wrapped over several lines."""
     lines = wrap(" ".join(names), 100)
     ends = [" "] * (len(lines) - 1) + [""]
     return "\n".join(f'        "{line}{end}"' for line, end in zip(lines, ends, strict=True))

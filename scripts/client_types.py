@@ -34,14 +34,14 @@ class Schemas(Mapping[str, Json]):
         return self[name].get("type") == "object"
 
     def resolved(self, schema: Json) -> Json:
-        """What a schema refers to, where it does; a nullable one as what it is when it is not null."""
+        """Follow a reference; a nullable schema becomes its non-null variant."""
         if "$ref" in schema:
             return self.resolved(self[name_of(schema)])
         choices = [choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
         return self.resolved(choices[0]) if len(choices) == 1 else schema
 
     def closure(self, names: Iterable[str]) -> set[str]:
-        """These, and all that they hold."""
+        """Return these schemas and all that they contain."""
         found: set[str] = set()
         waiting = list(names)
         while waiting:
@@ -57,7 +57,7 @@ def name_of(reference: Json) -> str:
 
 
 def names_in(value: Any) -> set[str]:
-    """The names of all models that it refers to."""
+    """Return the names of all models that it refers to."""
     if isinstance(value, Mapping):
         own = {name_of(value)} if isinstance(value.get("$ref"), str) else set()
         return own.union(*(names_in(item) for item in value.values()))
@@ -67,7 +67,7 @@ def names_in(value: Any) -> set[str]:
 
 
 def written_type(schemas: Schemas, schema: Json, *, argument: bool = False) -> str:
-    """The schema as a type annotation.
+    """Return the schema as a type annotation.
 
     :param argument: Whether it is the type of an argument: a record is any mapping then, and a list any sequence.
     """
@@ -95,11 +95,11 @@ def written_type(schemas: Schemas, schema: Json, *, argument: bool = False) -> s
 
 
 def doc(text: str, place: str = "", *, summary: str = "", indent: int) -> str:
-    """A docstring of that text, wrapped: its first sentence as the summary, and the place on a line of its own.
+    """Return the text as a wrapped docstring: its first sentence as the summary, and the place on a separate line.
 
-    Where all of it fits, it is one line.
+    It is one line if all of it fits.
 
-    :param summary: In the place of a first sentence that is longer than a line.
+    :param summary: Replaces a first sentence that is longer than a line.
     """
     margin = " " * indent
     text = " ".join(text.replace("\\", "\\\\").split())

@@ -21,7 +21,7 @@ GOLDEN = ROOT / "tests" / "golden"
 
 
 class Model:
-    """The ONNX file alone, without the embedder around it."""
+    """The ONNX file alone, without an embedder."""
 
     def __init__(self, model: str | bytes) -> None:
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

@@ -4,8 +4,8 @@ Every matrix product of the layers runs in integers: the rows of the left side a
 (each row has its own scale, so a vector never depends on its batch neighbours or on padding), the columns of the right
 side were quantised here. Three things keep the result within a cosine of 0.999 of float32 on average:
 
-- The few hidden channels with values far above the rest ("outliers", found by calibration) are multiplied in float32
-  beside the integer product (Dettmers et al. 2022, LLM.int8()). They are moved to the front of all hidden rows, so
+- The few hidden channels with values far above the rest ("outliers", found by calibration) are multiplied in float32 in
+  addition to the integer product (Dettmers et al. 2022, LLM.int8()). They are moved to the front of all hidden rows, so
   that taking them apart is a split; the last step puts the channels back in order.
 - The same is done for the few intermediate channels that are as large, in the layers that have them.
 - GELU is never below -0.17, so what follows it spends its 8 bits on the positive side.
@@ -35,7 +35,7 @@ EMBEDDING_BLOCK = 32
 
 ROW_ZERO = 128
 GELU_ZERO = 28
-"""The integer that stands for 0 in a row after GELU: 28 steps below zero, 227 above."""
+"""The integer that represents 0 in a row after GELU: 28 steps below zero, 227 above."""
 
 GELU_MINIMUM = -0.17
 """Just below the least value of GELU, -0.16997 at -0.7518."""
@@ -54,7 +54,7 @@ class Outliers:
 
 @dataclass(frozen=True, slots=True)
 class QuantisedRows:
-    """Names of the values that stand for float32 rows: integers, a scale a row, and the channels kept in float32."""
+    """Names of the values that represent float32 rows: integers, a scale per row, and the channels kept in float32."""
 
     integers: str
     scales: str
@@ -78,7 +78,7 @@ def quantised_weight(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDA
 
 
 class EncoderGraph:
-    """One use: `EncoderGraph(...).model()`. Values inside are rows of tokens (batch * length, channels)."""
+    """Builds one graph: `EncoderGraph(...).model()`. Internal values are rows of tokens (batch * length, channels)."""
 
     def __init__(self, weights: Weights, architecture: Architecture, outliers: Outliers, max_length: int) -> None:
         self._weights = weights
@@ -92,7 +92,7 @@ class EncoderGraph:
         self._constants: dict[str, onnx.TensorProto] = {}
 
     def model(self) -> onnx.ModelProto:
-        """The graph: token ids and mask (batch, length), int64, to unit vectors (batch, dim), float32."""
+        """Return the graph: token ids and mask (batch, length), int64, to unit vectors (batch, dim), float32."""
         self._shapes()
         rows = self._embedding()
         for layer in range(self._architecture.layers):
@@ -110,7 +110,7 @@ class EncoderGraph:
     # --- parts of the encoder ----------------------------------------------------------------------------------
 
     def _shapes(self) -> None:
-        """What several parts need: the mask as ORT wants it, the way back to (batch, length, dim), zeros for rows."""
+        """Shared values: the mask in ORT's format, the shape (batch, length, dim) to restore, and zeros for rows."""
         self._node("Cast", ["attention_mask"], "mask_int32", to=TensorProto.INT32)
         self._node("Shape", ["input_ids"], "batch_and_length")
         self._node("Concat", ["batch_and_length", self._constant("dim", np.array([self._dim]))], "padded_shape", axis=0)
@@ -200,7 +200,7 @@ class EncoderGraph:
     # --- rows and products -------------------------------------------------------------------------------------
 
     def _quantised(self, rows: str, *, split: bool) -> QuantisedRows:
-        """Each row with its own scale, symmetric about zero; `split` takes the outlier channels apart first."""
+        """Quantise each row with a separate scale, symmetric about zero; `split` separates outlier channels first."""
         kept = None
         if split:
             sizes = np.array([len(self._outliers.hidden), self._dim - len(self._outliers.hidden)])

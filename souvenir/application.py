@@ -1,6 +1,6 @@
 """The application: every route, the middleware around them, and the life span of the service behind them.
 
-Importing this opens nothing and reads no setting.
+Importing this module opens no files and reads no settings.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ DESCRIPTION = (
 
 
 class Application(FastAPI):
-    """FastAPI, with our middleware alone.
+    """FastAPI, with our middleware only.
 
     `RequestMiddleware` and `Dispatcher` answer errors, so FastAPI's own layers for that are left out.
     """
@@ -61,7 +61,7 @@ class Application(FastAPI):
             app.state.service = await asyncio.to_thread(open_service)
             _warn_of_unknown_settings(settings)
             _warn_if_open(settings, app.state.service)
-            # An answer that is streamed never waits for a thread.
+            # A streamed answer never waits for a thread.
             current_default_thread_limiter().total_tokens = app.state.service.admission.threads
             try:
                 async with mcp.running():
@@ -78,16 +78,16 @@ class Application(FastAPI):
             # Clients refuse redirects.
             redirect_slashes=False,
             middleware=_middleware(settings),
-            # FastAPI's own would note paths and query strings; ours (souvenir.core.telemetry) does not.
+            # FastAPI's own telemetry would record paths and query strings; ours (souvenir.core.telemetry) does not.
             telemetry={"auto_configure": False, "tracing": False, "metrics": False, "logs": False},
         )
         self._settings = settings
-        # Not include_router, which makes every route again, for some 0.3 s of the first request.
+        # Not include_router, which copies every route and adds some 0.3 s to the first request.
         self.router.routes.extend(discovered_routes(souvenir.api, souvenir.compat))
         self.router.routes.extend(mcp.routes())
 
     def openapi(self) -> dict[str, Any]:
-        """FastAPI's document, completed once (`souvenir.server.openapi`)."""
+        """Return FastAPI's document, completed once (`souvenir.server.openapi`)."""
         is_made = self.openapi_schema is not None
         document = super().openapi()
         if not is_made:
@@ -105,18 +105,18 @@ class Application(FastAPI):
 def create_app(
     settings: Settings | None = None, embedder: Embedder | None = None, make_embedder: MakeEmbedder | None = None
 ) -> FastAPI:
-    """The application. It opens its store when it starts, not before.
+    """Create the application. It opens its store when it starts.
 
     :param settings: Read from the environment if not given.
-    :param embedder: The model that made the vectors, or else the one that the settings name, if not given.
-    :param make_embedder: Makes the embedder of another model; the factory does if not given.
+    :param embedder: By default the model that made the vectors, or else the configured one.
+    :param make_embedder: Creates the embedder of another model; by default the factory.
     """
     chosen = settings or Settings()
     return Application(chosen, lambda: Service.open(chosen, ReadAs(), embedder, make_embedder))
 
 
 def _middleware(settings: Settings) -> list[Middleware]:
-    """Outermost first."""
+    """The middleware, outermost first."""
     cors = Middleware(
         CORSMiddleware,
         allow_origins=allowed_origins(settings),
@@ -163,7 +163,7 @@ def _warn_if_open(settings: Settings, service: Service) -> None:
 
 
 def __getattr__(name: str) -> object:
-    """`app`, made when it is first asked for, as `uvicorn app:app` does."""
+    """Create `app` at its first access, as `uvicorn app:app` does."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     os.umask(PRIVATE_UMASK)

@@ -31,11 +31,11 @@ from souvenir.server.service import Service
 from souvenir.store.restore import repair_ids, restore_offline
 
 SWITCH_INTERVAL_S = 0.001
-"""A request needs the interpreter several times; while another thread computes, it waits for this each time."""
+"""The switch interval: a request needs the interpreter several times, and waits this long while others compute."""
 
 
 def serve(settings: Settings) -> int:
-    """Run until a signal says stop. The store is opened first, so that a refusal is one sentence and not a trace.
+    """Run until a stop signal. The store is opened first, so that a refusal is one sentence and not a stack trace.
 
     :raises StoreUnusable: If the data folder must not be opened.
     """
@@ -49,7 +49,7 @@ def serve(settings: Settings) -> int:
 
 
 def check(settings: Settings) -> int:
-    """Print every disagreement that the engine finds."""
+    """Print every inconsistency that the engine finds."""
     engine = MemoryEngine.open(settings, chosen_model(settings)[0])
     try:
         engine.warm_up()
@@ -75,7 +75,7 @@ def repair(settings: Settings) -> int:
 
 
 def restore(settings: Settings, name: str) -> int:
-    """Replace the database with a backup, and print where the files that it replaced are."""
+    """Replace the database with a backup, and print the location of the replaced files."""
     done = restore_offline(settings, name)
     _say(f"Restored {name} to {settings.database_path}")
     for path in done.kept:

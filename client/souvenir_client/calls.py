@@ -59,7 +59,7 @@ NOT_SENT = NotSent.NOT_SENT
 
 
 class Repeat(Enum):
-    """Whether a call may be retried when its outcome is unknown."""
+    """How a call may be retried when its outcome is unknown."""
 
     SAFE = "safe"
     KEYED = "keyed"
@@ -82,18 +82,18 @@ class Listing(list[Item]):
 
     @property
     def relevance(self) -> float | None:
-        """Of a search: the probability in [0, 1] that the results answer the query."""
+        """For a search: the probability in [0, 1] that the results answer the query."""
         found = self.headers.get("x-search-relevance")
         return None if found is None else float(found)
 
     @property
     def evidence(self) -> str | None:
-        """Of a search: `strong`, `weak` or `none`."""
+        """For a search: `strong`, `weak` or `none`."""
         return self.headers.get("x-search-evidence")
 
     @property
     def degraded(self) -> list[str]:
-        """Of a search: the parts that could not run."""
+        """For a search: the parts that could not run."""
         found = self.headers.get("x-search-degraded", "")
         return [name.strip() for name in found.split(",") if name.strip()]
 

@@ -1,7 +1,7 @@
 """The audit log: actions are written before they are answered, denials in batches and at a limited rate.
 
 A denied caller must not be able to fill the disk or to keep the writer busy. Equal denials become one row with a count;
-of different ones a burst is kept and then a trickle, the rest as one row that counts them. A kill loses the denials of
+of different ones a burst and then a low rate is kept, and one row counts the rest. A kill loses the denials of
 the last `FLUSH_INTERVAL_S`, and no action.
 """
 
@@ -26,15 +26,15 @@ from souvenir.store.admin.audit import AuditEntry, AuditEvent, AuditFilter
 
 FLUSH_INTERVAL_S = 30.0
 SWEEP_INTERVAL_S = 3600.0
-"""Between two deletions of events that have expired."""
+"""The interval between deletions of expired events."""
 
 BURST = 60
 REFILL_PER_S = 0.1
-"""Token bucket of the denials that get a row of their own; an endless flood writes 11,000 rows a day, about 2 MB."""
+"""The token bucket of denials with separate rows; an endless flood writes 11,000 rows a day, about 2 MB."""
 
 DENIED = "denied"
 SEVERAL = "several"
-"""The actor of the row that counts denials without a row of their own."""
+"""The actor of the row that counts denials without separate rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +105,19 @@ class AuditLog:
             self._engine.write_rows(lambda connection: rows.record(connection, events))
 
     def page(self, chosen: AuditFilter, *, limit: int, offset: int) -> Sequence[AuditEntry]:
-        """Newest first, with the denials until now."""
+        """Return the events, newest first, including the denials until now."""
         self.flush()
         with self._engine.namespace(Scope()) as (connection, _):
             return rows.page(connection, chosen, limit=limit, offset=offset)
 
     def purge(self, scope: Scope, *, retention_days: int) -> int:
-        """Delete older events, record that, and return how many they were. The history of memories stays."""
+        """Delete older events, record that, and return their number. The history of memories is kept."""
         deleted = self._delete_older(retention_days)
         self.act(scope, "audit.purge", detail=f"{deleted} events older than {retention_days} days")
         return deleted
 
     def sweep(self) -> None:
-        """Delete the events that have expired."""
+        """Delete the expired events."""
         self._delete_older(self._retention_days)
 
     def _turn(self) -> None:
@@ -128,7 +128,7 @@ class AuditLog:
             self.sweep()
 
     def _delete_older(self, retention_days: int) -> int:
-        """In parts, so that other writes are not delayed."""
+        """Delete in batches, so that other writes are not delayed."""
         before = utc_now() - timedelta(days=retention_days)
 
         def delete(connection: apsw.Connection) -> int:

@@ -1,4 +1,4 @@
-"""Authentication: from the key that a request carries to its caller, and from the caller to what they may see.
+"""Authentication: map the key of a request to its caller, and the caller to their scope.
 
 The order is: the key, the number of wrong keys from the address, the role, the namespace. A refused caller learns
 nothing about stored data, and nothing is read or created for them.
@@ -20,34 +20,34 @@ from souvenir.core.types import DEFAULT_NAMESPACE, Role, Scope
 from souvenir.store.admin.keys import ApiKey
 
 WINDOW_S = 60.0
-"""From an address's first wrong key on; then its count starts again."""
+"""The time window that starts with the first wrong key of an address; then its count restarts."""
 
 ADDRESSES_KEPT = 10_000
-"""The latest addresses that sent a wrong key; about 2 MB."""
+"""Maximum number of remembered addresses that sent a wrong key; about 2 MB."""
 
 
 class FailedAttempts:
-    """Rate limit for wrong keys by address, against guessing. Safe to use from any thread."""
+    """Rate limit for wrong keys per address, against guessing. Thread-safe."""
 
     def __init__(self, *, limit: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit = limit
         self._clock = clock
         self._lock = Lock()
-        self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()  # address -> (its begin, wrong keys in it)
+        self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()  # address -> (start, wrong keys)
 
     def __len__(self) -> int:
-        """Addresses that are remembered."""
+        """The number of remembered addresses."""
         return len(self._windows)
 
     def require_few(self, address: str) -> None:
-        """:raises TooManyAttempts: If the address has sent as many wrong keys as it may."""
+        """:raises TooManyAttempts: If the address has sent too many wrong keys."""
         with self._lock:
             begin, count = self._window(address)
         if count >= self._limit:
             raise TooManyAttempts(retry_after_s=max(1, math.ceil(begin + WINDOW_S - self._clock())))
 
     def count(self, address: str) -> None:
-        """Note a wrong key."""
+        """Count a wrong key."""
         with self._lock:
             begin, count = self._window(address)
             self._windows[address] = begin, count + 1
@@ -62,7 +62,7 @@ class FailedAttempts:
 
 
 ANONYMOUS, ENV_KEY = "anonymous", "api-key"
-"""The actor in history without a managed key; with one it is `key:` and the key's id."""
+"""The actor in history without a managed key; otherwise it is `key:` and the key's id."""
 
 _RANK = {role: rank for rank, role in enumerate(Role)}
 
@@ -76,11 +76,11 @@ class Caller:
     key: ApiKey | None = None
 
     def scope(self, needed: Role, namespace: str | None) -> Scope:
-        """The scope that the caller may see.
+        """Return the scope of the caller.
 
-        :param needed: The least role that may do what is asked.
-        :param namespace: The one that the request names, if it names one.
-        :raises Forbidden: If the caller's role is less, or its key is for another namespace.
+        :param needed: The minimum role for the action.
+        :param namespace: The namespace that the request names, if any.
+        :raises Forbidden: If the caller's role is lower, or its key is for another namespace.
         """
         if _RANK[self.role] < _RANK[needed]:
             raise Forbidden(f"This needs a key of the role {needed}, and yours is {self.role}; GET /api/keys/me tells")
@@ -102,17 +102,17 @@ class Authenticator:
 
     @property
     def is_open(self) -> bool:
-        """Whether requests need no key: there is no API_KEY, and no key was ever made."""
+        """True if requests need no key: API_KEY is unset, and no key was ever created."""
         return not (self._env_key or self.keys.any_made)
 
     def authenticate(self, sent: bytes | None, address: str) -> Caller:
-        """The caller, counted as a use of their key.
+        """Return the caller and count a use of their key.
 
-        A right key is always admitted, whatever else comes from its address: others may share that address.
+        A valid key is always admitted, whatever other keys its address sends, since clients may share an address.
 
-        :param sent: The bytes of the key that the request carries. :param address: Where it comes from, if it has one.
-        :raises TooManyAttempts: If the key is wrong and the address sent too many wrong ones of late.
-        :raises Unauthorized: If the key is wrong, or missing where one is needed.
+        :param sent: The bytes of the key in the request. :param address: The address of the client, if it has one.
+        :raises TooManyAttempts: If the key is wrong and the address recently sent too many wrong ones.
+        :raises Unauthorized: If the key is wrong, or missing although required.
         """
         try:
             caller = self.reauthenticate(sent)
@@ -126,9 +126,9 @@ class Authenticator:
         return caller
 
     def reauthenticate(self, sent: bytes | None) -> Caller:
-        """The caller of a request that was admitted before: its key may have been changed or revoked since.
+        """Return the caller of a request that was admitted before: its key may have been changed or revoked since.
 
-        :raises Unauthorized: If it would not be admitted any more.
+        :raises Unauthorized: If it would no longer be admitted.
         """
         if not sent:
             if not self.is_open:
@@ -142,7 +142,7 @@ class Authenticator:
         return Caller(key.actor, key.role, key)
 
     def is_admin(self, sent: bytes | None, address: str) -> bool:
-        """Whether the request comes from an admin, for routes that answer everyone and admins in full."""
+        """Return whether the request comes from an admin, for routes that return more to admins."""
         try:
             return self.authenticate(sent, address).role is Role.ADMIN
         except (Unauthorized, TooManyAttempts):

@@ -1,8 +1,8 @@
-"""The first key: a service that other machines can reach, and that has no key, makes one for an admin as it starts.
+"""The first key: a service without keys that other machines can reach creates an admin key at its start.
 
-The key is written to a file that only its owner can read, then stored, then shown once in the log. A start that was
-killed in between finds the file and stores that key, so the file never has a key that was not valid. Nothing is made
-once there is or was any key. The lock of the data folder keeps two starts apart.
+The key is written to a file that only its owner can read, then stored, then shown once in the log. The start
+after a kill in between finds the file and stores that key, so the file never contains an invalid key. No key is created
+if any key exists or existed. The lock of the data folder prevents concurrent starts.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from souvenir.core.types import Role, Scope
 
 NAME = "initial-admin"
 ACTOR = "first-start"
-"""The actor of the key's event in the audit."""
+"""The actor of the key's event in the audit log."""
 
 log = structlog.get_logger(__name__)
 
 
 def require_first_key(keys: ApiKeys, path: Path) -> None:
-    """Make the first admin key, unless any was made before.
+    """Create the first admin key, unless a key was created before.
 
-    :raises StoreUnusable: If its file cannot be written, or has something else in it.
+    :raises StoreUnusable: If its file cannot be written, or has other content.
     """
     try:
         if keys.any_made:

@@ -5,8 +5,8 @@ enough for a random key. Lookups read a map in memory, which is reloaded after e
 answered, so a revoked key stops at once. A restore keeps the present keys; a service that never had one gets those of
 the backup.
 
-Invariant: an admin can always get in. While the service has no API_KEY, the first key is an admin's, and the last admin
-key cannot be revoked or demoted.
+Invariant: admin access is always possible. While the service has no API_KEY, the first key is an admin's, and the last
+admin key cannot be revoked or demoted.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from souvenir.store.admin.keys import ApiKey, DailyUsage, StoredUsage, Usage, da
 
 KEY_BEGIN = "mem_"
 SHOWN_CHARS = 8
-"""Characters of a key that are kept to recognise it by; 16 of its 128 bits."""
+"""Number of characters of a key that are stored to recognise it; 16 of its 128 bits."""
 
 USAGE_INTERVAL_S = 60.0
-"""How often usage is written: a kill loses the usage of this time, and nothing else."""
+"""The interval of usage writes: a kill loses only the usage since the last one."""
 
 PRINCIPAL_PATTERN = r"^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$"
 _SLUG = re.compile(PRINCIPAL_PATTERN)
@@ -93,10 +93,10 @@ class NewKey:
 
 
 class ApiKeys:
-    """Safe to use from any thread.
+    """Thread-safe.
 
-    :param has_env_key: Whether API_KEY is set, which always lets an admin in.
-    :param default_quotas: For what a key that is no admin's has no quota of its own.
+    :param has_env_key: Whether API_KEY is set, which always gives admin access.
+    :param default_quotas: Quotas of keys without the admin role, where a key sets none.
     """
 
     def __init__(self, engine: MemoryEngine, *, has_env_key: bool, default_quotas: Quotas = UNLIMITED_QUOTAS) -> None:
@@ -108,9 +108,9 @@ class ApiKeys:
         self._reloading = Lock()
         self._living: Mapping[str, ApiKey] = {}
         self.any_made = False
-        """Whether there ever was a key, revoked ones included."""
+        """True if any key ever existed, revoked ones included."""
         self.generation = 0
-        """Changes with every change of a key: while it is the same, every key is what it was."""
+        """Changes with every change of a key, so that an equal value means unchanged keys."""
         self._using = Lock()
         self._used: dict[str, Usage] = {}
         self._reload()
@@ -126,11 +126,11 @@ class ApiKeys:
             self.write_usage()
 
     def holder_of(self, secret: bytes) -> ApiKey | None:
-        """The key with this secret, if it was not revoked."""
+        """Return the key with this secret, unless it was revoked."""
         return self._living.get(_hash(secret))
 
     def quotas_of(self, actor: str) -> Quotas:
-        """The quotas of an actor, defaults included; only managed keys have some."""
+        """Return the quotas of an actor, defaults included; only managed keys have quotas."""
         return self._quotas.get(actor, UNLIMITED_QUOTAS)
 
     def admit(self, key: ApiKey) -> None:
@@ -162,14 +162,14 @@ class ApiKeys:
             self._used[key.id] = Usage(1 if before is None else before.count + 1, utc_now())
 
     def write_usage(self) -> None:
-        """Write the usage since the last time."""
+        """Write the usage since the last write."""
         with self._using:
             used, self._used = self._used, {}
         if used:
             self._engine.write_rows(lambda connection: rows.add_usage(connection, used))
 
     def all(self) -> Sequence[ApiKey]:
-        """All keys, oldest first, revoked ones included, with their usage until now."""
+        """Return all keys, oldest first, revoked ones included, with their current usage."""
         with self._engine.namespace(Scope()) as (connection, _):
             stored = rows.all_keys(connection)
         with self._using:
@@ -177,10 +177,10 @@ class ApiKeys:
         return [_with_use(key, used.get(key.id)) for key in stored]
 
     def create(self, draft: KeyDraft, *, by: Scope, secret: str | None = None) -> NewKey:
-        """:param secret: One of `new_secret`; a new one if not given.
+        """:param secret: A result of `new_secret`; by default a new one.
 
-        :raises KeyNotUsable: If an admin's prefixes or namespace are given, or neither is for another key.
-        :raises Conflict: If no admin would remain to make another key.
+        :raises KeyNotUsable: If an admin key has prefixes or a namespace, or another key has neither.
+        :raises Conflict: If no admin would remain to create keys.
         """
         _require_usable(draft.role, draft.prefixes, draft.namespace)
         secret = secret or new_secret()
@@ -206,12 +206,12 @@ class ApiKeys:
         return NewKey(self._change(work, "key.create", by), secret)
 
     def update(self, key_id: str, patch: KeyPatch, *, by: Scope) -> ApiKey:
-        """Change some fields. A key that becomes an admin loses its prefixes and its namespace.
+        """Change some fields. A key that becomes an admin's loses its prefixes and its namespace.
 
         :raises NothingToDo: If the patch changes nothing.
         :raises KeyNotFound: If there is no such key, or it was revoked.
-        :raises KeyNotUsable: If the key could not have been made like this.
-        :raises Conflict: If no admin would remain to make another key.
+        :raises KeyNotUsable: If such a key could not be created.
+        :raises Conflict: If no admin would remain to create keys.
         """
         if patch == KeyPatch():
             raise NothingToDo("Nothing to update; give name, role, prefixes, namespace, principal_id or quotas")
@@ -229,7 +229,7 @@ class ApiKeys:
         return self._change(work, "key.update", by)
 
     def rotate(self, key_id: str, *, by: Scope) -> NewKey:
-        """Give a key a new secret; the old one stops at once.
+        """Replace the secret of a key; the old one is invalid at once.
 
         :raises KeyNotFound: If there is no such key, or it was revoked.
         """
@@ -247,7 +247,7 @@ class ApiKeys:
         """Revoke a key at once, and cancel its jobs at their next step.
 
         :raises KeyNotFound: If there is no such key, or it was revoked already.
-        :raises Conflict: If no admin would remain to make another key.
+        :raises Conflict: If no admin would remain to create keys.
         """
 
         def work(connection: apsw.Connection) -> ApiKey:
@@ -262,7 +262,7 @@ class ApiKeys:
         self._change(work, "key.revoke", by)
 
     def _change(self, work: Callable[[apsw.Connection], ApiKey], action: str, by: Scope) -> ApiKey:
-        """Do the work and record the action, in one transaction."""
+        """Make the change and record the action, in one transaction."""
 
         def audited(connection: apsw.Connection) -> ApiKey:
             key = work(connection)
@@ -301,7 +301,7 @@ def new_secret() -> str:
 
 
 def is_secret(text: str) -> bool:
-    """Whether `new_secret` could have made it."""
+    """Return whether `new_secret` could have created it."""
     return _SECRET.fullmatch(text) is not None
 
 
@@ -335,7 +335,7 @@ def _patched(before: ApiKey, patch: KeyPatch) -> ApiKey:
         _require_usable(role, patch.prefixes, patch.namespace)
     prefixes = before.prefixes if patch.prefixes is None else patch.prefixes
     if role is not Role.ADMIN:
-        # Prefixes taken away would widen the key to its whole namespace: that one has to be named.
+        # Removing the prefixes would widen the key to its whole namespace, which must therefore be named.
         was_whole = before.role is not Role.ADMIN and not before.prefixes
         _require_usable(role, prefixes, patch.namespace or (before.namespace if was_whole else None))
     return replace(

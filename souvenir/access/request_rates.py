@@ -1,4 +1,4 @@
-"""Requests of keys in the last minute, counted in memory: a restart forgets them."""
+"""Requests per key in the last minute, counted in memory and lost at a restart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WINDOW_S = 60.0
 
 
 class RequestRates:
-    """Admits at most the limit of requests in any `WINDOW_S`, also of concurrent ones. Thread-safe."""
+    """Admits up to the limit in any `WINDOW_S`, also of concurrent requests. Thread-safe."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -22,9 +22,9 @@ class RequestRates:
         self._admitted: dict[str, deque[float]] = {}
 
     def admit(self, key_id: str, limit: int) -> None:
-        """Count a request; one that is refused does not count.
+        """Count a request; a refused one is not counted.
 
-        :raises RequestQuotaExceeded: If the key sent as many in the last minute.
+        :raises RequestQuotaExceeded: If the key reached its limit in the last minute.
         """
         with self._lock:
             times = self._recent(key_id)
@@ -34,12 +34,12 @@ class RequestRates:
             times.append(self._clock())
 
     def count(self, key_id: str) -> int:
-        """Requests of the last minute, as far as the key has a limit."""
+        """The number of requests in the last minute, for keys with a limit."""
         with self._lock:
             return len(self._recent(key_id))
 
     def keep(self, key_ids: Collection[str]) -> None:
-        """Forget the other keys."""
+        """Forget all other keys."""
         with self._lock:
             self._admitted = {key_id: times for key_id, times in self._admitted.items() if key_id in key_ids}
 

@@ -119,7 +119,7 @@ def _head(agent: str) -> dict[str, str]:
 
 
 def _plain(properties: Mapping[str, Value]) -> dict[str, Any]:
-    """As JSON has them, without what is not there."""
+    """Convert to JSON without absent values."""
     return {
         name: wire_time(value) if isinstance(value, datetime) else value
         for name, value in properties.items()

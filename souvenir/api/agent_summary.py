@@ -40,7 +40,7 @@ class Summary:
 
 
 def summary_of(service: Service, scope: Scope) -> Summary:
-    """:raises AgentNotFound: If the namespace is no agent."""
+    """:raises AgentNotFound: If the namespace is not an agent."""
     return Summary(
         service.agents.stats(scope),
         service.graph.concepts.counts(scope),

@@ -231,7 +231,7 @@ QUEUE_FULL: dict[int | str, dict[str, Any]] = {429: {"model": QueueFullBody}}
 
 
 FALLBACK_WAIT_S = 5.0
-"""That a request waits for a job that asks no model: it reads sentences and embeds a few, so it is done by then."""
+"""How long a request waits for a job without a model, which embeds a few sentences and usually finishes by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,10 +243,10 @@ class Taken:
 
 
 def take(service: Service, scope: Scope, body: ExtractRequest, once: Once | None) -> Taken:
-    """Queue the job, and wait for it where it asks no model.
+    """Queue the job, and wait for it if it uses no model.
 
     :raises InvalidRequest: If the transcript is too long. :raises SessionEnded: If its messages' session has ended.
-    :raises IdempotencyKeyReused: If the key came with another request.
+    :raises IdempotencyKeyReused: If the key was sent with a different request.
     """
     most = service.settings.max_extract_message_chars
     if len(body.messages) > most:
@@ -298,9 +298,9 @@ def _made_before(engine: MemoryEngine, scope: Scope, body: ExtractRequest, once:
 
 
 def _read(connection: apsw.Connection, namespace_id: int, body: ExtractRequest, ids: Sequence[str]) -> Taken:
-    """As it is now.
+    """Return the current state of the job.
 
-    :raises JobNotFound: If the job is not kept any more.
+    :raises JobNotFound: If the job is no longer stored.
     """
     job_id, *uids = ids
     job = jobs.find(connection, job_id)

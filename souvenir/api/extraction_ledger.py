@@ -87,7 +87,7 @@ class CommitAction(BaseModel):
         made_up = self.fact if self.job_id is None and self.fact is not None else CommitFact()
         text = self.text or made_up.text or None
         if verdict is Verdict.UPDATE:
-            # What a dry run would have stored, it shows twice.
+            # A dry run shows the data that it would have stored in two places.
             text = None if self.job_id is not None and self.new_text == self.text else self.new_text or text
         target: int | None = getattr(self, _TARGETS.get(verdict, "conflicts_with"))
         return ChosenAction(verdict, text, target, self.category or made_up.category, self.job_id, self.ordinal)

@@ -41,7 +41,7 @@ def without_nul(text: str) -> str:
 
 
 def not_blank(text: str) -> str:
-    """:raises ValueError: If nothing of the text would be visible, as with spaces or zero-width characters."""
+    """:raises ValueError: If the text has no visible characters, for example only spaces or zero-width characters."""
     if is_blank(text):
         raise ValueError("the text is blank; give at least one visible character")
     return text

@@ -64,7 +64,7 @@ class RelationRecord(BaseModel):
 
     @classmethod
     def of(cls, one: EntityRelation) -> Self:
-        # What is stored was checked, and may be of a release that took more.
+        # Stored data was validated, possibly by an earlier release with wider limits.
         return cls.model_construct(
             from_entity=one.from_entity, to_entity=one.to_entity, relation_type=one.relation_type
         )

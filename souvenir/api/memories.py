@@ -101,7 +101,7 @@ class MemoryRecord(BaseModel):
         default=None, description="True if it is the latest version, if it is part of a chain of superseded memories."
     )
 
-    # Metadata could always have names like these, and keeps them where the memory has none of its own.
+    # Metadata may have names like these; they are kept unless the memory sets such a field itself.
     tags: Any = Field(default=None, description="Its tags; without tags, the metadata field of this name.")
     facts: Any = Field(
         default=None,

@@ -148,9 +148,9 @@ def search_messages(
 
 
 def search_limit(settings: Settings, asked: int | None) -> int:
-    """How many hits a search gives.
+    """Return the number of hits of a search.
 
-    :raises InvalidRequest: If more are asked for than may be.
+    :raises InvalidRequest: If the limit exceeds the maximum.
     """
     if asked is None:
         return min(settings.default_search_limit, settings.max_search_limit)

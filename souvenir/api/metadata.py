@@ -21,7 +21,7 @@ CLIENTS = frozenset({"codex", "claude-code", "hook", "manual", "other"})
 OF_THE_RECORD = frozenset(
     {
         *("id", "text", "source", "timestamp", "created_at", "updated_at"),
-        # What a record says of its links, which metadata must not pretend.
+        # Link fields of a record, which metadata must not forge.
         *("links", "supersedes", "superseded_by", "previous_text", "is_latest", "conflicts_with"),
         "valid_to",
     }
@@ -88,7 +88,7 @@ PlainMetadata = Annotated[
     AfterValidator(_readable_metadata),
     Field(description=f"Any JSON object of at most {MAX_METADATA_BYTES} bytes."),
 ]
-"""Of nouns that have no fields among their metadata."""
+"""For resources whose metadata contains no fields of their own."""
 
 Metadata = Annotated[
     dict[str, Any],
@@ -117,7 +117,7 @@ class MemoryFields:
 
 
 def read_fields(metadata: Mapping[str, Any] | None) -> MemoryFields:
-    """Take the memory's own fields out of validated metadata, and drop what a caller cannot set."""
+    """Extract the memory's own fields from validated metadata, and drop fields that a caller cannot set."""
     kept = {name: value for name, value in (metadata or {}).items() if name not in FROM_THE_SERVICE}
     document_at = kept.pop("document_at", None)
     if "origin_client" in kept:

@@ -53,7 +53,7 @@ def described_headers(*headers: tuple[str, str, str]) -> dict[int | str, dict[st
 
 
 COUNTED = described_headers((TOTAL_COUNT_HEADER, "The total number of items on all pages.", "integer"))
-"""Of an answer that is a bare array."""
+"""Headers of an answer that is a bare array."""
 
 
 def set_total(response: Response, total: int) -> None:

@@ -111,7 +111,7 @@ class SearchRequest(BaseModel):
         return self
 
     def to_query(self, scope: Scope, *, explain: bool = False) -> SearchQuery:
-        """:raises SourceForbidden: If one of `source_prefixes` lies outside of what the scope may see."""
+        """:raises SourceForbidden: If one of `source_prefixes` lies outside of the scope."""
         for path in self.source_prefixes or ():
             if not is_visible(path, scope.sources):
                 raise SourceForbidden(path, may_not="read")

@@ -1,4 +1,4 @@
-"""How a search ranked its results: the schemas of the explanations."""
+"""Schemas of the explanations of search rankings."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ async def import_memories(
 
 def _import(service: Service, scope: Scope, sent: bytes | None, spool: Spool, order: ImportOrder, wait_s: float) -> Any:
     with service.transfer.spools.until_submitted(spool.job_id):
-        # The body may have taken long, and keys are revoked at once.
+        # Receiving the body may have taken long, and revoking a key takes effect at once.
         caller = service.authenticator.reauthenticate(sent)
         scope = caller.scope(Role.READ_WRITE, scope.namespace)
         ReadAs().check_header(first_line(spool.path))

@@ -1,7 +1,7 @@
 """The JSON lines of exports and imports, including the formats of other services.
 
-Keys stand in a fixed order, so that equal stores make equal files. What a line of the reference service says in
-`custom_fields` of a memory's own fields is taken from there.
+Keys have a fixed order, so that equal stores produce equal files. A memory's own fields in `custom_fields` of a line
+of the reference service are read from there.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class _HistoryState(BaseModel):
     facts: Facts = Field(default_factory=list)
 
     def stored(self, at: datetime) -> JsonObject:
-        """:param at: When it was so, which dates facts that say no time."""
+        """:param at: The time of the state, which dates facts without a time."""
         moments: dict[str, datetime | None] = {name: getattr(self, name) for name in STATE_TIMES}
         times = {name: None if at is None else to_us(at) for name, at in moments.items()}
         plain = self.model_dump(mode="json", exclude={TAGS, FACTS})

@@ -1,4 +1,4 @@
-"""What a key has used of its quotas."""
+"""The quotas of a key and their usage."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _paths(settings: Settings) -> Iterator[Path]:
 
 
 def _is_shared(settings: Settings) -> bool:
-    """Return whether the folder has another purpose too and keeps its permissions: DB_PATH names only a file."""
+    """Return whether the folder is shared and keeps its permissions, for example if DB_PATH names only a file."""
     folder = settings.data_dir.resolve()
     is_of_database = settings.db_path is not None and folder == settings.db_path.parent.resolve()
     return is_of_database or folder in (folder.parent, Path.home()) or bool(folder.stat().st_mode & stat.S_ISVTX)

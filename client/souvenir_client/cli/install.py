@@ -69,8 +69,8 @@ def executable() -> str:
     started = Path(sys.argv[0])
     if started.name == PROGRAM and started.is_file():
         return str(started.absolute())
-    beside = Path(sys.executable).parent / PROGRAM
-    found = str(beside) if beside.is_file() else shutil.which(PROGRAM)
+    adjacent = Path(sys.executable).parent / PROGRAM
+    found = str(adjacent) if adjacent.is_file() else shutil.which(PROGRAM)
     if found is None:
         raise Unusable(f'The program `{PROGRAM}` is not installed: pip install "souvenir-client[cli]".')
     return found

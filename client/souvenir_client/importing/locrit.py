@@ -157,8 +157,8 @@ def _memory(path: Path, prefix: str) -> Iterator[Record]:
         yield Skipped(path.name, UNREADABLE if text is None else NO_MEMORY)
         return
     held = said.get("metadata")
-    beside = {name: said.get(name) for name in ("importance", "memory_type", "last_accessed")}
-    metadata = {**(held if isinstance(held, dict) else {}), **beside}
+    others = {name: said.get(name) for name in ("importance", "memory_type", "last_accessed")}
+    metadata = {**(held if isinstance(held, dict) else {}), **others}
     yield from storable.memory(
         content,
         source=prefix,

@@ -186,7 +186,7 @@ def _blocks(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _joined(blocks: Sequence[str]) -> Iterator[str]:
-    """As many blocks together as fit in one part; a block that is no memory's is cut between lines."""
+    """Join as many blocks as fit in one part; a block that is too long for a memory is split between lines."""
     part = ""
     for block in (piece for whole in blocks for piece in storable.pieces(whole, 10 * MAX_PART_CHARS)):
         if part and len(part) + len(block) + 2 > MAX_PART_CHARS:

@@ -65,8 +65,8 @@ def _records(said: object, place: str, prefix: str) -> Sequence[Record]:
     owner = next((name for field in _OWNERS if (name := storable.name_of(said.get(field)))), "")
     named = storable.line_of(said.get("id"), storable.MAX_SOURCE_CHARS)
     held = said.get("metadata")
-    beside = {name: value for name, value in said.items() if name not in _READ}
-    metadata: Mapping[str, Any] = {**(held if isinstance(held, dict) else {}), **beside}
+    others = {name: value for name, value in said.items() if name not in _READ}
+    metadata: Mapping[str, Any] = {**(held if isinstance(held, dict) else {}), **others}
     return tuple(
         storable.memory(
             text,

@@ -97,7 +97,7 @@ class Storage:
 
 
 def _is_refusal(error: SouvenirError) -> bool:
-    """Whether the service itself refuses the request, so that a retry is useless.
+    """Return whether the service itself refuses the request, so that a retry is useless.
 
     Refusals of a proxy are temporary, and have no `code`.
     """

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         holders = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         shared = {name: value for name, value in os.environ.items() if name.upper() not in NAMESPACE_VARIABLES}
         environment = {**shared, "HOST": "127.0.0.1", "PORT": port}
-        with subprocess.Popen(  # noqa: S603 - the folder's own program, which the bridge was told to run
+        with subprocess.Popen(  # noqa: S603 - the folder's own program, which the bridge was started with
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL
         ) as service:
             signal.signal(signal.SIGTERM, lambda *_: service.terminate())

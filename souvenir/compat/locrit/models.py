@@ -28,7 +28,7 @@ UNKNOWN_USER = "unknown"
 """The user in the id of a session without a user."""
 
 SOURCE = "locrit"
-"""Of memories that come on these routes."""
+"""The default source of memories from these routes."""
 
 IMPORTANCE = "importance"
 """The metadata key of a memory's importance."""

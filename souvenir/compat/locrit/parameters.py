@@ -1,4 +1,4 @@
-"""The agent of a Locrit path, whose access levels hold for everybody."""
+"""The agent of a Locrit path, whose access levels apply to every caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searching on the routes of Locrits, each of which is an agent: the search of agents in the words of that wire."""
+"""Search on the routes of Locrits, which are agents: the search of agents in the format of that API."""
 
 from __future__ import annotations
 

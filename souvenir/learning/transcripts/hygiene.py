@@ -217,7 +217,7 @@ MIN_BLOB_CHARS = 200
 """Longer than any word, name, path or hash that people write about."""
 
 MIN_LINES = 6
-"""Of a trace, a diff or a log: shorter ones are quoted on purpose, longer ones are dumps."""
+"""Minimum length of a trace, a diff or a log: shorter ones are quoted on purpose, longer ones are dumps."""
 
 _BLOB = re.compile(rf"(?:data:[\w.+-]{{1,40}}/[\w.+-]{{1,40}};base64,)?[A-Za-z0-9+/_-]{{{MIN_BLOB_CHARS},}}+={{0,2}}")
 _WRAPPED = re.compile(r"(?:^[A-Za-z0-9+/]{60,80}\r?\n){3,}+[A-Za-z0-9+/]{0,80}={0,2}", re.MULTILINE)

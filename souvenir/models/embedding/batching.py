@@ -76,7 +76,7 @@ class BatchSize:
 
 
 Fits = Callable[[BatchSize], bool]
-"""Whether rows fit in one run; a single row always does."""
+"""Return whether rows fit in one run; a single row always does."""
 
 
 def fits_one_run(size: BatchSize) -> bool:

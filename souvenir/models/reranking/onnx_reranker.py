@@ -71,7 +71,7 @@ class PairTokenizer:
 RERANKING = ModelUse("cross-encoder", "RERANK_MODEL", "RERANK_REVISION", RerankingUnavailable)
 
 WARM_UP_TEXT = "Hello " * MAX_PAIR_TOKENS
-"""As long as a pair may be, so that a model with fewer positions than its files specify fails at once."""
+"""A pair of maximum length, so that a model with fewer positions than its files specify fails at once."""
 
 
 class GivenUp(Exception):

@@ -104,7 +104,7 @@ def _written_groups(template: str) -> Sequence[Sequence[str | int]]:
 
 
 def _is_usual(formats: Sequence[_Format], number: str, groups: Sequence[str]) -> bool:
-    """Whether `phonenumbers.format_number` writes a national number in these groups."""
+    """Return whether `phonenumbers.format_number` writes a national number in these groups."""
     for leading, whole, written in formats:
         if leading.match(number) and (match := whole.fullmatch(number)):
             return len(written) == len(groups) and all(
@@ -122,7 +122,7 @@ def _is_possible(code: int, number: str) -> bool:
 
 @cache
 def _is_possible_length(code: int, digits: int, *, leading_zero: bool) -> bool:
-    """Whether a number is possible depends on its length only: a cache of some thousand entries at most."""
+    """Return whether a number is possible. This depends only on its length: at most some thousand are cached."""
     dialled = PhoneNumber(country_code=code, national_number=10 ** (digits - 1), italian_leading_zero=leading_zero)
     return phonenumbers.is_possible_number(dialled)
 

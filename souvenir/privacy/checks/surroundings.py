@@ -52,7 +52,7 @@ def is_part_of_longer(text: str, start: int, end: int, *, joints: str = "-/") ->
 
 
 class Says(Enum):
-    """What the nearest context word before a span says about it."""
+    """The evidence of the nearest context word before a span."""
 
     YES = 1
     NO = 2

@@ -47,7 +47,7 @@ def _plain(value: Any) -> Any:
 
 
 def _dumped(value: Any) -> Any:
-    """As the SDKs send it."""
+    """The JSON value that the SDKs send for it."""
     return value.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
 
 
@@ -126,7 +126,7 @@ def _settled(content: object, depth: int) -> object:
 
 
 def is_listable(value: object) -> TypeGuard[Iterable[Any]]:
-    """Whether a vendor receives it as a list. Objects of the SDKs can be iterated over too, but are not lists."""
+    """Return whether a vendor receives it as a list. SDK objects are iterable too, but are not lists."""
     if isinstance(value, str | bytes | bytearray | Mapping) or hasattr(value, "model_dump"):
         return False
     return isinstance(value, Iterable)
