@@ -1,4 +1,4 @@
-"""Does an acknowledged write survive `kill -9`? A client with its own ledger on the far side of HTTP says.
+"""Verifies that acknowledged writes survive `kill -9`, with a client that keeps a ledger on its side of HTTP.
 
 A round: start the service, let threads add, change and delete memories, end the service at a random moment (SIGKILL;
 every fifth round SIGTERM, so that index snapshots are written and later found stale), check the folder as

@@ -1,4 +1,4 @@
-"""What an operator does beside the writers of the durability benchmark: keys, imports, changes of the embedding model.
+"""Operator actions during the durability benchmark: keys, imports, changes of the embedding model.
 
 An import that was answered must be there wholly, each line once, however often the service was killed meanwhile. One
 whose answer was cut off may be there wholly or in part or not at all, each line at most once.

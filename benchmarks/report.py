@@ -1,4 +1,4 @@
-"""What every benchmark says at its end: tables, wanted against measured, and a file of results that git ignores."""
+"""The final report of every benchmark: tables, targets and measurements, and a result file that git ignores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a number of short memories takes: the real service on a filled data folder, asked for its own figures.
+"""Resources for a number of short memories: the real service on a filled data folder, read from its own metrics.
 
     python -m benchmarks.sizing                        0, 10,000 and 100,000 memories: some minutes
     python -m benchmarks.sizing --sizes 0 1000

@@ -1,1 +1,1 @@
-"""What our engine is measured against."""
+"""Reference systems for comparison with our engine."""

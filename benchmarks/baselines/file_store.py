@@ -1,4 +1,4 @@
-"""The usual small memory store: FAISS and BM25 in memory, two files on disk, and all of it renewed by every write.
+"""A typical small memory store: FAISS and BM25 in memory and two files on disk, all rewritten by every write.
 
 This is the design that the service grew out of, written to its advantage: the texts stay tokenised, a delete shifts
 the vectors in place instead of building a new index, and nothing waits for the disk (so a write may be lost in a power

@@ -1,1 +1,1 @@
-"""What concepts find in conversations, judged by a tagger that is no part of the project."""
+"""Quality of the concepts found in conversations, judged by an independent tagger."""

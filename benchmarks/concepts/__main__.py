@@ -1,4 +1,4 @@
-"""Are the concepts of a conversation the right ones? On labelled data, judged by a tagger beside the project.
+"""Precision and recall of concepts on labelled conversations, judged by an independent tagger.
 
     python -m benchmarks.concepts --data FOLDER --judge en_core_web_sm
     python -m benchmarks.concepts --data FOLDER --sets locomo_turns --show 20

@@ -1,4 +1,4 @@
-"""A judge that shares nothing with our rules: the tags and the named entities of a spaCy pipeline.
+"""A judge independent of our rules: the tags and named entities of a spaCy pipeline.
 
 spaCy is no requirement of the project; the benchmark takes the pipeline that it is told, from wherever it is installed.
 """

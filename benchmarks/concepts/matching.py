@@ -1,4 +1,4 @@
-"""Which keys are taken for spellings of one thing, with the real model: of pairs made by hand, and in conversations.
+"""Which keys are matched as spellings, with the real model: on hand-written pairs, and in conversations.
 
     python -m benchmarks.concepts.matching --data FOLDER
 

@@ -1,4 +1,4 @@
-"""Pairs of keys that are spellings of one thing, and pairs that are near and are not; written by hand for this."""
+"""Hand-written pairs of keys: spellings of one concept, and similar keys of different concepts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The three tiers at many messages, beside the targets of the system that they come from, and beside its searches."""
+"""The three tiers with many messages, compared with the targets and the searches of the original system."""

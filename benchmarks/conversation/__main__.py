@@ -1,4 +1,4 @@
-"""The three tiers at many messages of one agent: every verb timed with the real model, each query a new one.
+"""The three tiers with many messages of one agent: every operation timed with the real model and new queries.
 
     python -m benchmarks.conversation                         100,000 messages, most of whose time is the filling
     python -m benchmarks.conversation --messages 5000

@@ -1,4 +1,4 @@
-"""The figures of a run as tables, and what was wanted of them."""
+"""Tables of the results of a run and of its targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How small memory servers search messages: every vector is read from its row, unpacked, and compared by itself.
+"""Message search of typical small memory servers: every vector is read from its row, unpacked and compared.
 
 A row a message, its vector as `np.save` writes it; the query is embedded by the same model as ours. Ranking is by
 cosine alone, among the newest 1,000 messages as such servers do, or among all.

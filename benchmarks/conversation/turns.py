@@ -1,4 +1,4 @@
-"""Turns of every verb, in an order that is drawn anew for each, operation by operation, each timed by itself."""
+"""Operations in a random order per round, each timed separately."""
 
 from __future__ import annotations
 

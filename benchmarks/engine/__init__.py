@@ -1,1 +1,1 @@
-"""Speed, size and start-up of the engine, beside the baseline and beside FAISS alone."""
+"""Speed, size and start-up of the engine, compared with the baseline and with FAISS alone."""

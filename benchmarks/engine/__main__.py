@@ -1,4 +1,4 @@
-"""Our engine beside the baseline and beside FAISS alone, on synthetic memories, in one run.
+"""Our engine compared with the baseline and with FAISS alone, on synthetic memories, in one run.
 
     python -m benchmarks.engine                    1k, 10k and 100k memories: some ten minutes
     python -m benchmarks.engine --sizes 1000 10000

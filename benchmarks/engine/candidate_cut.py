@@ -1,4 +1,4 @@
-"""Does cutting the candidates lose hits? Our first ten against those of a ranking that looks at every passage."""
+"""Hits lost by limiting the candidates: our first ten compared with those of a ranking over all passages."""
 
 from __future__ import annotations
 

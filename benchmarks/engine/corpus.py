@@ -1,4 +1,4 @@
-"""Synthetic memories, the same on every run: words by Zipf's law, topics, and vectors that follow the words.
+"""Synthetic memories, the same on every run: words by Zipf's law, topics, and vectors derived from the words.
 
 A third of a text's words are function words, as in English; the others have a random direction each, and a text's
 vector is the sum of its words' directions, its topic's and some noise. So texts of a topic lie together, a question

@@ -1,4 +1,4 @@
-"""One turn of every store at every verb, operation by operation, each timed by itself."""
+"""One round of every operation on every store, each operation timed separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two stores that are compared, behind the same four verbs. Each call does one operation on the next text or id."""
+"""The two compared stores behind the same four methods. Each call does one operation on the next text or id."""
 
 from __future__ import annotations
 

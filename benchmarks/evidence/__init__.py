@@ -1,1 +1,1 @@
-"""How well `relevance` says whether an answer is one, and the coefficients that it is worked out with."""
+"""How well `relevance` predicts that a result is an answer, and the fit of its coefficients."""

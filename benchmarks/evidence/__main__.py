@@ -1,4 +1,4 @@
-"""Whether `relevance` and `evidence` tell questions that an agent can answer from those that it cannot, and their fit.
+"""How well `relevance` and `evidence` separate answerable from unanswerable questions, and their fit.
 
     python -m benchmarks.evidence --data FOLDER
 

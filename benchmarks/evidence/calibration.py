@@ -1,4 +1,4 @@
-"""How right probabilities are: AUC, expected calibration error, reliability by bin."""
+"""Quality of probabilities: AUC, expected calibration error, reliability by bin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each agent is asked: its own questions, answered or not, and those of others, the same ones each run."""
+"""The questions for each agent: its own, answerable or not, and those of others; the same on each run."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What extraction makes of conversations, on labelled data: facts, corrections and types, and what it costs."""
+"""Quality and cost of extraction on labelled conversations: facts, corrections and types."""

@@ -1,4 +1,4 @@
-"""What extraction makes of labelled conversations: facts, corrections, types, and what it costs.
+"""Quality and cost of extraction on labelled conversations: facts, corrections and types.
 
     python -m benchmarks.extraction --data FOLDER
     python -m benchmarks.extraction --data FOLDER --record replies.jsonl

@@ -1,4 +1,4 @@
-"""What learning cost, and that nothing was lost: every item of a model's answers has an outcome.
+"""The cost of extraction, and a check that every item of a model's answers has an outcome.
 
 Read from the answers of the jobs, with their trace of every question to the model.
 """

@@ -1,4 +1,4 @@
-"""Pairs: whether learning the second statement marks the first one, and a question finds the second before the first.
+"""Pairs of statements: the first one should be superseded, and a question should rank the second one before it.
 
 The statements of one person are one source: first those that come first, then those that correct or contradict them.
 In the same source stand memories of other people's matters (the reference texts of the paragraphs): whatever a decision

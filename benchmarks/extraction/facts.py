@@ -1,4 +1,4 @@
-"""Conversations: which reference facts were found, how much else was, and whether each says where it was said.
+"""Conversations: recall and precision of reference facts, and the accuracy of their source quotes.
 
 A conversation is one namespace and one source; its sessions are learned from in order. What a session gave is held
 against the reference facts of that session, and at the end what stands in memory against those of the conversation.

@@ -1,4 +1,4 @@
-"""What learns from a transcript: the service's pipeline, its fallback without a model, and a store of every turn.
+"""Systems that extract from a transcript: the pipeline, its fallback without a model, and a store of every turn.
 
 All go over HTTP to a service that was started for them alone. What is learned is read from the answers; a job that does
 not end is an error of the run.

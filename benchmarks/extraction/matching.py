@@ -1,4 +1,4 @@
-"""Whether two statements say the same, by two measures that know nothing of each other.
+"""Equivalence of two statements by two independent measures.
 
 `cosine`: that of their vectors by the service's own model. `overlap`: 2 |A ∩ B| / (|A| + |B|) of their sets of terms
 by the service's analyser (stemmed, without stop words; Dice 1945). Either counts from its threshold on. Both thresholds

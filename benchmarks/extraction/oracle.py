@@ -1,4 +1,4 @@
-"""Stands in for a model and knows the reference: what it answers measures the pipeline around a model, not a model.
+"""A substitute model that knows the reference: it measures the pipeline around a model, not a model.
 
 It proposes every reference fact whose evidence it is shown, with the evidence as its quote, and decides as the labels
 say: what it proposed before is known, the second statement of an update replaces the first, that of a contradiction

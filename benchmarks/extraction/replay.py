@@ -1,4 +1,4 @@
-"""Stands where a language model is asked: it passes questions on and keeps the replies, or gives those that were kept.
+"""A recording proxy for a language model: it forwards prompts and records replies, or replays recorded ones.
 
 A reply is kept under its prompt's name and the sha256 of the request without the model's name, a line each in a file. A
 recording holds what a model said about the texts: it is as private as they are. Its first line says whose wire it is.

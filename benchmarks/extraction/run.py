@@ -1,4 +1,4 @@
-"""One run: each learner with a service of its own, on all three sets."""
+"""One run: each system with a separate service, on all three sets."""
 
 from __future__ import annotations
 

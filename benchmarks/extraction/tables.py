@@ -1,4 +1,4 @@
-"""What a run shows: tables for people, and figures for the file of results. Every line says who was measured."""
+"""Output of a run: tables, and figures for the result file. Every line names the measured system."""
 
 from __future__ import annotations
 

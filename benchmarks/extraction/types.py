@@ -1,4 +1,4 @@
-"""Paragraphs: which of the typed statements were found, and whether their category fits their type."""
+"""Paragraphs: recall of the typed statements, and whether their category matches their type."""
 
 from __future__ import annotations
 

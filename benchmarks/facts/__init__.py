@@ -1,1 +1,1 @@
-"""Memories with facts: what search finds by them, and what adding and finding them costs."""
+"""Memories with facts: their effect on search results, and the cost of adding and finding them."""

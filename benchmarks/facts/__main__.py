@@ -1,4 +1,4 @@
-"""Does a memory's text with its facts find more than either alone? On labelled data, through the engine's public verbs.
+"""Search by text with facts compared with either alone, on labelled data, through the engine's public methods.
 
     python -m benchmarks.facts --data FOLDER
     python -m benchmarks.facts --data FOLDER --cases session cranfield

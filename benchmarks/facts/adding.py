@@ -1,4 +1,4 @@
-"""Adds: of a text that is one fact, one after another and eight at once, and of memories with and without facts."""
+"""Adds of single-fact texts, sequentially and eight concurrently, and of memories with and without facts."""
 
 from __future__ import annotations
 

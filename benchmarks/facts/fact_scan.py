@@ -1,4 +1,4 @@
-"""How small memory servers keep facts: a row a fact with its vector, and a search that reads all vectors and compares.
+"""Facts in typical small memory servers: a row per fact with its vector, and a search that compares all vectors.
 
 Memories, facts, vectors and tags are tables of one SQLite file. A search is by cosine alone: a memory scores what its
 best fact scores, times 1.2 if it has a tag that is asked for. The products are NumPy's, in one piece: an interpreter

@@ -1,4 +1,4 @@
-"""Searches of 100,000 facts: in the engine, over HTTP and over MCP, beside FAISS alone and a scan of every fact."""
+"""Searches of 100,000 facts in the engine, over HTTP and over MCP, compared with FAISS alone and a full scan."""
 
 from __future__ import annotations
 

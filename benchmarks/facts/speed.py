@@ -1,4 +1,4 @@
-"""What facts cost: searches of 100,000 of them, adds of a thousand memories of one, and memories with and without.
+"""The cost of facts: searches of 100,000 facts, a thousand adds of one fact, and memories with and without facts.
 
     python -m benchmarks.facts.speed
     python -m benchmarks.facts.speed --memories 1000 --adds 100 --rounds 20

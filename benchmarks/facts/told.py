@@ -1,4 +1,4 @@
-"""Memories of five facts in any number, with tags and with vectors that are like the real model's but quicker to have.
+"""Any number of memories with five facts, tags, and vectors that resemble the real model's but are cheaper.
 
 A fact is a sentence of benchmarks.load. The real model embeds the first 2,000; every text gets the vector of one of
 these, turned at random so far that its cosine with it is about 0.8. Questions are embedded by the real model.

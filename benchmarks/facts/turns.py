@@ -1,4 +1,4 @@
-"""Operations timed in turns, so that what else the machine does hits them alike."""
+"""Operations timed alternately, so that other load on the machine affects them equally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to store a case and to ask it: texts, facts, or both, each in an engine of its own through its public verbs."""
+"""Methods to store and search a case: texts, facts, or both, each in a separate engine through its public methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a modest key gets while a greedy one asks for everything, against what it gets alone.
+"""The throughput and latency of a modest key next to a greedy one, compared with those it gets alone.
 
     python -m benchmarks.fairness
     python -m benchmarks.fairness --memories 1000 --seconds 10 --connections 1

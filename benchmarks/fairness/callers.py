@@ -1,4 +1,4 @@
-"""The callers: a modest one that waits for each answer, and greedy ones that ask for as much as they can.
+"""The callers: a modest one that waits for each answer, and greedy ones that send as much as they can.
 
 Each runs in a process of its own, on connections that stay open, and retries at once what was refused. A greedy caller
 sends requests that were made beforehand, so that it spends its time on the service.

@@ -1,1 +1,1 @@
-"""What the graph of concepts would add to search, on labelled data."""
+"""The effect of the graph of concepts on search, on labelled data."""

@@ -1,4 +1,4 @@
-"""Whether the graph would find more: personalised PageRank over shared rare concepts, added to the score of search.
+"""The effect of personalised PageRank over shared rare concepts, added to the score of search.
 
     python -m benchmarks.graph --data FOLDER
     python -m benchmarks.graph --data FOLDER --sets locomo_turns beam_chat

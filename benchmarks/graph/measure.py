@@ -1,4 +1,4 @@
-"""The score of the service with the support of the graph added to it, for every way to walk the graph that is tried.
+"""The score of the service with graph support added, for every tested graph walk.
 
 The ways are chosen on one half of the scopes (of the questions, where there is one scope) and scored on the other one.
 """

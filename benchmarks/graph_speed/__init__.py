@@ -1,1 +1,1 @@
-"""An agent's graph at 100,000 messages: whether its filling keeps up, and what reading it costs."""
+"""An agent's graph at 100,000 messages: indexing throughput and the cost of reads."""

@@ -1,4 +1,4 @@
-"""An agent's graph at many messages: how quickly it fills on one core, and what reading it costs.
+"""An agent's graph with many messages: indexing throughput on one core, and the cost of reads.
 
     python -m benchmarks.graph_speed                        100,000 messages: about half an hour
     python -m benchmarks.graph_speed --messages 10000

@@ -1,4 +1,4 @@
-"""How quickly a graph fills: all at once, and beside somebody who stores messages at a steady pace."""
+"""Indexing throughput of a graph: in bulk, and during a steady stream of new messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of a graph, timed, and the same asked of the tables in plain SQL, as one would first write it."""
+"""Timed reads of a graph, and the same queries in plain SQL as one would first write them."""
 
 from __future__ import annotations
 

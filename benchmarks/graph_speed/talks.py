@@ -1,4 +1,4 @@
-"""Messages that mention much, made up: as many as are wanted, the same for the same seed.
+"""Synthetic messages with many mentions: any number, the same for the same seed.
 
 What they mention is drawn log-uniformly from pools of names, places and things, so that some is mentioned all the time
 and most of it once or twice, and something new comes up until the end, as in people's own talk.

@@ -1,1 +1,1 @@
-"""What `learning()` adds to a call of a model."""
+"""The overhead of `learning()` per model call."""

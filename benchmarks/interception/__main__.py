@@ -1,4 +1,4 @@
-"""What `learning()` adds to a call of a model: the OpenAI SDK alone, with capture, and with context.
+"""The overhead of `learning()` per model call: the OpenAI SDK alone, with capture, and with context.
 
     PYTHONPATH=client python -m benchmarks.interception
     PYTHONPATH=client python -m benchmarks.interception --calls 200 --messages 500

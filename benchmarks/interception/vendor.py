@@ -1,4 +1,4 @@
-"""A model's vendor that takes no time: one answer in OpenAI's form, plain or streamed, from a process of its own."""
+"""A model vendor without latency: one answer in OpenAI's format, plain or streamed, from a separate process."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What two keys with disjoint scopes see of each other when they try everything."""
+"""Isolation of two keys with disjoint scopes under random requests."""

@@ -1,4 +1,4 @@
-"""Two read-write keys with disjoint scopes ask the real service random things over all routes, at the same time.
+"""Two read-write keys with disjoint scopes send random requests to all routes of the real service concurrently.
 
 Both work in one namespace, on sources of which one looks like the beginning of the other, or with `--agents` each has
 an agent, with sessions, users and blocks of the same names. Every answer is searched for texts, ids and counts of the

@@ -1,4 +1,4 @@
-"""Plays one party's random requests and looks at every answer for what belongs to the other.
+"""Sends one party's random requests and checks every answer for the other party's data.
 
 What may not be there: a token of the other's texts or an id of its memories, unless the request itself named it, and a
 count above what the party can see.

@@ -1,4 +1,4 @@
-"""Random requests for every operation that `/openapi.json` describes, so that a new route is among them by itself.
+"""Random requests for every operation of `/openapi.json`, so that new routes are included automatically.
 
 Texts, sources and ids are not random letters: they are the caller's own, the other's, and what looks like either.
 """

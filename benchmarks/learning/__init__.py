@@ -1,1 +1,1 @@
-"""What learning from conversations costs those who search meanwhile: time, memory and order."""
+"""The cost of extraction to concurrent searches: time, memory and order."""

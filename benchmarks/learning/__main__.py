@@ -1,4 +1,4 @@
-"""Searches beside extractions: the real service with the real model, at a language model that takes its time.
+"""Searches during extractions: the real service with the real embedding model and a slow language model.
 
     python -m benchmarks.learning
     python -m benchmarks.learning --rounds 1 --jobs 8

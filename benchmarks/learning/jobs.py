@@ -1,4 +1,4 @@
-"""Extractions as a client sees them: handed in at once, looked at until they end, and refused when too many wait."""
+"""Extractions as clients see them: submitted, polled until they end, and refused when the queue is full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A language model for measurements: it takes a set time for each answer, and makes it of the text that it is shown.
+"""A language model for measurements: it answers after a fixed time, from the text of its prompt.
 
 It speaks OpenAI's form on loopback, in a process of its own. Its facts are first clauses of user turns, with the turn
 as their quote; its decisions go by the words that a fact and a memory share. It counts what it is asked at once.

@@ -1,4 +1,4 @@
-"""Long conversations in any number, in the two forms that clients send: speakers before turns, and JSON."""
+"""Any number of long conversations, in two formats of clients: speaker prefixes, and JSON."""
 
 from __future__ import annotations
 

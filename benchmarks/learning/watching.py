@@ -1,4 +1,4 @@
-"""Who is there all the time, in a process of their own: searchers at a steady pace, and one who reads the metrics.
+"""Permanent clients in a separate process: searchers at a steady rate, and a reader of the metrics.
 
 A search is timed from the moment that it was due, so that one that waits behind a slow one is as late as it is.
 """

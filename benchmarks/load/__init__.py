@@ -1,1 +1,1 @@
-"""How the service holds up: many searchers and a writer at once, and somebody who only asks whether it lives."""
+"""The service under load: many searchers and a writer, and a health probe."""

@@ -1,4 +1,4 @@
-"""The real service under load: eight searchers, a writer, and somebody who asks whether it lives.
+"""The real service under load: eight searchers, a writer, and a health probe.
 
     python -m benchmarks.load
     python -m benchmarks.load --memories 1000 --seconds 5

@@ -1,4 +1,4 @@
-"""The callers: searchers and a writer as threads of one process, and the probe that asks for /health in another.
+"""The callers: searchers and a writer as threads of one process, and a probe of /health in another.
 
 The probe has a process of its own, so that what it measures is the service's delay and not its fellow callers'.
 """

@@ -1,4 +1,4 @@
-"""English sentences and questions about them in any number, so that the real model and analyser have real work."""
+"""Any number of English sentences and questions about them, so that the real model and analyser have real work."""
 
 from __future__ import annotations
 

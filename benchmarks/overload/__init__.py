@@ -1,1 +1,1 @@
-"""Whether the service goes on doing what it can when much more is asked of it."""
+"""Throughput of the service at several times its capacity."""

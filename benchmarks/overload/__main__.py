@@ -1,4 +1,4 @@
-"""The real service asked for five times what it can do, beside clients that send a byte a second.
+"""The real service at five times its capacity, with additional clients that send a byte per second.
 
     python -m benchmarks.overload
     python -m benchmarks.overload --memories 1000 --seconds 10

@@ -1,4 +1,4 @@
-"""Many callers in one process: as many as wait for each other's answers, or as come whatever is answered.
+"""Many callers in one process: closed-loop ones that wait for answers, and open-loop ones at a fixed rate.
 
 Requests are made beforehand and answers are parsed by hand, so that this process is not what is measured; how late it
 sends is part of its figures. Slow clients, which send a byte now and then, live here too.

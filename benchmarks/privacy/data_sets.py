@@ -1,4 +1,4 @@
-"""Texts with labelled spans: read from files, one a line. docs/benchmarks.md describes them.
+"""Texts with labelled spans, read from files with one per line. docs/benchmarks.md describes them.
 
 `KIND_OF_LABEL` says which labels are measured and as what. All others (people, organisations, places, dates, ages,
 titles, and numbers without a form of their own) are not looked for by patterns; what is found in them is no error.

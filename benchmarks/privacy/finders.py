@@ -1,4 +1,4 @@
-"""Who finds personal data: ours, and Presidio's recognisers that need no language model.
+"""Recognisers of personal data: ours, and Presidio's that need no language model.
 
 Presidio is no requirement of this project. Where it is installed (`pip install presidio-analyzer`), it takes part.
 """

@@ -1,4 +1,4 @@
-"""How long 1 MB takes: ordinary text, text full of numbers, and texts that somebody made to take long."""
+"""The time for 1 MB of ordinary text, text full of numbers, and texts built to be slow."""
 
 from __future__ import annotations
 

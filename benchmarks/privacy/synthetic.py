@@ -1,4 +1,4 @@
-"""A set made by a seeded generator: what data sets of personal data hold little of, and what is easily taken for it.
+"""A set from a seeded generator: kinds of personal data that are rare in data sets, and text that resembles them.
 
 Keys and URLs with credentials have the forms that their makers document, so finding them says that the rules know these
 forms, not that keys in the wild have no others. What is not labelled is there to be left alone.

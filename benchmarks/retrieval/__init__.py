@@ -1,1 +1,1 @@
-"""What search finds, on labelled data sets, through the engine's public verbs."""
+"""Quality of search on labelled data sets, through the engine's public methods."""

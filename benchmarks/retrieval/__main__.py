@@ -1,4 +1,4 @@
-"""What search finds, on labelled data, beside what everybody builds first and beside other memory packages.
+"""Quality of search on labelled data, compared with simple baselines and with other memory packages.
 
     python -m benchmarks.retrieval --data FOLDER
     python -m benchmarks.retrieval --data FOLDER --sets locomo_turns beam_chat --packages /tmp/packages

@@ -1,4 +1,4 @@
-"""What each part of the score is worth: the engine over the same folder with the constants of that part turned off."""
+"""The contribution of each part of the score: the same engine with the constants of that part disabled."""
 
 from __future__ import annotations
 

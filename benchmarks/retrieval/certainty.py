@@ -1,4 +1,4 @@
-"""How far a mean over questions can be trusted: bootstrap intervals (Efron 1979), seeded, so that runs can be repeated.
+"""Confidence of a mean over questions: bootstrap intervals (Efron 1979), seeded, so that runs can be repeated.
 
 Two ways to search are compared question by question: what makes a question hard for both cancels out.
 """

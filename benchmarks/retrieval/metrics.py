@@ -1,4 +1,4 @@
-"""How good a ranking is: one number a question and metric, to be averaged over questions.
+"""Quality metrics of rankings: one number per question and metric, to be averaged over questions.
 
 Every function takes the ids that were found, best first, and what is relevant. Turns (or memories) and sessions are
 never mixed: recall looks at single documents, `any` and `all` at the sessions that they come from.

@@ -1,4 +1,4 @@
-"""A data set in the real service on a free port of this machine: stored and asked as a client does.
+"""A data set in the real service on a free port of this machine: stored and searched by a client.
 
 A text is sent up to the length that the service takes, and not at all if it is empty.
 """

@@ -1,4 +1,4 @@
-"""A data set in the engine, through its public verbs: stored once, then asked."""
+"""A data set in the engine, through its public methods: stored once, then searched."""
 
 from __future__ import annotations
 

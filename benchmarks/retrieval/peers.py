@@ -1,4 +1,4 @@
-"""What everybody builds first, over the same texts and the same vectors: BM25, FAISS, and both joined by their ranks.
+"""Simple baselines over the same texts and vectors: BM25, FAISS, and both fused by rank.
 
 BM25 is rank_bm25's Okapi with its own constants, once over words as the classic examples cut them and once over the
 service's own terms. FAISS compares every vector; a text is embedded as far as it fits in the model's window.

@@ -1,4 +1,4 @@
-"""One ranking over kinds: messages and memories of one agent together, against either kind alone.
+"""One ranking over kinds: messages and memories of one agent together, compared with either kind alone.
 
     python -m benchmarks.retrieval.pool --data FOLDER
 

@@ -1,4 +1,4 @@
-"""What every way to search answers: a ranking a question, and how long it took."""
+"""The answers of a search method: a ranking per question, and its duration."""
 
 from __future__ import annotations
 

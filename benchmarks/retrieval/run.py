@@ -1,4 +1,4 @@
-"""One data set: stored, asked in every way that the plan names, and scored."""
+"""One data set: stored, searched with every method of the plan, and scored."""
 
 from __future__ import annotations
 

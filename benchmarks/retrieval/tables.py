@@ -1,4 +1,4 @@
-"""What a run shows of a set: tables for people, and figures for the file of results."""
+"""Output of a run for one set: tables, and figures for the result file."""
 
 from __future__ import annotations
 

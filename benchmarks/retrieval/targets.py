@@ -1,4 +1,4 @@
-"""What is wanted of search on the development sets, and by what margin it may be missed."""
+"""Targets of search on the development sets, and their tolerances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An embedder that remembers on disk what the model gave it, so that a second run measures the search alone."""
+"""An embedder with a cache on disk, so that a second run measures only the search."""
 
 from __future__ import annotations
 

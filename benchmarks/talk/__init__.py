@@ -1,1 +1,1 @@
-"""What a search of one agent's long history costs, and an add to it, without the model."""
+"""The cost of searching and adding to one agent's long history, without the model."""

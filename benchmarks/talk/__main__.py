@@ -1,4 +1,4 @@
-"""What search and add cost in one agent's long history, beside BM25 and FAISS joined by ranks over the same texts.
+"""The cost of search and add in one agent's long history, compared with BM25 and FAISS fused by rank.
 
     python -m benchmarks.talk
     python -m benchmarks.talk --messages 10000

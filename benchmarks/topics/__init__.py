@@ -1,1 +1,1 @@
-"""Whether topics are the subjects that a history is made of."""
+"""Agreement of topics with the subjects of a history."""

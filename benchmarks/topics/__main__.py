@@ -1,4 +1,4 @@
-"""Whether topics are the subjects that a history is made of.
+"""Agreement of topics with the subjects of a history.
 
     python -m benchmarks.topics --data FOLDER
 

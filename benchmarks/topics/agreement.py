@@ -1,4 +1,4 @@
-"""How much two partitions of the same things agree: adjusted Rand index, normalised mutual information, purity."""
+"""Agreement of two partitions of the same items: adjusted Rand index, normalised mutual information, purity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""k-means of what sessions mean, told how many subjects there are: what topics are measured against."""
+"""k-means over session vectors, given the number of subjects: the baseline for topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An embeddings endpoint of the kind that OpenAI made usual, on a free port of this machine, over our own model."""
+"""An OpenAI-compatible embeddings endpoint on a free port of this machine, over our own model."""
 
 from __future__ import annotations
 

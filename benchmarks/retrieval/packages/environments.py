@@ -1,4 +1,4 @@
-"""A virtual environment for each package, made once in the user's folder from pinned versions."""
+"""A virtual environment for each package, created once in the user's folder from pinned versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs inside a package's environment, without anything of the project: stores and searches as its makers show.
+"""Runs in a package's environment, independent of the project: stores and searches as the package documents.
 
     python guest.py PACKAGE ADDRESS_OF_EMBEDDINGS DIMENSIONS FOLDER
 

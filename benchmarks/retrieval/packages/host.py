@@ -1,4 +1,4 @@
-"""Starts a package in its environment, and has it store and answer what the service stored and answered."""
+"""Starts a package in its environment, with the same texts and questions as the service."""
 
 from __future__ import annotations
 
