@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from threading import Condition, Lock
 from time import monotonic
 from typing import TypeVar
@@ -31,28 +32,21 @@ BACKGROUND = ""
 """The caller of work that no request waits for."""
 
 
+@dataclass(slots=True, eq=False)
 class Deadline:
-    """`timeout_s` from its creation or renewal, and never later than the deadline that it is `within`.
+    """`timeout_s` from its creation or renewal, and never later than the deadline that it is `_within`.
 
-    :param caller: Who is charged for the work; without it, as in the deadline that it is within.
-    :param max_tokens: Tokens that the request may have embedded.
+    :param caller: Who is charged for the work.
+    :param _max_tokens: Tokens that the request may have embedded.
     """
 
-    def __init__(
-        self,
-        timeout_s: float,
-        within: Deadline | None = None,
-        *,
-        caller: str = BACKGROUND,
-        max_tokens: int | None = None,
-    ) -> None:
-        self.timeout_s = timeout_s
-        self.caller: str = within.caller if within is not None and caller == BACKGROUND else caller
-        self._within = within
-        self._max_tokens = max_tokens
-        self._spent_tokens = 0
-        self._at = monotonic() + timeout_s
-        self._ended = False
+    timeout_s: float
+    caller: str
+    _within: Deadline | None
+    _max_tokens: int | None
+    _at: float
+    _spent_tokens: int = 0
+    _ended: bool = False
 
     def renew(self) -> None:
         self._at = monotonic() + self.timeout_s
@@ -80,8 +74,14 @@ _current: ContextVar[Deadline | None] = ContextVar("souvenir_deadline", default=
 
 @contextmanager
 def deadline(timeout_s: float, *, caller: str = BACKGROUND, max_tokens: int | None = None) -> Iterator[Deadline]:
-    """Set a deadline for calls inside, also on threads that inherit the context; see `Deadline`."""
-    made = Deadline(timeout_s, _current.get(), caller=caller, max_tokens=max_tokens)
+    """Set a deadline for calls inside, also on threads that inherit the context.
+
+    :param caller: Who is charged for the work; by default, as in the deadline outside.
+    :param max_tokens: Tokens that the calls may have embedded.
+    """
+    outer = _current.get()
+    charged = outer.caller if outer is not None and caller == BACKGROUND else caller
+    made = Deadline(timeout_s, charged, outer, max_tokens, monotonic() + timeout_s)
     token = _current.set(made)
     try:
         yield made

@@ -152,7 +152,7 @@ class Places:
                 memory.release(caller, body_bytes)
                 raise
         self._admitted += 1
-        return Turn(self, caller, memory, body_bytes, waited=waits)
+        return Turn(self, caller, memory, body_bytes, waits)
 
     async def run_part(self, caller: str, run: Callable[[], Awaitable[T]]) -> T:
         """Run one of several parts of a request, in its caller's turn among the requests of this class.
@@ -317,22 +317,20 @@ class Places:
         )
 
 
+@dataclass(slots=True, eq=False)
 class Turn:
     """The resources of a request until it is done: its place, and the memory of its body.
 
     `waited` says whether it had to wait.
     """
 
-    __slots__ = ("_began", "_body_bytes", "_caller", "_memory", "_over", "_places", "waited")
-
-    def __init__(self, places: Places, caller: str, memory: BodyMemory, body_bytes: int, *, waited: bool) -> None:
-        self._places = places
-        self._caller = caller
-        self._memory = memory
-        self._body_bytes = body_bytes
-        self._over = False
-        self.waited = waited
-        self._began = monotonic()
+    _places: Places
+    _caller: str
+    _memory: BodyMemory
+    _body_bytes: int
+    waited: bool
+    _began: float = field(default_factory=monotonic)
+    _over: bool = False
 
     async def answer(
         self, work: asyncio.Future[Response], until: Deadline, disconnected: Callable[[], Awaitable[None]]

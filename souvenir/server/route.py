@@ -135,27 +135,24 @@ class JsonRequest(Request):
         :raises Overloaded: If it would wait too long, or does. :raises DeadlineExceeded: If it is not done in time.
         :raises ServiceClosing: If its turn has not come when the service stops.
         """
+        settings, caller = service.settings, self.caller
         try:
-            return await self._answered_in(places, begin, service)
+            with deadline(settings.request_timeout_s, caller=caller, max_tokens=settings.max_request_tokens) as until:
+                turn = await places.enter(caller, service.bodies, self.held_bytes or 0)
+                try:
+                    if self.streams_body:
+                        self.stream_body(until)
+                    elif turn.waited and await self.is_disconnected():
+                        turn.end()
+                        return places.left()
+                    work = await begin()
+                except BaseException:
+                    turn.end()
+                    raise
+                return await turn.answer(work, until, self._disconnected)
         except Overloaded:
             await places.pause()
             raise
-
-    async def _answered_in(self, places: Places, begin: Begin, service: Service) -> Response:
-        settings = service.settings
-        with deadline(settings.request_timeout_s, caller=self.caller, max_tokens=settings.max_request_tokens) as until:
-            turn = await places.enter(self.caller, service.bodies, self.held_bytes or 0)
-            try:
-                if self.streams_body:
-                    self.stream_body(until)
-                elif turn.waited and await self.is_disconnected():
-                    turn.end()
-                    return places.left()
-                work = await begin()
-            except BaseException:
-                turn.end()
-                raise
-            return await turn.answer(work, until, self._disconnected)
 
     async def _disconnected(self) -> None:
         """Return when the client has disconnected; never while a body is streamed, since its route reads it."""
@@ -300,7 +297,10 @@ class JsonRoute(APIRoute):
         await response(scope, receive, send)
 
     async def _begun(self, request: JsonRequest, service: Service) -> asyncio.Future[Response]:
-        """Return the future response, once the caller, their access and the parameters are known."""
+        """Return the future response, once the caller, their access and the parameters are known.
+
+        :raises RequestValidationError: If a parameter or the body is invalid.
+        """
         if self._guard is not None:
             state = request.scope["state"]
             if service.authenticator.keys.generation != state["keys"]:
@@ -309,16 +309,6 @@ class JsonRoute(APIRoute):
             if (self._levels or self._is_filtered) and state["role"] is not Role.ADMIN:
                 await settle_access(request)
                 require_access(request, self._levels)
-        arguments, declared = await self._arguments(request)
-        if self._is_async:
-            return asyncio.ensure_future(self._answer_async(request, arguments, declared))
-        return service.threads.run(self._answer, request, arguments, declared)
-
-    async def _arguments(self, request: JsonRequest) -> tuple[dict[str, Any], Response | None]:
-        """Return the arguments of the route's function, and the response whose status and headers it may set.
-
-        :raises RequestValidationError: If a parameter or the body is invalid.
-        """
         arguments, errors = await self._body_argument(request)
         declared = None
         if not self._takes_body_only:
@@ -337,7 +327,9 @@ class JsonRoute(APIRoute):
             raise RequestValidationError(errors)
         for name, given in self._given.items():
             arguments[name] = given(request.scope["state"])
-        return arguments, declared
+        if self._is_async:
+            return asyncio.ensure_future(self._answer_async(request, arguments, declared))
+        return service.threads.run(self._answer, request, arguments, declared)
 
     async def _body_argument(self, request: JsonRequest) -> tuple[dict[str, Any], list[Any]]:
         """Return the argument for the body, and its errors.

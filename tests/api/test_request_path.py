@@ -41,7 +41,7 @@ def traced(calls: list[tuple[CodeType, int]]) -> Iterator[None]:
         sys.setprofile(None)
 
 
-def test_a_search_passes_at_most_30_functions_in_10_files_before_its_route(start: Start):
+def test_a_search_passes_at_most_25_functions_in_9_files_before_its_route(start: Start):
     calls: list[tuple[CodeType, int]] = []
     with traced(calls):
         client: TestClient = start()
@@ -53,8 +53,8 @@ def test_a_search_passes_at_most_30_functions_in_10_files_before_its_route(start
     threads = {thread for code, thread in calls if code in (RequestMiddleware.__call__.__code__, search.__code__)}
     path = [code for code, thread in calls if thread in threads]
     before = path[: path.index(search.__code__)]
-    assert 10 <= len(before) <= 30, " ".join(code.co_qualname for code in before)
-    assert len({code.co_filename for code in before}) <= 10
+    assert 10 <= len(before) <= 25, " ".join(code.co_qualname for code in before)
+    assert len({code.co_filename for code in before}) <= 9
 
 
 def test_a_search_an_add_and_an_extraction_pass_few_files(start: Start):
@@ -64,7 +64,7 @@ def test_a_search_an_add_and_an_extraction_pass_few_files(start: Start):
         client = loaded(start(extract_fallback_add=True, log_level="ERROR"))
         jobs = client.app.state.service.extraction.jobs  # type: ignore[attr-defined]
         # The first round loads what later ones share; background threads may run in one of the others.
-        for word in ("red", "blue", "green", "white"):
+        for word in ("red", "blue", "green", "white", "black", "brown", "grey", "pink", "violet", "orange"):
             text = f"User: We decided to use Redis for the {word} service.\nUser: I prefer short {word} reports."
             for path, body in {
                 "/search": {"query": f"Where does the {word} service write?"},
@@ -77,7 +77,7 @@ def test_a_search_an_add_and_an_extraction_pass_few_files(start: Start):
                     assert jobs.wait(answer["job_id"], PATIENCE_S).finished
                 passed[path].append({code.co_filename for code, thread in calls if thread != threading.get_ident()})
     fewest = {path: min(map(len, files)) for path, files in passed.items()}
-    for path, (least, most) in {"/search": (30, 37), "/memory/add": (30, 42), "/memory/extract": (50, 68)}.items():
+    for path, (least, most) in {"/search": (30, 35), "/memory/add": (30, 40), "/memory/extract": (50, 64)}.items():
         assert least <= fewest[path] <= most, (path, sorted(passed[path][-1]))
 
 
