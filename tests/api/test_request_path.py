@@ -21,16 +21,20 @@ from tests.api.conftest import Start, loaded
 
 PACKAGE = str(Path(__file__).resolve().parent.parent.parent / "souvenir")
 PATIENCE_S = 20
+BACKGROUND = ("souvenir-graph", "souvenir-split-later", "souvenir-memory", "souvenir-maintenance")
+"""Threads that no request waits for."""
 
 
 @contextmanager
 def traced(calls: list[tuple[CodeType, int]]) -> Iterator[None]:
-    """Note each function of the package that is entered, and its thread, in threads that start meanwhile."""
+    """Note each function of the package that is entered, and its thread, in threads that requests wait for."""
 
     def note(frame: FrameType, event: str, _: object) -> None:
         # A coroutine that is resumed goes on at a later instruction.
         is_entered = event == "call" and frame.f_lasti < 16
         if is_entered and frame.f_code.co_filename.startswith(PACKAGE) and not frame.f_code.co_name.startswith("<"):
+            if threading.current_thread().name in BACKGROUND:
+                return
             calls.append((frame.f_code, threading.get_ident()))
 
     threading.setprofile(note)
@@ -64,7 +68,7 @@ def test_a_search_an_add_and_an_extraction_pass_few_files(start: Start):
         client = loaded(start(extract_fallback_add=True, log_level="ERROR"))
         jobs = client.app.state.service.extraction.jobs  # type: ignore[attr-defined]
         # The first round loads what later ones share; background threads may run in one of the others.
-        for word in ("red", "blue", "green", "white", "black", "brown", "grey", "pink", "violet", "orange"):
+        for word in ("red", "blue", "green", "white"):
             text = f"User: We decided to use Redis for the {word} service.\nUser: I prefer short {word} reports."
             for path, body in {
                 "/search": {"query": f"Where does the {word} service write?"},
@@ -77,7 +81,7 @@ def test_a_search_an_add_and_an_extraction_pass_few_files(start: Start):
                     assert jobs.wait(answer["job_id"], PATIENCE_S).finished
                 passed[path].append({code.co_filename for code, thread in calls if thread != threading.get_ident()})
     fewest = {path: min(map(len, files)) for path, files in passed.items()}
-    for path, (least, most) in {"/search": (30, 35), "/memory/add": (30, 40), "/memory/extract": (50, 64)}.items():
+    for path, (least, most) in {"/search": (20, 35), "/memory/add": (30, 40), "/memory/extract": (50, 66)}.items():
         assert least <= fewest[path] <= most, (path, sorted(passed[path][-1]))
 
 
