@@ -119,12 +119,17 @@ class MemoryRecord(BaseModel):
         return cls.model_validate(fields)
 
 
+OWN_FIELDS = frozenset(MemoryRecord.model_fields) - {"tags", "facts", "extra"}
+"""Fields of a record that metadata cannot set."""
+
+
 def record_fields(memory: Memory, now: datetime) -> dict[str, Any]:
     """The record as a dict, with those fields only that apply."""
     created_at = wire_time(memory.created_at)
     age_us = max(0, to_us(now) - to_us(memory.updated_at))
     fields = {
-        **memory.metadata,
+        # Metadata of earlier versions may have names of the record's own fields.
+        **{name: value for name, value in memory.metadata.items() if name not in OWN_FIELDS},
         "id": memory.id,
         "text": memory.text,
         "source": memory.source,

@@ -17,7 +17,6 @@ from souvenir.core.types import (
     MemoryDraft,
     MemoryPatch,
     OnDuplicate,
-    OriginClass,
     SkipReason,
     UpsertOutcome,
 )
@@ -58,19 +57,8 @@ class _TextToStore(BaseModel):
     )
 
     def draft(self) -> MemoryDraft:
-        fields = read_fields(self.metadata)
-        return MemoryDraft(
-            text=self.text,
-            source=self.source,
-            metadata=fields.metadata,
-            key=fields.key,
-            document_at=fields.document_at,
-            pinned=bool(fields.pinned),
-            archived=bool(fields.archived),
-            origin_class=fields.origin_class or OriginClass.USER,
-            tags=tuple(self.tags),
-            facts=() if self.facts is None else given(self.facts).facts,
-        )
+        draft = read_fields(self.metadata).draft(self.text, self.source)
+        return replace(draft, tags=tuple(self.tags), facts=() if self.facts is None else given(self.facts).facts)
 
 
 class AddMemoryRequest(_TextToStore):

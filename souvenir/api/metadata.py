@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
 from souvenir.api.fields import MAX_SOURCE_CHARS, moment, without_nul
 from souvenir.core.labels import AUTHORSHIP
-from souvenir.core.types import OriginClass
+from souvenir.core.types import MemoryDraft, OriginClass
 
 MAX_METADATA_BYTES = 64 * 1024
 
@@ -114,6 +115,19 @@ class MemoryFields:
     archived: bool | None
     key: str | None
     origin_class: OriginClass | None
+
+    def draft(self, text: str, source: str, more: Mapping[str, Any] = MappingProxyType({})) -> MemoryDraft:
+        """Return a new memory with these fields and more metadata."""
+        return MemoryDraft(
+            text=text,
+            source=source,
+            metadata={**self.metadata, **more},
+            key=self.key,
+            document_at=self.document_at,
+            pinned=bool(self.pinned),
+            archived=bool(self.archived),
+            origin_class=self.origin_class or OriginClass.USER,
+        )
 
 
 def read_fields(metadata: Mapping[str, Any] | None) -> MemoryFields:

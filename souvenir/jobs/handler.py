@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import apsw
 
-from souvenir.core.errors import EmbeddingUnavailable, LLMUnavailable, Overloaded
+from souvenir.core.errors import EmbeddingUnavailable, InvalidRequest, LLMUnavailable, Overloaded, QuotaExceeded
 from souvenir.core.quotas import Quotas
 from souvenir.core.types import JsonObject, Scope
 from souvenir.store import namespaces
@@ -20,6 +20,9 @@ T = TypeVar("T")
 
 TRANSIENT = (Overloaded, EmbeddingUnavailable, LLMUnavailable)
 """Transient errors, after which a handler runs again later."""
+
+REFUSALS = (InvalidRequest, QuotaExceeded)
+"""Errors of the request of a job, not of the service."""
 
 
 class JobCancelled(Exception):

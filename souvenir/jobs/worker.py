@@ -19,11 +19,12 @@ from typing import TypeVar
 import apsw
 import structlog
 
-from souvenir.core.errors import Conflict, InvalidRequest, JobNotFound, Overloaded, ServiceClosing, SouvenirError
+from souvenir.core.errors import Conflict, JobNotFound, Overloaded, ServiceClosing, SouvenirError
 from souvenir.core.stored_json import to_json
 from souvenir.core.timestamps import utc_now
 from souvenir.core.types import JsonObject, Scope
 from souvenir.jobs.handler import (
+    REFUSALS,
     TRANSIENT,
     JobCancelled,
     JobHandler,
@@ -396,8 +397,7 @@ class Jobs:
     def _outcome(self, job: Job) -> tuple[str | None, str | None, JobStatus]:
         """Return the result as JSON, the message of a failure, and the final status of the job.
 
-        The result of a job that failed because of its request is the code of the error.
-
+        The result is the code of the error if the job failed because of its request.
         :raises JobInterrupted: If the service is closing. :raises JobYielded: If the job yields or pauses.
         """
         try:
@@ -410,8 +410,8 @@ class Jobs:
             raise
         except SouvenirError as error:
             log.warning("job_failed", job_id=job.id, kind=job.kind, reason=error.message)
-            refusal = to_json({"code": error.code}) if isinstance(error, InvalidRequest) else None
-            return refusal, error.message, JobStatus.FAILED
+            code = to_json({"code": error.code}) if isinstance(error, REFUSALS) else None
+            return code, error.message, JobStatus.FAILED
         except Exception:  # the boundary of a thread; the job's error refers to the log
             log.exception("job_failed", job_id=job.id, kind=job.kind)
             return None, f"internal error; look at the service's log for job {job.id}", JobStatus.FAILED

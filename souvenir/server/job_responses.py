@@ -10,7 +10,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from souvenir.core.concurrency import time_left
-from souvenir.core.errors import Conflict, JobFailed, JobRefused
+from souvenir.core.errors import Conflict, JobFailed, JobRefused, QuotaExceeded
+from souvenir.core.errors.requests import FREED_AFTER_S
 from souvenir.core.types import JsonObject, Scope
 from souvenir.jobs.worker import Jobs
 from souvenir.store.admin.jobs import Job, JobStatus
@@ -81,13 +82,15 @@ def result_of(job: Job, *, shown_at: str = "/jobs") -> JsonObject | JSONResponse
     """Return the result of a job, or the 202 response if it has not finished.
 
     :param shown_at: The path below which its result is available.
-    :raises JobRefused: If its request cannot be carried out. :raises JobFailed: If it failed for another reason.
-    :raises Conflict: If it was cancelled.
+    :raises JobRefused: If its request cannot be carried out. :raises QuotaExceeded: If a quota is used up.
+    :raises JobFailed: If it failed for another reason. :raises Conflict: If it was cancelled.
     """
     match job.status:
         case JobStatus.COMPLETED:
             return job.result or {}
         case JobStatus.FAILED if job.refused:
+            if str((job.result or {}).get("code")).startswith("quota_"):
+                raise QuotaExceeded(f"Job {job.id!r} failed: {job.error}", retry_after_s=FREED_AFTER_S)
             raise JobRefused(job.id, str(job.error))
         case JobStatus.FAILED:
             raise JobFailed(job.id, str(job.error))

@@ -40,7 +40,9 @@ BATCH_LINES = 64
 BATCH_ENTRIES = 4096
 """Maximum number of lines of a batch, including invalid ones."""
 
-BATCH_BYTES = 1024 * 1024
+BATCH_BYTES = 64 * 1024
+"""Text of a batch, unless one line has more: some seconds of embedding in any script, then others have their turn."""
+
 MAX_ERRORS_SHOWN = 1_000
 MAX_IDS_SHOWN = 1_000
 """Maximum number of changed ids in a report, which is stored with its job."""

@@ -37,6 +37,8 @@ def guards_of(dependant: Dependant) -> list[Role]:
 
 
 def send(client: TestClient, operation: Operation, headers: dict[str, str]) -> int:
+    if operation.path == "/import":
+        headers = {**headers, "Content-Type": "application/x-ndjson"}
     response = client.request(
         operation.method, operation.path, json=operation.body, params=operation.query, headers=headers
     )

@@ -163,3 +163,37 @@ def test_denied_access_levels_apply_to_every_key(start: Start):
     for path in ("summary", "sessions", f"sessions/{SESSION}/messages", "concepts", "memories"):
         assert client.get(f"{MEMORY}/{path}").json()["code"] == "access_limited"
     assert get(client, "stats")["access_level"] == "quick"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("links", "x"),
+        ("conflicts_with", 7),
+        ("is_latest", "q"),
+        ("valid_to", 7),
+        ("author", "boss"),
+        ("contributors", ["ceo"]),
+        ("promotion", {"a": 1}),
+        ("source_memory_ids", [1]),
+    ],
+)
+def test_metadata_of_a_memory_sets_no_field_of_the_service(told: TestClient, name: str, value: Any):
+    added = told.post(f"{MEMORY}/memories", json={"content": "Alice likes blue", "metadata": {name: value, "mood": 1}})
+    assert added.status_code == 200, added.text
+    headers = {"X-Namespace": "pixie"}
+    record = told.get(f"/memory/{added.json()['memory_id']}", headers=headers)
+    assert record.status_code == 200, record.text
+    assert (name in record.json(), record.json()["mood"]) == (False, 1)
+    assert told.get("/memories", headers=headers).status_code == 200
+    assert told.post("/search", json={"query": "blue"}, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("field", [{"document_at": 5}, {"entity_key": {}}, {"pinned": "yes"}])
+def test_metadata_that_cannot_be_a_field_of_the_memory_is_422(told: TestClient, field: dict[str, Any]):
+    assert told.post(f"{MEMORY}/memories", json={"content": "blue", "metadata": field}).status_code == 422
+
+
+@pytest.mark.parametrize("blank", [" ", "\u200b", "\u3000"])
+def test_a_blank_memory_is_422(told: TestClient, blank: str):
+    assert told.post(f"{MEMORY}/memories", json={"content": blank}).status_code == 422

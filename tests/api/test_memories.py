@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
+from souvenir.core.types import MemoryDraft, Scope
 from tests.api.conftest import Add
 
 
@@ -51,3 +52,12 @@ def test_a_list_can_hold_pinned_ones_only_or_the_others(client: TestClient, add:
     pinned, other = add("red", pinned=True), add("green")
     assert [m["id"] for m in client.get("/memories?pinned=true").json()["memories"]] == [pinned]
     assert [m["id"] for m in client.get("/memories?pinned=false").json()["memories"]] == [other]
+
+
+def test_metadata_of_an_earlier_version_with_names_of_own_fields_is_readable(client: TestClient):
+    metadata = {"links": "x", "valid_to": 7, "document_at": 5, "entity_key": {}, "is_latest": "q", "mood": 1}
+    engine = client.app.state.service.engine  # type: ignore[attr-defined]
+    memory = engine.add(Scope(), MemoryDraft("red", "notes", metadata)).id
+    record = client.get(f"/memory/{memory}").json()
+    assert (record["mood"], record.keys() & metadata.keys()) == (1, {"mood"})
+    assert client.post("/search", json={"query": "red"}).json()["count"] == 1

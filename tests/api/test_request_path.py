@@ -65,7 +65,7 @@ def test_a_search_an_add_and_an_extraction_pass_few_files(start: Start):
     calls: list[tuple[CodeType, int]] = []
     passed: dict[str, list[set[str]]] = {"/search": [], "/memory/add": [], "/memory/extract": []}
     with traced(calls):
-        client = loaded(start(extract_fallback_add=True, log_level="ERROR"))
+        client = loaded(start(extract_fallback_add=True))
         jobs = client.app.state.service.extraction.jobs  # type: ignore[attr-defined]
         # The first round loads what later ones share; background threads may run in one of the others.
         for word in ("red", "blue", "green", "white"):

@@ -9,8 +9,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 
 from souvenir.api.agent_summary import Summary
 from souvenir.api.concepts import StatedDescription, StatedName
-from souvenir.api.fields import MAX_TEXT_CHARS, Clean, Moment, SessionId, Text, UserName, optional_wire_time, wire_time
-from souvenir.api.metadata import PlainMetadata
+from souvenir.api.fields import (
+    MAX_TEXT_CHARS,
+    Clean,
+    Moment,
+    SessionId,
+    StoredText,
+    Text,
+    UserName,
+    optional_wire_time,
+    wire_time,
+)
+from souvenir.api.metadata import Metadata, read_fields
 from souvenir.conversations.agents import AgentStats
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.text import is_blank
@@ -301,12 +311,13 @@ class EditLocritConcept(BaseModel):
 class AddLocritMemory(BaseModel):
     model_config = example({"content": "Alice likes blue", "importance": 0.8})
 
-    content: Annotated[Text, Field(description="The text of the memory.")]
+    content: Annotated[StoredText, Field(description="The text of the memory.")]
     importance: Annotated[float, Field(ge=0, le=1, description="Stored with the memory.")] = DEFAULT_IMPORTANCE
-    metadata: PlainMetadata | None = None
+    metadata: Metadata | None = None
 
     def draft(self) -> MemoryDraft:
-        return MemoryDraft(self.content, SOURCE, {**(self.metadata or {}), IMPORTANCE: self.importance})
+        fields = read_fields(self.metadata)
+        return fields.draft(self.content, SOURCE, {IMPORTANCE: self.importance})
 
 
 class LocritMemoryAdded(LocritDone):

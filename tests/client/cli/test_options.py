@@ -103,6 +103,8 @@ ANSWERS = {
     "keys list": "keys list",
     "keys create": "keys create more --role read-only --namespace default",
     "keys rotate": "keys rotate OTHER --yes",
+    "keys limit": "keys limit OTHER --quota memories=10",
+    "keys usage": "keys usage OTHER",
     "keys me": "keys me",
     "keys revoke": "keys revoke OTHER --yes",
     "config set": "config set souvenir_agent bot",

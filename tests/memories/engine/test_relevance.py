@@ -119,9 +119,14 @@ def test_a_search_by_meaning_alone_is_judged_by_the_cosine(engine: MemoryEngine)
     assert (said.evidence, other.evidence) == (STRONG, NONE)
 
 
-def test_a_query_of_stop_words_is_judged_by_its_cosine(engine: MemoryEngine):
+def test_a_blank_query_is_judged_by_its_cosine(engine: MemoryEngine):
     add(engine, "billing runs on postgres")
-    assert set(asked(engine, "???").signals) == {"cosine"}
+    assert set(asked(engine, "\u200b").signals) == {"cosine"}
+
+
+def test_punctuation_that_no_text_holds_is_no_evidence(engine: MemoryEngine):
+    add(engine, "billing runs on postgres")
+    assert asked(engine, "???").evidence is NONE
 
 
 # --- the real model ---------------------------------------------------------------------------------------------------
