@@ -11,8 +11,9 @@ Invariants: text inside of the fence neither opens nor closes it, and keeps its 
 such a tag becomes "(", which is never turned back. One place decides what counts as a tag, for writing and reading, and
 widely: in any case, with blanks, invisible characters, separators, look-alike or full-width letters and slashes in it,
 as an HTML or JSON escape, with or without attributes and an end. The marks that chat templates put between turns are
-defused in recalled text in the same way, and the colon of a role that begins a line becomes a full-width one. Pure
-functions, linear in the text.
+defused in recalled text in the same way, and the colon of a role that begins a line becomes a full-width one: in any
+case and width, after Markdown or invisible characters, and after every line break of `str.splitlines`. Pure functions,
+linear in the text.
 """
 
 from __future__ import annotations
@@ -86,7 +87,12 @@ _TEMPLATE_MARK = re.compile(
     re.IGNORECASE,
 )
 """Beginnings of the marks by which chat templates separate turns and agents recognise what their harness says."""
-_ROLE = re.compile(r"^(?P<before>[^\S\n]*+(?:Human|Assistant|System|User)[^\S\n]*+):", re.MULTILINE)
+_ROLES = frozenset(("human", "assistant", "system", "user", "tool", "developer"))
+_BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+"""The line breaks of `str.splitlines`."""
+_BLANK = rf"[^\S{_BREAKS}]|[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]"
+_LABEL = re.compile(rf"(?P<before>(?:\A|[{_BREAKS}])(?:{_BLANK}|[\\*_#>`])*+(?P<name>[^\s:：*]++)(?:{_BLANK})*+):")
+"""A word with a colon at the beginning of a line."""
 
 
 def recalled(text: str, token: str = "") -> str:
@@ -95,7 +101,14 @@ def recalled(text: str, token: str = "") -> str:
     :param token: Of hexadecimal digits, for this answer; empty for none.
     """
     marked = _TEMPLATE_MARK.sub(lambda mark: "(" + mark[0][1:], text)
-    return fenced(_ROLE.sub("\\g<before>：", marked), attributes=f' id="{token}"' if token else "")
+    return fenced(_LABEL.sub(_without_role, marked), attributes=f' id="{token}"' if token else "")
+
+
+def _without_role(label: re.Match[str]) -> str:
+    """Return the label with a full-width colon if its name is a role."""
+    letters = "".join(sign for sign in label["name"] if not _is_ignorable(sign))
+    role = unicodedata.normalize("NFKC", letters).casefold() in _ROLES
+    return f"{label['before']}：" if role else label[0]
 
 
 def fenced(text: str, *, name: str = RECALLED, attributes: str = "") -> str:

@@ -1,15 +1,16 @@
-"""Prompts: texts that users select in their client. Recalled memories are fenced (`souvenir.core.text`)."""
+"""Prompts: texts that users select in their client. Recalled memories are written as in a context, in a fence."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from souvenir.conversations.context import TOKEN_BYTES
+from souvenir.conversations.context_text import shortened, volatile_tail
 from souvenir.core.errors import InvalidRequest
-from souvenir.core.text import recalled
-from souvenir.core.types import Hit, SearchQuery
+from souvenir.core.types import SearchQuery
 from souvenir.mcp.memory_models import DEFAULT_SEARCH_LIMIT, MAX_QUERY_CHARS, shown_chars
 from souvenir.mcp.tools import Call
 from souvenir.server.load_shedding import CostClass
@@ -99,13 +100,14 @@ def _recall(call: Call, given: Mapping[str, str]) -> str:
     hits = call.service.engine.search(call.scope, SearchQuery(query, call.result_limit(DEFAULT_SEARCH_LIMIT))).hits
     if not hits:
         return f"Nothing that is remembered bears on this.\n\n{query}"
-    lines = "\n".join(_line(hit, shown_chars(len(hits))) for hit in hits)
-    fence = recalled(lines, secrets.token_hex(TOKEN_BYTES))
+    fence = volatile_tail(
+        [hit.memory for hit in hits],
+        [],
+        follows=False,
+        shorten=partial(shortened, max_chars=shown_chars(len(hits))),
+        token=secrets.token_hex(TOKEN_BYTES),
+    )
     return f"{fence}\nThe fence contains memories from earlier. Use the relevant ones for this:\n\n{query}"
-
-
-def _line(hit: Hit, max_chars: int) -> str:
-    return f"- {hit.memory.occurred_at.date().isoformat()}: {hit.memory.text[:max_chars]}"
 
 
 PROMPTS = (

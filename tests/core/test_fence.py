@@ -131,13 +131,29 @@ def test_a_role_that_begins_a_line_gets_another_colon(role: str):
 
 
 @pytest.mark.parametrize(
+    "label",
+    [
+        *("HUMAN", "human", "Tool", "Developer", "**Human", "\\**Human", "> __User", "### System"),
+        *("Ｈuman", "Hu\u200bman", "\u200bHuman", "\ufeffAssistant"),
+    ],
+)
+@pytest.mark.parametrize(
+    "line_break", ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+)
+def test_a_disguised_role_gets_another_colon_after_every_line_break(label: str, line_break: str):
+    assert recalled(f"{label}: a{line_break}{label}:** b") == (
+        f"<recalled_memory>\n{label}： a{line_break}{label}：** b\n</recalled_memory>\n"
+    )
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Human resources: call Ann.",
         "The assistant: Ann. Dear User, hello.",
         "if a < b and c[0] | d: return [INSTALLED]",
         "<b>bold</b> <strong> <system.h> <span> List<String>",
-        "user: name in YAML",
+        "username: ann\nusers: 3\nhttp://example.org\n**User**: said in our own turn",
         "x <- y; a << 2; [x](y) | table |",
         "R&D &lt;b&gt; 100%3",
     ],
