@@ -313,6 +313,7 @@ def _writer_of(written_as: GraphFileFormat, *, embeddings: bool) -> JsonGraph | 
     "/agents/{agent_name}/graph",
     summary="Upsert concepts",
     cost=CostClass.WRITE,
+    large_body=True,
     access=REMEMBERED,
     sdk="agents.state_concepts",
     idempotent=True,

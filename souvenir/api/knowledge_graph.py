@@ -184,6 +184,7 @@ def read_graph(
     "/knowledge-graph",
     summary="Upsert a knowledge graph",
     cost=CostClass.WRITE,
+    large_body=True,
     sdk="graph.store",
     idempotent=True,
 )

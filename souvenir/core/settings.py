@@ -375,7 +375,9 @@ class Settings(NetworkSettings):
         default=7.0, gt=0, description="Days that finished jobs are kept; never more than 1,000 of one queue."
     )
     max_body_bytes: int = Field(
-        default=32 * 1024 * 1024, ge=1024, description="Largest request body, in bytes (413 above)."
+        default=32 * 1024 * 1024,
+        ge=1024,
+        description="Largest request body, in bytes (413 above); most routes take 2 or 8 MiB at most.",
     )
     import_max_bytes: int = Field(
         default=2 * 1024**3,

@@ -51,6 +51,9 @@ PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR = -32700, -32600, -32603
 
 SEND_KEY = "send one as X-API-Key or as Authorization: Bearer KEY (`souvenir mcp` takes it from SOUVENIR_API_KEY)"
 
+MAX_MESSAGE_BYTES = 2 * 1024 * 1024
+"""Maximum size of a message; the largest memory with its facts takes less than half of it."""
+
 EVENTS, JSON = "text/event-stream", "application/json"
 
 
@@ -187,6 +190,8 @@ class McpEndpoint:
 
 class _KnownRoute(Route):
     """A route that its request refers to, so that it is counted and logged under its template, as FastAPI's are."""
+
+    max_body_bytes = MAX_MESSAGE_BYTES
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, found = super().matches(scope)

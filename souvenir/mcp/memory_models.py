@@ -45,9 +45,10 @@ _MemoryId = Annotated[
     Field(max_length=MAX_ID_CHARS, description="The memory_id of a memory, as search_memory or list_memories gave it."),
 ]
 _Tag = Annotated[str, StringConstraints(max_length=MAX_TAG_CHARS), Clean]
-_Tags = Annotated[list[_Tag], BeforeValidator(_one_or_many), Field(max_length=MAX_TAGS)]
+# The bound comes before the validator: after it, pydantic would check the length only once every item was checked.
+_Tags = Annotated[list[_Tag], Field(max_length=MAX_TAGS), BeforeValidator(_one_or_many)]
 _Fact = Annotated[str, StringConstraints(max_length=MAX_GIVEN_FACT_CHARS), Clean]
-_Facts = Annotated[list[_Fact], BeforeValidator(_one_or_many), Field(max_length=MAX_GIVEN_FACTS)]
+_Facts = Annotated[list[_Fact], Field(max_length=MAX_GIVEN_FACTS), BeforeValidator(_one_or_many)]
 
 
 class OfMemory(Arguments):

@@ -33,6 +33,7 @@ from souvenir.access.audit import Denial
 from souvenir.core.errors import Forbidden, SouvenirError
 from souvenir.core.settings import McpTier
 from souvenir.core.types import Role, Scope
+from souvenir.mcp.endpoint import MAX_MESSAGE_BYTES
 from souvenir.mcp.prompts import GRAPH_INSTRUCTIONS, INSTRUCTIONS, PROMPTS, ServerPrompt
 from souvenir.mcp.registry import may_call, no_such_tool, scope_for, tools_of
 from souvenir.mcp.resources import TEMPLATES, Resources
@@ -72,7 +73,7 @@ class McpServer:
         self._prompts = {prompt.name: prompt for prompt in PROMPTS}
         self._resources = Resources(service)
         self._server = self._made()
-        max_bytes = service.settings.max_body_bytes
+        max_bytes = min(service.settings.max_body_bytes, MAX_MESSAGE_BYTES)
         self._whole, self._streamed = (
             StreamableHTTPSessionManager(
                 self._server, json_response=whole, stateless=True, max_request_body_size=max_bytes

@@ -21,6 +21,13 @@ from souvenir.server.request_guards import Needs, shown
 from souvenir.server.service import Service
 
 MAX_SHOWN_ERRORS = 3
+
+MAX_BUILT_ERRORS = 1000
+"""Pydantic builds all errors of a call or none; above this number, only their count is reported."""
+
+MAX_UNKNOWN_ARGUMENTS = 16
+"""A call with more arguments than the tool has, plus these, is refused before its arguments are validated."""
+
 MAX_SHOWN_CHARS = 60
 """Maximum number of characters of an unknown name in an error."""
 
@@ -108,8 +115,10 @@ class Tool(Generic[A]):
 
         :raises InvalidRequest: If they are invalid; the message names them and the accepted arguments.
         """
+        stated = {name: value for name, value in given.items() if value is not None}
+        if len(stated) > len(self.arguments.model_fields) + MAX_UNKNOWN_ARGUMENTS:
+            raise InvalidRequest(f"{self.name} has no {len(stated):,} arguments; it takes {self._known}")
         try:
-            stated = {name: value for name, value in given.items() if value is not None}
             return self.arguments.model_validate_json(to_json(stated), strict=True)
         except ValidationError as error:
             raise InvalidRequest(self._complaint(error)) from error
@@ -137,14 +146,18 @@ class Tool(Generic[A]):
         schema: dict[str, Any] = _plain(self.result.model_json_schema())
         return schema
 
+    @property
+    def _known(self) -> str:
+        return ", ".join(self.input_schema["properties"]) or "nothing"
+
     def _complaint(self, error: ValidationError) -> str:
-        errors = error.errors(include_url=False)
+        if error.error_count() > MAX_BUILT_ERRORS:
+            return f"{self.name} cannot be called so: its arguments have {error.error_count():,} errors; see its schema"
+        errors = error.errors(include_url=False, include_input=False)
         unknown = [_shown(one["loc"]) for one in errors if one["type"] == "extra_forbidden"]
         if unknown:
-            known = ", ".join(self.input_schema["properties"]) or "nothing"
-            return (
-                f"{self.name} has no argument {' and no argument '.join(unknown[:MAX_SHOWN_ERRORS])}; it takes {known}"
-            )
+            named = " and no argument ".join(unknown[:MAX_SHOWN_ERRORS])
+            return f"{self.name} has no argument {named}; it takes {self._known}"
         parts = [_part(one) for one in errors[:MAX_SHOWN_ERRORS]]
         return f"{self.name} cannot be called so: {'; '.join(parts)}"
 

@@ -97,7 +97,7 @@ _DESCRIPTIONS: Mapping[int, str] = {
     "admin key.",
     412: "The current version does not match If-Match.",
     408: "The head or the body arrived too slowly.",
-    413: "The body is larger than MAX_BODY_BYTES.",
+    413: "The body is larger than its route takes; `detail` names the limit.",
     415: "The Content-Type is not the one that the route takes.",
     422: "Fields are invalid.",
     421: "The name in the Host header is not one of the service's names.",

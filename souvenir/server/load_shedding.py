@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from enum import StrEnum
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
+from types import MappingProxyType
 from typing import Any
 
 from starlette.requests import ClientDisconnect
@@ -50,6 +51,12 @@ class CostClass(StrEnum):
     SEARCH = "search"  # uses the model and the arrays
     WRITE = "write"  # uses the model, the disk and the arrays
     LONG = "long"  # processes whole tables or files
+
+
+MAX_BODY_BYTES_OF: Mapping[CostClass, int] = MappingProxyType(
+    {CostClass.LIGHT: 2 * 1024 * 1024, CostClass.SEARCH: 2 * 1024 * 1024, CostClass.WRITE: 8 * 1024 * 1024}
+)
+"""Maximum size of a body in the classes that take no batches; JSON is parsed on the event loop, which it blocks."""
 
 
 class Refusal(StrEnum):

@@ -187,36 +187,42 @@ class Dispatcher:
     """
 
     def __init__(self, router: APIRouter, *, max_body_bytes: int, max_bytes_of: Mapping[str, int]) -> None:
-        """:param max_bytes_of: The limit of a body by path, where it differs from the default."""
-        self._router = AsyncExitStackMiddleware(router)
+        """:param max_body_bytes: The limit of a body; routes may have a lower one of their own (`max_body_bytes`).
+
+        :param max_bytes_of: The limit by path, where it is higher.
+        """
+        self._router: ASGIApp = AsyncExitStackMiddleware(router)
         self._max_body_bytes = max_body_bytes
-        self._max_bytes_of = max_bytes_of
-        self._routes: dict[str, list[Route]] = {}
+        self._routes: dict[str, list[tuple[Route, int]]] = {}
         for route in router.routes:
             if isinstance(route, JsonRoute) or (isinstance(route, Route) and not isinstance(route, APIRoute)):
-                self._routes.setdefault(route.path.split("/", 2)[1], []).append(route)
+                own: int | None = getattr(route, "max_body_bytes", None)
+                self._routes.setdefault(route.path.split("/", 2)[1], []).append(
+                    (route, max_bytes_of.get(route.path, min(own or max_body_bytes, max_body_bytes)))
+                )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._router(scope, receive, send)
         state, path = scope["state"], scope["path"]
         try:
-            max_bytes = state["max_body_bytes"] = self._max_bytes_of.get(path, self._max_body_bytes)
-            declared = state["headers"].get(b"content-length", b"")
-            if declared.isdigit() and (len(declared) > 18 or int(declared) > max_bytes):
-                raise PayloadTooLarge(max_bytes)
-            allowed = set[str]()
-            for route in self._routes.get(path[1:].partition("/")[0], ()):
+            app, allowed, max_bytes = self._router, set[str](), self._max_body_bytes
+            for route, its_max_bytes in self._routes.get(path[1:].partition("/")[0], ()):
                 match, found = route.matches(scope)
                 if match is Match.FULL:
                     scope.update(found)
-                    return await route.app(scope, receive, send)
+                    app, allowed, max_bytes = route.app, set(), its_max_bytes
+                    break
                 if match is Match.PARTIAL:
                     allowed |= route.methods or set()
                     scope["route"] = route
+            state["max_body_bytes"] = max_bytes
+            declared = state["headers"].get(b"content-length", b"")
+            if declared.isdigit() and (len(declared) > 18 or int(declared) > max_bytes):
+                raise PayloadTooLarge(max_bytes)
             if allowed:
                 raise HTTPException(405, headers={"Allow": ", ".join(sorted(allowed))})
-            await self._router(scope, receive, send)
+            await app(scope, receive, send)
         except HANDLED as error:
             if "status" in state:
                 raise

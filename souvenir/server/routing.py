@@ -40,6 +40,8 @@ class Declaration(TypedDict, total=False):
     """The client's method, `group.verb`; required if the route is in the OpenAPI document."""
     idempotent: bool
     """True if a request can be repeated safely; the default for GET and PUT."""
+    large_body: bool
+    """True if its body may have MAX_BODY_BYTES, as in the class LONG."""
     summary: str
     status_code: int
     errors: Sequence[int]

@@ -19,6 +19,7 @@ from souvenir.core.errors import (
 from tests.api.conftest import Start
 
 JSON = {"Content-Type": "application/json"}
+MIB = 1024 * 1024
 
 
 def problem(response) -> tuple[int, str]:
@@ -213,6 +214,33 @@ def test_a_chunked_body_above_the_limit_is_413(start: Start):
 
     client = start(max_body_bytes=2000)
     assert problem(client.post("/memory/add", content=chunks(), headers=JSON)) == (413, "payload_too_large")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "max_bytes"),
+    [
+        ("PUT", "/agents/ann/policy", 2 * MIB),
+        ("POST", "/search", 2 * MIB),
+        ("POST", "/context/ann", 2 * MIB),
+        ("POST", "/memory/add", 8 * MIB),
+        ("POST", "/messages/batch", 32 * MIB),
+        ("POST", "/search/batch", 32 * MIB),
+        ("POST", "/knowledge-graph", 32 * MIB),
+        ("POST", "/agents/ann/graph", 32 * MIB),
+        ("POST", "/memory/extract", 32 * MIB),
+    ],
+)
+def test_the_largest_body_depends_on_the_cost_class_of_the_route(start: Start, method, path, max_bytes):
+    client = start()
+    response = client.request(method, path, content=b" " * (max_bytes + 1), headers=JSON)
+    assert problem(response) == (413, "payload_too_large")
+    assert f"{max_bytes} bytes" in response.json()["detail"]
+    assert problem(client.request(method, path, content=b" " * max_bytes, headers=JSON))[0] == 422
+
+
+def test_a_chunked_search_above_the_limit_of_its_class_is_413(start: Start):
+    chunks = (b" " * MIB for _ in range(3))
+    assert problem(start().post("/search", content=chunks, headers=JSON)) == (413, "payload_too_large")
 
 
 def test_a_body_at_the_limit_passes(start: Start):

@@ -162,6 +162,20 @@ def test_a_body_above_the_limit_is_413(start: Start):
     assert answer.status_code == 413
 
 
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/ann"])
+def test_a_message_above_2_mib_is_413_with_the_bound(ask: Asking, path):
+    answer = ask.post(calling("search_memory", {"query": "x" * 2_100_000}), path)
+    assert answer.status_code == 413
+    assert "2097152 bytes" in answer.text
+
+
+def test_the_largest_memory_with_escaped_characters_and_facts_is_below_the_limit(ask: Asking):
+    facts = ["\u00e9" * 1000 for _ in range(100)]
+    answer = ask.post(calling("add_memory", {"text": "\u00e9" * 50_000, "facts": facts}))
+    assert answer.status_code == 200
+    assert len(answer.request.content) > 800_000
+
+
 def test_a_namespace_that_cannot_be_one_is_refused(ask: Asking):
     assert ask.post(LIST, headers={"X-Namespace": "a/b"}).status_code == 422
     assert ask.post(LIST, path="/mcp/%20").status_code == 422
