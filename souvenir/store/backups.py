@@ -1,8 +1,9 @@
 """Copies of the database: made during writes, with unique names, verified before use.
 
-A backup is a folder `<reason>_<date>_<time>` with `souvenir.db` and `manifest.json`. It is built under a hidden name
-and renamed when it is complete, so a folder without the leading dot is a finished backup. Symbolic links are neither
-listed nor followed: what they lead to was not written here.
+A backup is a folder `<reason>_<date>_<time>_<microseconds>` with `souvenir.db` and `manifest.json`; the microseconds
+keep the name of an evicted backup from being used again, and names of earlier versions have none. It is built under a
+hidden name and renamed when it is complete, so a folder without the leading dot is a finished backup. Symbolic links
+are neither listed nor followed: what they lead to was not written here.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Backups:
             return self._create(connection, reason, now)
 
     def _create(self, connection: apsw.Connection, reason: str, now: datetime) -> Backup:
-        partial, name = self._reserve(f"{reason}_{now:%Y%m%d_%H%M%S}")
+        partial, name = self._reserve(f"{reason}_{now:%Y%m%d_%H%M%S_%f}")
         try:
             database = partial / DATABASE_FILE
             connection.execute("VACUUM INTO ?", (str(database),))

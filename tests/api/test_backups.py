@@ -19,7 +19,7 @@ def test_a_backup_can_be_listed_and_restored(client: TestClient, add: Add):
     end = time.time()
     name = made["backup_path"].rsplit("/", 1)[-1]
     assert made["success"] is True
-    assert re.fullmatch(r"manual_\d{8}_\d{6}", name)
+    assert re.fullmatch(r"manual_\d{8}_\d{6}_\d{6}", name)
     [listed] = client.get("/backups").json()["backups"]
     assert (listed["name"], listed["reason"], listed["memories"]) == (name, "manual", 1)
     assert int(begin) <= listed["created"] <= end

@@ -35,7 +35,7 @@ def switched() -> None:
 def test_a_manifest_describes_the_content_of_its_backup(database: Database, settings: Settings):
     insert(database, "one", "two " * 200, now=NOW)
     backup = database.back_up(reason="manual", now=NOW)
-    assert backup.name == "manual_20240301_120000"
+    assert backup.name == "manual_20240301_120000_123456"
     folder = settings.backup_dir / backup.name
     assert json.loads((folder / "manifest.json").read_text()) == {
         "name": backup.name,
@@ -87,12 +87,32 @@ def test_backups_made_during_writes_contain_only_whole_transactions(
         }
 
 
-def test_backups_made_in_the_same_second_have_unique_names(open_database: OpenDatabase):
+def test_backups_made_in_the_same_microsecond_have_unique_names(open_database: OpenDatabase):
     database = open_database(max_backups=50)
     with ThreadPoolExecutor(4) as callers:
         made = list(callers.map(lambda _: database.back_up(reason="manual", now=NOW).name, range(12)))
-    assert sorted(made) == sorted(["manual_20240301_120000"] + [f"manual_20240301_120000_{n}" for n in range(2, 13)])
+    assert sorted(made) == sorted(
+        ["manual_20240301_120000_123456"] + [f"manual_20240301_120000_123456_{n}" for n in range(2, 13)]
+    )
     assert sorted(names_of(database)) == sorted(made)
+
+
+def test_the_name_of_an_evicted_backup_is_not_used_again_within_its_second(open_database: OpenDatabase):
+    database = open_database(max_backups=1)
+    made = []
+    for at in range(4):
+        made.append(database.back_up(reason="pre_import", now=NOW + timedelta(microseconds=at)).name)
+        database.backups.evict()
+    assert made == sorted(set(made))
+    assert names_of(database) == made[-1:]
+
+
+def test_backups_with_names_of_earlier_versions_are_listed_in_order(database: Database, settings: Settings):
+    old = "manual_20240301_120000"
+    (settings.backup_dir / database.back_up(reason="manual", now=NOW).name).rename(settings.backup_dir / old)
+    new = database.back_up(reason="manual", now=NOW + timedelta(microseconds=1)).name
+    assert names_of(database) == [new, old]
+    assert database.backups.verify(old).exists()
 
 
 def test_eviction_keeps_the_newest_backups(open_database: OpenDatabase, settings: Settings):
