@@ -2,7 +2,8 @@
 
 The memories of a batch, the map from the ids of the file to those of this store, and the position in the file are
 committed together, so a kill at any time neither loses a line nor stores one twice. Texts are embedded outside of every
-lock. A second pass over the file creates the links, when every memory has its id. References to ids that no line
+lock. The backup is made before the first line that can be stored, so that a file of invalid lines makes none. A second
+pass over the file creates the links, when every memory has its id. References to ids that no line
 defines are dropped, since another memory may have such an id, now or later.
 
 The role of the caller decides what a file may claim: ids, histories, authors and links of the service's own types are
@@ -56,7 +57,6 @@ class Strategy(StrEnum):
 
 
 class Phase(StrEnum):
-    BEGIN = "begin"
     MEMORIES = "memories"
     LINKS = "links"
     DONE = "done"
@@ -66,7 +66,7 @@ class Phase(StrEnum):
 class _State:
     """The progress and the report so far, stored in the row of the job."""
 
-    phase: Phase = Phase.BEGIN
+    phase: Phase = Phase.MEMORIES
     offset: int = 0
     line: int = 0
     linking: bool = False
@@ -136,11 +136,14 @@ class ImportHandler:
 
     def run(self, job: RunningJob) -> JsonObject:
         run = _Run(self._engine, self._format, self._spools, job)
-        run.begin()
         run.store_memories()
         run.make_links()
         run.report_ids()
         return run.state.report()
+
+
+class _BackupMissing(Exception):
+    """Rolls back the first line that was stored; it is stored again after a backup."""
 
 
 class _Run:
@@ -158,16 +161,6 @@ class _Run:
         self._by_admin = bool(job.parameters.get("by_admin", False))
         self.state = _STATE.load(job.state)
 
-    def begin(self) -> None:
-        """Create the backup."""
-        if self.state.phase is not Phase.BEGIN:
-            return
-        state = replace(self.state, phase=Phase.MEMORIES)
-        if self._job.parameters["back_up"]:
-            state.backup = self._engine.back_up(reason="pre_import").name
-        self._job.checkpoint(done=0, total=self._total, state=_STATE.dump(state))
-        self.state = state
-
     def store_memories(self) -> None:
         if self.state.phase is not Phase.MEMORIES:
             return
@@ -176,11 +169,21 @@ class _Run:
             # Individually if a line must be compared with the results of the previous lines.
             for part in _single(prepared) if self._smart else [prepared]:
                 verdicts = [self._verdict(entry) for entry in part]
-                self._write(part[-1].raw, partial(self._store, part, verdicts))
+                store = partial(self._store, part, verdicts)
+                try:
+                    self._write(part[-1].raw, store)
+                except _BackupMissing:
+                    self._back_up()
+                    self._write(part[-1].raw, store)
             self._job.give_way()
         first_link = replace(self.state, phase=Phase.LINKS, offset=0, line=0)
         self._job.checkpoint(done=self._total, total=self._total, state=_STATE.dump(first_link))
         self.state = first_link
+
+    def _back_up(self) -> None:
+        state = replace(self.state, backup=self._engine.back_up(reason="pre_import").name)
+        self._job.checkpoint(done=state.line, total=self._total, state=_STATE.dump(state))
+        self.state = state
 
     def make_links(self) -> None:
         """The second pass; skipped if no line has a link."""
@@ -293,6 +296,8 @@ class _Run:
                 # Raised before any part of the line was written.
                 state.add_error(entry.raw.number, error.message)
                 continue
+            if self._job.parameters["back_up"] and state.backup is None and state.imported + state.updated:
+                raise _BackupMissing
             state.linking |= bool(entry.line.links)
             if old_id is not None:
                 known[old_id] = stored[old_id] = line

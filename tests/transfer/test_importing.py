@@ -14,7 +14,7 @@ import pytest
 from souvenir.core.errors import Overloaded, PayloadTooLarge, Unavailable
 from souvenir.core.types import FactsBy, Link, Memory, MemoryDraft, Scope, SearchQuery
 from souvenir.store.admin import transfers
-from souvenir.transfer.import_job import ImportHandler, ImportOrder
+from souvenir.transfer.import_job import ImportHandler, ImportOrder, Strategy
 from souvenir.transfer.spool import Spools
 from tests.memories.engine.verbs import add, memory, stored, texts
 from tests.transfer.stores import DEFAULT, PATIENCE_S, Store, drain, in_pieces, lines_of, ndjson, open_store
@@ -109,6 +109,34 @@ def test_a_backup_is_made_first_unless_nobody_wants_one(store: Store):
     report = store.import_(ndjson(line("after")), back_up=True)
     [backup] = store.engine.backups()
     assert (report["backup"], backup.reason, backup.memories) == (backup.name, "pre_import", 1)
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{\n" * 200,
+        b"\n" * 200,
+        ndjson(HEADER),
+        ndjson(line("x", custom_fields={"entity_key": "taken"}), line("x", custom_fields={"entity_key": "taken"})),
+    ],
+)
+def test_an_import_that_stores_nothing_makes_no_backup(store: Store, strategy: Strategy, body: bytes):
+    add(store.engine, "x", "notes", key="taken")
+    report = store.import_(body, strategy=strategy, back_up=True)
+    assert (report["imported"], report["updated"], report["backup"]) == (0, 0, None)
+    assert store.engine.backups() == []
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_a_backup_is_made_once_before_the_first_line_that_is_stored(store: Store, strategy: Strategy):
+    add(store.engine, "before")
+    lines = [line(f"{number} {'abcdefgh'[number % 8] * 20}") for number in range(100)]
+    report = store.import_(b"{\n" * 5_000 + ndjson(*lines), strategy=strategy, back_up=True)
+    [backup] = store.engine.backups()
+    assert (report["backup"], backup.memories, report["error_count"]) == (backup.name, 1, 5_000)
+    assert report["imported"] + report["updated"] + report["skipped"] == 100
+    assert [error["line"] for error in report["errors"]] == list(range(1, 1_001))
 
 
 # --- links -------------------------------------------------------------------------------------------------------
