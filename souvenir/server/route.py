@@ -174,6 +174,10 @@ class JsonRequest(Request):
         return self._json
 
 
+MAX_LISTED_ERRORS = 1_000
+"""Of a body; of one with more errors only their number is reported."""
+
+
 class Idempotency(StrEnum):
     """The effect of a repeated request."""
 
@@ -350,6 +354,9 @@ class JsonRoute(APIRoute):
         try:
             return {self._body_params[0].name: self._body_type.validate_json(body, strict=True)}, []
         except ValidationError as error:
+            if (count := error.error_count()) > MAX_LISTED_ERRORS:
+                # Listing them would hold the event loop up.
+                return {}, [{"type": "too_many_errors", "loc": ("body",), "msg": f"the body has {count:,} errors"}]
             errors = error.errors(include_url=False)
         if errors[0]["type"] == "json_invalid":
             detail = {"type": "json_invalid", "loc": ("body", 0), "msg": "JSON decode error", "input": {}}

@@ -312,3 +312,11 @@ def test_a_sane_request_id_is_kept_and_another_is_replaced(shared_client: TestCl
         made = shared_client.get("/health", headers=[(b"X-Request-ID", bad.encode())]).headers["X-Request-ID"]
         assert len(made) == 32
         int(made, 16)
+
+
+def test_of_a_body_with_very_many_errors_only_their_number_is_reported(client: TestClient):
+    relations = [{"from": 1, "to": 2, "relationType": 3}] * 400
+    answer = client.post("/knowledge-graph", json={"relations": relations})
+    assert answer.status_code == 422
+    [error] = answer.json()["detail"]
+    assert (error["type"], error["msg"]) == ("too_many_errors", "the body has 1,200 errors")
