@@ -49,7 +49,7 @@ def own_learner(tmp_path: Path) -> Iterator[RunningService]:
 MASKS = {
     r"Evidence: .*": "EVIDENCE",
     r"\d{4}-\d\d-\d\d \d\d:\d\d": "DATE",
-    r"manual_\d{8}_\d{6}": "BACKUP",
+    r"manual_\d{8}_\d{6}_\d{6}": "BACKUP",
     r"http://127\.0\.0\.1:\d+": "URL",
     r"\d+ ms": "N ms",
     r"\d\.\d MiB, vectors of .*": "SIZE",
