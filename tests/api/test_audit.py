@@ -81,7 +81,7 @@ def test_backups_and_restores_are_acts_and_a_restore_does_not_take_them_back(cli
     assert client.post("/restore", json={"backup_name": name}).status_code == 200
     assert client.post(f"/snapshots/{name}/restore").status_code == 200
     created = audited(client, action="backup.create")
-    assert [entry["resource_id"].rsplit("_", 2)[0] for entry in created] == ["snapshot", "mine"]
+    assert [entry["resource_id"].rsplit("_", 3)[0] for entry in created] == ["snapshot", "mine"]
     assert actions(client, resource_id=name) == ["backup.restore", "backup.restore", "backup.create"]
 
 

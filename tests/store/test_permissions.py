@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from souvenir.core.errors import StoreUnusable
@@ -32,6 +33,12 @@ def modes(folder: Path) -> dict[str, int]:
 def public(folder: Path) -> list[str]:
     """What others than the owner can use."""
     return [name for name, mode in modes(folder).items() if mode & 0o077]
+
+
+@pytest.fixture(autouse=True)
+def _every_log_level() -> None:
+    """An application of an earlier test may have set a level for the whole process."""
+    structlog.reset_defaults()
 
 
 @pytest.fixture
