@@ -141,7 +141,7 @@ class Round:
 
 
 def search_models(app: FastAPI) -> tuple[type[BaseModel], type[BaseModel]]:
-    """What the application's search takes and returns."""
+    """Request and response models of the application's search."""
     endpoint = next(route.endpoint for route in app.routes if getattr(route, "path", "") == "/search")  # type: ignore[attr-defined]  # an API route
     hints = get_type_hints(endpoint)
     return hints["body"], hints["return"]

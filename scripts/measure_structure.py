@@ -44,9 +44,9 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class AnyUse:
     annotations: int
-    """Of parameters, variables and results, with `Any` in them."""
+    """Number of parameters, variables and results with `Any` in them."""
     rows: int
-    """Those of parameters and variables named `row` or `rows`."""
+    """Number of those that are named `row` or `rows`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def _any_use(tree: ast.Module) -> AnyUse:
 
 
 def traced(root: Path) -> Iterator[dict[str, Any]]:
-    """What `scripts/request_paths.py` prints of a checkout, whose code alone is imported.
+    """Return the output of `scripts/request_paths.py` for a checkout; only code of that checkout is imported.
 
     :raises subprocess.CalledProcessError: If a request fails, or the application does not start.
     """

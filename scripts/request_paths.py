@@ -40,7 +40,7 @@ PATIENCE_S = 60.0
 NO_FUNCTIONS = frozenset({"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 FINISHED = frozenset({"completed", "failed", "cancelled"})
 NAMES = ("billing", "search", "gateway", "ledger", "archive", "mailer", "report", "session")
-"""What the rounds differ in; the first is for warming up."""
+"""The word that differs between rounds; the first round warms up."""
 
 Call = tuple[CodeType, str]
 Json = dict[str, Any]
@@ -84,7 +84,7 @@ class Tracer:
         raise TimeoutError(f"still at work: {sorted({code.co_qualname for code, _ in self.calls})}")
 
     def _next_burst(self) -> Counter[Call]:
-        """What is called until nothing more is; empty if nothing is called at all."""
+        """Return the calls until there are no more; empty if there are none."""
         self.calls.clear()
         seen, until = 0, time.monotonic() + TICK_S
         while time.monotonic() < until:
@@ -211,7 +211,7 @@ class Requests:
 
 
 def figures_of(calls: list[Call], endpoint: CodeType) -> dict[str, int]:
-    """What one request passed; what comes before the first call of its endpoint counts as before the route."""
+    """Figures of one request; calls before the first one of its endpoint count as before the route."""
     before = calls[: next(place for place, (code, _) in enumerate(calls) if code is endpoint)]
     return {
         "files": len({path for _, path in calls}),

@@ -35,7 +35,7 @@ HUGE_TEXTS = 60
 
 
 class Greed(StrEnum):
-    """What the greedy caller asks for."""
+    """Requests of the greedy caller."""
 
     CONNECTIONS = "64 connections"
     BATCHES = "huge batches"
@@ -63,7 +63,7 @@ class Caller:
 
 @dataclass(slots=True)
 class Answers:
-    """What a caller got. `write_wait_s` is the time from the first attempt at a write to its success."""
+    """Answers to a caller. `write_wait_s` is the time from the first attempt at a write to its success."""
 
     seconds: float = 0.0
     search_s: list[float] = field(default_factory=list)

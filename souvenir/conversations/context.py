@@ -44,7 +44,7 @@ from souvenir.store.messages.messages import Message
 from souvenir.store.privacy import flagged
 
 TOKEN_BYTES = 8
-"""Of the token in a fence: more than can be guessed."""
+"""Length of the random token in a fence; too long to be guessed."""
 
 T = TypeVar("T")
 

@@ -75,5 +75,5 @@ class NetworkSettings(BaseSettings):
 
     @property
     def serves_network(self) -> bool:
-        """Whether other machines can connect, by the address under which clients reach the service."""
+        """True if other machines can connect, by the address under which clients reach the service."""
         return not is_loopback((self.published_on or self.host).strip("[]"))

@@ -365,7 +365,7 @@ def require_levels(given: AccessLevels, needed: Needs, agent: str) -> None:
 
 
 def shows_stored_content(answer: Any) -> bool:
-    """Whether a type of answers has fields that are not shown without a level.
+    """Return True if a type of answers has fields that are not shown without a level.
 
     :raises TypeError: If such a field is required and has no empty value.
     """

@@ -175,7 +175,7 @@ class JsonRequest(Request):
 
 
 MAX_LISTED_ERRORS = 1_000
-"""Of a body; of one with more errors only their number is reported."""
+"""Maximum number of errors of a body that are listed; above, only their number is reported."""
 
 
 class Idempotency(StrEnum):

@@ -87,11 +87,13 @@ def test_the_example_of_a_request_is_accepted(shared_client: TestClient, operati
     assert response.status_code in {200, 202, 404, 409} or response.json()["code"] in refused
 
 
-@pytest.mark.parametrize("name", sorted(DOCUMENT["components"]["schemas"]))
+WITH_EXAMPLES = {name: schema for name, schema in DOCUMENT["components"]["schemas"].items() if schema.get("examples")}
+
+
+@pytest.mark.parametrize("name", sorted(WITH_EXAMPLES))
 def test_the_examples_of_a_schema_fit_it(name: str):
-    schema = {**DOCUMENT["components"]["schemas"][name], "components": DOCUMENT["components"]}
-    for example in schema.get("examples", ()):
-        jsonschema_rs.validator_for(schema).validate(example)
+    schema = {**WITH_EXAMPLES[name], "components": DOCUMENT["components"]}
+    assert all(jsonschema_rs.validator_for(schema).is_valid(example) for example in schema["examples"])
 
 
 def test_a_text_without_an_example_is_refused():

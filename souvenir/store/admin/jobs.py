@@ -85,7 +85,7 @@ class Job:
 
     @property
     def refused(self) -> bool:
-        """Whether it failed because its request cannot be carried out."""
+        """True if it failed because its request cannot be carried out."""
         return self.status is JobStatus.FAILED and self.result is not None
 
     @property

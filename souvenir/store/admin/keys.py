@@ -152,20 +152,20 @@ class StoredUsage:
 
 @dataclass(frozen=True, slots=True)
 class DailyUsage:
-    """Of one UTC day."""
+    """Usage of one UTC day."""
 
     jobs: int = 0
     extractions: int = 0
 
 
 def stored_usage(connection: apsw.Connection, actor: str) -> StoredUsage:
-    """What the key of an actor stores now."""
+    """Return the present usage of storage by the key of an actor."""
     query = "SELECT memories, stored_bytes FROM key_usage WHERE key_id = ?"
     return first(connection, StoredUsage, query, (key_id_of(actor),)) or StoredUsage()
 
 
 def daily_usage(connection: apsw.Connection, actor: str, now: datetime) -> DailyUsage:
-    """What the key of an actor has submitted today."""
+    """Return the jobs and extractions that the key of an actor has submitted today."""
     query = "SELECT jobs, extractions FROM key_days WHERE key_id = ? AND day = ?"
     return first(connection, DailyUsage, query, (key_id_of(actor), to_us(now) // _DAY_US)) or DailyUsage()
 
