@@ -29,7 +29,7 @@ from benchmarks.retrieval.vector_cache import CachedEmbedder
 from souvenir.core.settings import Settings
 from souvenir.models.embedding.factory import embedder_of
 
-METRICS = ("recall@5", "recall@10", "NDCG@10")
+METRICS = ("recall@1", "recall@5", "recall@10", "NDCG@10")
 PARITY = -0.005
 """What text with facts may find less than the text alone, in recall@10."""
 

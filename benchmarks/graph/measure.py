@@ -24,7 +24,7 @@ from benchmarks.retrieval.vector_cache import CachedEmbedder
 from souvenir.core.types import PassageKind
 from souvenir.knowledge.recognition.extraction import keys_in_question, mentions_in
 
-METRICS = DOCUMENT_METRICS[:3]
+METRICS = DOCUMENT_METRICS[:4]
 WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3)
 SEEDS = 10
 """Of the other arms' best documents, weighted by how much they score above the one that follows."""

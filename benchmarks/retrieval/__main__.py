@@ -26,7 +26,7 @@ from benchmarks.retrieval.vector_cache import CachedEmbedder
 from souvenir.core.settings import Settings
 from souvenir.models.embedding.factory import embedder_of
 
-SETS = ("locomo_turns", "locomo_facts", "beam_chat", "cranfield", "med", "memdaily_zh")
+SETS = ("plain_questions", "locomo_turns", "locomo_facts", "beam_chat", "cranfield", "med", "memdaily_zh")
 
 
 def run(plan: Plan) -> bool:

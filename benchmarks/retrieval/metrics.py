@@ -16,7 +16,7 @@ TOP_K = 10
 SESSION_DEPTH = 100
 """Documents of a ranking from which sessions are scored."""
 
-DOCUMENT_METRICS = ("recall@5", "recall@10", "NDCG@10", "MRR@10")
+DOCUMENT_METRICS = ("recall@1", "recall@5", "recall@10", "NDCG@10", "MRR@10")
 SESSION_METRICS = ("any@5", "any@10", "all@5", "all@10")
 
 Found = Sequence[tuple[str, float]]
@@ -26,7 +26,11 @@ Found = Sequence[tuple[str, float]]
 def document_scores(found: Found, relevant: Mapping[str, float]) -> list[float]:
     """In the order of DOCUMENT_METRICS."""
     ids = [id_ for id_, _ in found]
-    return [recall(ids[:5], relevant), recall(ids[:10], relevant), ndcg(ids, relevant), reciprocal_rank(ids, relevant)]
+    return [
+        *(recall(ids[:count], relevant) for count in (1, 5, 10)),
+        ndcg(ids, relevant),
+        reciprocal_rank(ids, relevant),
+    ]
 
 
 def session_scores(found: Found, relevant: Mapping[str, float], session_of: Mapping[str, str]) -> list[float]:

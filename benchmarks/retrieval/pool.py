@@ -40,7 +40,7 @@ TURNS, FACTS = "locomo_turns", "locomo_facts"
 STRANGERS = ((TURNS, FACTS), (TURNS, "cranfield"), ("beam_chat", FACTS), (FACTS, "cranfield"), (TURNS, "beam_chat"))
 """Sets that share agents though neither knows anything of the other: two of different kinds, then two of one kind."""
 
-METRICS = ("recall@5", "recall@10", "NDCG@10")
+METRICS = ("recall@1", "recall@5", "recall@10", "NDCG@10")
 POOL_METRICS = (*METRICS, "evidence@5", "evidence@10")
 PARITY = 0.01
 """Evidence that one ranking may cover less than turns alone: a fact says again what a turn said."""

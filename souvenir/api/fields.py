@@ -208,6 +208,16 @@ RelevanceShare = Annotated[
     PlainSerializer(lambda value: round(value, DECIMALS), return_type=float),
     Field(ge=0.0, le=1.0, description=_RELEVANCE),
 ]
+UnheardShare = Annotated[
+    float,
+    PlainSerializer(lambda value: round(value, DECIMALS), return_type=float),
+    Field(
+        ge=0.0,
+        le=1.0,
+        description="The share of the query's words, weighted by rarity, that no text contains. It is part of the "
+        "divisor of the lexical score.",
+    ),
+]
 EvidenceOfAnswer = Annotated[EvidenceLevel, Field(description=_EVIDENCE)]
 
 RELEVANCE_HEADERS = (RELEVANCE_HEADER, _RELEVANCE, "number"), (EVIDENCE_HEADER, _EVIDENCE, "string")

@@ -15,6 +15,7 @@ from souvenir.api.fields import (
     RelevanceShare,
     SessionId,
     Text,
+    UnheardShare,
     UserName,
     set_relevance,
 )
@@ -187,6 +188,7 @@ class ExplainMessagesResponse(BaseModel):
         description="Words of the query that occur in no text, and their corrections.",
         examples=[{"favuorite": "favourit"}],
     )
+    unheard: UnheardShare
     time: TimeReading | None = Field(description="Null if the query names no time, or `auto_intent` is off.")
 
     @classmethod
@@ -203,6 +205,7 @@ class ExplainMessagesResponse(BaseModel):
             candidates_considered=found.candidates_considered,
             relevance_signals={name: round(value, 6) for name, value in found.signals.items()},
             repairs=dict(found.repairs),
+            unheard=found.unheard,
             time=None if found.time is None else TimeReading.of(found.time),
         )
 

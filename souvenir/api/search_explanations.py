@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pydantic import BaseModel, Field
 
-from souvenir.api.fields import EvidenceOfAnswer, RelevanceShare, optional_wire_time
+from souvenir.api.fields import EvidenceOfAnswer, RelevanceShare, UnheardShare, optional_wire_time
 from souvenir.api.search import SearchHit, SearchRequest, hit_fields
 from souvenir.core.types import ArmCandidate, Fusion, Memory, ScoreParts, SearchResult, TimeSpan, TimeUse, Weights
 from souvenir.retrieval.ranking import RRF_K, rrf_shares
@@ -144,6 +144,7 @@ class SearchExplanation(BaseModel):
         description="The features of `relevance`; docs/retrieval.md describes each of them."
     )
     repairs: dict[str, str] = Field(description="Words of the query that occur in no text, and their corrections.")
+    unheard: UnheardShare
     time: TimeReading | None = Field(description="Null if the query names no time, or `auto_intent` is off.")
     graph: GraphUse
 
@@ -191,6 +192,7 @@ def _search_explanation(
         rrf_k=RRF_K,
         relevance_signals={name: round(value, 6) for name, value in result.signals.items()},
         repairs=dict(result.repairs),
+        unheard=result.unheard,
         time=None if result.time is None else TimeReading.of(result.time),
         graph=GraphUse(
             enabled=False,

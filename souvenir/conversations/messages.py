@@ -104,6 +104,7 @@ class MessageSearch:
     signals: Mapping[str, float] = field(default_factory=dict)
     candidates_considered: int = 0
     repairs: Mapping[str, str] = field(default_factory=dict)
+    unheard: float = 0.0
     time: TimeUse | None = None
 
 
@@ -436,5 +437,6 @@ def _result(found: Found, stored: Mapping[int, Message]) -> MessageSearch:
         signals=judgement.signals,
         candidates_considered=len(found.candidates.rows),
         repairs=found.candidates.repairs,
+        unheard=found.unheard,
         time=found.time,
     )

@@ -104,6 +104,7 @@ class Candidates:
     :param known: The share of the query's terms, weighted by rarity, that occur in some passage; None if there are only
         names.
     :param rarest: The idf of a term in no passage, which grows with their number.
+    :param greatest_lexical: The greatest `lexical` of all allowed passages.
     :param terms: The query's terms in each candidate, if the probe asked to explain; else empty.
     :param complete: Whether every allowed passage is a candidate.
     :param excluded: The number of visible passages that the filters excluded.
@@ -123,6 +124,7 @@ class Candidates:
     named: int | None
     known: float | None
     rarest: float
+    greatest_lexical: float
     terms: tuple[tuple[TermMatch, ...], ...]
     repairs: Mapping[str, str]
     complete: bool
@@ -153,6 +155,7 @@ class Candidates:
                 name: both(field_of(self, name), field_of(other, name))
                 for name in dict.fromkeys([*self.fields, *other.fields])
             },
+            greatest_lexical=max(self.greatest_lexical, other.greatest_lexical),
             terms=(*self.terms, *other.terms),
             complete=self.complete and other.complete,
             excluded=self.excluded + other.excluded,
@@ -299,6 +302,7 @@ class NamespaceIndex:
             named=resolved.named,
             known=evidence.known_share,
             rarest=idf(0, corpus),
+            greatest_lexical=float(evidence.scores.max(initial=0.0, where=True if allowed is None else allowed)),
             terms=tuple(map(evidence.explain, rows.tolist())) if probe.explain else (),
             repairs=resolved.repairs,
             complete=all(len(part) < count for part in found) or len(rows) == reachable,

@@ -184,8 +184,9 @@ class PassageWords:
     def score(self, query: WordQuery, corpus: Corpus, near: Neighbourhood | None, talk: NDArray[np.bool_]) -> Evidence:
         """L(j) of every passage: the best of its chunks (docs/retrieval.md has the formula).
 
-        ``L(j) = sum_t idf_t m_t(j) / sum_t idf_t`` over the known terms, where m_t is BM25's w_t of the chunk or the
-        weight that reaches the passage from its neighbours, whichever is greater. Absolute: not rescaled per query.
+        ``L(j) = sum_t idf_t m_t(j) / sum_t idf_t``, where m_t is BM25's w_t of the chunk or the weight that reaches the
+        passage from its neighbours, whichever is greater. A term in no passage counts in the divisor as the rarest one
+        does, so that a query of mostly unheard words is not one of the few others. Absolute: not rescaled per query.
 
         :param near: None: nothing spreads. :param talk: Mask of the turns of talks, (n,), for which names do not count.
         """
@@ -194,26 +195,22 @@ class PassageWords:
             for weights in self.chunks.weigh(query.terms, corpus)
         ]
         of_chunks, gained = np.zeros(len(self.chunks), np.float32), np.zeros(len(self), np.float32)
-        total = total_without_names = 0.0
+        known = {term.weights.term for term in terms}
+        unheard = [term for term in query.terms if term not in known and term not in query.names]
+        total = total_without_names = len(unheard) * idf(0, corpus)
         for term in terms:
-            idf = np.float32(term.weights.idf)
+            rarity = np.float32(term.weights.idf)
             total += term.weights.idf
             total_without_names += 0.0 if term.is_name else term.weights.idf
             rows, weights = term.weights.rows, term.weights.weights
-            of_chunks[rows] += weights * idf * ~talk[self._owner[rows]] if term.is_name else weights * idf
+            of_chunks[rows] += weights * rarity * ~talk[self._owner[rows]] if term.is_name else weights * rarity
             if term.gained is not None:
-                gained += term.gained * idf * ~talk if term.is_name else term.gained * idf
+                gained += term.gained * rarity * ~talk if term.is_name else term.gained * rarity
         scores = self._best(of_chunks) + gained
         divisors = np.where(talk, total_without_names, total).astype(np.float32) if query.names else np.float32(total)
         np.divide(scores, divisors, out=scores, where=divisors > 0)
-        return Evidence(self, scores, of_chunks, terms, corpus, talk, self._known_share(query, terms, corpus))
-
-    def _known_share(self, query: WordQuery, terms: Sequence[_Term], corpus: Corpus) -> float | None:
-        """Return the idf-weighted share of the query's terms that are known; an unknown term counts as the rarest."""
-        known = [term.weights.idf for term in terms if not term.is_name]
-        unknown_count = len(set(query.terms) - query.names) - len(known)
-        total = sum(known) + unknown_count * idf(0, corpus)
-        return sum(known) / total if total else None
+        known_share = 1.0 - len(unheard) * idf(0, corpus) / total_without_names if total_without_names else None
+        return Evidence(self, scores, of_chunks, terms, unheard, corpus, talk, known_share)
 
     def _gained(self, term: TermWeights, corpus: Corpus, near: Neighbourhood) -> Floats:
         """Return the additional weight of a term in each passage from its neighbours, (n,)."""
@@ -286,26 +283,33 @@ class PassageWords:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """L(j) of every passage, (n,), and its components; valid until the index changes."""
+    """L(j) of every passage, (n,), and its components; valid until the index changes.
+
+    :param unheard: The terms, other than names, that no passage holds.
+    :param known_share: The share of the query's other terms, weighted by idf; None if there are only names.
+    """
 
     words: PassageWords
     scores: Floats
     of_chunks: Floats
     terms: Sequence[_Term]
+    unheard: Sequence[str]
     corpus: Corpus
     talk: NDArray[np.bool_]
     known_share: float | None
 
     def explain(self, row: int) -> tuple[TermMatch, ...]:
-        """Return the known terms of a passage; ``sum(m.idf * m.weight) / sum(m.idf)`` over them is its score."""
+        """Return the query's terms in a passage; ``sum(m.idf * m.weight) / sum(m.idf)`` over them is its score."""
         chunks = self.words._chunks_of[row]
         best = max(chunks, key=lambda chunk: float(self.of_chunks[chunk]))
         counted = [term for term in self.terms if not (term.is_name and self.talk[row])]
         held = self.words.chunks.explain([term.weights.term for term in counted], [best], self.corpus)[0]
-        return tuple(
+        heard = [
             match if term.gained is None else replace(match, weight=match.weight + float(term.gained[row]))
             for term, match in zip(counted, held, strict=True)
-        )
+        ]
+        rarest = idf(0, self.corpus)
+        return (*heard, *(TermMatch(term, rarest, tf=0, weight=0.0) for term in self.unheard))
 
 
 NO_ROW = -1

@@ -48,6 +48,7 @@ class Constants:
 
     :param k1: Saturation of a term's repeats. :param b: Share of length normalisation.
     :param chunk_tokens: BM25 weighs chunks of at most this many words and marks; None: the whole passage.
+    :param doubt_below: The weight of words falls in proportion to the greatest L(j) of a search below this; 0: never.
     :param dense: Centred cosine. :param speaker: Said by the only speaker that the query names.
     :param role: Said by the user. :param question: Ends with a question mark.
     :param length: Times ln(1 + number of terms). :param time_word: Contains one, for queries about when.
@@ -59,6 +60,7 @@ class Constants:
     k1: float
     b: float
     dense: float
+    doubt_below: float = 0.0
     chunk_tokens: int | None = None
     spread: Spread = NO_SPREAD
     speaker: float = 0.0
@@ -85,6 +87,7 @@ PROFILES: Profiles = MappingProxyType(
             k1=0.9,
             b=0.4,
             dense=1.3,
+            doubt_below=0.6,
             spread=Spread(turns=3, back=0.4, forward=0.4, decay=0.8),
             period=0.4,
             day=0.05,

@@ -56,6 +56,7 @@ class Evidence:
     arm did not match, and `dense` is 0 throughout where it does not count. `profiles` holds `Profile` values,
     `occurred_us` microseconds. `fields` are the field scores, by name. `tagged` marks passages whose owner has a tag
     named by the search; None: there are none. `of_fact` marks passages of facts; None: there are none.
+    `greatest_lexical` is the greatest L(j) of all passages that the filters allow.
     """
 
     rows: NDArray[np.int64]
@@ -66,6 +67,7 @@ class Evidence:
     profiles: NDArray[np.int64]
     occurred_us: NDArray[np.int64]
     fields: FieldScores
+    greatest_lexical: float
     dense_counts: bool = True
     tagged: NDArray[np.bool_] | None = None
     of_fact: NDArray[np.bool_] | None = None
@@ -81,6 +83,7 @@ class Evidence:
             profiles=self.profiles[chosen],
             occurred_us=self.occurred_us[chosen],
             fields={name: values[chosen] for name, values in self.fields.items()},
+            greatest_lexical=self.greatest_lexical,
             dense_counts=self.dense_counts,
             tagged=None if self.tagged is None else self.tagged[chosen],
             of_fact=None if self.of_fact is None else self.of_fact[chosen],
@@ -116,15 +119,18 @@ def half_life(age_us: NDArray[np.int64], half_life_days: float) -> Floats:
 
 
 def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us: int) -> dict[str, Floats]:
-    """Return the terms of the sum: ``L(j) + w_dense d(j)``, fields, and requested weights, each of shape (n,).
+    """Return the terms of the sum: ``g L(j) + w_dense d(j)``, fields, and requested weights, each of shape (n,).
+
+    g is 1, and less for profiles with `doubt_below` if no passage contains much of the query.
 
     `weights.vector` shifts weight between the arms; at its default, the measured constants apply unchanged.
     """
     lexical_share = (1.0 - weights.vector) / (1.0 - _VECTOR_SHARE)
     dense_share = weights.vector / _VECTOR_SHARE
     dense = np.array([profiles[profile].dense for profile in Profile], dtype=np.float64)
+    trust = np.array([_trust(profiles[profile], evidence.greatest_lexical) for profile in Profile], dtype=np.float64)
     parts = {
-        "lexical": lexical_share * evidence.lexical,
+        "lexical": lexical_share * trust[evidence.profiles] * evidence.lexical,
         "dense": dense_share * dense[evidence.profiles] * evidence.dense,
         **{name: values.astype(np.float64) for name, values in evidence.fields.items()},
     }
@@ -134,6 +140,10 @@ def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us
     if weights.confidence:
         parts["confidence"] = weights.confidence * half_life(age_us, CONFIDENCE_HALF_LIFE_DAYS)
     return parts
+
+
+def _trust(constants: Constants, greatest_lexical: float) -> float:
+    return min(1.0, greatest_lexical / constants.doubt_below) if constants.doubt_below else 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ Signals = Mapping[str, float]
 `cosine`: the greatest one with the query; omitted without a meaningful vector.
 `unheard`: the share of the query's words, weighted by rarity, that occur nowhere, times the weight of such a word,
 which is small in a small store; omitted without words.
-`covered`: the share that occurs somewhere times the greatest L(j): how much of the query the best passage contains.
+`covered`: the greatest L(j): how much of the query the best passage contains.
 `gap`: the lead of the only speaker that the query names over the best other one; omitted without both.
 `fact`: the centred cosine of the best-scoring passage, if that is a fact.
 """
@@ -148,7 +148,7 @@ def signals_of(evidence: Evidence, spoken: Spoken, profiles: Profiles) -> dict[s
         found[COSINE] = float(evidence.similarity.max())
     if spoken.known is not None:
         found[UNHEARD] = (1.0 - spoken.known) * spoken.rarest
-        found[COVERED] = spoken.known * float(evidence.lexical.max())
+        found[COVERED] = float(evidence.lexical.max())
         if spoken.named is not None:
             alike = reduce(np.add, (values for name, values in parts.items() if name != "speaker"))
             gap = _gap(best_means(alike, spoken.speakers), spoken.named)
@@ -224,6 +224,11 @@ class Found:
     def owner_ids(self) -> list[int]:
         return [ranked.owner_id for ranked in self.ranked]
 
+    @property
+    def unheard(self) -> float:
+        """The share of the query's words, weighted by rarity, that no passage contains."""
+        return 0.0 if self.candidates.known is None else 1.0 - self.candidates.known
+
     def result(self, memories: Mapping[int, Memory]) -> SearchResult:
         """Return the search result. A memory that was deleted after the ranking is skipped."""
         hits = tuple(
@@ -251,6 +256,7 @@ class Found:
             lexical_candidates=lexical,
             filtered_by_source=self.candidates.excluded,
             repairs=self.candidates.repairs,
+            unheard=self.unheard,
             time=self.time,
         )
 

@@ -413,6 +413,7 @@ def _evidence(found: Candidates, tagged: Tagged | None, *, dense_counts: bool) -
         profiles=found.profiles,
         occurred_us=found.occurred_us,
         fields=found.fields,
+        greatest_lexical=found.greatest_lexical,
         dense_counts=dense_counts,
         of_fact=of_fact if (of_fact := found.fact_ids != 0).any() else None,
         tagged=None if tagged is None else np.isin(found.owner_ids, list(tagged(found.owner_ids.tolist()))),

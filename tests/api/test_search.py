@@ -231,6 +231,9 @@ def test_an_explanation_shows_the_results_of_each_arm(client: TestClient, add: A
     assert (explain["rrf_k"], explain["fusion"], explain["filtered_by_auth"]) == (60, "sum", 0)
     assert explain["scoring_weights"]["vector"] == pytest.approx(0.63)
     assert explain["graph"]["enabled"] is False
+    assert explain["unheard"] == 0.0
+    some = client.post("/search/explain", json={"query": "red zzyzx"}).json()["explain"]
+    assert 0.0 < some["unheard"] < 1.0
 
 
 def test_an_answer_has_its_relevance(client: TestClient, add: Add):

@@ -46,10 +46,10 @@ def test_the_reciprocal_rank_is_that_of_the_first_relevant_document_among_ten():
     assert reciprocal_rank([*"0123456789", "a"], {"a"}) == 0.0
 
 
-def test_a_question_is_scored_at_five_and_at_ten():
+def test_a_question_is_scored_at_one_five_and_ten():
     scores = document_scores(found("x", "a", "y", "z", "v", "b"), {"a": 1.0, "b": 1.0})
     ideal = 1 + 1 / math.log2(3)
-    assert scores == pytest.approx([0.5, 1.0, (1 / math.log2(3) + 1 / math.log2(7)) / ideal, 0.5])
+    assert scores == pytest.approx([0.0, 0.5, 1.0, (1 / math.log2(3) + 1 / math.log2(7)) / ideal, 0.5])
     assert len(scores) == len(DOCUMENT_METRICS)
 
 

@@ -40,6 +40,7 @@ class Constants:
     name: float = 0.0
     period: float = 0.0
     day: float = 0.0
+    doubt_below: float = 0.0
 
 
 TABLE = {
@@ -70,6 +71,7 @@ TABLE = {
         back=0.4,
         forward=0.4,
         decay=0.8,
+        doubt_below=0.6,
         period=0.4,
         day=0.05,
     ),

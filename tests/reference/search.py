@@ -116,22 +116,27 @@ class Asked:
         named = [speaker for speaker, of in names.items() if of & set(self._terms)]
         self._named = named[0] if len(named) == 1 else None
         self._is_dialogue = any(one.role is MessageRole.ASSISTANT for one in passages)
+        answering = [at for at, one in enumerate(passages) if any(one.chunks) and allowed(one, query.filters)]
+        self._most_heard = max(map(self._evidence, answering), default=0.0)
 
     def parts(self, at: int) -> dict[str, float]:
         """The terms of the sum. `vector` = 0.7 leaves the measured weights of both arms as they are."""
         passage, weights = self._passages[at], self._query.weights
         constants = TABLE[passage.profile]
-        is_talk = passage.profile is Profile.TALK
-        terms = self._terms_of_talk if is_talk else self._terms
+        trust = min(1.0, self._most_heard / constants.doubt_below) if constants.doubt_below else 1.0
         vector = self._unframed if passage.profile is Profile.CHAT else self.vector
         age_days = max((self._now - passage.occurred_at).total_seconds(), 0.0) / 86_400
         return {
-            "lexical": (1 - weights.vector) / (1 - 0.7) * self._words.evidence(at, terms),
+            "lexical": (1 - weights.vector) / (1 - 0.7) * trust * self._evidence(at),
             "dense": weights.vector / 0.7 * constants.dense * cosine(passage.vector - self._mean, vector - self._mean),
             **self._cues(passage),
             "recency": weights.recency * math.pow(0.5, age_days / weights.recency_half_life_days),
             "confidence": weights.confidence * math.pow(0.5, age_days / CONFIDENCE_HALF_LIFE_DAYS),
         }
+
+    def _evidence(self, at: int) -> float:
+        is_talk = self._passages[at].profile is Profile.TALK
+        return self._words.evidence(at, self._terms_of_talk if is_talk else self._terms)
 
     def _cues(self, passage: SlowPassage) -> dict[str, float]:
         constants, text, question = TABLE[passage.profile], passage.text, self._query.text

@@ -27,8 +27,8 @@ class Words:
         self._average_length = sum(map(len, of_texts)) / len(of_texts)
         self._df = Counter(term for chunk in chunks for term in set(chunk))
 
-    def evidence(self, at: int, terms: Iterable[str]) -> float:
-        """L(j) = the greatest over the chunks of sum_t idf_t w_t / sum_t idf_t, over the known terms of a query."""
+    def evidence(self, at: int, terms: Sequence[str]) -> float:
+        """L(j) = the greatest over the chunks of sum_t idf_t w_t / sum_t idf_t over the terms of a query."""
         known = [term for term in terms if self._df[term]]
         if not known:
             return 0.0
@@ -39,7 +39,7 @@ class Words:
             sum(self._idf(term) * max(self._weight(passage, chunk, term), lent[term]) for term in known)
             for chunk in passage.chunks
         ]
-        return max(sums) / sum(map(self._idf, known))
+        return max(sums) / sum(map(self._idf, terms))
 
     def _idf(self, term: str) -> float:
         return max(math.log((self._count - self._df[term] + 0.5) / (self._df[term] + 0.5)), LEAST_IDF)

@@ -45,8 +45,15 @@ def evidence(rows: Sequence[Row], *, dense_counts: bool = True) -> Evidence:
         profiles=np.array(profiles, dtype=np.int64),
         occurred_us=np.array([NOW_US - int(age * DAY_US) for age in ages], dtype=np.int64),
         fields={},
+        greatest_lexical=max(lexical, default=0.0),
         dense_counts=dense_counts,
     )
+
+
+def test_words_of_facts_count_less_if_no_passage_contains_much_of_the_query():
+    rows = [(1, 0.3, 0.1, FACT, 0.0), (2, 0.15, 0.1, FACT, 0.0), (3, 0.3, 0.1, DOC, 0.0)]
+    parts = score_parts(evidence(rows), Weights(), PROFILES, NOW_US)
+    assert parts["lexical"].tolist() == pytest.approx([0.5 * 0.3, 0.5 * 0.15, 0.3])
 
 
 HAND = [(1, 0.0, 0.9, FACT, 0.0), (2, 1.5, 0.2, FACT, 30.0), (3, 0.6, 0.8, DOC, 60.0), (2, 0.1, 0.1, FACT, 30.0)]
@@ -198,10 +205,13 @@ weightings = st.builds(
 
 @given(rows=rows, weights=weightings, top_k=st.integers(1, 8))
 def test_the_ranking_by_sum_equals_a_plain_loop(rows: list[Row], weights: Weights, top_k: int):
+    most = max((row[1] for row in rows), default=0.0)
+
     def score(row: Row) -> float:
         _, lexical, dense, profile, age = row
+        trust = min(1.0, most / 0.6) if profile is Profile.FACT else 1.0
         return (
-            (1 - weights.vector) / 0.3 * lexical
+            (1 - weights.vector) / 0.3 * trust * lexical
             + weights.vector / 0.7 * (0.4 if profile is Profile.TALK else 1.3) * dense
             + weights.recency * math.pow(0.5, age / 30)
             + weights.confidence * math.pow(0.5, age / 90)

@@ -53,6 +53,7 @@ def talk(lexical: Sequence[float], dense: Sequence[float], *, speaker: Sequence[
         similarity=np.array(dense) / 2,
         profiles=np.full(count, Profile.TALK),
         occurred_us=np.zeros(count, dtype=np.int64),
+        greatest_lexical=max(lexical),
         fields={"speaker": np.array(speaker, dtype=np.float32)} if speaker else {},
     )
 
@@ -76,7 +77,7 @@ def test_the_gap_compares_the_best_three_turns_without_the_speaker_term():
     found = signals(evidence, [ANN, ANN, ANN, ANN, BEN, CEM, CEM], ANN, known=0.5)
     weight = PROFILES[Profile.TALK].dense
     gap = (1.0 + 0.8 + 0.6) / 3 + 0.5 * weight - 0.9
-    assert found == pytest.approx({"cosine": 0.25, "unheard": 1.5, "covered": 0.5, "gap": gap})
+    assert found == pytest.approx({"cosine": 0.25, "unheard": 1.5, "covered": 1.0, "gap": gap})
 
 
 def test_the_gap_needs_a_named_speaker_and_another_one():

@@ -23,6 +23,7 @@ class ExplainMessagesResponse:
     candidates_considered: int
     relevance_signals: Mapping[str, float]
     repairs: Mapping[str, str]
+    unheard: float
     time: TimeReading | None
 
 

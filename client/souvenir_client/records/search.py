@@ -110,6 +110,7 @@ class SearchExplanation:
     rrf_k: int
     relevance_signals: Mapping[str, float]
     repairs: Mapping[str, str]
+    unheard: float
     time: TimeReading | None
     graph: GraphUse
 

@@ -227,6 +227,7 @@ class SearchResult:
     `time` is None if the text names no time, or was not to be analysed for one.
 
     :param relevance: How likely it is that the hits answer the query, in [0, 1]; `signals` are the inputs.
+    :param unheard: The share of the query's words, weighted by rarity, that no visible text contains.
     """
 
     query: str
@@ -240,4 +241,5 @@ class SearchResult:
     lexical_candidates: tuple[ArmCandidate, ...] = ()
     filtered_by_source: int = 0
     repairs: Mapping[str, str] = field(default_factory=dict)
+    unheard: float = 0.0
     time: TimeUse | None = None

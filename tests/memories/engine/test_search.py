@@ -263,7 +263,7 @@ def test_the_parts_of_an_explained_score_add_up(engine: MemoryEngine):
     for number in range(60):
         add(engine, words(number), document_at=NOW - timedelta(days=number))
     weights = Weights(vector=0.6, recency=0.2, confidence=0.1)
-    result = engine.search(DEFAULT, SearchQuery("violin gardn note7", 8, weights=weights, now=NOW, explain=True))
+    result = engine.search(DEFAULT, SearchQuery("violin gardn note7 zzyzx", 8, weights=weights, now=NOW, explain=True))
     assert dict(result.repairs) == {"gardn": "garden"}
     assert len(result.hits) == 8
     for hit in result.hits:
