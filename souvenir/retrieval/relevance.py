@@ -32,7 +32,7 @@ from souvenir.core.types import (
     TimeUse,
     Weights,
 )
-from souvenir.index.namespace import Candidates
+from souvenir.index.candidates import Candidates
 from souvenir.retrieval.profiles import Profiles
 from souvenir.retrieval.ranking import Evidence, Ranked, score_parts
 

@@ -37,7 +37,8 @@ from souvenir.core.types import (
     SearchQuery,
     SearchResult,
 )
-from souvenir.index.namespace import Candidates, NamespaceIndex, PastState, Probe
+from souvenir.index.candidates import Candidates, PastState, Probe
+from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.registry import IndexKey
 from souvenir.retrieval.preparation import PassageAnalyser
 from souvenir.retrieval.profiles import LEGIBLE_SHARE

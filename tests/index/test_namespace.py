@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from souvenir.core.passages import IndexChange, OwnerChanged, Passage, PassageAdded, PassageRemoved
 from souvenir.core.types import Filters, FloatVector, PassageKind, Profile, SourceFilter
 from souvenir.index.analyser import Analyser
-from souvenir.index.namespace import NamespaceIndex, Probe
+from souvenir.index.candidates import Probe
+from souvenir.index.namespace import NamespaceIndex
 from tests.fake_embedder import FakeEmbedder
 from tests.index.shelf import PASSAGE_ANALYSER, RULES
 

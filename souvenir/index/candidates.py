@@ -1,0 +1,123 @@
+"""The input and the result of a search in one index: a prepared query, and the candidate passages with their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from souvenir.core.passages import FieldScores, PassageColumns
+from souvenir.core.types import Filters, FloatVector, TermMatch
+from souvenir.index.analyser import QueryWord
+
+if TYPE_CHECKING:
+    from souvenir.index.namespace import NamespaceIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A query as prepared for the arms; an arm whose input is None does not run.
+
+    :param vector: Unit vector (dim,).
+    :param unframed: The vector (dim,) of the query without its framing, for chats; None if it has no framing.
+    :param centred: Whether the vector arm compares directions from the namespace's mean.
+    :param fields: Computes the field scores of every passage, which are added to those of the arms; None: no fields.
+    """
+
+    vector: FloatVector | None
+    words: Sequence[QueryWord] | None
+    filters: Filters
+    owner_ids: NDArray[np.int64] | None
+    centred: bool
+    candidate_count: int
+    explain: bool = False
+    unframed: FloatVector | None = None
+    fields: Callable[[PassageColumns], FieldScores] | None = None
+    past: PastState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PastState:
+    """The state of a namespace at a past time, which is searched as if one index held exactly that state.
+
+    Facts are not searched, since current ones may differ from those of then. The spread between related passages stays
+    within each of the two parts.
+
+    :param owner_ids: Owners whose passages have not changed since.
+    :param former: An index, private to this search, of the other owners' passages as of then.
+    """
+
+    owner_ids: NDArray[np.int64]
+    former: NamespaceIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The union of the results of both arms, scored exactly; arrays of shape (n,) unless noted.
+
+    :param fact_ids: Fact ids; 0 for the owner's own text.
+    :param fields: The field scores, which are added to those of the arms.
+    :param speakers: Codes of the speakers; 0 means none.
+    :param named: The code of the only speaker that the query names; None if it names none, or several.
+    :param known: The share of the query's terms, weighted by rarity, that occur in some passage; None if there are only
+        names.
+    :param rarest: The idf of a term in no passage, which grows with their number.
+    :param greatest_lexical: The greatest `lexical` of all allowed passages.
+    :param terms: The query's terms in each candidate, if the probe asked to explain; else empty.
+    :param complete: Whether every allowed passage is a candidate.
+    :param excluded: The number of visible passages that the filters excluded.
+    """
+
+    rows: NDArray[np.int64]
+    passage_ids: NDArray[np.int64]
+    owner_ids: NDArray[np.int64]
+    lexical: NDArray[np.float64]
+    dense: NDArray[np.float64]
+    similarity: NDArray[np.float64]
+    profiles: NDArray[np.int64]
+    occurred_us: NDArray[np.int64]
+    fact_ids: NDArray[np.int64]
+    fields: FieldScores
+    speakers: NDArray[np.int32]
+    named: int | None
+    known: float | None
+    rarest: float
+    greatest_lexical: float
+    terms: tuple[tuple[TermMatch, ...], ...]
+    repairs: Mapping[str, str]
+    complete: bool
+    excluded: int
+
+    def joined(self, other: Candidates, rows_before: int) -> Candidates:
+        """Append the candidates of another index, whose rows are numbered from `rows_before`."""
+
+        def both(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
+            return np.concatenate([one, two])
+
+        def field_of(found: Candidates, name: str) -> NDArray[np.float32]:
+            return found.fields.get(name, np.zeros(len(found.rows), dtype=np.float32))
+
+        return replace(
+            self,
+            rows=both(self.rows, other.rows + rows_before),
+            passage_ids=both(self.passage_ids, other.passage_ids),
+            owner_ids=both(self.owner_ids, other.owner_ids),
+            lexical=both(self.lexical, other.lexical),
+            dense=both(self.dense, other.dense),
+            similarity=both(self.similarity, other.similarity),
+            profiles=both(self.profiles, other.profiles),
+            occurred_us=both(self.occurred_us, other.occurred_us),
+            fact_ids=both(self.fact_ids, other.fact_ids),
+            speakers=both(self.speakers, other.speakers),
+            fields={
+                name: both(field_of(self, name), field_of(other, name))
+                for name in dict.fromkeys([*self.fields, *other.fields])
+            },
+            greatest_lexical=max(self.greatest_lexical, other.greatest_lexical),
+            terms=(*self.terms, *other.terms),
+            complete=self.complete and other.complete,
+            excluded=self.excluded + other.excluded,
+        )
