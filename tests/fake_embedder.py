@@ -11,14 +11,23 @@ import zlib
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from souvenir.core.types import FloatVector
+from souvenir.core.types import (
+    MAX_PASSAGE_TOKEN_VECTORS,
+    TOKEN_SCALE,
+    Embedded,
+    FloatVector,
+    NoTokenVectors,
+    QueryTokens,
+    TokenVectors,
+)
 from souvenir.models.embedding.specs import ModelSpec
 
 _WORD = re.compile(r"\w+")
 
 
-class FakeEmbedder:
+class FakeEmbedder(NoTokenVectors):
     model_id = "fake@1"
     dim = 256
     ready = True
@@ -50,6 +59,30 @@ class FakeEmbedder:
         if not vector.any():
             vector[0] = 1.0
         return vector / np.float32(np.linalg.norm(vector))
+
+
+class FakeTokenEmbedder(FakeEmbedder):
+    """Also makes token vectors: the direction of each word, of 64, and as its id the word's checksum."""
+
+    token_space = "fa4e0001"
+    token_dim = 64
+
+    def embed_passages(self, texts: Sequence[str]) -> Embedded:
+        return Embedded(self.embed_documents(texts), [self._tokens(text) for text in texts])
+
+    def query_tokens(self, text: str) -> QueryTokens:
+        ids, vectors = self._words(text)
+        return QueryTokens(vectors, ids, self.token_offsets(text))
+
+    def _tokens(self, text: str) -> TokenVectors:
+        ids, vectors = self._words(text)
+        codes = (TOKEN_SCALE * vectors[:MAX_PASSAGE_TOKEN_VECTORS]).astype(np.int8)
+        return TokenVectors(ids[:MAX_PASSAGE_TOKEN_VECTORS], codes)
+
+    def _words(self, text: str) -> tuple[NDArray[np.uint16], FloatVector]:
+        sums = [zlib.crc32(word.encode(), self.seed) for word in _WORD.findall(text.casefold())]
+        ids = (np.array(sums, dtype=np.int64) % (1 << 16)).astype(np.uint16)
+        return ids, np.eye(self.token_dim, dtype=np.float32)[ids % self.token_dim]
 
 
 def fake_of(spec: ModelSpec) -> FakeEmbedder:

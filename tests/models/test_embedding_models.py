@@ -107,6 +107,50 @@ def test_a_graph_with_pooling_is_used_unchanged(tmp_path):
     embedder.close()
 
 
+def test_a_folder_can_name_an_output_of_token_vectors(tmp_path):
+    table = TABLE / np.linalg.norm(TABLE, axis=1, keepdims=True)
+    configs = {
+        "souvenir.json": {"token_vectors": {"output": "token_vectors", "projection": "none", "stop_words": "green"}},
+        "config_sentence_transformers.json": {"prompts": {"query": "query: ", "document": "passage: "}},
+    }
+    embedder = OnnxEmbedder(str(write_model(tmp_path, configs, table=table)))
+    embedded = embedder.embed_passages(["green red fish", "green"])
+    assert embedded.vectors.tolist() == embedder.embed_documents(["green red fish", "green"]).tolist()
+    assert embedded.tokens is not None
+    [first, second] = embedded.tokens
+    assert [WORDS[place] for place in first.ids] == ["red", "fish"]
+    assert first.codes.tolist() == np.rint(127 * table[first.ids]).tolist()
+    assert second.codes.shape == (0, 3)
+    tokens = embedder.query_tokens("green  fish")
+    assert tokens is not None
+    assert ([WORDS[place] for place in tokens.ids], tokens.spans) == (["fish"], [(7, 11)])
+    assert tokens.vectors.tolist() == table[tokens.ids].tolist()
+    embedder.close()
+
+
+def test_a_model_without_token_output_makes_no_token_vectors(tmp_path):
+    embedder = OnnxEmbedder(str(write_model(tmp_path)))
+    assert embedder.token_space is None
+    assert embedder.embed_passages(["red"]).tokens is None
+    assert embedder.query_tokens("red") is None
+    embedder.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            {"output": "other", "projection": "none", "stop_words": ""},
+            "no output 'other', which souvenir.json names",
+        ),
+        ({"output": "token_vectors"}, "souvenir.json needs the texts output, projection and stop_words"),
+    ],
+)
+def test_a_wrong_description_of_token_vectors_fails_the_load(tmp_path, content, message):
+    with pytest.raises(EmbeddingUnavailable, match=message):
+        OnnxEmbedder(str(write_model(tmp_path, {"souvenir.json": {"token_vectors": content}}))).load()
+
+
 def test_token_types_are_passed_to_graphs_that_need_them(tmp_path):
     embedder = OnnxEmbedder(str(write_model(tmp_path, extra_inputs=["token_type_ids"])))
     assert embedder.embed_query("red") == unit(rows_of("[CLS] red [SEP]").mean(axis=0))

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from scripts.compare_vectors import GOLDEN, MODEL, Model, cosines, golden_rows
-from scripts.encoder_graph import PAIR_LIMIT, EncoderGraph, Outliers, quantised_weight
-from scripts.reference_encoder import Architecture, Weights, encode
+from scripts.encoder_graph import PAIR_LIMIT, TOKEN_OUTPUT, EncoderGraph, Outliers, TokenProjection, quantised_weight
+from scripts.reference_encoder import Architecture, Weights, encode, encode_tokens
 
 MAX_TOTAL_BYTES = 45 * 1024 * 1024
 
@@ -101,6 +101,16 @@ TINY = Architecture(layers=2, heads=2, epsilon=1e-12)
 TINY_OUTLIERS = Outliers(hidden=(5, 40), intermediate=((3, 7), ()))
 
 
+TINY_PROJECTION = TokenProjection(
+    np.linspace(-1, 1, 64, dtype=np.float32),
+    np.random.default_rng(3).normal(size=(64, 8)).astype(np.float32),
+)
+
+
+def tiny_graph(weights: Weights) -> EncoderGraph:
+    return EncoderGraph(weights, TINY, TINY_OUTLIERS, 16, TINY_PROJECTION)
+
+
 @pytest.fixture(scope="module")
 def tiny_weights() -> Weights:
     """A small BERT with random weights, and hidden channels 5 and 40 as large as in the real one."""
@@ -134,16 +144,25 @@ def tiny_weights() -> Weights:
 
 
 def test_the_graph_equals_the_reference(tiny_weights):
-    graph = EncoderGraph(tiny_weights, TINY, TINY_OUTLIERS, max_length=16)
-    model = Model(graph.model().SerializeToString())
+    model = Model(tiny_graph(tiny_weights).model().SerializeToString())
     rows = [[1, 2], [1, 30, 31, 32, 33, 2], [1, *range(10, 24), 2], [49]]
     reference = np.stack([encode(tiny_weights, TINY, row) for row in rows])
     assert cosines(model.vectors(rows), reference).min() >= 0.999
 
 
+def test_token_vectors_are_projected_from_the_reference_at_any_padding(tiny_weights):
+    model = Model(tiny_graph(tiny_weights).model().SerializeToString())
+    rows = [[1, 30, 31, 32, 33, 2], [1, *range(10, 24), 2]]
+    for row, found in zip(rows, model.vectors(rows, output=TOKEN_OUTPUT), strict=True):
+        own = encode_tokens(tiny_weights, TINY, row)
+        expected = np.asarray((own - TINY_PROJECTION.mean) @ TINY_PROJECTION.matrix, dtype=np.float32)
+        assert np.linalg.norm(found[: len(row)], axis=1) == pytest.approx(1, abs=1e-5)
+        assert cosines(found[: len(row)], expected).min() >= 0.998
+
+
 def test_the_same_weights_give_the_same_bytes(tiny_weights):
     first, second = (
-        EncoderGraph(dict(weights), TINY, TINY_OUTLIERS, max_length=16).model().SerializeToString(deterministic=True)
+        tiny_graph(dict(weights)).model().SerializeToString(deterministic=True)
         for weights in (tiny_weights, dict(reversed(tiny_weights.items())))
     )
     assert first == second

@@ -60,7 +60,7 @@ def test_an_empty_batch_gives_no_rows_and_does_not_load_the_model():
 def test_id_and_dimension_are_known_before_the_model_is_loaded():
     fresh: Embedder = OnnxEmbedder()
     assert fresh.model_id == "all-MiniLM-L6-v2@53aa51172d14"
-    assert (fresh.dim, fresh.max_tokens) == (384, 254)
+    assert (fresh.dim, fresh.max_tokens, fresh.token_space) == (384, 254, "b254af96")
     assert isinstance(fresh, OnnxEmbedder)
     assert not fresh.ready
 
@@ -147,6 +147,37 @@ def test_a_cache_of_size_zero_stores_nothing():
     forgetful = OnnxEmbedder(threads=1, query_cache_size=0)
     assert forgetful.embed_query("again") is not forgetful.embed_query("again")
     forgetful.close()
+
+
+def test_passages_get_the_vectors_of_their_content_tokens(embedder):
+    text = "Caroline adopted two cats in March, and they were hers."
+    embedded = embedder.embed_passages([text, "", TEXTS[-1]])
+    assert (embedded.vectors == embedder.embed_documents([text, "", TEXTS[-1]])).all()
+    tokens, none, many = embedded.tokens
+    query = embedder.query_tokens(text)
+    assert [text[start:end] for start, end in query.spans] == ["Caroline", "adopted", "two", "cats", "March", "hers"]
+    assert tokens.ids.tolist() == query.ids.tolist()
+    assert np.abs(tokens.codes / 127 - query.vectors).max() <= 0.05
+    assert np.linalg.norm(query.vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    assert (len(none.ids), len(many.ids)) == (0, 64)
+
+
+def test_tokens_of_a_query_come_from_the_run_that_made_its_vector():
+    embedder = OnnxEmbedder(threads=1)
+    vector = embedder.embed_query("Who adopted the cats?")
+    embedder.close()
+    tokens = embedder.query_tokens("Who adopted the cats?")
+    assert tokens is not None
+    assert len(tokens.ids) == 2
+    assert not tokens.vectors.flags.writeable
+    assert embedder.embed_query("Who adopted the cats?") is vector
+
+
+def test_a_long_query_has_the_tokens_of_its_first_window(embedder):
+    text = "cat " * 300
+    tokens = embedder.query_tokens(text)
+    assert len(tokens.ids) == 150
+    assert tokens.spans[-1] == (149 * 4, 149 * 4 + 3)
 
 
 def test_a_query_over_the_window_gets_the_mean_direction_of_its_windows(embedder):

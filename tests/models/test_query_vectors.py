@@ -1,4 +1,4 @@
-"""Query vectors: cached, and computed once for concurrent equal queries."""
+"""Embedded queries: cached, and computed once for concurrent equal queries."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 
 from souvenir.core.errors import EmbeddingUnavailable
 from souvenir.core.telemetry import Instruments
-from souvenir.core.types import FloatVector
-from souvenir.models.embedding.query_cache import QueryVectors
+from souvenir.models.embedding.query_cache import EmbeddedQuery, QueryCache
 
 WAIT_S = 30.0
 
@@ -24,39 +23,40 @@ class SlowModel:
         self.broken = broken
         self.began, self.go_on = Event(), Event()
 
-    def __call__(self) -> FloatVector:
+    def __call__(self) -> EmbeddedQuery:
         self.asked += 1
         self.began.set()
         assert self.go_on.wait(WAIT_S)
         if self.broken:
             raise EmbeddingUnavailable("The model is gone")
-        return np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
+        return EmbeddedQuery.of_windows(np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32))
 
 
 def test_concurrent_equal_queries_are_embedded_once():
-    vectors, model = QueryVectors(8, Instruments()), SlowModel()
+    cache, model = QueryCache(8, Instruments()), SlowModel()
+    other = EmbeddedQuery.of_windows(np.array([[0.0, 1.0]], dtype=np.float32))
     with ThreadPoolExecutor(4) as threads:
-        first = threads.submit(vectors.get, "q", model)
+        first = threads.submit(cache.get, "q", model)
         assert model.began.wait(WAIT_S)
-        others = [threads.submit(vectors.get, "q", model) for _ in range(3)]
-        other_question = vectors.get("another", lambda: np.array([[0.0, 1.0]], dtype=np.float32))
+        others = [threads.submit(cache.get, "q", model) for _ in range(3)]
+        other_question = cache.get("another", lambda: other)
         model.go_on.set()
         expected = np.full(2, np.sqrt(0.5), dtype=np.float32)
         for one in (first, *others):
-            np.testing.assert_allclose(one.result(WAIT_S), expected)
-    assert other_question.tolist() == [0.0, 1.0]
+            np.testing.assert_allclose(one.result(WAIT_S).vector, expected)
+    assert other_question is other
     assert model.asked == 1
 
 
 def test_a_failure_reaches_all_waiting_callers_and_is_not_cached():
-    vectors, model = QueryVectors(8, Instruments()), SlowModel(broken=True)
+    cache, model = QueryCache(8, Instruments()), SlowModel(broken=True)
     with ThreadPoolExecutor(2) as threads:
-        first = threads.submit(vectors.get, "q", model)
+        first = threads.submit(cache.get, "q", model)
         assert model.began.wait(WAIT_S)
-        second = threads.submit(vectors.get, "q", model)
+        second = threads.submit(cache.get, "q", model)
         model.go_on.set()
         for one in (first, second):
             with pytest.raises(EmbeddingUnavailable):
                 one.result(WAIT_S)
     model.broken = False
-    assert vectors.get("q", model).shape == (2,)
+    assert cache.get("q", model).vector.shape == (2,)

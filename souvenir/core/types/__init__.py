@@ -14,7 +14,18 @@ from souvenir.core.types.agents import (
     ConceptKind,
     Mentioned,
 )
-from souvenir.core.types.models import Embedder, FloatVector, LoadableEmbedder, Reranker
+from souvenir.core.types.models import (
+    MAX_PASSAGE_TOKEN_VECTORS,
+    TOKEN_SCALE,
+    Embedded,
+    Embedder,
+    FloatVector,
+    LoadableEmbedder,
+    NoTokenVectors,
+    QueryTokens,
+    Reranker,
+    TokenVectors,
+)
 from souvenir.core.types.outcomes import (
     AddAction,
     AddOutcome,
@@ -74,6 +85,8 @@ from souvenir.core.types.searching import (
 
 __all__ = [
     "DEFAULT_NAMESPACE",
+    "MAX_PASSAGE_TOKEN_VECTORS",
+    "TOKEN_SCALE",
     "UNLIMITED",
     "UNRANKED",
     "AccessLevel",
@@ -85,6 +98,7 @@ __all__ = [
     "ClaimedBy",
     "ConceptKind",
     "DeleteOutcome",
+    "Embedded",
     "Embedder",
     "EvidenceLevel",
     "Fact",
@@ -107,12 +121,14 @@ __all__ = [
     "Mentioned",
     "MergeOutcome",
     "MessageRole",
+    "NoTokenVectors",
     "OnDuplicate",
     "Origin",
     "OriginClass",
     "Page",
     "PassageKind",
     "Profile",
+    "QueryTokens",
     "Readiness",
     "RecordKind",
     "Reranker",
@@ -130,6 +146,7 @@ __all__ = [
     "TermMatch",
     "TimeSpan",
     "TimeUse",
+    "TokenVectors",
     "TurnFilter",
     "UpsertOutcome",
     "Weights",

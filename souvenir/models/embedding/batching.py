@@ -22,8 +22,6 @@ from threading import Condition, Lock, Thread
 from time import monotonic
 from typing import Generic, TypeVar
 
-import numpy as np
-
 from souvenir.core.concurrency import BACKGROUND, awaited, current_caller
 from souvenir.core.errors import (
     DeadlineExceeded,
@@ -34,12 +32,14 @@ from souvenir.core.errors import (
 )
 from souvenir.core.fair_order import FairOrder
 from souvenir.core.telemetry import Instruments
-from souvenir.core.types import FloatVector
 
 Row = TypeVar("Row", bound=Sized)
 """A text as the model takes it; its length is what it costs, in tokens."""
 
-EncodeBatch = Callable[[Sequence[Row]], FloatVector]
+Output = TypeVar("Output")
+"""What the model makes of a row."""
+
+EncodeBatch = Callable[[Sequence[Row]], Iterable[Output]]
 
 MAX_BATCH_TOKENS = 320
 """Padded tokens of one batch. More is not faster (the rows leave the cache), and a query waits for the batch to end."""
@@ -85,8 +85,8 @@ def fits_one_run(size: BatchSize) -> bool:
     return padded <= MAX_BATCH_TOKENS and padded - size.tokens <= PADDING_PER_ROW * size.rows
 
 
-class _Request(Generic[Row]):
-    """One request's rows, longest first, and the future that receives their vectors."""
+class _Request(Generic[Row, Output]):
+    """One request's rows, longest first, and the future that receives their outputs."""
 
     def __init__(self, caller: str, kind: Kind, rows: Sequence[Row]) -> None:
         self.caller = caller
@@ -94,9 +94,9 @@ class _Request(Generic[Row]):
         self.cost = sum(map(len, rows))
         self._rows = rows
         self._waiting = deque(sorted(range(len(rows)), key=lambda place: -len(rows[place])))
-        self._vectors: dict[int, FloatVector] = {}
+        self._outputs: dict[int, Output] = {}
         self._answering = Lock()
-        self.done: Future[FloatVector] = Future()
+        self.done: Future[list[Output]] = Future()
 
     @property
     def next_length(self) -> int | None:
@@ -108,11 +108,11 @@ class _Request(Generic[Row]):
         self.cost -= len(self._rows[place])
         return place, self._rows[place]
 
-    def put(self, place: int, vector: FloatVector) -> None:
+    def put(self, place: int, output: Output) -> None:
         with self._answering:
-            self._vectors[place] = vector
-            if len(self._vectors) == len(self._rows) and not self.done.done():
-                self.done.set_result(np.stack([self._vectors[place] for place in range(len(self._rows))]))
+            self._outputs[place] = output
+            if len(self._outputs) == len(self._rows) and not self.done.done():
+                self.done.set_result([self._outputs[place] for place in range(len(self._rows))])
 
     def fail(self, error: SouvenirError) -> None:
         """The first failure counts; other runs of the same request may still be under way."""
@@ -121,18 +121,18 @@ class _Request(Generic[Row]):
                 self.done.set_exception(error)
 
 
-class _Queue(Generic[Row]):
+class _Queue(Generic[Row, Output]):
     """The waiting requests of one caller.
 
     :ivar query_runs: Batches of queries since the last one of documents.
     """
 
     def __init__(self) -> None:
-        self.requests: dict[Kind, list[_Request[Row]]] = {kind: [] for kind in Kind}
+        self.requests: dict[Kind, list[_Request[Row, Output]]] = {kind: [] for kind in Kind}
         self.query_runs = 0
-        self._order = FairOrder[_Request[Row]]()
+        self._order = FairOrder[_Request[Row, Output]]()
 
-    def __iter__(self) -> Iterator[_Request[Row]]:
+    def __iter__(self) -> Iterator[_Request[Row, Output]]:
         for requests in self.requests.values():
             yield from requests
 
@@ -140,17 +140,17 @@ class _Queue(Generic[Row]):
     def cost(self) -> int:
         return sum(request.cost for request in self)
 
-    def add(self, request: _Request[Row]) -> None:
+    def add(self, request: _Request[Row, Output]) -> None:
         self._order.arrive(request)
         self.requests[request.kind].append(request)
 
-    def first(self, kind: Kind) -> _Request[Row] | None:
+    def first(self, kind: Kind) -> _Request[Row, Output] | None:
         return self._order.first(self.requests[kind], lambda request: min(request.cost, MAX_BATCH_TOKENS))
 
-    def charge(self, request: _Request[Row], tokens: int) -> None:
+    def charge(self, request: _Request[Row, Output], tokens: int) -> None:
         self._order.charge(request, tokens)
 
-    def remove(self, request: _Request[Row]) -> None:
+    def remove(self, request: _Request[Row, Output]) -> None:
         self._order.forget(request)
         self.requests[request.kind].remove(request)
 
@@ -161,10 +161,10 @@ class _Queue(Generic[Row]):
         return Kind.DOCUMENT if documents else None
 
 
-_Batch = list[tuple[_Request[Row], int, Row]]
+_Batch = list[tuple[_Request[Row, Output], int, Row]]
 
 
-class Batcher(Generic[Row]):
+class Batcher(Generic[Row, Output]):
     """Safe to call from many threads.
 
     :param max_waiting: Tokens that may wait. A request that would exceed them is refused if its caller has more than
@@ -175,7 +175,7 @@ class Batcher(Generic[Row]):
 
     def __init__(
         self,
-        encode: EncodeBatch[Row],
+        encode: EncodeBatch[Row, Output],
         *,
         max_waiting: int,
         fits: Fits = fits_one_run,
@@ -185,7 +185,7 @@ class Batcher(Generic[Row]):
         self._encode = encode
         self._max_waiting = max_waiting
         self._fits = fits
-        self._queues: dict[str, _Queue[Row]] = {}
+        self._queues: dict[str, _Queue[Row, Output]] = {}
         self._order = FairOrder[str]()
         self._document_runs_under_way = 0
         self._max_document_runs = max(1, workers - 1)
@@ -201,29 +201,29 @@ class Batcher(Generic[Row]):
         watched = instruments or Instruments()
         self._forget_queue = watched.watch_queue("embedding", lambda: self.waiting, capacity=max_waiting)
 
-    def embed(self, rows: Sequence[Row], kind: Kind) -> FloatVector:
-        """Wait for the vectors (n, dim) of at least one row, in order.
+    def embed(self, rows: Sequence[Row], kind: Kind) -> list[Output]:
+        """Wait for the outputs of at least one row, in order.
 
         :raises Overloaded: If too many tokens wait already.
         :raises DeadlineExceeded: If they are not there in time; what was not taken by then is not embedded.
         :raises ServiceClosing: If the batcher is closed.
         """
-        vectors = self.submit(rows, kind)
+        outputs = self.submit(rows, kind)
         try:
-            return awaited(vectors)
+            return awaited(outputs)
         except DeadlineExceeded:
-            self._withdraw(vectors)
+            self._withdraw(outputs)
             raise
 
-    def submit(self, rows: Sequence[Row], kind: Kind) -> Future[FloatVector]:
-        """The vectors to come, charged to the caller of this thread.
+    def submit(self, rows: Sequence[Row], kind: Kind) -> Future[list[Output]]:
+        """The outputs to come, charged to the caller of this thread.
 
         The future fails with `ServiceClosing` if the batcher is closed first.
 
         :raises Overloaded: If too many tokens wait already.
         :raises ServiceClosing: If the batcher is closed.
         """
-        request = _Request(current_caller(), kind, rows)
+        request: _Request[Row, Output] = _Request(current_caller(), kind, rows)
         with self._changed:
             if self._closed:
                 raise ServiceClosing
@@ -259,7 +259,7 @@ class Batcher(Generic[Row]):
     def _waiting(self) -> int:
         return sum(queue.cost for queue in self._queues.values())
 
-    def _require_space(self, request: _Request[Row]) -> None:
+    def _require_space(self, request: _Request[Row, Output]) -> None:
         """:raises Overloaded: If the request would exceed what may wait, and its caller's share of that."""
         waiting = self._waiting()
         if request.caller == BACKGROUND or request.cost <= ALWAYS_QUEUED or not waiting:
@@ -269,12 +269,12 @@ class Batcher(Generic[Row]):
         if waiting + request.cost > self._max_waiting and own + request.cost > self._max_waiting / len(callers):
             raise Overloaded(f"{waiting:,} tokens wait for the embedding model; try again later", retry_after_s=2)
 
-    def _withdraw(self, vectors: Future[FloatVector]) -> None:
+    def _withdraw(self, outputs: Future[list[Output]]) -> None:
         with self._changed:
-            for request in [one for queue in self._queues.values() for one in queue if one.done is vectors]:
+            for request in [one for queue in self._queues.values() for one in queue if one.done is outputs]:
                 self._remove(request)
 
-    def _remove(self, request: _Request[Row]) -> None:
+    def _remove(self, request: _Request[Row, Output]) -> None:
         """Take a request out of its queue, if it is still there."""
         queue = self._queues.get(request.caller)
         if queue is not None and request in queue.requests[request.kind]:
@@ -290,7 +290,7 @@ class Batcher(Generic[Row]):
                 self._document_runs_under_way -= kind is Kind.DOCUMENT
                 self._changed.notify_all()
 
-    def _next_batch(self) -> tuple[Kind, _Batch[Row]] | None:
+    def _next_batch(self) -> tuple[Kind, _Batch[Row, Output]] | None:
         """The next batch, waiting for one; None once the batcher is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._next_turn() is not None)
@@ -310,9 +310,9 @@ class Batcher(Generic[Row]):
         kind = None if caller is None else kinds[caller]
         return None if caller is None or kind is None else (caller, kind)
 
-    def _filled(self, caller: str | None, kind: Kind) -> _Batch[Row]:
+    def _filled(self, caller: str | None, kind: Kind) -> _Batch[Row, Output]:
         """Take rows that fit together: of the caller's first request, and where it leaves space of the next ones."""
-        batch: _Batch[Row] = []
+        batch: _Batch[Row, Output] = []
         longest = tokens = 0
         # With several workers, one is free for queries.
         shared = kind is Kind.DOCUMENT and len(self._workers) == 1 and monotonic() < self._shared_until
@@ -335,16 +335,16 @@ class Batcher(Generic[Row]):
     def _first(self, callers: Iterable[str]) -> str | None:
         return self._order.first(callers, lambda caller: min(self._queues[caller].cost, MAX_BATCH_TOKENS))
 
-    def _run(self, batch: _Batch[Row]) -> None:
+    def _run(self, batch: _Batch[Row, Output]) -> None:
         try:
-            vectors = self._encode([row for _, _, row in batch])
+            outputs = self._encode([row for _, _, row in batch])
         except Exception as error:  # noqa: BLE001 - the worker's boundary: the callers get it
             self._run_apart(batch, error)
             return
-        for (request, place, _), vector in zip(batch, vectors, strict=True):
-            request.put(place, vector)
+        for (request, place, _), output in zip(batch, outputs, strict=True):
+            request.put(place, output)
 
-    def _run_apart(self, batch: _Batch[Row], error: Exception) -> None:
+    def _run_apart(self, batch: _Batch[Row, Output], error: Exception) -> None:
         """A joint run failed: only the requests whose own rows fail hear of it."""
         requests = dict.fromkeys(request for request, _, _ in batch)
         if len(requests) > 1:

@@ -2,7 +2,8 @@
 
 Every model has an ONNX file, tokenizer.json and optional small JSON files. Embedding models have the layout of
 sentence-transformers: modules.json, 1_Pooling/config.json, sentence_bert_config.json,
-config_sentence_transformers.json, each optional. manifest.json is our own, written by scripts/build_model.py.
+config_sentence_transformers.json, each optional. Two optional files are our own: manifest.json, written by
+scripts/build_model.py, and souvenir.json (docs/models.md).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 from souvenir.core.errors import EmbeddingUnavailable, Unavailable
 from souvenir.core.files import resource
+from souvenir.core.types import MAX_PASSAGE_TOKEN_VECTORS, TOKEN_SCALE
 
 ONNX_FILES = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx")
 """Looked up in this order. Weights too large for one file are next to it, as `<name>_data`."""
@@ -155,6 +157,8 @@ def _snapshot(use: ModelUse, model: str, revision: str | None, cache_dir: Path |
         ) from error
 
 
+SETTINGS_FILE = "souvenir.json"
+
 EMBEDDING = ModelUse("embedding model", "EMBED_MODEL", "EMBED_REVISION", EmbeddingUnavailable)
 
 _E5 = re.compile(r"(^|[/_-])e5[_-](?!.*instruct)", re.IGNORECASE)
@@ -190,12 +194,26 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenOutput:
+    """The output of the graph with a unit vector of each token, (batch, length, d).
+
+    :param name: Its name in the graph. :param projection: Identifies how the vectors are made from the model's own, for
+        example the hash of a projection. :param stop_words: Tokens whose vectors are not kept.
+    """
+
+    name: str
+    projection: str
+    stop_words: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class ModelFiles:
     """The files of an embedding model on disk."""
 
     folder: ModelFolder
     config: ModelConfig
     manifest: Manifest | None
+    token_output: TokenOutput | None
 
     @classmethod
     def find(cls, model: str, revision: str | None, cache_dir: Path | None) -> ModelFiles:
@@ -204,13 +222,21 @@ class ModelFiles:
         :raises EmbeddingUnavailable: The message says what to do.
         """
         folder = ModelFolder.find(EMBEDDING, model, revision, cache_dir)
-        return cls(folder, _read_config(folder), _read_manifest(folder))
+        return cls(folder, _read_config(folder), _read_manifest(folder), _read_token_output(folder))
 
     def model_id(self) -> str:
         """Return the id of the vector space: the model's name with its source weights, commit, or ONNX file's hash."""
         if self.manifest is not None:
             return f"{self.manifest.name}@{self.manifest.weights_sha256[:12]}"
         return f"{self.folder.name}@{(self.folder.commit or self.folder.onnx_sha256())[:12]}"
+
+    def token_space(self) -> str | None:
+        """Return the id of the space of the token vectors, in 8 hex digits; None without token output."""
+        if self.token_output is None:
+            return None
+        stop_words = " ".join(sorted(self.token_output.stop_words))
+        parts = self.model_id(), self.token_output.projection, stop_words, TOKEN_SCALE, MAX_PASSAGE_TOKEN_VECTORS
+        return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:8]
 
     def check_manifest(self) -> None:
         """:raises EmbeddingUnavailable: If the ONNX file is not the one of the manifest."""
@@ -277,4 +303,16 @@ def _read_manifest(folder: ModelFolder) -> Manifest | None:
     except (KeyError, TypeError) as error:
         raise EmbeddingUnavailable(
             f"{folder.path / 'manifest.json'} is not one that scripts/build_model.py writes; restore it or remove it"
+        ) from error
+
+
+def _read_token_output(folder: ModelFolder) -> TokenOutput | None:
+    content = folder.read_json(SETTINGS_FILE, {}).get("token_vectors")
+    if content is None:
+        return None
+    try:
+        return TokenOutput(content["output"], content["projection"], frozenset(content["stop_words"].split()))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise EmbeddingUnavailable(
+            f"token_vectors in {folder.path / SETTINGS_FILE} needs the texts output, projection and stop_words"
         ) from error

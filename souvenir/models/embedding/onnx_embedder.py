@@ -16,15 +16,16 @@ from threading import Event, RLock
 from time import monotonic
 
 import numpy as np
+from numpy.typing import NDArray
 
 from souvenir.core.errors import EmbeddingUnavailable, ServiceClosing
 from souvenir.core.settings import EmbedProvider
 from souvenir.core.telemetry import Instruments
-from souvenir.core.types import FloatVector
+from souvenir.core.types import MAX_PASSAGE_TOKEN_VECTORS, TOKEN_SCALE, Embedded, FloatVector, QueryTokens, TokenVectors
 from souvenir.models.embedding.batching import Batcher, Kind
 from souvenir.models.embedding.model_folder import ModelFiles
-from souvenir.models.embedding.query_cache import QueryVectors
-from souvenir.models.embedding.session import EncoderSession
+from souvenir.models.embedding.query_cache import EmbeddedQuery, QueryCache
+from souvenir.models.embedding.session import EncodedText, EncoderSession
 from souvenir.models.embedding.specs import DEFAULT_MODELS
 from souvenir.models.embedding.tokens import ModelTokenizer, TokenIds
 
@@ -66,9 +67,9 @@ class OnnxEmbedder:
         self._cache_dir = cache_dir
         self._max_waiting_tokens = max_waiting_tokens
         self._instruments = instruments or Instruments()
-        self._queries = QueryVectors(query_cache_size, self._instruments)
+        self._queries = QueryCache(query_cache_size, self._instruments)
         self._loading = RLock()
-        self._loaded: tuple[Batcher[TokenIds], int] | None = None
+        self._loaded: tuple[Batcher[TokenIds, EncodedText], int] | None = None
         self._failure: tuple[float, EmbeddingUnavailable] | None = None
         self._ready = Event()
         self._closed = False
@@ -84,6 +85,11 @@ class OnnxEmbedder:
         same weights keeps its id), else of the ONNX file's; for Hugging Face, of the commit.
         """
         return self._files.model_id()
+
+    @cached_property
+    def token_space(self) -> str | None:
+        """The id of the space of the token vectors; None for a model without token output."""
+        return self._files.token_space()
 
     @cached_property
     def dim(self) -> int:
@@ -105,17 +111,28 @@ class OnnxEmbedder:
         :raises InvalidRequest: If a text is longer than the window; split it at `token_offsets` first.
         :raises EmbeddingUnavailable: If the model cannot be loaded or run.
         """
-        if not texts:
-            return np.empty((0, self.dim), dtype=np.float32)
-        batcher, _ = self._load()
-        return batcher.embed(self._tokenizer.documents(texts), Kind.DOCUMENT)
+        return self._encoded(texts)[1]
+
+    def embed_passages(self, texts: Sequence[str]) -> Embedded:
+        """Return unit vectors and token vectors; they take one run of the model."""
+        rows, vectors, encoded = self._encoded(texts)
+        if self.token_space is None:
+            return Embedded(vectors, None)
+        outputs = (one.tokens for one in encoded if one.tokens is not None)
+        return Embedded(vectors, [self._token_vectors(row, found) for row, found in zip(rows, outputs, strict=True)])
 
     def embed_query(self, text: str) -> FloatVector:
         """Return the unit vector (dim,) of a query of any length; read-only, because it is shared with the cache.
 
         A query longer than the window is split into windows of equal length; its vector is the direction of their mean.
         """
-        return self._queries.get(text, lambda: self._embed_windows(text))
+        return self._queries.get(text, lambda: self._embed_windows(text)).vector
+
+    def query_tokens(self, text: str) -> QueryTokens | None:
+        """Return the content tokens of a query's first window; read-only, because they are shared with the cache."""
+        if self.token_space is None:
+            return None
+        return self._queries.get(text, lambda: self._embed_windows(text), counted=False).tokens
 
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
         """Return character spans (start, end) of a text's content tokens, at any length; needs the tokenizer only."""
@@ -152,10 +169,42 @@ class OnnxEmbedder:
         if loaded is not None:
             loaded[0].close()
 
-    def _embed_windows(self, query: str) -> FloatVector:
+    def _encoded(self, texts: Sequence[str]) -> tuple[Sequence[TokenIds], FloatVector, Sequence[EncodedText]]:
+        """Return the token ids of texts, their unit vectors (n, dim), and the outputs of the model."""
+        if not texts:
+            return [], np.empty((0, self.dim), dtype=np.float32), []
+        batcher, _ = self._load()
+        rows = self._tokenizer.documents(texts)
+        encoded = batcher.embed(rows, Kind.DOCUMENT)
+        return rows, np.stack([one.vector for one in encoded]), encoded
+
+    def _token_vectors(self, row: TokenIds, found: FloatVector) -> TokenVectors:
+        of_text = self._tokenizer.without_frame(row)
+        ids = np.asarray(row[of_text], dtype=np.uint16)
+        kept = np.flatnonzero(self._content[ids])[:MAX_PASSAGE_TOKEN_VECTORS]
+        return TokenVectors(ids[kept], np.rint(TOKEN_SCALE * found[of_text][kept]).astype(np.int8))
+
+    def _embed_windows(self, query: str) -> EmbeddedQuery:
         # The model first: a failed load is not retried immediately, but creating the tokenizer would be.
         batcher, _ = self._load()
-        return batcher.embed(self._tokenizer.query_windows(query), Kind.QUERY)
+        windows = self._tokenizer.query_windows(query)
+        encoded = batcher.embed(windows.rows, Kind.QUERY)
+        vectors = np.stack([one.vector for one in encoded])
+        if encoded[0].tokens is None:
+            return EmbeddedQuery.of_windows(vectors)
+        end = windows.start + len(windows.spans)
+        ids = np.asarray(windows.rows[0][windows.start : end], dtype=np.uint16)
+        kept = np.flatnonzero(self._content[ids])
+        tokens = QueryTokens(
+            encoded[0].tokens[windows.start + kept], ids[kept], [windows.spans[place] for place in kept.tolist()]
+        )
+        return EmbeddedQuery.of_windows(vectors, tokens)
+
+    @cached_property
+    def _content(self) -> NDArray[np.bool_]:
+        """Whether the vector of a token is kept, by its id in the vocabulary."""
+        output = self._files.token_output
+        return self._tokenizer.content_tokens(frozenset() if output is None else output.stop_words)
 
     @cached_property
     def _files(self) -> ModelFiles:
@@ -165,7 +214,7 @@ class OnnxEmbedder:
     def _tokenizer(self) -> ModelTokenizer:
         return ModelTokenizer(self._files)
 
-    def _load(self) -> tuple[Batcher[TokenIds], int]:
+    def _load(self) -> tuple[Batcher[TokenIds, EncodedText], int]:
         """Return the batcher of the loaded model, and the dimension."""
         loaded = self._loaded
         if loaded is not None:
@@ -185,12 +234,13 @@ class OnnxEmbedder:
             self._ready.set()
             return self._loaded
 
-    def _started(self) -> tuple[Batcher[TokenIds], int]:
+    def _started(self) -> tuple[Batcher[TokenIds, EncodedText], int]:
         warm_up = self._tokenizer.documents([WARM_UP_TEXT])
         session = EncoderSession(self._files, self._threads)
         batcher = Batcher(session.encode, max_waiting=self._max_waiting_tokens, instruments=self._instruments)
         try:
-            return batcher, batcher.submit(warm_up, Kind.DOCUMENT).result().shape[1]
+            [encoded] = batcher.submit(warm_up, Kind.DOCUMENT).result()
+            return batcher, len(encoded.vector)
         except EmbeddingUnavailable:
             batcher.close()
             raise

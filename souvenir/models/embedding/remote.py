@@ -16,9 +16,9 @@ import numpy as np
 
 from souvenir.core.errors import InvalidRequest, ServiceClosing
 from souvenir.core.telemetry import Instruments
-from souvenir.core.types import FloatVector
+from souvenir.core.types import FloatVector, NoTokenVectors
 from souvenir.models.embedding.batching import Batcher, BatchSize, Kind
-from souvenir.models.embedding.query_cache import QueryVectors
+from souvenir.models.embedding.query_cache import EmbeddedQuery, QueryCache
 from souvenir.models.embedding.specs import SHORTENABLE, ModelSpec, known_model
 from souvenir.models.embedding.tokens import not_unicode
 from souvenir.models.providers.endpoints import EmbeddingEndpoint
@@ -44,7 +44,7 @@ embedded in halves.
 _TOKEN = re.compile(r"[A-Za-z]{1,4}|\d{1,2}|[^\W\dA-Za-z]|[^\w\s]")
 
 
-class RemoteEmbedder:
+class RemoteEmbedder(NoTokenVectors):
     """Loads on first use, or with `load`, which sends nothing. Thread-safe.
 
     :param batch_size: Texts per request to the provider.
@@ -72,9 +72,9 @@ class RemoteEmbedder:
         self._max_waiting_tokens = max_waiting_tokens
         self._known = known_model(spec.model)
         self._instruments = instruments or Instruments()
-        self._queries = QueryVectors(query_cache_size, self._instruments)
+        self._queries = QueryCache(query_cache_size, self._instruments)
         self._loading = RLock()
-        self._loaded: tuple[Batcher[bytes], Vendor] | None = None
+        self._loaded: tuple[Batcher[bytes, FloatVector], Vendor] | None = None
         self._closed = False
         self.dim = self._checked_dim()
         self.model_id = f"{spec.provider.value}/{spec.model}/{self.dim}"
@@ -98,7 +98,7 @@ class RemoteEmbedder:
 
         A query longer than the window is split into windows of equal length; its vector is the direction of their mean.
         """
-        return self._queries.get(text, lambda: self._embed(self._known.query_prefix, self._windows(text), Kind.QUERY))
+        return self._queries.get(text, lambda: self._embed_windows(text)).vector
 
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
         """Return character spans of parts of words, numbers and signs; about as many as the model's own tokens."""
@@ -142,7 +142,7 @@ class RemoteEmbedder:
             raise InvalidRequest(f"A vector of {self._spec.model} has {known} numbers at most; correct EMBED_DIM")
         return dim
 
-    def _load(self) -> Batcher[bytes]:
+    def _load(self) -> Batcher[bytes, FloatVector]:
         with self._loading:
             if self._closed:
                 raise ServiceClosing
@@ -151,7 +151,7 @@ class RemoteEmbedder:
 
                 shorten = self._spec.model.startswith(SHORTENABLE) and self.dim != self._known.dim
                 vendor = Vendor(self._endpoint, self._spec.model, self.dim, shorten=shorten)
-                batcher = Batcher(
+                batcher = Batcher[bytes, FloatVector](
                     vendor.encode,
                     max_waiting=BYTES_PER_TOKEN * self._max_waiting_tokens,
                     fits=self._fits,
@@ -164,6 +164,9 @@ class RemoteEmbedder:
     def _fits(self, size: BatchSize) -> bool:
         return size.rows <= self._batch_size and size.tokens <= MAX_BATCH_BYTES
 
+    def _embed_windows(self, query: str) -> EmbeddedQuery:
+        return EmbeddedQuery.of_windows(self._embed(self._known.query_prefix, self._windows(query), Kind.QUERY))
+
     def _embed(self, prefix: str, texts: Sequence[str], kind: Kind) -> FloatVector:
         """Embed the texts. A blank text gets a fixed vector, because providers reject it."""
         vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
@@ -174,7 +177,7 @@ class RemoteEmbedder:
                 rows = [(prefix + texts[place]).encode() for place in written]
             except UnicodeEncodeError as error:
                 raise not_unicode() from error
-            vectors[written] = self._load().embed(rows, kind)
+            vectors[written] = np.stack(self._load().embed(rows, kind))
         return vectors
 
     def _windows(self, text: str) -> list[str]:

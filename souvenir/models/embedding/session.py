@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from souvenir.core.errors import EmbeddingUnavailable
 from souvenir.core.types import FloatVector
-from souvenir.models.embedding.model_folder import ModelFiles, ModelFolder, Pooling
+from souvenir.models.embedding.model_folder import SETTINGS_FILE, ModelFiles, ModelFolder, Pooling
 from souvenir.models.embedding.tokens import TokenIds
 
 NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
@@ -69,12 +70,12 @@ class TextSession:
 
     def run(
         self,
-        output: str,
+        outputs: Sequence[str],
         rows: Sequence[TokenIds],
         types: Sequence[TokenIds] | None = None,
         stop: Stop | None = None,
-    ) -> tuple[FloatVector, NDArray[np.bool_]]:
-        """Return one output of the model for token ids, and the attention mask (n, length).
+    ) -> tuple[list[FloatVector], NDArray[np.bool_]]:
+        """Return outputs of the model for token ids, and the attention mask (n, length).
 
         :param types: Segment of each token; 0 for all by default.
         """
@@ -86,8 +87,19 @@ class TextSession:
             "token_type_ids": np.zeros(mask.shape, dtype=np.int64) if types is None else _padded(types, mask, 0),
         }
         feed = {name: values[name].astype(kind, copy=False) for name, kind in self._input_types.items()}
-        [found] = self._session.run([output], feed, None if stop is None else stop.options)
-        return np.asarray(found, dtype=np.float32), mask
+        found = self._session.run(list(outputs), feed, None if stop is None else stop.options)
+        return [np.asarray(values, dtype=np.float32) for values in found], mask
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedText:
+    """:param vector: Unit vector, (dim,).
+
+    :param tokens: Unit vectors of all tokens, also of special ones, (length, d); None: the graph has no such output.
+    """
+
+    vector: FloatVector
+    tokens: FloatVector | None
 
 
 class EncoderSession:
@@ -98,11 +110,17 @@ class EncoderSession:
         self._pooling = files.config.pooling
         self._session = TextSession(files.folder, threads)
         outputs = self._session.outputs
-        self._output = "sentence_embedding" if "sentence_embedding" in outputs else outputs[0]
+        self._outputs = ["sentence_embedding" if "sentence_embedding" in outputs else outputs[0]]
+        if files.token_output is not None:
+            if files.token_output.name not in outputs:
+                raise EmbeddingUnavailable(
+                    f"{files.folder.onnx_path} has no output {files.token_output.name!r}, which {SETTINGS_FILE} names"
+                )
+            self._outputs.append(files.token_output.name)
 
-    def encode(self, rows: Sequence[TokenIds]) -> FloatVector:
-        """Return unit vectors (n, dim) of token ids with their special tokens; padded to the longest row."""
-        vectors, mask = self._session.run(self._output, rows)
+    def encode(self, rows: Sequence[TokenIds]) -> list[EncodedText]:
+        """Encode token ids with their special tokens; padded to the longest row."""
+        (vectors, *others), mask = self._session.run(self._outputs, rows)
         if vectors.ndim == 3:
             vectors = pooled(vectors, mask, self._pooling)
         norms: FloatVector = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -110,7 +128,10 @@ class EncoderSession:
             raise EmbeddingUnavailable(
                 "The embedding model made no usable vector of a text; set EMBED_MODEL to another model"
             )
-        return vectors / norms
+        tokens = (
+            [found[: len(row)] for row, found in zip(rows, others[0], strict=True)] if others else [None] * len(rows)
+        )
+        return list(map(EncodedText, vectors / norms, tokens))
 
 
 def pooled(tokens: FloatVector, mask: NDArray[np.bool_], pooling: Pooling) -> FloatVector:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
-from souvenir.core.errors import InvalidRequest
+from souvenir.core.errors import EmbeddingUnavailable, InvalidRequest
 from souvenir.models.embedding.model_folder import ModelFiles, ModelFolder
 
 TokenIds = Sequence[int]
@@ -24,6 +27,23 @@ LONG_TEXT_CHARS = 2_000
 interpreter for a tenth of a second per 20,000 characters."""
 
 
+_WORD_STARTS = "\u2581\u0120"
+"""Marks of the first piece of a word in SentencePiece and byte-level vocabularies."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWindows:
+    """:param rows: Token ids of each window.
+
+    :param start: Index of the first token of the query in a row, after special tokens and the prefix.
+    :param spans: Character spans in the query of the tokens of the first window.
+    """
+
+    rows: Sequence[TokenIds]
+    start: int
+    spans: Sequence[tuple[int, int]]
+
+
 class ModelTokenizer:
     """Thread-safe."""
 
@@ -37,7 +57,8 @@ class ModelTokenizer:
         self._before = probe.ids[: content[0]]
         self._after = probe.ids[content[-1] + 1 :]
         self._max_content = files.config.max_length - len(self._before) - len(self._after)
-        prefix_length = max(len(self._encode(prefix)) for prefix in (self._query_prefix, self._document_prefix))
+        self._document_prefix_length = len(self._encode(self._document_prefix))
+        prefix_length = max(self._document_prefix_length, len(self._encode(self._query_prefix)))
         self.max_tokens = self._max_content - prefix_length
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
@@ -70,14 +91,53 @@ class ModelTokenizer:
                 )
         return [self._wrapped(encoding.ids) for encoding in encodings]
 
-    def query_windows(self, text: str) -> list[TokenIds]:
+    def without_frame(self, row: TokenIds) -> slice:
+        """Return where a row of `documents` has the tokens of the text, without special tokens and the prefix."""
+        return slice(len(self._before) + self._document_prefix_length, len(row) - len(self._after))
+
+    def content_tokens(self, stop_words: frozenset[str]) -> NDArray[np.bool_]:
+        """Return by vocabulary id whether a token has content: a letter or digit, not special, and not a stop word.
+
+        :raises EmbeddingUnavailable: If the vocabulary has ids above 65,535, which stored token vectors cannot have.
+        """
+        vocabulary = self.vocabulary()
+        size = len(vocabulary)
+        if size > np.iinfo(np.uint16).max + 1:
+            raise EmbeddingUnavailable(
+                f"A vocabulary of {size:,} tokens is too large for token vectors; remove token_vectors from "
+                "souvenir.json, or set EMBED_MODEL to another model"
+            )
+        special = {token.content for token in self._tokenizer.get_added_tokens_decoder().values() if token.special}
+        words = [token.lstrip(_WORD_STARTS).casefold() for token in vocabulary]
+        return np.array(
+            [
+                token not in special and word not in stop_words and any(map(str.isalnum, word))
+                for token, word in zip(vocabulary, words, strict=True)
+            ]
+        )
+
+    def vocabulary(self) -> list[str]:
+        """Return the tokens by id; an id without a token has an empty one."""
+        ids = self._tokenizer.get_vocab()
+        tokens = [""] * (max(ids.values()) + 1)
+        for token, place in ids.items():
+            tokens[place] = token
+        return tokens
+
+    def query_windows(self, text: str) -> QueryWindows:
         """Return the text as one window, or as several of about equal length if it is too long, all with the prefix."""
         encoding = self._encode(self._query_prefix + text)
         of_prefix = sum(end <= len(self._query_prefix) for _, end in encoding.offsets) if self._query_prefix else 0
         prefix, content = encoding.ids[:of_prefix], encoding.ids[of_prefix:]
         windows = max(1, -(-len(content) // (self._max_content - of_prefix)))
         bounds = [len(content) * window // windows for window in range(windows + 1)]
-        return [self._wrapped(prefix + content[start:end]) for start, end in pairwise(bounds)]
+        spans = encoding.offsets[of_prefix : of_prefix + bounds[1]]
+        shift = len(self._query_prefix)
+        return QueryWindows(
+            [self._wrapped(prefix + content[start:end]) for start, end in pairwise(bounds)],
+            len(self._before) + of_prefix,
+            [(start - shift, end - shift) for start, end in spans],
+        )
 
     def _wrapped(self, ids: Sequence[int]) -> TokenIds:
         return [*self._before, *ids, *self._after]

@@ -112,8 +112,8 @@ class CrossEncoder:
             if stop.is_set:
                 raise GivenUp
             chosen = [pairs[place] for place in places]
-            found, _ = self._session.run(
-                self._output, [pair.ids for pair in chosen], [pair.types for pair in chosen], stop
+            [found], _ = self._session.run(
+                [self._output], [pair.ids for pair in chosen], [pair.types for pair in chosen], stop
             )
             scores[places] = self._of_outputs(found)
         return [float(score) for score in scores]
