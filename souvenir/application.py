@@ -24,6 +24,7 @@ from souvenir import VERSION
 from souvenir.api import message_search, transfer
 from souvenir.api.parameters import TOTAL_COUNT_HEADER
 from souvenir.api.transfer_lines import ReadAs
+from souvenir.api.verification import ANSWERED_HEADER, QUOTE_HEADER, REASON_HEADER
 from souvenir.core.files import PRIVATE_UMASK
 from souvenir.core.settings import Settings
 from souvenir.core.types import Embedder
@@ -129,6 +130,9 @@ def _middleware(settings: Settings) -> list[Middleware]:
             TOTAL_COUNT_HEADER,
             REPLAYED_HEADER,
             message_search.DEGRADED_HEADER,
+            ANSWERED_HEADER,
+            QUOTE_HEADER,
+            REASON_HEADER,
         ],
     )
     return [Middleware(RequestMiddleware, settings=settings), *([cors] if settings.cors_origins else [])]

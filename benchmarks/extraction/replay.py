@@ -184,6 +184,8 @@ def _titles(value: Any) -> Iterator[str]:
 def _handler(answerer: Answerer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # One packet a reply: a second one waits 40 ms for the acknowledgement of the first.
+        wbufsize = -1
 
         def do_POST(self) -> None:
             length = int(self.headers.get("Content-Length", 0))

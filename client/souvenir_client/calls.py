@@ -16,7 +16,7 @@ from datetime import date
 from enum import Enum
 from random import SystemRandom
 from typing import Any, Generic, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from uuid import uuid4
 
 import httpx
@@ -92,10 +92,29 @@ class Listing(list[Item]):
         return self.headers.get("x-search-evidence")
 
     @property
+    def answered(self) -> str | None:
+        """For a search with `verify`: `yes`, `no` or `unknown`."""
+        return self.headers.get("x-search-answered")
+
+    @property
+    def answer_quote(self) -> str | None:
+        """For a search with `verify`: the words that answer."""
+        return self._decoded("x-search-answer-quote")
+
+    @property
+    def answer_reason(self) -> str | None:
+        """For a search with `verify`: why `answered` is `unknown`."""
+        return self._decoded("x-search-answer-reason")
+
+    @property
     def degraded(self) -> list[str]:
         """For a search: the parts that could not run."""
         found = self.headers.get("x-search-degraded", "")
         return [name.strip() for name in found.split(",") if name.strip()]
+
+    def _decoded(self, header: str) -> str | None:
+        found = self.headers.get(header)
+        return None if found is None else unquote(found)
 
 
 @dataclass(frozen=True, slots=True)

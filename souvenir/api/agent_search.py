@@ -12,13 +12,24 @@ from souvenir.api.fields import EndMoment, EvidenceOfAnswer, Moment, RelevanceSh
 from souvenir.api.message_search import FoundMessage, search_limit
 from souvenir.api.parameters import AgentReader
 from souvenir.api.search import AUTO_INTENT, REFERENCE_DATE, SearchHit
+from souvenir.api.verification import (
+    DEFAULT_READING_MS,
+    AnswerQuote,
+    AnswerReason,
+    OptionalAnswered,
+    ReadingMs,
+    Verify,
+    verdict_fields,
+)
 from souvenir.conversations.agent_search import AgentQuery, AgentSearchResult
 from souvenir.conversations.messages import MessageHit
+from souvenir.conversations.verification import Verdict, passages_of
 from souvenir.core.timestamps import utc_now
-from souvenir.core.types import Hit, MessageRole, RecordKind, SearchStrategy
+from souvenir.core.types import Hit, MessageRole, RecordKind, Scope, SearchStrategy
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import SEARCHING, RunningService, result_limit
 from souvenir.server.routing import Routes
+from souvenir.server.service import Service
 
 routes = Routes("agents")
 
@@ -62,6 +73,8 @@ class AgentSearchRequest(BaseModel):
     strategy: Annotated[SearchStrategy, Field(description=STRATEGY)] = SearchStrategy.AUTO
     auto_intent: bool = Field(default=True, description=AUTO_INTENT)
     reference_date: Annotated[Moment | None, Field(description=REFERENCE_DATE)] = None
+    verify: Verify = False
+    deadline_ms: ReadingMs = DEFAULT_READING_MS
 
     def query_of(self, limit: int) -> AgentQuery:
         return AgentQuery(
@@ -112,9 +125,12 @@ class AgentSearchResponse(BaseModel):
     degraded: list[str] = Field(
         description="Components of the search that could not run, as in `/search`; empty if all ran.", examples=[[]]
     )
+    answered: OptionalAnswered = None
+    answer_quote: AnswerQuote = None
+    answer_reason: AnswerReason = None
 
     @classmethod
-    def of(cls, query: AgentQuery, found: AgentSearchResult) -> AgentSearchResponse:
+    def of(cls, query: AgentQuery, found: AgentSearchResult, verdict: Verdict | None) -> AgentSearchResponse:
         items = [_item(rank, hit, concepts, found) for rank, (hit, concepts) in enumerate(found.with_concepts, 1)]
         return cls(
             query=query.text,
@@ -126,6 +142,7 @@ class AgentSearchResponse(BaseModel):
             relevance=found.relevance,
             evidence=found.evidence,
             degraded=list(found.degraded),
+            **(verdict_fields(verdict) if verdict else {}),
         )
 
 
@@ -143,7 +160,19 @@ def search_agent(
 ) -> AgentSearchResponse:
     """Find the messages and memories of an agent that best match a query, in one ranking."""
     query = body.query_of(result_limit(request, search_limit(service.settings, body.limit)))
-    return AgentSearchResponse.of(query, service.agent_search.search(scope, query))
+    found = service.agent_search.search(scope, query)
+    return AgentSearchResponse.of(query, found, _verdict(body, scope, service, found) if body.verify else None)
+
+
+def _verdict(body: AgentSearchRequest, scope: Scope, service: Service, found: AgentSearchResult) -> Verdict:
+    return service.verification.read(
+        scope,
+        body.query,
+        passages_of(found.hits),
+        degraded=found.degraded,
+        asked_at=body.reference_date,
+        timeout_s=body.deadline_ms / 1000,
+    )
 
 
 def _item(rank: int, hit: MessageHit | Hit, concepts: Sequence[str], found: AgentSearchResult) -> AgentSearchItem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import monotonic
 from typing import Annotated
 
 from fastapi import Request
@@ -13,7 +14,16 @@ from souvenir.api.fields import EvidenceOfAnswer, RelevanceShare, SessionId, Tex
 from souvenir.api.message_search import FoundMessage
 from souvenir.api.parameters import AgentReader
 from souvenir.api.search import SearchHit
+from souvenir.api.verification import (
+    MOST_DEADLINE_MS,
+    AnswerQuote,
+    AnswerReason,
+    OptionalAnswered,
+    Verify,
+    verdict_fields,
+)
 from souvenir.conversations.context import DEFAULT_DEADLINE_S, DEFAULT_MAX_TOKENS, Context, ContextQuery
+from souvenir.conversations.verification import Verdict
 from souvenir.core.text import recalled
 from souvenir.core.timestamps import utc_now
 from souvenir.retrieval.searcher import VECTOR
@@ -24,7 +34,6 @@ from souvenir.server.routing import Routes
 routes = Routes("context")
 
 MIN_MAX_TOKENS, MOST_MAX_TOKENS = 64, 200_000
-MOST_DEADLINE_MS = 60_000
 _TOKEN_EXAMPLE = "9f2c41d07be8a365"
 
 
@@ -47,13 +56,15 @@ class ContextRequest(BaseModel):
         default=int(DEFAULT_DEADLINE_S * 1000),
         ge=1,
         le=MOST_DEADLINE_MS,
-        description="Milliseconds after which the response is sent with the results found so far.",
+        description="Milliseconds after which the response is sent with the results found so far; with `verify` the "
+        "reader has what the search leaves of them.",
     )
     exclude_topics: list[Annotated[str, StringConstraints(min_length=1, max_length=100)]] = Field(
         default=[],
         max_length=100,
         description="Sensitive topics to exclude, in addition to those that the agent hides.",
     )
+    verify: Verify = False
 
     def to_query(self) -> ContextQuery:
         return ContextQuery(
@@ -102,9 +113,12 @@ class ContextResponse(BaseModel):
         examples=[[]],
     )
     dropped: DroppedCounts
+    answered: OptionalAnswered = None
+    answer_quote: AnswerQuote = None
+    answer_reason: AnswerReason = None
 
     @classmethod
-    def of(cls, context: Context) -> ContextResponse:
+    def of(cls, context: Context, verdict: Verdict | None) -> ContextResponse:
         now, embedded = utc_now(), VECTOR not in context.degraded
         return cls(
             memory_blocks=[MemoryBlock.of(block) for block in context.blocks],
@@ -119,6 +133,7 @@ class ContextResponse(BaseModel):
             evidence=context.evidence,
             degraded=list(context.degraded),
             dropped=DroppedCounts(messages=context.dropped.messages, memories=context.dropped.memories),
+            **(verdict_fields(verdict) if verdict else {}),
         )
 
 
@@ -135,5 +150,7 @@ def build_context(
     body: ContextRequest, scope: AgentReader, service: RunningService, request: Request
 ) -> ContextResponse:
     """Get an agent's blocks and the messages and memories relevant to a query, as records and as text for a prompt."""
-    query = replace(body.to_query(), max_results=most_found(request))
-    return ContextResponse.of(service.contexts.build(scope, query))
+    began, query = monotonic(), replace(body.to_query(), max_results=most_found(request))
+    context = service.contexts.build(scope, query)
+    verdict = service.verification.of_context(scope, query, context, began=began) if body.verify else None
+    return ContextResponse.of(context, verdict)

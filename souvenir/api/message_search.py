@@ -22,13 +22,16 @@ from souvenir.api.fields import (
 from souvenir.api.messages import MessageRecord, message_fields
 from souvenir.api.parameters import AgentName, described_headers
 from souvenir.api.search_explanations import Explanation, TimeReading
+from souvenir.api.verification import DEFAULT_READING_MS, VERDICT_HEADERS, ReadingMs, Verify, set_verdict
 from souvenir.conversations.messages import MessageHit, MessageQuery, MessageSearch
+from souvenir.conversations.verification import Verdict, passages_of
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.settings import Settings
-from souvenir.core.types import Fusion, MessageRole
+from souvenir.core.types import Fusion, MessageRole, Scope
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import SEARCHING, Admin, Reader, RunningService, agent_scope, result_limit
 from souvenir.server.routing import Routes
+from souvenir.server.service import Service
 
 routes = Routes("messages")
 
@@ -96,6 +99,13 @@ class SearchMessagesRequest(BaseModel):
         )
 
 
+class VerifiableMessageSearch(SearchMessagesRequest):
+    """A search whose messages a reader may check."""
+
+    verify: Verify = False
+    deadline_ms: ReadingMs = DEFAULT_READING_MS
+
+
 class FoundMessage(MessageRecord):
     """A message found by a search."""
 
@@ -123,6 +133,7 @@ _SEARCHED = described_headers(
         "string",
     ),
     *RELEVANCE_HEADERS,
+    *VERDICT_HEADERS,
 )
 
 
@@ -137,15 +148,29 @@ _SEARCHED = described_headers(
     responses=_SEARCHED,
 )
 def search_messages(
-    body: SearchMessagesRequest, _: Reader, service: RunningService, request: Request, response: Response
+    body: VerifiableMessageSearch, _: Reader, service: RunningService, request: Request, response: Response
 ) -> FoundMessages:
     """Find the messages of an agent that best match a query, by meaning and by words."""
     query = body.query_of(result_limit(request, search_limit(service.settings, body.limit)))
-    found = service.conversations.search(agent_scope(request, body.agent_name), query)
+    scope = agent_scope(request, body.agent_name)
+    found = service.conversations.search(scope, query)
     set_relevance(response, found.relevance, found.evidence)
     if found.degraded:
         response.headers[DEGRADED_HEADER] = ",".join(found.degraded)
+    if body.verify:
+        set_verdict(response, _verdict(body, scope, service, found))
     return FoundMessages([FoundMessage.of_hit(hit) for hit in found.hits])
+
+
+def _verdict(body: VerifiableMessageSearch, scope: Scope, service: Service, found: MessageSearch) -> Verdict:
+    return service.verification.read(
+        scope,
+        body.query,
+        passages_of(found.hits),
+        degraded=found.degraded,
+        asked_at=body.reference_date,
+        timeout_s=body.deadline_ms / 1000,
+    )
 
 
 def search_limit(settings: Settings, asked: int | None) -> int:

@@ -25,6 +25,16 @@ from souvenir.api.fields import (
 )
 from souvenir.api.memories import RECORD_EXAMPLE, MemoryRecord, record_fields, source_filter
 from souvenir.api.metadata import MetadataFilter
+from souvenir.api.verification import (
+    DEFAULT_READING_MS,
+    AnswerQuote,
+    AnswerReason,
+    OptionalAnswered,
+    ReadingMs,
+    Verify,
+    verdict_fields,
+)
+from souvenir.conversations.verification import Verdict, passages_of
 from souvenir.core.errors import SourceForbidden
 from souvenir.core.labels import is_visible
 from souvenir.core.timestamps import utc_now
@@ -32,6 +42,7 @@ from souvenir.core.types import Filters, Hit, Scope, SearchQuery, SearchResult, 
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import SEARCHING, Reader, RunningService, charged_caller, result_limit
 from souvenir.server.routing import Routes
+from souvenir.server.service import Service
 
 routes = Routes("search")
 
@@ -150,6 +161,13 @@ class SearchRequest(BaseModel):
         return (source_filter(self.source_prefix, boundary=self.source_boundary),) if self.source_prefix else ()
 
 
+class VerifiableSearchRequest(SearchRequest):
+    """A search whose results a reader may check."""
+
+    verify: Verify = False
+    deadline_ms: ReadingMs = DEFAULT_READING_MS
+
+
 class SearchBatchRequest(BaseModel):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"queries": [{"query": "database of billing"}, {"query": "who is on call"}]}]}
@@ -203,9 +221,12 @@ class SearchResponse(BaseModel):
         "could not be embedded); empty if all ran.",
         examples=[[]],
     )
+    answered: OptionalAnswered = None
+    answer_quote: AnswerQuote = None
+    answer_reason: AnswerReason = None
 
     @classmethod
-    def of(cls, request: SearchRequest, result: SearchResult) -> SearchResponse:
+    def of(cls, request: SearchRequest, result: SearchResult, verdict: Verdict | None = None) -> SearchResponse:
         hits = hit_fields(request, result)
         return cls.model_validate(
             {
@@ -215,6 +236,7 @@ class SearchResponse(BaseModel):
                 "relevance": result.relevance,
                 "evidence": result.evidence,
                 "degraded": list(result.degraded),
+                **(verdict_fields(verdict) if verdict else {}),
             }
         )
 
@@ -268,9 +290,10 @@ def _scores(request: SearchRequest, hit: Hit) -> dict[str, Any]:
     sdk="memories.search",
     idempotent=True,
 )
-def search(body: SearchRequest, scope: Reader, service: RunningService, request: Request) -> SearchResponse:
+def search(body: VerifiableSearchRequest, scope: Reader, service: RunningService, request: Request) -> SearchResponse:
     """Find the memories that best match a query, by meaning and by words; filters apply before ranking."""
-    return SearchResponse.of(body, service.engine.search(scope, _query(body, scope, request), body.as_of))
+    result = service.engine.search(scope, _query(body, scope, request), body.as_of)
+    return SearchResponse.of(body, result, _verdict(body, scope, service, result) if body.verify else None)
 
 
 @routes.post(
@@ -287,10 +310,25 @@ async def search_batch(
     """Run up to 200 searches in one request; each waits for its turn as a search of its own does."""
     places, caller = service.admission.places[CostClass.SEARCH], charged_caller(request)
     results = [
-        await places.run_part(caller, partial(service.threads.run, search, query, scope, service, request))
+        await places.run_part(caller, partial(service.threads.run, _part, query, scope, service, request))
         for query in body.queries
     ]
     return SearchBatchResponse(results=results, count=len(results))
+
+
+def _part(body: SearchRequest, scope: Scope, service: Service, request: Request) -> SearchResponse:
+    return SearchResponse.of(body, service.engine.search(scope, _query(body, scope, request), body.as_of))
+
+
+def _verdict(body: VerifiableSearchRequest, scope: Scope, service: Service, result: SearchResult) -> Verdict:
+    return service.verification.read(
+        scope,
+        body.query,
+        passages_of(result.hits),
+        degraded=result.degraded,
+        asked_at=body.reference_date or body.as_of,
+        timeout_s=body.deadline_ms / 1000,
+    )
 
 
 def _query(body: SearchRequest, scope: Scope, request: Request) -> SearchQuery:

@@ -94,6 +94,7 @@ class Context:
     """`degraded` names the arms and parts that could not run or were late; empty if all succeeded.
 
     :param messages: Best first, like `memories`.
+    :param shown: The messages and memories that are in the text, best first.
     :param relevance: Probability that they answer the query: the higher one of the two kinds.
     :param stable_prefix: The blocks as text; `volatile_tail` follows it.
     """
@@ -108,6 +109,7 @@ class Context:
     evidence: EvidenceLevel
     degraded: Sequence[str]
     dropped: Dropped
+    shown: Sequence[MessageHit | Hit]
 
     @property
     def text(self) -> str:
@@ -260,6 +262,7 @@ class Contexts:
             evidence=together.evidence,
             degraded=tuple(dict.fromkeys([*together.degraded, *missing, *over])),
             dropped=_dropped(messages_found, memories_found, *best(done.kept)),
+            shown=found[: done.kept],
         )
 
     def _tokens(self, text: str) -> int:

@@ -170,9 +170,11 @@ def shortened(text: str, max_chars: int = SHOWN_CHARS) -> str:
     return kept[: end if end >= max_chars // 2 else len(kept)].rstrip() + ELLIPSIS
 
 
-def part_shown(text: str, asked: Collection[str], terms_of: Callable[[str], Iterable[str]]) -> str:
+def part_shown(
+    text: str, asked: Collection[str], terms_of: Callable[[str], Iterable[str]], max_chars: int = SHOWN_CHARS
+) -> str:
     """Return the sentences of a long text with most terms of the query; its beginning in case of a tie."""
-    if len(text) <= SHOWN_CHARS:
+    if len(text) <= max_chars:
         return text
     ends = [*(end.end() for end in _SENTENCE_END.finditer(text)), len(text)]
     sentences = list(pairwise([0, *ends]))
@@ -181,12 +183,14 @@ def part_shown(text: str, asked: Collection[str], terms_of: Callable[[str], Iter
     for first, (start, _) in enumerate(sentences):
         found = set(held[first])
         for terms, (_, end) in zip(held[first + 1 :], sentences[first + 1 :], strict=True):
-            if end - start >= SHOWN_CHARS:
+            if end - start >= max_chars:
                 break
             found |= terms
         if len(found) > most:
             most, begin = len(found), start
-    return shortened(text) if begin == 0 else ELLIPSIS + shortened(text[begin:], SHOWN_CHARS - len(ELLIPSIS))
+    if begin == 0:
+        return shortened(text, max_chars)
+    return ELLIPSIS + shortened(text[begin:], max_chars - len(ELLIPSIS))
 
 
 def _section(title: str, parts: Sequence[str]) -> str:

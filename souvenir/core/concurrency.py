@@ -12,7 +12,7 @@ import blocks the other side (phase-fair locks, Brandenburg and Anderson 2010).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -38,6 +38,7 @@ class Deadline:
 
     :param caller: Who is charged for the work.
     :param _max_tokens: Tokens that the request may have embedded.
+    :param leave: Gives the request's place to the next one; called on any thread. None if it holds none.
     """
 
     timeout_s: float
@@ -45,6 +46,7 @@ class Deadline:
     _within: Deadline | None
     _max_tokens: int | None
     _at: float
+    leave: Callable[[], object] | None = None
     _spent_tokens: int = 0
     _ended: bool = False
 
@@ -129,6 +131,15 @@ def spend_tokens(tokens: int) -> None:
     current = _current.get()
     if current is not None:
         current.spend(tokens)
+
+
+def leave_place() -> None:
+    """Give the place of this thread's request to the next one, before a long wait that uses no core here."""
+    current = _current.get()
+    while current is not None:
+        if current.leave is not None:
+            current.leave()
+        current = current._within
 
 
 def current_caller() -> str:

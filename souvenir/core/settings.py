@@ -193,7 +193,8 @@ class Settings(NetworkSettings):
         default=None,
         description="Provider of the language model that learns from conversations: `anthropic`, `openai` (or any "
         "server with its API) or `ollama`. It receives the transcripts, similar memories, memories to split into "
-        "facts, and messages whose concepts it is asked to describe. Unset, `POST /memory/extract` answers 501.",
+        "facts, messages whose concepts it is asked to describe, and the question and results of a search with "
+        "`verify`. Unset, `POST /memory/extract` answers 501.",
     )
     extract_model: str | None = Field(
         default=None,
@@ -272,8 +273,9 @@ class Settings(NetworkSettings):
     )
     rerank_model: str | None = Field(
         default=None,
-        description="Cross-encoder that re-ranks the best results of a search: a folder with an ONNX file, or a "
-        "Hugging Face id (downloaded at the first start). Unset, results are not re-ranked.",
+        description="Cross-encoder that re-ranks the best results of a search and, without EXTRACT_PROVIDER, is the "
+        "reader of a search with `verify`: a folder with an ONNX file, or a Hugging Face id (downloaded at the first "
+        "start). Unset, results are not re-ranked.",
     )
     rerank_revision: str | None = Field(
         default=None,

@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints
@@ -14,10 +15,13 @@ from souvenir.api.blocks import MAX_DESCRIPTION_CHARS, Label
 from souvenir.api.context import MIN_MAX_TOKENS
 from souvenir.api.extraction import ExtractRequest, take
 from souvenir.api.fields import Clean, Moment, SessionId, SpeakerName, Text, UserName, wire_time
+from souvenir.api.verification import verdict_fields
 from souvenir.conversations.blocks import DEFAULT_MAX_CHARS, MOST_MAX_CHARS, BlockChange
 from souvenir.conversations.context import DEFAULT_MAX_TOKENS, Context, ContextQuery
+from souvenir.conversations.verification import Verdict
 from souvenir.core.errors import AgentNotFound, BlockChanged, BlockExists, BlockNotFound, BlockReadOnly, InvalidRequest
 from souvenir.core.types import EvidenceLevel, MessageRole, Role
+from souvenir.mcp.memory_models import OptionalAnswered, Verify
 from souvenir.mcp.tools import Arguments, Call, Result, Tool
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import NOTHING, OF_MEMORY, REMEMBERED, SEARCHING
@@ -42,6 +46,7 @@ class GetContextArguments(Arguments):
     max_tokens: int = Field(
         default=DEFAULT_MAX_TOKENS, ge=MIN_MAX_TOKENS, le=MAX_CONTEXT_TOKENS, description="Maximum length of the text."
     )
+    verify: Verify = False
 
 
 class ContextResult(Result):
@@ -49,10 +54,19 @@ class ContextResult(Result):
     tokens: int
     evidence: EvidenceLevel = Field(description="How well the context answers the query.")
     degraded: list[str] = Field(description="Parts that could not be searched in time; empty if all were.")
+    answered: OptionalAnswered = None
+    answer_quote: str | None = None
+    answer_reason: str | None = None
 
     @classmethod
-    def of(cls, context: Context) -> Self:
-        return cls(text=context.text, tokens=context.tokens, evidence=context.evidence, degraded=list(context.degraded))
+    def of(cls, context: Context, verdict: Verdict | None) -> Self:
+        return cls(
+            text=context.text,
+            tokens=context.tokens,
+            evidence=context.evidence,
+            degraded=list(context.degraded),
+            **(verdict_fields(verdict) if verdict else {}),
+        )
 
 
 class Turn(Arguments):
@@ -148,7 +162,10 @@ def _context(call: Call, asked: GetContextArguments) -> ContextResult:
         max_results=call.most_results,
         agent_may_be_new=True,
     )
-    return ContextResult.of(call.service.contexts.build(call.scope, query))
+    began, service = monotonic(), call.service
+    context = service.contexts.build(call.scope, query)
+    verdict = service.verification.of_context(call.scope, query, context, began=began) if asked.verify else None
+    return ContextResult.of(context, verdict)
 
 
 def _remember(call: Call, asked: RememberConversationArguments) -> RememberedConversation:

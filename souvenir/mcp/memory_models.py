@@ -7,6 +7,8 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, StrictBool, StringConstraints
 
 from souvenir.api.fields import Clean, Source, StoredText, wire_time
+from souvenir.api.verification import verdict_fields
+from souvenir.conversations.verification import Answered, Verdict
 from souvenir.core.labels import MAX_TAG_CHARS, MAX_TAGS
 from souvenir.core.types import EvidenceLevel, FactsBy, FactsOutcome, Hit, Memory, Page, SearchResult
 from souvenir.mcp.tools import Arguments, Result, spelled
@@ -49,6 +51,22 @@ _Tag = Annotated[str, StringConstraints(max_length=MAX_TAG_CHARS), Clean]
 _Tags = Annotated[list[_Tag], Field(max_length=MAX_TAGS), BeforeValidator(_one_or_many)]
 _Fact = Annotated[str, StringConstraints(max_length=MAX_GIVEN_FACT_CHARS), Clean]
 _Facts = Annotated[list[_Fact], Field(max_length=MAX_GIVEN_FACTS), BeforeValidator(_one_or_many)]
+
+
+Verify = Annotated[
+    bool,
+    Field(
+        description="True to have a reader check whether the result answers the query, which may take seconds; "
+        "`answered` is `unknown` if the service has no reader."
+    ),
+]
+OptionalAnswered = Annotated[
+    Answered | None,
+    Field(
+        description="With verify. `yes`: by the words in answer_quote; `no`: the result holds no answer; `unknown`: "
+        "judge yourself, answer_reason says why."
+    ),
+]
 
 
 class OfMemory(Arguments):
@@ -109,6 +127,7 @@ class SearchMemoryArguments(Arguments):
         validation_alias=spelled("context_tags", "tags"),
         description="Only memories with any of these tags; leave it out unless you know that they are tagged so.",
     )
+    verify: Verify = False
 
 
 class ListMemoriesArguments(Arguments):
@@ -178,12 +197,21 @@ class SearchMemoryResult(Result):
         description="How well they answer the query: with `none` and no `note`, no stored memory seems to."
     )
     note: str | None = Field(default=None, description="The reason why results may be missing.")
+    answered: OptionalAnswered = None
+    answer_quote: str | None = None
+    answer_reason: str | None = None
 
     @classmethod
-    def of(cls, found: SearchResult, note: str | None) -> Self:
+    def of(cls, found: SearchResult, note: str | None, verdict: Verdict | None) -> Self:
         max_chars = shown_chars(len(found.hits))
         memories = [MemoryFound.of(hit, max_chars) for hit in found.hits]
-        return cls(memories=memories, count=len(memories), evidence=found.evidence, note=note)
+        return cls(
+            memories=memories,
+            count=len(memories),
+            evidence=found.evidence,
+            note=note,
+            **(verdict_fields(verdict) if verdict else {}),
+        )
 
 
 class ListMemoriesResult(Result):

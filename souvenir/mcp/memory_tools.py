@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from souvenir.conversations.verification import passages_of
 from souvenir.core.errors import InvalidRequest, MemoryNotFound, MemoryPinned
 from souvenir.core.labels import clean_tags
 from souvenir.core.types import (
@@ -106,7 +107,11 @@ def _search(call: Call, asked: SearchMemoryArguments) -> SearchMemoryResult:
     note = next((sentence for arm, sentence in _LEFT_OUT.items() if arm in result.degraded), None)
     if tags and not result.hits and not _page(call, tags, 0, 1).total:
         note = _nothing_has(tags)
-    return SearchMemoryResult.of(result, note)
+    verdict = None
+    if asked.verify:
+        passages = passages_of(result.hits)
+        verdict = call.service.verification.read(call.scope, asked.query, passages, degraded=result.degraded)
+    return SearchMemoryResult.of(result, note, verdict)
 
 
 def _list(call: Call, asked: ListMemoriesArguments) -> ListMemoriesResult:

@@ -11,7 +11,8 @@ A request that finds it full is refused at once, with the time to come back. Hea
 
 A place is held until the work has really ended, even if the client disconnected or the deadline passed, since a
 thread cannot be stopped; the work checks its deadline and ends soon. A streamed answer keeps its place until it was
-read. Everything here runs on the event loop; `figures` may be read from any thread.
+read; a search gives its place up before it waits for a reader. Everything here runs on the event loop; `figures` may be
+read from any thread.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from souvenir.conversations.verification import MAX_READS
 from souvenir.core.concurrency import Deadline, require_time, time_left
 from souvenir.core.errors import DeadlineExceeded, Overloaded, ServiceClosing, SouvenirError
 from souvenir.core.fair_order import FairOrder
@@ -64,7 +66,7 @@ WATCHED_AFTER_S = 0.25
 """Requests that take longer than this are watched for disconnected clients."""
 
 SPARE_THREADS = 8
-"""Limit for requests without places, and for answers that are still being sent."""
+"""Limit for requests without places, and for answers that are still being sent; MAX_READS more wait for a reader."""
 
 log = structlog.get_logger(__name__)
 
@@ -415,7 +417,7 @@ class Admission:
             cost: Places(cost, number, waits.get(cost, settings.queue_wait_s), contention)
             for cost, number in numbers.items()
         }
-        self.threads = sum(places.total for places in self.places.values()) + SPARE_THREADS
+        self.threads = sum(places.total for places in self.places.values()) + MAX_READS + SPARE_THREADS
 
     def close(self) -> None:
         """Refuse every request without a place with 503 from now on."""

@@ -139,6 +139,7 @@ class JsonRequest(Request):
         try:
             with deadline(settings.request_timeout_s, caller=caller, max_tokens=settings.max_request_tokens) as until:
                 turn = await places.enter(caller, service.bodies, self.held_bytes or 0)
+                until.leave = partial(asyncio.get_running_loop().call_soon_threadsafe, turn.end)
                 try:
                     if self.streams_body:
                         self.stream_body(until)

@@ -24,6 +24,7 @@ from souvenir.conversations.pending_index import index_all_pending
 from souvenir.conversations.privacy_rescan import PrivacyRescan
 from souvenir.conversations.sessions import Sessions
 from souvenir.conversations.tiers import Tiers
+from souvenir.conversations.verification import Verification
 from souvenir.core.process_memory import MemoryTrim
 from souvenir.core.quotas import quotas_of_text
 from souvenir.core.settings import Settings
@@ -100,6 +101,7 @@ class Service:
     provider: LLMProvider | None
     extraction: Extraction
     model_claims: ModelClaims
+    verification: Verification = field(init=False)
     long_work: LongWork = field(init=False)
     erasure_work: LongWork = field(init=False)
     reembedding_work: LongWork = field(init=False)
@@ -111,6 +113,8 @@ class Service:
     closing: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
+        candidates = self.settings.rerank_candidates
+        self.verification = Verification(self.engine, self.provider, self.reranker, candidates=candidates)
         self.long_work = LongWork(self.jobs)
         self.erasure_work = LongWork(self.erasure_jobs)
         self.reembedding_work = LongWork(self.reembedding_jobs)

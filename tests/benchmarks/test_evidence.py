@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,16 @@ import pytest
 from benchmarks.evidence.calibration import auc, calibration_error, reliability
 from benchmarks.evidence.fitting import OFF_TOPIC_SHARE, Answer, logistic, weights_of
 from benchmarks.evidence.questions import Kind, read_questions
+from benchmarks.evidence.reader import LabelReader, Model, Script, babbles, invents, read_all
+from benchmarks.extraction.replay import listening
+from benchmarks.retrieval.data_sets import Question
+from souvenir.conversations.verification import Answered
+from souvenir.core.settings import ExtractProvider, Settings
+from souvenir.core.types import MemoryDraft, Scope
+from souvenir.memories.engine import MemoryEngine
+from souvenir.models.llm.provider import provider_of
 from souvenir.retrieval.relevance import Judgement
+from tests.fake_embedder import FakeEmbedder
 
 
 def answer(kind: Kind, scope: str = "ann", **signals: float) -> Answer:
@@ -97,3 +107,36 @@ def test_an_agent_is_asked_its_own_questions_and_those_of_others_under_its_names
         (Kind.OTHER_SET, "Which port is open?"),
     ]
     assert {one.kind for one in found["chats"]["chat"]} == {Kind.ANSWERED, Kind.OTHER_SET}
+
+
+DOG = "Biscuit is a beagle  of five years."
+KNOWN = LabelReader({"what is Biscuit": [DOG], "where does Biscuit sleep": []})
+
+
+@pytest.mark.parametrize(
+    ("script", "verdicts"),
+    [
+        (KNOWN, [(Answered.YES, True), (Answered.NO, False)]),
+        (invents, [(Answered.UNKNOWN, False)] * 2),
+        (babbles, [(Answered.UNKNOWN, False)] * 2),
+    ],
+    ids=["labels", "invents", "babbles"],
+)
+def test_a_scripted_reader_has_the_verdict_of_its_script_unless_its_quote_is_invented(
+    tmp_path: Path, script: Script, verdicts: Sequence[tuple[Answered, bool]]
+):
+    questions = [
+        Question("what is Biscuit", "ann", "plain", {"dog": 1.0}),
+        Question("where does Biscuit sleep", "ann", "never_said", {}),
+    ]
+    with (
+        closing(MemoryEngine.open(Settings(data_dir=tmp_path), FakeEmbedder())) as engine,
+        listening(Model(script)) as at,
+    ):
+        added = engine.add_batch(Scope("ann"), [MemoryDraft(DOG, "notes")])
+        provider = provider_of(Settings(extract_provider=ExtractProvider.OPENAI, extract_base_url=f"{at}/v1"))
+        assert provider is not None
+        with closing(provider):
+            reads = list(read_all(questions, engine, {added[0]: "dog"}, provider))
+    assert [(one.verdict.answered, one.quoted) for one in reads] == verdicts
+    assert [one.found for one in reads] == [True, False]

@@ -123,6 +123,10 @@ def test_a_list_answer_carries_the_values_of_its_headers(kind: str, service: Run
     assert found.evidence in {"strong", "weak", "none"}
     assert 0 <= found.relevance <= 1
     assert found.degraded == []
+    assert (found.answered, found.answer_quote, found.answer_reason) == (None, None, None)
+    verified = client.ask("messages.search", agent_name=f"lists-{kind}", query="tea", verify=True)
+    assert (verified.answered, verified.answer_quote) == ("unknown", None)
+    assert verified.answer_reason == "There is no reader; set EXTRACT_PROVIDER or RERANK_MODEL"
 
 
 def test_names_in_any_script_are_sent_unchanged(kind: str, service: RunningService):

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.mcp.conftest import Asking, Start
+from tests.vendors.llm import LLMVendor
 
 
 @pytest.fixture
@@ -24,6 +25,25 @@ def test_a_context_contains_blocks_memories_and_messages(ask: Asking, agent):
     assert all(part in context["text"] for part in ("Name: Ann", "bicycle is green", "flat tyre"))
     running = ask.call("get_context", agent, query="What about the bicycle?", session_id="monday")
     assert "flat tyre" not in running["text"]
+
+
+def test_a_reader_checks_searches_and_contexts(start: Start, agent):
+    vendor = LLMVendor()
+    vendor.start()
+    ask = start(**vendor.settings("openai"))
+    vendor.script(lambda _: {"quote": "bicycle is green", "answered": "yes"})
+    ask.call("write_block", agent, label="human", value="Name: Ann. Ann's bicycle is green.")
+    ask.call("add_memory", agent, text="The bicycle is green.")
+    verdict = {"answered": "yes", "answer_quote": "bicycle is green"}
+    for tool in ("search_memory", "get_context"):
+        found = ask.call(tool, agent, query="What colour is the bicycle?", verify=True)
+        assert {name: value for name, value in found.items() if name.startswith("answer")} == verdict
+        assert "answered" not in ask.call(tool, agent, query="What colour is the bicycle?")
+    assert [("Name: Ann" in asked.user) for asked in vendor.requests] == [False, True]
+    vendor.stop()
+    found = ask.call("search_memory", agent, query="What colour is the bicycle?", verify=True)
+    assert (found["count"], found["answered"]) == (1, "unknown")
+    assert "cannot be reached" in found["answer_reason"]
 
 
 def test_a_namespace_that_is_no_agent_yet_has_a_context_of_its_memories(ask: Asking, agent):

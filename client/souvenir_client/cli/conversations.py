@@ -17,12 +17,13 @@ from souvenir_client.cli.output import (
     heading,
     minute_of,
     note,
+    note_of_answer,
     note_of_page,
     said_by,
     say,
     wire,
 )
-from souvenir_client.cli.parameters import limit_option, offset_option
+from souvenir_client.cli.parameters import limit_option, offset_option, verify_option
 
 if TYPE_CHECKING:
     from souvenir_client.records import MessageRecord, SessionPage, SessionRecord
@@ -38,17 +39,23 @@ agent_argument = click.argument("agent", help="Name of the agent.")
 @click.argument("query", help="The prompt, or its subject.")
 @click.option("--session", metavar="ID", help="Id of the active session; its messages are left out.")
 @click.option("--max-tokens", metavar="N", type=click.IntRange(min=MIN_MAX_TOKENS), help="Token budget of the context.")
-def context(agent: str, query: str, session: str | None, max_tokens: int | None) -> None:
+@verify_option
+def context(agent: str, query: str, session: str | None, max_tokens: int | None, verify: bool) -> None:
     """Print the context that an agent's memory gives to a prompt."""
     from souvenir_client import NOT_SENT
 
     with client_of() as client:
         built = client.context.build(
-            agent, query=query, session_id=session, max_tokens=NOT_SENT if max_tokens is None else max_tokens
+            agent,
+            query=query,
+            session_id=session,
+            max_tokens=NOT_SENT if max_tokens is None else max_tokens,
+            verify=verify,
         )
     answer(wire(built), lambda: say(built.text.rstrip("\n")) if built.text else None)
     if built.degraded:
         note(f"The search is incomplete: {', '.join(built.degraded)} is missing.")
+    note_of_answer(built)
     if not built.text:
         raise Negative("The context is empty.")
     note(f"{built.tokens} tokens; evidence: {built.evidence} (relevance {built.relevance:.2f})")

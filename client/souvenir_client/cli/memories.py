@@ -18,6 +18,7 @@ from souvenir_client.cli.output import (
     heading,
     minute_of,
     note,
+    note_of_answer,
     note_of_page,
     one_line,
     said_by,
@@ -32,6 +33,7 @@ from souvenir_client.cli.parameters import (
     source_option,
     tag_option,
     text_of,
+    verify_option,
     yes_option,
 )
 
@@ -125,6 +127,7 @@ def _stored(said: AddMemoryResponse) -> str:
     show_default=True,
     help="Search strategy, with --agent.",
 )
+@verify_option
 def search(
     query: str,
     k: int,
@@ -136,6 +139,7 @@ def search(
     archived: bool,
     agent: str | None,
     strategy: SearchStrategy,
+    verify: bool,
 ) -> None:
     """Search memories by meaning and by words."""
     with client_of(agent) as client:
@@ -153,6 +157,7 @@ def search(
                 since=since,
                 until=until,
                 include_archived=archived,
+                verify=verify,
             )
         else:
             if source is not None or metadata or tags or archived:
@@ -160,10 +165,13 @@ def search(
                     "--source, --metadata, --tag and --archived search memories only: "
                     "use --namespace instead of --agent."
                 )
-            found = client.agents.search(agent, query=query, limit=k, since=since, until=until, strategy=strategy)
+            found = client.agents.search(
+                agent, query=query, limit=k, since=since, until=until, strategy=strategy, verify=verify
+            )
     answer(wire(found), lambda: _draw_found(found))
     if found.degraded:
         note(f"The search is incomplete: {', '.join(found.degraded)} is missing.")
+    note_of_answer(found)
     if not found.results:
         raise Negative("No results.")
 

@@ -21,6 +21,8 @@ from souvenir_client.cli.options import global_options
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from souvenir_client.records import AgentSearchResponse, ContextResponse, SearchResponse
+
 PIPED_WIDTH = 10_000
 """Columns of a table without a terminal: rows are lines, and nothing is truncated."""
 
@@ -126,6 +128,13 @@ def note_of_page(shown_count: int, offset: int, total: int) -> None:
     """Print the number of results on this page and in total."""
     end = offset + shown_count
     note(f"{shown_count} of {total}" + (f"; --offset {end} shows more" if end < total else ""))
+
+
+def note_of_answer(found: AgentSearchResponse | ContextResponse | SearchResponse) -> None:
+    """Print whether the results answer the query, if a reader was asked."""
+    if found.answered is not None:
+        why = f": {found.answer_reason}." if found.answer_reason else ""
+        note(f"Answered: {found.answered}{f': {one_line(found.answer_quote)}' if found.answer_quote else why}")
 
 
 def draw_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:

@@ -24,6 +24,9 @@ class Decorator(Protocol):
 
 agent_option = click.option("--agent", metavar="NAME", help="Name of the agent; the same as --namespace.")
 yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
+verify_option = click.option(
+    "--verify", is_flag=True, help="Ask the service's reader whether the results answer the query."
+)
 
 
 def source_option(help_text: str) -> Decorator:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from souvenir_client.records.common import FoundMessage, RemovedCounts, SearchHit
-from souvenir_client.records.enums import EvidenceLevel, RecordKind, SearchStrategy
+from souvenir_client.records.enums import Answered, EvidenceLevel, RecordKind, SearchStrategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,9 @@ class AgentSearchResponse:
     relevance: float
     evidence: EvidenceLevel
     degraded: list[str]
+    answered: Answered | None = None
+    answer_quote: str | None = None
+    answer_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

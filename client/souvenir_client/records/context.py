@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from souvenir_client.records.common import FoundMessage, MemoryBlock, SearchHit
-from souvenir_client.records.enums import EvidenceLevel
+from souvenir_client.records.enums import Answered, EvidenceLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,9 @@ class ContextResponse:
     evidence: EvidenceLevel
     degraded: list[str]
     dropped: DroppedCounts
+    answered: Answered | None = None
+    answer_quote: str | None = None
+    answer_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from souvenir_client.records.common import Explanation, LinkRecord, SearchHit, TimeReading
-from souvenir_client.records.enums import EvidenceLevel, OriginClass
+from souvenir_client.records.enums import Answered, EvidenceLevel, OriginClass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,3 +123,6 @@ class SearchResponse:
     relevance: float
     evidence: EvidenceLevel
     degraded: list[str]
+    answered: Answered | None = None
+    answer_quote: str | None = None
+    answer_reason: str | None = None

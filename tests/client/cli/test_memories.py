@@ -81,6 +81,15 @@ def test_search_of_an_agent_finds_messages_and_memories(run, answer, service):
     assert "Blue paint is in the shed." in drawn
 
 
+def test_a_verified_search_prints_the_verdict(run, answer):
+    run("add", "The ferry leaves at six.", "--agent", "ferries")
+    done = run("search", "ferry", "--verify", "--namespace", "ferries")
+    assert "Answered: unknown: There is no reader; set EXTRACT_PROVIDER or RERANK_MODEL.\n" in done.stderr
+    assert answer("search", "ferry", "--verify", "--agent", "ferries")["answered"] == "unknown"
+    assert answer("context", "ferries", "ferry", "--verify")["answered"] == "unknown"
+    assert "answered" not in answer("search", "ferry", "--namespace", "ferries")
+
+
 def test_a_search_without_results_says_so_and_exits_with_1(run):
     done = run("search", "anything", "--namespace", "empty", "--json")
     assert done.exit_code == 1

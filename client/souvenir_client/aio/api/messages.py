@@ -92,6 +92,8 @@ class AsyncMessagesOperations:
         auto_intent: bool | NotSent = NOT_SENT,
         reference_date: str | datetime | NotSent | None = NOT_SENT,
         role_weight: float | NotSent | None = NOT_SENT,
+        verify: bool | NotSent = NOT_SENT,
+        deadline_ms: int | NotSent = NOT_SENT,
     ) -> Listing[FoundMessage]:
         """Find the messages of an agent that best match a query, by meaning and by words. `POST /messages/search`."""
         return await self._transport.send(
@@ -112,6 +114,8 @@ class AsyncMessagesOperations:
                     "auto_intent": auto_intent,
                     "reference_date": reference_date,
                     "role_weight": role_weight,
+                    "verify": verify,
+                    "deadline_ms": deadline_ms,
                 },
                 repeat=Repeat.SAFE,
             )

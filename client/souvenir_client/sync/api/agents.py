@@ -199,6 +199,8 @@ class AgentsOperations:
         strategy: SearchStrategy | NotSent = NOT_SENT,
         auto_intent: bool | NotSent = NOT_SENT,
         reference_date: str | datetime | NotSent | None = NOT_SENT,
+        verify: bool | NotSent = NOT_SENT,
+        deadline_ms: int | NotSent = NOT_SENT,
     ) -> AgentSearchResponse:
         """Find the messages and memories of an agent that best match a query, in one ranking.
 
@@ -222,6 +224,8 @@ class AgentsOperations:
                     "strategy": strategy,
                     "auto_intent": auto_intent,
                     "reference_date": reference_date,
+                    "verify": verify,
+                    "deadline_ms": deadline_ms,
                 },
                 repeat=Repeat.SAFE,
             )

@@ -24,6 +24,7 @@ class ContextOperations:
         max_tokens: int | NotSent = NOT_SENT,
         deadline_ms: int | NotSent = NOT_SENT,
         exclude_topics: Sequence[str] | NotSent = NOT_SENT,
+        verify: bool | NotSent = NOT_SENT,
     ) -> ContextResponse:
         """Get an agent's blocks and the messages and memories relevant to a query, as records and as text for a prompt.
 
@@ -41,6 +42,7 @@ class ContextOperations:
                     "max_tokens": max_tokens,
                     "deadline_ms": deadline_ms,
                     "exclude_topics": exclude_topics,
+                    "verify": verify,
                 },
                 repeat=Repeat.SAFE,
             )

@@ -42,6 +42,8 @@ class MemoriesOfSearch:
         until: str | datetime | NotSent | None = NOT_SENT,
         reference_date: str | datetime | NotSent | None = NOT_SENT,
         as_of: str | datetime | NotSent | None = NOT_SENT,
+        verify: bool | NotSent = NOT_SENT,
+        deadline_ms: int | NotSent = NOT_SENT,
     ) -> SearchResponse:
         """Find the memories that best match a query, by meaning and by words; filters apply before ranking.
 
@@ -76,6 +78,8 @@ class MemoriesOfSearch:
                     "until": until,
                     "reference_date": reference_date,
                     "as_of": as_of,
+                    "verify": verify,
+                    "deadline_ms": deadline_ms,
                 },
                 repeat=Repeat.SAFE,
             )
