@@ -1,13 +1,14 @@
 """Split a text into facts: by a language model, by its caller, or at the ends of its sentences.
 
-A fact of a model is accepted only if the text supports it: a fact that shares no word with the text, or contains a
-number that the text does not, is dropped. Nothing is stored here. Splitting by sentences is deterministic and linear.
+A fact of a model is accepted only if its words stand in the text (`Grounding`). A sentence that begins with a pronoun
+gets its subject or the whole of the one before. Nothing is stored here. Splitting by sentences is deterministic and
+linear.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +25,8 @@ from souvenir.core.errors import (
 )
 from souvenir.core.text import fenced, sentences
 from souvenir.core.types import FactsBy
-from souvenir.memories.similarity import figures
+from souvenir.memories.coreference import standalone
+from souvenir.memories.grounding import Grounding, Terms
 from souvenir.models.llm.prompts import Prompt, prompt_of
 from souvenir.models.llm.provider import LLMProvider
 
@@ -47,8 +49,6 @@ MAX_GIVEN_FACT_CHARS = 2_000
 
 _FOLDER = Path(__file__).with_name("prompts")
 _WORD = re.compile(r"\w")
-
-Terms = Callable[[str], Sequence[str]]
 
 
 class SplitText(BaseModel):
@@ -81,11 +81,13 @@ def given(facts: Iterable[str]) -> Split:
 
 
 def by_sentences(text: str) -> Split:
-    """Split the text into its sentences, grouped if there are many."""
+    """Split the text into sentences that can be understood alone; many sentences are only grouped."""
     spans = [(start, end) for start, end in sentences(text) if _WORD.search(text, start, end)]
-    groups = min(len(spans), MAX_SENTENCES)
-    cuts = [len(spans) * group // groups for group in range(groups + 1)] if groups else []
-    pieces = [text[spans[first][0] : spans[behind - 1][1]] for first, behind in pairwise(cuts)]
+    if len(spans) <= MAX_SENTENCES:
+        pieces = standalone([text[start:end] for start, end in spans])
+    else:
+        cuts = [len(spans) * group // MAX_SENTENCES for group in range(MAX_SENTENCES + 1)]
+        pieces = [text[spans[first][0] : spans[behind - 1][1]] for first, behind in pairwise(cuts)]
     return Split(_distinct(pieces), FactsBy.SENTENCES)
 
 
@@ -124,12 +126,9 @@ def _question(text: str) -> Prompt:
 
 
 def _believed(text: str, said: Sequence[str], terms: Terms) -> tuple[str, ...]:
-    words, numbers = set(terms(text)), figures(text).keys()
-    kept = [
-        fact
-        for fact in (" ".join(one.split()) for one in said)
-        if len(fact) <= MAX_MODEL_FACT_CHARS and words & set(terms(fact)) and figures(fact).keys() <= numbers
-    ]
+    grounding = Grounding(text, terms)
+    facts = (" ".join(one.split()) for one in said)
+    kept = [fact for fact in facts if len(fact) <= MAX_MODEL_FACT_CHARS and grounding.supports(fact)]
     return _distinct(kept)[:MAX_MODEL_FACTS]
 
 

@@ -15,6 +15,7 @@ import pytest
 from benchmarks.facts.__main__ import METRICS, measure, targets_of
 from benchmarks.facts.cases import FACTS, TURNS, Case, read_cases
 from benchmarks.facts.fact_scan import TAG_BOOST, FactScan
+from benchmarks.facts.grounding import verdicts
 from benchmarks.facts.told import COMMON, EMBEDDED, FACTS_EACH, RARE, TurnedEmbedder, drafts
 from benchmarks.facts.turns import at_once, in_turns
 from benchmarks.facts.ways import TEXT, WITH_FACTS
@@ -114,3 +115,8 @@ def test_operations_take_turns_and_callers_at_once_share_what_is_to_be_done():
     numbers: list[int] = []
     assert len(at_once(lambda: numbers.append, 3, 10)[0]) == 10
     assert sorted(numbers) == list(range(10))
+
+
+def test_statements_are_held_against_their_text_another_one_and_with_inventions():
+    found = list(verdicts([("Ann painted her boat.", ["Ann painted the boat."]), ("Bo plays chess.", [])]))
+    assert found == [("of this text", True), ("of another", False), *[("with an invention", False)] * 4]
