@@ -10,7 +10,7 @@ from hypothesis import given
 from souvenir.core.ledger import Category, LedgerFact
 from souvenir.core.text import fenced
 from souvenir.core.types import OriginClass
-from souvenir.learning.proposals import MAX_CHARS, MIN_CHARS, MIN_WORDS, durable_facts
+from souvenir.learning.durable_sentences import MAX_CHARS, MIN_PLAIN_CHARS, MIN_PLAIN_WORDS, durable_facts
 from souvenir.learning.transcripts.transcript import read_transcript
 from tests.learning.test_transcript import ANY_TEXT
 
@@ -67,6 +67,61 @@ def test_questions_hedges_small_talk_and_texts_out_of_bounds_are_not_learned(sen
     assert learned(f"User: {sentence}\nAssistant: Fine.") == []
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I'm allergic to nuts.",
+        "I am lactose intolerant.",
+        "Also, I can't eat gluten.",
+        "I don’t drink coffee.",
+        "I'm vegan.",
+        "I'm 34 years old.",
+        "I'm originally from Ghana.",
+        "I'm the CTO of Acme.",
+        "I have a peanut allergy.",
+        "I've got two kids.",
+        "I was diagnosed with asthma.",
+        "I was born in 1984.",
+        "I grew up in Porto.",
+        "I'm learning Spanish.",
+        "I play the cello.",
+        "I quit smoking last year.",
+        "I run every morning.",
+        "I hate mushrooms.",
+        "My sister is Ana.",
+        "My best friend Tom lives in Oslo.",
+        "My blood type is AB negative.",
+        "Our dog is called Rex.",
+    ],
+)
+def test_a_plain_statement_of_a_person_is_learned_however_short(sentence: str):
+    (fact,) = learned(f"User: {sentence}\nAssistant: Noted.")
+    assert (fact.text, fact.category) == (sentence, Category.DETAIL)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I'm tired today.",
+        "I'm back from lunch.",
+        "I'm afraid that is wrong.",
+        "I'm blinded by it.",
+        "I can't wait for it.",
+        "I can't stand it.",
+        "I don't think so.",
+        "I have no idea.",
+        "I take your point.",
+        "I hate to say it.",
+        "My bad, sorry.",
+        "My guess is no.",
+        "Is my sister there?",
+        "Maybe I'm vegan.",
+    ],
+)
+def test_short_small_talk_is_not_learned(sentence: str):
+    assert learned(f"User: {sentence}\nAssistant: Fine.") == []
+
+
 def test_users_precede_assistants_and_explicit_wording_precedes_small_talk():
     text = (
         "Assistant: We decided to rename the whole project today.\n"
@@ -108,5 +163,5 @@ def test_facts_of_any_text_keep_the_limits_and_match_their_spans(text: str):
     assert len(facts) <= 3
     assert facts == durable_facts(transcript, max_facts=3)
     for fact in facts:
-        assert MIN_CHARS <= len(fact.text) <= MAX_CHARS
-        assert len(fact.text.split()) >= MIN_WORDS
+        assert MIN_PLAIN_CHARS <= len(fact.text) <= MAX_CHARS
+        assert len(fact.text.split()) >= MIN_PLAIN_WORDS
