@@ -32,7 +32,7 @@ from tokenizers import Tokenizer
 from scripts.encoder_graph import TOKEN_OUTPUT, EncoderGraph, Outliers, TokenProjection
 from scripts.reference_encoder import Architecture, Weights, encode
 from souvenir.index.analyser import STOP_WORDS
-from souvenir.models.embedding.model_folder import SETTINGS_FILE
+from souvenir.models.embedding.model_settings import SETTINGS_FILE
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECTION_PATH = ROOT / "scripts" / "token_projection.npz"

@@ -13,10 +13,14 @@ import numpy as np
 
 from souvenir.core.types import Embedded, Embedder, FloatVector, QueryTokens, TokenVectors
 
+PROBE = "When did Anna move to Lisbon?"
+SAME_COSINE = 0.9999
+
 
 class CachedEmbedder:
     """Gives what the embedder gives; `save` keeps it. Passages and questions are kept apart.
 
+    A cache whose vectors of a probe differ from the model's (it was rebuilt, or has other prefixes) is not used.
     `model_s` counts the seconds that the model itself took. Safe to call from many threads.
     """
 
@@ -30,8 +34,11 @@ class CachedEmbedder:
         self._lock = Lock()
         self._path = folder / f"vectors_{_digest(self.model_id)}.npz"
         self._tokens_path = folder / f"tokens_{_digest(f'{self.model_id} {self.token_space}')}.npz"
-        self._vectors = _stored_vectors(self._path)
-        self._tokens = _stored_tokens(self._tokens_path)
+        self._probes = {
+            _key("document", PROBE): embedder.embed_documents([PROBE])[0],
+            _key("query", PROBE): embedder.embed_query(PROBE),
+        }
+        self._vectors, self._tokens = self._stored()
         self._query_tokens: dict[str, QueryTokens | None] = {}
         self._saved = len(self._vectors), len(self._tokens)
 
@@ -43,9 +50,10 @@ class CachedEmbedder:
         keys = [_key("document", text) for text in texts]
         with self._lock:
             new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._vectors}
-            begin = time.perf_counter()
-            self._vectors.update(zip(new, self._embedder.embed_documents(list(new.values())), strict=True))
-            self.model_s += time.perf_counter() - begin
+            if new:
+                begin = time.perf_counter()
+                self._vectors.update(zip(new, self._embedder.embed_documents(list(new.values())), strict=True))
+                self.model_s += time.perf_counter() - begin
             return np.stack([self._vectors[key] for key in keys])
 
     def embed_passages(self, texts: Sequence[str]) -> Embedded:
@@ -54,11 +62,12 @@ class CachedEmbedder:
         keys = [_key("document", text) for text in texts]
         with self._lock:
             new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._tokens}
-            begin = time.perf_counter()
-            embedded = self._embedder.embed_passages(list(new.values()))
-            self.model_s += time.perf_counter() - begin
-            self._vectors.update(zip(new, embedded.vectors, strict=True))
-            self._tokens.update(zip(new, embedded.tokens or (), strict=True))
+            if new:
+                begin = time.perf_counter()
+                embedded = self._embedder.embed_passages(list(new.values()))
+                self.model_s += time.perf_counter() - begin
+                self._vectors.update(zip(new, embedded.vectors, strict=True))
+                self._tokens.update(zip(new, embedded.tokens or (), strict=True))
             return Embedded(np.stack([self._vectors[key] for key in keys]), [self._tokens[key] for key in keys])
 
     def embed_query(self, text: str) -> FloatVector:
@@ -103,9 +112,9 @@ class CachedEmbedder:
         if (len(self._vectors), len(self._tokens)) == self._saved:
             return
         self._path.parent.mkdir(exist_ok=True)
-        vectors = _stored_vectors(self._path) | self._vectors
+        stored_vectors, stored_tokens = self._stored()
+        vectors, tokens = stored_vectors | self._vectors, stored_tokens | self._tokens
         _write(self._path, keys=_joined(vectors), vectors=np.stack(list(vectors.values())))
-        tokens = _stored_tokens(self._tokens_path) | self._tokens
         if tokens:
             _write(
                 self._tokens_path,
@@ -115,6 +124,12 @@ class CachedEmbedder:
                 codes=np.concatenate([one.codes for one in tokens.values()]),
             )
         self._saved = len(self._vectors), len(self._tokens)
+
+    def _stored(self) -> tuple[dict[bytes, FloatVector], dict[bytes, TokenVectors]]:
+        vectors = _stored_vectors(self._path)
+        if all(key in vectors and vectors[key] @ probe >= SAME_COSINE for key, probe in self._probes.items()):
+            return vectors, _stored_tokens(self._tokens_path)
+        return dict(self._probes), {}
 
 
 def _stored_vectors(path: Path) -> dict[bytes, FloatVector]:

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import openai
 import pytest
 
@@ -24,7 +25,7 @@ from benchmarks.retrieval.vector_cache import CachedEmbedder
 from souvenir.core.settings import Settings
 from souvenir.core.types import PassageKind
 from souvenir.models.embedding.factory import embedder_of
-from tests.fake_embedder import FakeEmbedder
+from tests.fake_embedder import FakeEmbedder, FakeTokenEmbedder
 
 TURNS = (
     ("Ann", "S1", "The harbour lies north of the old mill."),
@@ -92,6 +93,33 @@ def test_two_runs_at_once_keep_the_vectors_of_both(embedder, tmp_path):
     third.embed_query("a boat")
     third.embed_query("a cello")
     assert third.model_s == before
+
+
+def test_token_vectors_are_kept_with_the_vectors(tmp_path):
+    first = CachedEmbedder(FakeTokenEmbedder(), tmp_path)
+    made = first.embed_passages(["a boat", "", "the cello"])
+    first.save()
+    second = CachedEmbedder(FakeTokenEmbedder(), tmp_path)
+    kept = second.embed_passages(["the cello", "a boat", ""])
+    assert second.model_s == 0.0
+    assert made.tokens is not None
+    assert kept.tokens is not None
+    for one, other in zip(kept.tokens, [made.tokens[2], *made.tokens[:2]], strict=True):
+        np.testing.assert_array_equal(one.ids, other.ids)
+        np.testing.assert_array_equal(one.codes, other.codes)
+    np.testing.assert_array_equal(kept.vectors, made.vectors[[2, 0, 1]])
+
+
+def test_vectors_of_a_model_that_was_rebuilt_under_the_same_id_are_not_used(tmp_path):
+    first = CachedEmbedder(FakeEmbedder(), tmp_path)
+    first.embed_query("a boat")
+    first.save()
+    rebuilt = FakeEmbedder()
+    rebuilt.seed = 1
+    for _ in range(2):
+        again = CachedEmbedder(rebuilt, tmp_path)
+        np.testing.assert_array_equal(again.embed_query("a boat"), rebuilt.embed_query("a boat"))
+        again.save()
 
 
 def test_the_service_and_the_engine_answer_with_the_same_rankings(talk, tmp_path):

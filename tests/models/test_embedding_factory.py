@@ -11,7 +11,7 @@ from souvenir.core.settings import EmbedProvider, Settings
 from souvenir.core.types import LoadableEmbedder
 from souvenir.models.embedding.factory import embedder_of
 from souvenir.models.embedding.onnx_embedder import OnnxEmbedder
-from souvenir.models.embedding.specs import ModelSpec
+from souvenir.models.embedding.specs import ModelSpec, known_model
 
 
 def test_the_shipped_model_is_the_default():
@@ -31,6 +31,23 @@ def test_a_model_other_than_that_of_the_settings_can_be_requested(tmp_path: Path
 def test_a_model_spec_round_trips_through_json():
     spec = ModelSpec(EmbedProvider.ONNX, "org/name", "v1")
     assert ModelSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+@pytest.mark.parametrize(
+    ("name", "dim", "query_prefix", "document_prefix"),
+    [
+        ("onnx-community/embeddinggemma-300m-ONNX", 768, "task: search result | query: ", "title: none | text: "),
+        ("embeddinggemma:300m", 768, "task: search result | query: ", "title: none | text: "),
+        ("intfloat/e5-mistral-7b-instruct", None, "", ""),
+        ("intfloat/e5-small", None, "query: ", "passage: "),
+        ("Snowflake/snowflake-arctic-embed-m-v2.0", 768, "query: ", ""),
+        ("snowflake-arctic-embed:137m", 768, "Represent this sentence for searching relevant passages: ", ""),
+        ("org/unknown", None, "", ""),
+    ],
+)
+def test_known_models_are_found_by_the_names_they_are_offered_under(name, dim, query_prefix, document_prefix):
+    known = known_model(name)
+    assert (known.dim, known.query_prefix, known.document_prefix) == (dim, query_prefix, document_prefix)
 
 
 def test_an_unknown_provider_in_json_is_refused():

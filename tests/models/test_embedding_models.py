@@ -143,7 +143,7 @@ def test_a_model_without_token_output_makes_no_token_vectors(tmp_path):
             {"output": "other", "projection": "none", "stop_words": ""},
             "no output 'other', which souvenir.json names",
         ),
-        ({"output": "token_vectors"}, "souvenir.json needs the texts output, projection and stop_words"),
+        ({"output": "token_vectors"}, "token_vectors.projection: Field required"),
     ],
 )
 def test_a_wrong_description_of_token_vectors_fails_the_load(tmp_path, content, message):
@@ -192,11 +192,64 @@ def test_e5_models_get_their_undeclared_prefixes(tmp_path):
         ({"sentence_bert_config.json": {"max_seq_length": 20}, "tokenizer_config.json": {"model_max_length": 30}}, 18),
         ({"tokenizer_config.json": {"model_max_length": 30}}, 28),
         ({"tokenizer_config.json": {"model_max_length": 1e30}}, 510),
+        ({"tokenizer_config.json": {"model_max_length": 8192}}, 510),
+        ({"tokenizer_config.json": {"model_max_length": 8192}, "souvenir.json": {"max_length": 1024}}, 1022),
         ({}, 510),
     ],
 )
 def test_the_window_is_the_model_s_and_not_the_tokenizer_s(tmp_path, configs, max_tokens):
     assert OnnxEmbedder(str(write_model(tmp_path, configs))).max_tokens == max_tokens
+
+
+def test_known_models_get_the_prefixes_and_pooling_that_their_files_lack(tmp_path):
+    folder = write_model(tmp_path / "bge-small-en-v1.5-ONNX")
+    embedder = OnnxEmbedder(str(folder))
+    assert embedder.embed_documents(["red fish"])[0] == unit(rows_of("[CLS]").mean(axis=0))
+    assert embedder.max_tokens < 510, "the prefix of queries takes some tokens of the window"
+    embedder.close()
+    stated = write_model(folder, {"1_Pooling/config.json": {"pooling_mode_mean_tokens": True}})
+    embedder = OnnxEmbedder(str(stated))
+    assert embedder.embed_documents(["red fish"])[0] == unit(rows_of("[CLS] red fish [SEP]").mean(axis=0))
+    embedder.close()
+
+
+def test_settings_in_the_folder_take_precedence_and_change_the_id_if_they_change_vectors(tmp_path):
+    prompts = {"prompts": {"query": "query : ", "document": "passage : "}}
+    folder = write_model(tmp_path / "model", {"config_sentence_transformers.json": prompts})
+    own = OnnxEmbedder(str(folder)).model_id
+    write_model(folder, {"souvenir.json": {"query_prefix": ""}})
+    embedder = OnnxEmbedder(str(folder))
+    assert embedder.model_id == own
+    assert embedder.embed_query("red") == unit(rows_of("[CLS] red [SEP]").mean(axis=0))
+    embedder.close()
+    write_model(folder, {"souvenir.json": {"document_prefix": "", "pooling": "cls", "dim": 2}})
+    embedder = OnnxEmbedder(str(folder))
+    assert re.fullmatch(rf"{own}\+[0-9a-f]{{8}}", embedder.model_id)
+    assert (embedder.dim, embedder.ready) == (2, False)
+    assert embedder.embed_documents(["red"])[0] == unit(rows_of("[CLS]")[0][:2])
+    embedder.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"querry_prefix": ""}, "querry_prefix: Unexpected keyword argument"),
+        ({"pooling": "sum"}, "pooling: Input should be 'mean', 'cls', 'max' or 'lasttoken'"),
+        ({"dim": 0}, "dim must be at least 1"),
+        ({"dim": 4}, "asks for 4 dimensions of a vector that has 3"),
+        ([], "Input should be a dictionary"),
+    ],
+)
+def test_wrong_settings_in_the_folder_fail_the_load(tmp_path, content, message):
+    with pytest.raises(EmbeddingUnavailable, match=re.escape(message)):
+        OnnxEmbedder(str(write_model(tmp_path, {"souvenir.json": content}))).load()
+
+
+def test_steps_after_pooling_are_used_if_the_graph_contains_them(tmp_path):
+    configs = {"modules.json": modules("Transformer", "Pooling", "Dense", "Normalize")}
+    embedder = OnnxEmbedder(str(write_model(tmp_path, configs, pooled=True)))
+    assert embedder.embed_query("red fish") == unit(rows_of("[CLS] red fish [SEP]").mean(axis=0))
+    embedder.close()
 
 
 def test_a_folder_without_manifest_is_named_after_its_onnx_file(tmp_path):

@@ -12,16 +12,19 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from souvenir.core.errors import EmbeddingUnavailable, Unavailable
 from souvenir.core.files import resource
 from souvenir.core.types import MAX_PASSAGE_TOKEN_VECTORS, TOKEN_SCALE
+from souvenir.models.embedding.model_settings import SETTINGS_FILE, SETTINGS_JSON, ModelSettings
+from souvenir.models.embedding.specs import Pooling, known_model
 
 ONNX_FILES = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx")
 """Looked up in this order. Weights too large for one file are next to it, as `<name>_data`."""
@@ -29,7 +32,6 @@ ONNX_FILES = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx")
 DOWNLOADED = ("*.json", *ONNX_FILES, *(f"{name}_data" for name in ONNX_FILES))
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-_DEFAULT_MAX_LENGTH = 512
 _UNLIMITED = 1_000_000
 """tokenizer_config.json contains 1e30 if a tokenizer has no limit of its own."""
 
@@ -91,14 +93,14 @@ class ModelFolder:
         return self.path / "tokenizer.json"
 
     @property
-    def max_length(self) -> int:
-        """Maximum number of tokens, including special ones; the first file that specifies it is used."""
+    def max_length(self) -> int | None:
+        """Maximum number of tokens, including special ones, by the first file that states it; None: none does."""
         sentence_config = self.read_json("sentence_bert_config.json", {})
         tokenizer_config = self.read_json("tokenizer_config.json", {})
         for length in (sentence_config.get("max_seq_length"), tokenizer_config.get("model_max_length")):
             if length and length < _UNLIMITED:
                 return int(length)
-        return _DEFAULT_MAX_LENGTH
+        return None
 
     @property
     def pad_id(self) -> int:
@@ -157,30 +159,27 @@ def _snapshot(use: ModelUse, model: str, revision: str | None, cache_dir: Path |
         ) from error
 
 
-SETTINGS_FILE = "souvenir.json"
-
 EMBEDDING = ModelUse("embedding model", "EMBED_MODEL", "EMBED_REVISION", EmbeddingUnavailable)
 
-_E5 = re.compile(r"(^|[/_-])e5[_-](?!.*instruct)", re.IGNORECASE)
-
-
-class Pooling(StrEnum):
-    """Pooling of token vectors; named as in sentence-transformers' `pooling_mode`."""
-
-    MEAN = "mean"
-    CLS = "cls"
-    MAX = "max"
-    LAST_TOKEN = "lasttoken"
+MAX_PASSAGE_LENGTH = 512
+"""Tokens of a passage, however long the model's window is, unless souvenir.json has another limit: a longer passage
+contains too many statements for one vector, and the memory of a run grows with the square of the length."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """How to use a model, according to its own files. `max_length` includes special tokens."""
+    """How to use a model. `max_length` includes special tokens.
+
+    :param dim: Leading dimensions of a vector that are kept; None: all.
+    :param other_steps: Steps after pooling; only a graph that contains them can be used.
+    """
 
     pooling: Pooling
     max_length: int
     query_prefix: str
     document_prefix: str
+    dim: int | None
+    other_steps: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,26 +193,13 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenOutput:
-    """The output of the graph with a unit vector of each token, (batch, length, d).
-
-    :param name: Its name in the graph. :param projection: Identifies how the vectors are made from the model's own, for
-        example the hash of a projection. :param stop_words: Tokens whose vectors are not kept.
-    """
-
-    name: str
-    projection: str
-    stop_words: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class ModelFiles:
     """The files of an embedding model on disk."""
 
     folder: ModelFolder
     config: ModelConfig
     manifest: Manifest | None
-    token_output: TokenOutput | None
+    settings: ModelSettings
 
     @classmethod
     def find(cls, model: str, revision: str | None, cache_dir: Path | None) -> ModelFiles:
@@ -222,21 +208,28 @@ class ModelFiles:
         :raises EmbeddingUnavailable: The message says what to do.
         """
         folder = ModelFolder.find(EMBEDDING, model, revision, cache_dir)
-        return cls(folder, _read_config(folder), _read_manifest(folder), _read_token_output(folder))
+        settings = _read_settings(folder)
+        return cls(folder, _read_config(folder, settings), _read_manifest(folder), settings)
 
     def model_id(self) -> str:
-        """Return the id of the vector space: the model's name with its source weights, commit, or ONNX file's hash."""
+        """Return the id of the vector space: the model's name with its source weights, commit, or ONNX file's hash.
+
+        Settings of souvenir.json that change the vectors of passages are part of it.
+        """
         if self.manifest is not None:
-            return f"{self.manifest.name}@{self.manifest.weights_sha256[:12]}"
-        return f"{self.folder.name}@{(self.folder.commit or self.folder.onnx_sha256())[:12]}"
+            name = f"{self.manifest.name}@{self.manifest.weights_sha256[:12]}"
+        else:
+            name = f"{self.folder.name}@{(self.folder.commit or self.folder.onnx_sha256())[:12]}"
+        changes = self.settings.pooling, self.settings.document_prefix, self.settings.dim
+        return name if changes == (None, None, None) else f"{name}+{_short_hash(*changes)}"
 
     def token_space(self) -> str | None:
         """Return the id of the space of the token vectors, in 8 hex digits; None without token output."""
-        if self.token_output is None:
+        output = self.settings.token_vectors
+        if output is None:
             return None
-        stop_words = " ".join(sorted(self.token_output.stop_words))
-        parts = self.model_id(), self.token_output.projection, stop_words, TOKEN_SCALE, MAX_PASSAGE_TOKEN_VECTORS
-        return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:8]
+        stop_words = " ".join(sorted(output.dropped))
+        return _short_hash(self.model_id(), output.projection, stop_words, TOKEN_SCALE, MAX_PASSAGE_TOKEN_VECTORS)
 
     def check_manifest(self) -> None:
         """:raises EmbeddingUnavailable: If the ONNX file is not the one of the manifest."""
@@ -247,29 +240,35 @@ class ModelFiles:
             )
 
 
-def _read_config(folder: ModelFolder) -> ModelConfig:
+def _short_hash(*parts: object) -> str:
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:8]
+
+
+def _read_config(folder: ModelFolder, settings: ModelSettings) -> ModelConfig:
+    """Take each value from souvenir.json, else from the model's own files, else from what is known of the model."""
     modules = folder.read_json("modules.json", [])
     kinds = {str(module["type"]).rpartition(".")[2]: Path(str(module["path"])) for module in modules}
-    if unknown := kinds.keys() - {"Transformer", "Pooling", "Normalize"}:
-        raise EmbeddingUnavailable(
-            f"The embedding model {folder.name!r} has a step that its ONNX file leaves out "
-            f"({', '.join(sorted(unknown))}); set EMBED_MODEL to another model"
-        )
     pooling = folder.read_json(str(kinds.get("Pooling", Path("1_Pooling")) / "config.json"), {})
     prompts = folder.read_json("config_sentence_transformers.json", {}).get("prompts") or {}
-    if not any(prompts.values()) and _E5.search(folder.name):
-        # The e5 models were trained with these, but their configuration rarely contains them.
-        prompts = {"query": "query: ", "passage": "passage: "}
+    known = known_model(folder.name)
+    if not any(prompts.values()):
+        prompts = {"query": known.query_prefix, "document": known.document_prefix}
     return ModelConfig(
-        pooling=_pooling(folder.name, pooling),
-        max_length=folder.max_length,
-        query_prefix=prompts.get("query") or "",
-        document_prefix=prompts.get("document") or prompts.get("passage") or "",
+        pooling=settings.pooling or _pooling(folder.name, pooling) or known.pooling or Pooling.MEAN,
+        max_length=settings.max_length or min(MAX_PASSAGE_LENGTH, folder.max_length or known.window),
+        query_prefix=_first(settings.query_prefix, prompts.get("query")),
+        document_prefix=_first(settings.document_prefix, prompts.get("document") or prompts.get("passage")),
+        dim=settings.dim,
+        other_steps=sorted(kinds.keys() - {"Transformer", "Pooling", "Normalize"}),
     )
 
 
-def _pooling(name: str, config: Mapping[str, Any]) -> Pooling:
-    """Return the pooling mode in a Pooling module's config.json, in its older or newer form."""
+def _first(*prefixes: str | None) -> str:
+    return next((prefix for prefix in prefixes if prefix is not None), "")
+
+
+def _pooling(name: str, config: Mapping[str, Any]) -> Pooling | None:
+    """Return the pooling mode in a Pooling module's config.json, in its older or newer form; None if it has none."""
     flags = {
         "pooling_mode_mean_tokens": "mean",
         # A sum divided by any power of the length has the direction of the mean.
@@ -279,7 +278,9 @@ def _pooling(name: str, config: Mapping[str, Any]) -> Pooling:
         "pooling_mode_lasttoken": "lasttoken",
         "pooling_mode_weightedmean_tokens": "weightedmean",
     }
-    named = config.get("pooling_mode") or [mode for flag, mode in flags.items() if config.get(flag)] or ["mean"]
+    named = config.get("pooling_mode") or [mode for flag, mode in flags.items() if config.get(flag)]
+    if not named:
+        return None
     modes = [named] if isinstance(named, str) else list(named)
     if len(modes) != 1 or modes[0] not in list(Pooling):
         raise EmbeddingUnavailable(
@@ -306,13 +307,12 @@ def _read_manifest(folder: ModelFolder) -> Manifest | None:
         ) from error
 
 
-def _read_token_output(folder: ModelFolder) -> TokenOutput | None:
-    content = folder.read_json(SETTINGS_FILE, {}).get("token_vectors")
-    if content is None:
-        return None
+def _read_settings(folder: ModelFolder) -> ModelSettings:
     try:
-        return TokenOutput(content["output"], content["projection"], frozenset(content["stop_words"].split()))
-    except (KeyError, TypeError, AttributeError) as error:
+        return SETTINGS_JSON.load(folder.read_json(SETTINGS_FILE, {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
         raise EmbeddingUnavailable(
-            f"token_vectors in {folder.path / SETTINGS_FILE} needs the texts output, projection and stop_words"
+            f"{folder.path / SETTINGS_FILE} is not as docs/models.md describes it: {where}: {first['msg']}"
         ) from error

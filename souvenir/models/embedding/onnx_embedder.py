@@ -93,7 +93,9 @@ class OnnxEmbedder:
 
     @cached_property
     def dim(self) -> int:
-        """Dimension of a vector. A model without a manifest is loaded to determine it."""
+        """Dimension of a vector. A model with neither a manifest nor a `dim` in souvenir.json is loaded to find it."""
+        if self._files.config.dim is not None:
+            return self._files.config.dim
         if self._files.manifest is not None:
             return self._files.manifest.dim
         return self._load()[1]
@@ -203,8 +205,8 @@ class OnnxEmbedder:
     @cached_property
     def _content(self) -> NDArray[np.bool_]:
         """Whether the vector of a token is kept, by its id in the vocabulary."""
-        output = self._files.token_output
-        return self._tokenizer.content_tokens(frozenset() if output is None else output.stop_words)
+        output = self._files.settings.token_vectors
+        return self._tokenizer.content_tokens(frozenset() if output is None else output.dropped)
 
     @cached_property
     def _files(self) -> ModelFiles:

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from souvenir.core.errors import EmbeddingUnavailable
 from souvenir.core.types import FloatVector
-from souvenir.models.embedding.model_folder import SETTINGS_FILE, ModelFiles, ModelFolder, Pooling
+from souvenir.models.embedding.model_folder import ModelFiles, ModelFolder
+from souvenir.models.embedding.model_settings import SETTINGS_FILE
+from souvenir.models.embedding.specs import Pooling
 from souvenir.models.embedding.tokens import TokenIds
 
 NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
@@ -20,6 +22,9 @@ NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
 
 if TYPE_CHECKING:
     import onnxruntime
+
+SENTENCE_OUTPUT = "sentence_embedding"
+"""Name that exports give to the pooled output, after all steps of the model."""
 
 _KNOWN_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
@@ -109,20 +114,31 @@ class EncoderSession:
         files.check_manifest()
         self._pooling = files.config.pooling
         self._session = TextSession(files.folder, threads)
+        self._dim = files.config.dim
         outputs = self._session.outputs
-        self._outputs = ["sentence_embedding" if "sentence_embedding" in outputs else outputs[0]]
-        if files.token_output is not None:
-            if files.token_output.name not in outputs:
+        self._outputs = [SENTENCE_OUTPUT if SENTENCE_OUTPUT in outputs else outputs[0]]
+        if files.config.other_steps and SENTENCE_OUTPUT not in outputs:
+            raise EmbeddingUnavailable(
+                f"The embedding model {files.folder.name!r} has a step that its ONNX file leaves out "
+                f"({', '.join(files.config.other_steps)}); set EMBED_MODEL to another model"
+            )
+        if (token_output := files.settings.token_vectors) is not None:
+            if token_output.output not in outputs:
                 raise EmbeddingUnavailable(
-                    f"{files.folder.onnx_path} has no output {files.token_output.name!r}, which {SETTINGS_FILE} names"
+                    f"{files.folder.onnx_path} has no output {token_output.output!r}, which {SETTINGS_FILE} names"
                 )
-            self._outputs.append(files.token_output.name)
+            self._outputs.append(token_output.output)
 
     def encode(self, rows: Sequence[TokenIds]) -> list[EncodedText]:
         """Encode token ids with their special tokens; padded to the longest row."""
         (vectors, *others), mask = self._session.run(self._outputs, rows)
         if vectors.ndim == 3:
             vectors = pooled(vectors, mask, self._pooling)
+        if self._dim is not None and self._dim > vectors.shape[1]:
+            raise EmbeddingUnavailable(
+                f"{SETTINGS_FILE} asks for {self._dim} dimensions of a vector that has {vectors.shape[1]}; correct dim"
+            )
+        vectors = vectors[:, : self._dim]
         norms: FloatVector = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not (np.isfinite(norms) & (norms > 0)).all():
             raise EmbeddingUnavailable(

@@ -1,13 +1,16 @@
 """Specifications of embedding models: named by the settings, stored with a database.
 
-Remote models are listed by their names at OpenAI and in Ollama's library, so that a service starts without a request to
-them. Dimensions, windows and prefixes are the vendors'; if Ollama uses a smaller window, that one is listed.
+Known models are listed by their names at OpenAI, in Ollama's library and on Hugging Face, so that a service starts
+without a request to a provider, and knows the prefixes of models whose files do not contain them. Dimensions, windows,
+prefixes and pooling are those of the model cards; if Ollama uses a smaller window, that one is listed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
@@ -64,26 +67,49 @@ SHORTENABLE = "text-embedding-3-"
 _SEARCH_PASSAGES = "Represent this sentence for searching relevant passages: "
 
 
+class Pooling(StrEnum):
+    """Pooling of token vectors; named as in sentence-transformers' `pooling_mode`."""
+
+    MEAN = "mean"
+    CLS = "cls"
+    MAX = "max"
+    LAST_TOKEN = "lasttoken"
+
+
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """:param window: Maximum number of tokens, including special tokens and prefix."""
+    """:param window: Maximum number of tokens, including special tokens and prefix.
+
+    :param pooling: None: not known, or not needed, since the model is only available from a provider.
+    """
 
     dim: int | None
     window: int
     query_prefix: str = ""
     document_prefix: str = ""
+    pooling: Pooling | None = None
 
 
 UNKNOWN = KnownModel(dim=None, window=512)
 """Few models have a smaller window."""
 
+_NOMIC = ("search_query: ", "search_document: ")
+_GEMMA = ("task: search result | query: ", "title: none | text: ")
+_E5 = ("query: ", "passage: ")
+_E5_NAME = re.compile(r"(^|[_-])e5[_-](?!.*instruct)")
+"""All of them were trained with these prefixes, which their configuration rarely contains."""
+
+_QWEN3 = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
+
 KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
     {
+        # OpenAI
         "text-embedding-3-small": KnownModel(1536, 8191),
         "text-embedding-3-large": KnownModel(3072, 8191),
         "text-embedding-ada-002": KnownModel(1536, 8191),
+        # Ollama's library
         "all-minilm": KnownModel(384, 256),
-        "nomic-embed-text": KnownModel(768, 2048, "search_query: ", "search_document: "),
+        "nomic-embed-text": KnownModel(768, 2048, *_NOMIC),
         "mxbai-embed-large": KnownModel(1024, 512, _SEARCH_PASSAGES),
         "snowflake-arctic-embed": KnownModel(1024, 512, _SEARCH_PASSAGES),
         "snowflake-arctic-embed:22m": KnownModel(384, 512, _SEARCH_PASSAGES),
@@ -91,15 +117,58 @@ KNOWN_MODELS: Mapping[str, KnownModel] = MappingProxyType(
         "snowflake-arctic-embed:110m": KnownModel(768, 512, _SEARCH_PASSAGES),
         "snowflake-arctic-embed:137m": KnownModel(768, 2048, _SEARCH_PASSAGES),
         "snowflake-arctic-embed2": KnownModel(1024, 8192, "query: "),
-        "bge-m3": KnownModel(1024, 8192),
         "bge-large": KnownModel(1024, 512, _SEARCH_PASSAGES),
-        "embeddinggemma": KnownModel(768, 2048, "task: search result | query: ", "title: none | text: "),
+        "embeddinggemma": KnownModel(768, 2048, *_GEMMA),
         "granite-embedding": KnownModel(384, 512),
         "granite-embedding:278m": KnownModel(768, 512),
+        "qwen3-embedding:0.6b": KnownModel(1024, 32768, _QWEN3),
+        # Hugging Face
+        "all-minilm-l6-v2": KnownModel(384, 256, pooling=Pooling.MEAN),
+        "all-minilm-l12-v2": KnownModel(384, 128, pooling=Pooling.MEAN),
+        "all-mpnet-base-v2": KnownModel(768, 384, pooling=Pooling.MEAN),
+        "multi-qa-minilm-l6-cos-v1": KnownModel(384, 512, pooling=Pooling.MEAN),
+        "paraphrase-multilingual-minilm-l12-v2": KnownModel(384, 128, pooling=Pooling.MEAN),
+        "bge-small-en-v1.5": KnownModel(384, 512, _SEARCH_PASSAGES, pooling=Pooling.CLS),
+        "bge-base-en-v1.5": KnownModel(768, 512, _SEARCH_PASSAGES, pooling=Pooling.CLS),
+        "bge-large-en-v1.5": KnownModel(1024, 512, _SEARCH_PASSAGES, pooling=Pooling.CLS),
+        "bge-m3": KnownModel(1024, 8192, pooling=Pooling.CLS),
+        "gte-small": KnownModel(384, 512, pooling=Pooling.MEAN),
+        "gte-base": KnownModel(768, 512, pooling=Pooling.MEAN),
+        "gte-modernbert-base": KnownModel(768, 8192, pooling=Pooling.CLS),
+        "e5-small-v2": KnownModel(384, 512, *_E5, pooling=Pooling.MEAN),
+        "e5-base-v2": KnownModel(768, 512, *_E5, pooling=Pooling.MEAN),
+        "e5-large-v2": KnownModel(1024, 512, *_E5, pooling=Pooling.MEAN),
+        "multilingual-e5-small": KnownModel(384, 512, *_E5, pooling=Pooling.MEAN),
+        "multilingual-e5-base": KnownModel(768, 512, *_E5, pooling=Pooling.MEAN),
+        "multilingual-e5-large": KnownModel(1024, 512, *_E5, pooling=Pooling.MEAN),
+        "snowflake-arctic-embed-xs": KnownModel(384, 512, _SEARCH_PASSAGES, pooling=Pooling.CLS),
+        "snowflake-arctic-embed-s": KnownModel(384, 512, _SEARCH_PASSAGES, pooling=Pooling.CLS),
+        "snowflake-arctic-embed-m": KnownModel(768, 512, _SEARCH_PASSAGES, pooling=Pooling.CLS),
+        "snowflake-arctic-embed-m-v1.5": KnownModel(768, 512, _SEARCH_PASSAGES, pooling=Pooling.CLS),
+        "snowflake-arctic-embed-m-v2.0": KnownModel(768, 8192, "query: ", pooling=Pooling.CLS),
+        "snowflake-arctic-embed-l-v2.0": KnownModel(1024, 8192, "query: ", pooling=Pooling.CLS),
+        "nomic-embed-text-v1": KnownModel(768, 8192, *_NOMIC, pooling=Pooling.MEAN),
+        "nomic-embed-text-v1.5": KnownModel(768, 8192, *_NOMIC, pooling=Pooling.MEAN),
+        "nomic-embed-text-v2-moe": KnownModel(768, 512, *_NOMIC, pooling=Pooling.MEAN),
+        "embeddinggemma-300m": KnownModel(768, 2048, *_GEMMA, pooling=Pooling.MEAN),
+        "granite-embedding-english-r2": KnownModel(768, 8192, pooling=Pooling.CLS),
+        "granite-embedding-small-english-r2": KnownModel(384, 8192, pooling=Pooling.CLS),
+        "mxbai-embed-xsmall-v1": KnownModel(384, 4096, pooling=Pooling.MEAN),
+        "mxbai-embed-large-v1": KnownModel(1024, 512, _SEARCH_PASSAGES, pooling=Pooling.CLS),
+        "qwen3-embedding-0.6b": KnownModel(1024, 32768, _QWEN3, pooling=Pooling.LAST_TOKEN),
     }
 )
+"""By name in lower case, without the organisation: the same weights are offered under several."""
+
+_SUFFIXES = ("-onnx", "-int8", "-quantized")
+"""Ends of the names of exports of a model."""
 
 
 def known_model(name: str) -> KnownModel:
-    """Return the model by its name, with or without the tag; `UNKNOWN` for any other."""
-    return KNOWN_MODELS.get(name) or KNOWN_MODELS.get(name.partition(":")[0], UNKNOWN)
+    """Return the model by its name: with or without organisation, tag, or the suffix of an export; else `UNKNOWN`."""
+    name = name.casefold().rpartition("/")[2]
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    if found := KNOWN_MODELS.get(name) or KNOWN_MODELS.get(name.partition(":")[0]):
+        return found
+    return KnownModel(None, 512, *_E5) if _E5_NAME.search(name) else UNKNOWN

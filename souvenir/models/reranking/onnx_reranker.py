@@ -52,7 +52,7 @@ class PairTokenizer:
 
     def __init__(self, folder: ModelFolder) -> None:
         self._tokenizer = open_tokenizer(folder)
-        window = min(folder.max_length, MAX_PAIR_TOKENS)
+        window = min(folder.max_length or MAX_PAIR_TOKENS, MAX_PAIR_TOKENS)
         self._max_tokens = window - self._tokenizer.num_special_tokens_to_add(is_pair=True)
         self._max_query_tokens = int(self._max_tokens * MAX_QUERY_SHARE)
 
