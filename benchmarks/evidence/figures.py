@@ -6,16 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.evidence.calibration import BINS, Bin, auc, calibration_error, reliability
-from benchmarks.evidence.fitting import Answer, weights_of
+from benchmarks.evidence.fitting import Answer, Way, weights_of
 from benchmarks.evidence.questions import Kind
 from benchmarks.report import table
 from souvenir.core.types import EvidenceLevel
+
+Levels = Mapping[EvidenceLevel, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
     """:param auc: Answered questions against those of each other kind.
 
+    :param by_category: The levels of evidence of the set's own questions by category; with several only.
+    :param first_right: The levels of evidence where the first hit answers.
     :param error_own: Expected calibration error over the set's own questions, as many of each kind as it has.
     :param error_all: And with others' questions, weighted as in the fit.
     :param bins: Of these, the lowest relevance first.
@@ -24,17 +28,20 @@ class Figures:
     counts: Mapping[Kind, int]
     auc: Mapping[Kind, float]
     mean: Mapping[Kind, float]
-    levels: Mapping[Kind, Mapping[EvidenceLevel, float]]
+    levels: Mapping[Kind, Levels]
+    by_category: Mapping[str, Levels]
+    first_right: Levels
     error_own: float
     error_all: float
     bins: Sequence[Bin | None]
 
 
 def figures_of(answers: Sequence[Answer]) -> Figures:
-    by_kind = {kind: [one.judgement for one in answers if one.kind is kind] for kind in Kind}
+    by_kind = {kind: [one for one in answers if one.kind is kind] for kind in Kind}
     by_kind = {kind: found for kind, found in by_kind.items() if found}
-    relevances = {kind: [one.relevance for one in found] for kind, found in by_kind.items()}
+    relevances = {kind: [one.judgement.relevance for one in found] for kind, found in by_kind.items()}
     bins = _bins([one for one in answers if one.kind is not Kind.RENAMED])
+    own = by_kind[Kind.ANSWERED]
     return Figures(
         counts={kind: len(found) for kind, found in by_kind.items()},
         auc={
@@ -43,10 +50,12 @@ def figures_of(answers: Sequence[Answer]) -> Figures:
             if kind is not Kind.ANSWERED
         },
         mean={kind: sum(found) / len(found) for kind, found in relevances.items()},
-        levels={
-            kind: {level: [one.evidence for one in found].count(level) / len(found) for level in EvidenceLevel}
-            for kind, found in by_kind.items()
+        levels={kind: _levels(found) for kind, found in by_kind.items()},
+        by_category={
+            category: _levels([one for one in own if one.category == category])
+            for category in dict.fromkeys(one.category for one in own)
         },
+        first_right=_levels([one for one in own if one.right]),
         error_own=calibration_error(_bins([one for one in answers if one.kind.own])),
         error_all=calibration_error(bins),
         bins=bins,
@@ -54,12 +63,38 @@ def figures_of(answers: Sequence[Answer]) -> Figures:
 
 
 def print_figures(found: Mapping[str, Figures]) -> None:
-    print(
-        "\n"
-        + table(("set", "asked", "questions", "AUC", "mean", *(level.value for level in EvidenceLevel)), _rows(found))
-    )
+    levels = [level.value for level in EvidenceLevel]
+    print("\n" + table(("set", "asked", "questions", "AUC", "mean", *levels), _rows(found)))
+    print("\n" + table(("set", "answered questions", *levels), _answered_rows(found)))
+    print("\n" + table(("calibration error", *found), [_errors("its own questions", found, own=True),
+                                                     _errors("with others'", found, own=False)]))  # fmt: skip
     header = ("relevance", *(f"{name}: mean, answered (weight)" for name in found))
     print("\n" + table(header, [_reliability_row(number, found) for number in range(BINS)]) + "\n")
+
+
+def print_ways(found: Mapping[Way, Mapping[str, Figures]]) -> None:
+    """Print what each arm alone can tell next to both."""
+    kinds = (Kind.UNANSWERED, Kind.OFF_TOPIC, Kind.OTHER_SCOPE, Kind.OTHER_SET)
+    rows = [
+        (
+            name,
+            way.value,
+            *(f"{figures.auc[kind]:.3f}" if kind in figures.auc else "" for kind in kinds),
+            *(f"{figures.levels[Kind.ANSWERED][level]:.2f}" for level in EvidenceLevel),
+            f"{figures.error_all:.3f}",
+        )
+        for way, of_way in found.items()
+        for name, figures in of_way.items()
+    ]
+    of_answered = (f"answered, {level.value}" for level in EvidenceLevel)
+    header = ("set", "searched by", *(f"AUC, {kind.value}" for kind in kinds), *of_answered, "calibration error")
+    print(table(header, rows) + "\n")
+
+
+def _levels(answers: Sequence[Answer]) -> Levels:
+    """The share of each level; zeros without answers."""
+    found = [one.judgement.evidence for one in answers]
+    return {level: found.count(level) / max(len(found), 1) for level in EvidenceLevel}
 
 
 def _bins(answers: Sequence[Answer]) -> list[Bin | None]:
@@ -80,6 +115,18 @@ def _rows(found: Mapping[str, Figures]) -> list[Sequence[str]]:
         for name, figures in found.items()
         for kind in figures.counts
     ]
+
+
+def _answered_rows(found: Mapping[str, Figures]) -> list[Sequence[str]]:
+    return [
+        (name, which, *(f"{rate:.3f}" for rate in levels.values()))
+        for name, figures in found.items()
+        for which, levels in {**figures.by_category, "all whose first hit is right": figures.first_right}.items()
+    ]
+
+
+def _errors(which: str, found: Mapping[str, Figures], *, own: bool) -> Sequence[str]:
+    return which, *(f"{figures.error_own if own else figures.error_all:.3f}" for figures in found.values())
 
 
 def _reliability_row(number: int, found: Mapping[str, Figures]) -> Sequence[str]:

@@ -5,13 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.evidence.questions import Kind
-from souvenir.retrieval.relevance import COSINE, COVERED, FACT, GAP, UNHEARD, Coefficients, Judgement, Logistic
+from souvenir.retrieval.relevance import (
+    COSINE,
+    COVERED,
+    GAP,
+    HIT,
+    OTHER_NAME,
+    UNHEARD,
+    UNKNOWN,
+    Coefficients,
+    Judgement,
+    Logistic,
+)
 
 OFF_TOPIC_SHARE = 0.25
 """Questions of others count as if there were so many for each of an agent's own: one in five. How many there are where
@@ -20,35 +32,56 @@ the service is used nobody knows; with more of them every relevance would be low
 RIDGE = 1e-3
 """Of the squared weights: keeps a fit finite that separates its questions, and changes no other."""
 
+LOWERING = (UNHEARD, UNKNOWN, OTHER_NAME)
+"""The signals that may only lower a relevance; all others may only raise it."""
+
 _STEPS = 100
+
+
+class Way(StrEnum):
+    """How a question is searched for."""
+
+    BOTH = "words and meaning"
+    WORDS = "words alone"
+    MEANING = "meaning alone"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a search said of its answer to one question."""
+    """The answer of a search to one question of an agent.
+
+    :param conversation: What the agent heard, or a part of it. :param right: Whether the first hit answers.
+    :param weight: That of the question in a fit.
+    """
 
     set_name: str
     scope: str
+    conversation: str
     kind: Kind
+    category: str
+    way: Way
     judgement: Judgement
+    right: bool = False
+    weight: float = 1.0
 
     @property
     def signals(self) -> Mapping[str, float]:
         return self.judgement.signals
 
 
-def fitted(answers: Sequence[Answer], talks: Sequence[str]) -> Coefficients:
-    """:param talks: The sets of conversations; the others hold facts."""
+def fitted(answers: Sequence[Answer]) -> Coefficients:
+    """Answers whose best hit is a short memory have other signals than the rest, so that each fit takes its own."""
     answers = [one for one in answers if one.kind is not Kind.RENAMED]
-    of_talks = [one for one in answers if one.set_name in talks]
-    unnamed = [one for one in of_talks if GAP not in one.signals]
+    both, words, meaning = ([one for one in answers if one.way is way] for way in Way)
     return Coefficients(
-        spoken_of=_spoken_of(of_talks, COSINE, UNHEARD),
-        spoken_of_by_words=_spoken_of(of_talks, UNHEARD, COVERED),
-        spoken_of_by_meaning=_spoken_of(of_talks, COSINE),
-        answered=_answered(unnamed),
-        answered_by_the_named=_answered(of_talks, GAP),
-        answered_by_a_fact=_answered([one for one in answers if one.set_name not in talks], FACT),
+        spoken_of=_spoken_of(both, COSINE, UNHEARD),
+        spoken_of_by_words=_spoken_of(words, UNHEARD, COVERED),
+        spoken_of_by_meaning=_spoken_of(meaning, COSINE),
+        answered=_answered([one for one in both if COSINE in one.signals and GAP not in one.signals]),
+        answered_by_the_named=_answered(both, GAP),
+        short=_short(both, HIT, UNKNOWN, OTHER_NAME),
+        short_by_words=_short(words, UNKNOWN, COVERED, OTHER_NAME),
+        short_by_meaning=_short(meaning, HIT),
     )
 
 
@@ -61,19 +94,25 @@ def _answered(answers: Sequence[Answer], *names: str) -> Logistic:
     return logistic(own, [one.kind is Kind.ANSWERED for one in own], [1.0] * len(own), names)
 
 
+def _short(answers: Sequence[Answer], *names: str) -> Logistic:
+    return logistic(answers, [one.kind is Kind.ANSWERED for one in answers], weights_of(answers), names)
+
+
 def weights_of(answers: Sequence[Answer]) -> list[float]:
-    """1 for an agent's own questions; those of others count together `OFF_TOPIC_SHARE` of them, agent by agent."""
-    own: dict[tuple[str, str], int] = {}
-    others: dict[tuple[str, str], int] = {}
+    """The weight of its set for an agent's own questions; those of others count together `OFF_TOPIC_SHARE` of them."""
+    own: dict[tuple[str, str, str], int] = {}
+    others: dict[tuple[str, str, str], int] = {}
     for one in answers:
         counted = own if one.kind.own else others
-        counted[one.set_name, one.scope] = counted.get((one.set_name, one.scope), 0) + 1
+        counted[_store(one)] = counted.get(_store(one), 0) + 1
     return [
-        1.0
-        if one.kind.own
-        else OFF_TOPIC_SHARE * own.get((one.set_name, one.scope), 0) / others[one.set_name, one.scope]
+        one.weight * (1.0 if one.kind.own else OFF_TOPIC_SHARE * own.get(_store(one), 0) / others[_store(one)])
         for one in answers
     ]
+
+
+def _store(answer: Answer) -> tuple[str, str, str]:
+    return answer.set_name, answer.scope, answer.way
 
 
 def logistic(
@@ -81,18 +120,29 @@ def logistic(
 ) -> Logistic:
     """The maximum of the weighted likelihood over the answers that have these signals.
 
+    A signal whose weight would have the wrong sign gets the weight 0, the most wrong one first: more evidence never
+    lowers a relevance.
+
     :raises ValueError: If there is nothing to fit, or all answers are alike.
     """
     chosen = [number for number, one in enumerate(answers) if one.signals.keys() >= set(names)]
     wanted = np.array([truth[number] for number in chosen], dtype=np.float64)
     if len(set(wanted.tolist())) < 2:
         raise ValueError(f"cannot fit {', '.join(names) or 'a share'}: give conversations with questions of all kinds")
-    columns = np.array([[*(answers[number].signals[name] for name in names), 1.0] for number in chosen])
-    *found_weights, bias = _newton(columns, wanted, np.array([weights[number] for number in chosen])).tolist()
-    return Logistic(round(bias, 3), {name: round(weight, 3) for name, weight in zip(names, found_weights, strict=True)})
+    of_each = np.array([weights[number] for number in chosen])
+    used = list(names)
+    while True:
+        columns = np.array([[*(answers[number].signals[name] for name in used), 1.0] for number in chosen])
+        *found, bias = newton(columns, wanted, of_each).tolist()
+        signed = {name: -weight if name in LOWERING else weight for name, weight in zip(used, found, strict=True)}
+        if min(signed.values(), default=0.0) >= 0.0:
+            weight_of = dict(zip(used, found, strict=True))
+            return Logistic(round(bias, 3), {name: round(weight_of.get(name, 0.0), 3) for name in names})
+        used.remove(min(signed, key=signed.__getitem__))
 
 
-def _newton(columns: NDArray[Any], truth: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
+def newton(columns: NDArray[Any], truth: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
+    """The weights of the columns, the last of which is the bias, that make the truth most likely."""
     found = np.zeros(columns.shape[1])
     ridge = np.diag([*[RIDGE] * (columns.shape[1] - 1), 0.0])
     for _ in range(_STEPS):

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from benchmarks.retrieval.data_sets import ADVERSARIAL, agent_name, entries
+from benchmarks.retrieval.data_sets import ADVERSARIAL, DataSet, Document, agent_name, entries
 from souvenir.core.types import MessageRole
 
-ABSTENTION = "abstention"
+UNANSWERABLE = (ADVERSARIAL, "abstention", "never_said")
+"""Categories of questions about a subject that is mentioned, without an answer to them."""
+
+OFF_TOPIC = "off_topic"
 OTHER_SCOPES, OTHER_SETS = 60, 40
 """Questions of others that each agent is asked."""
 
@@ -29,6 +32,7 @@ class Kind(StrEnum):
 
     ANSWERED = "answered"
     UNANSWERED = "not answered"
+    OFF_TOPIC = "off topic"
     OTHER_SCOPE = "of another conversation"
     RENAMED = "of another, renamed"
     OTHER_SET = "of another set"
@@ -41,11 +45,19 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
+    """:param relevant: The ids of the documents that answer it, or that an unanswerable question is about."""
+
     text: str
     kind: Kind
+    category: str = ""
+    relevant: frozenset[str] = frozenset()
 
 
-def read_questions(folder: Path, names: Sequence[str]) -> Mapping[str, Mapping[str, Sequence[Question]]]:
+Questions = Mapping[str, Sequence[Question]]
+"""By agent."""
+
+
+def read_questions(folder: Path, names: Sequence[str]) -> Mapping[str, Questions]:
     """By set and agent. Sets with an agent of the same name are of the same texts, and lend each other none."""
     own = {name: _own(folder / name) for name in names}
     speakers = {name: _speakers(folder / name) for name in names}
@@ -67,23 +79,25 @@ def _speakers(folder: Path) -> Mapping[str, Sequence[str]]:
     return {scope: sorted(names) for scope, names in found.items()}
 
 
-def _own(folder: Path) -> Mapping[str, Sequence[Question]]:
+def _own(folder: Path) -> Questions:
     """One that has no relevant document and asks for no abstention is left out: it may be answered all the same."""
     found: defaultdict[str, list[Question]] = defaultdict(list)
     for entry in entries(folder / "queries.jsonl"):
-        answered = any(grade > 0 for grade in entry["relevant"].values())
-        if entry["category"] in (ADVERSARIAL, ABSTENTION):
+        relevant = frozenset(id_ for id_, grade in entry["relevant"].items() if grade > 0)
+        if entry["category"] in UNANSWERABLE:
             kind = Kind.UNANSWERED
-        elif answered:
+        elif entry["category"] == OFF_TOPIC:
+            kind = Kind.OFF_TOPIC
+        elif relevant:
             kind = Kind.ANSWERED
         else:
             continue
-        found[agent_name(entry["scope"])].append(Question(entry["text"], kind))
+        found[agent_name(entry["scope"])].append(Question(entry["text"], kind, entry["category"], relevant))
     return found
 
 
 def _of_others(
-    own: Mapping[str, Mapping[str, Sequence[Question]]], speakers: Mapping[str, Sequence[str]], name: str, scope: str
+    own: Mapping[str, Questions], speakers: Mapping[str, Sequence[str]], name: str, scope: str
 ) -> list[Question]:
     draw = random.Random(f"{_SEED} {scope}")
     here = _answered(own[name], without=scope)
@@ -106,7 +120,60 @@ def _renamed(text: str, elsewhere: Sequence[str], here: Sequence[str]) -> str:
     return re.sub("|".join(map(re.escape, elsewhere)), name_here, text)
 
 
-def _answered(scopes: Mapping[str, Sequence[Question]], *, without: str = "") -> list[str]:
+def _answered(scopes: Questions, *, without: str = "") -> list[str]:
     return [
         one.text for scope, all_of in scopes.items() if scope != without for one in all_of if one.kind is Kind.ANSWERED
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """A set as agents with their questions.
+
+    :param conversation_of: The conversation that an agent is, or is a part of.
+    :param weight: Of each question in a fit: several sizes of the same texts count as one set.
+    """
+
+    data_set: DataSet
+    questions: Questions
+    conversation_of: Mapping[str, str]
+    weight: float = 1.0
+
+
+def whole(data_set: DataSet, questions: Questions, weight: float = 1.0) -> Stores:
+    """Every conversation as one agent."""
+    return Stores(data_set, questions, {scope: scope for scope in data_set.documents}, weight)
+
+
+def cut(data_set: DataSet, questions: Questions, size: int, weight: float) -> Stores:
+    """Every conversation as several agents, each of consecutive sessions with at least `size` documents.
+
+    An agent is asked the questions that its own documents answer or are about, and those of others.
+    """
+    documents: dict[str, Sequence[Document]] = {}
+    asked: dict[str, Sequence[Question]] = {}
+    conversation_of: dict[str, str] = {}
+    for scope, of_scope in data_set.documents.items():
+        for number, part in enumerate(_parts(of_scope, size)):
+            store, ids = f"{scope} {size} {number}", {document.id for document in part}
+            documents[store], conversation_of[store] = part, scope
+            asked[store] = [
+                Question(one.text, one.kind, one.category, one.relevant & ids)
+                for one in questions[scope]
+                if not one.kind.own or one.relevant & ids
+            ]
+    return Stores(
+        DataSet(f"{data_set.name}, {size} a store", data_set.kind, documents, ()), asked, conversation_of, weight
+    )
+
+
+def _parts(documents: Sequence[Document], size: int) -> Sequence[Sequence[Document]]:
+    """Cut between sessions; a short remainder belongs to the last part."""
+    parts: list[list[Document]] = [[]]
+    for before, document in zip([None, *documents], documents, strict=False):
+        if before is not None and before.session != document.session and len(parts[-1]) >= size:
+            parts.append([])
+        parts[-1].append(document)
+    if len(parts) > 1 and len(parts[-1]) < size / 2:
+        parts[-2] += parts.pop()
+    return parts

@@ -82,13 +82,13 @@ class Listing(list[Item]):
 
     @property
     def relevance(self) -> float | None:
-        """For a search: the probability in [0, 1] that the results answer the query."""
+        """For a search: the share of similar queries that were answered in labelled data sets, in [0, 1]."""
         found = self.headers.get("x-search-relevance")
         return None if found is None else float(found)
 
     @property
     def evidence(self) -> str | None:
-        """For a search: `strong`, `weak` or `none`."""
+        """For a search: `strong` if the subject of the query is mentioned, `weak` if it may be, or `none`."""
         return self.headers.get("x-search-evidence")
 
     @property

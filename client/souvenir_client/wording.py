@@ -12,7 +12,7 @@ DOUBT = "The following is from your memory and may have nothing to do with the q
 def prefaced(context: str, *, doubtful: bool = False) -> str:
     """Return the context with its introduction for a model; "" stays empty.
 
-    :param doubtful: True if the service found no evidence that it answers the question.
+    :param doubtful: True if the service found nothing that seems to be about the subject of the question.
     """
     return f"{DOUBT if doubtful else PREFACE}\n\n{context.strip()}" if context.strip() else ""
 

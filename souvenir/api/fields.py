@@ -200,8 +200,15 @@ Title = Annotated[
 RELEVANCE_HEADER, EVIDENCE_HEADER = "X-Search-Relevance", "X-Search-Evidence"
 DECIMALS = 4
 
-_RELEVANCE = "The estimated probability that the results answer the query, in [0, 1]; 0 without results."
-_EVIDENCE = "The relevance in words: `strong`, `weak` or `none`."
+_RELEVANCE = (
+    "The share of similar queries that were answered in labelled data sets, in [0, 1]; 0 without results. It tells "
+    "whether the subject is mentioned, and mostly not whether exactly this is answered."
+)
+_EVIDENCE = (
+    "The relevance in words: `strong` (0.6 or more): the subject of the query is mentioned in the store, which does "
+    "not mean that the query is answered; `weak` (0.25 or more): it may be mentioned; `none`: nothing in the store "
+    "seems to be about it."
+)
 
 RelevanceShare = Annotated[
     float,

@@ -207,7 +207,7 @@ class ExplainMessagesResponse(BaseModel):
     candidates_considered: int
     relevance_signals: dict[str, float] = Field(
         description="The features of `relevance`; docs/retrieval.md describes each of them.",
-        examples=[{"cosine": 0.71, "known": 1.0, "covered": 0.382}],
+        examples=[{"cosine": 0.71, "unheard": 0.0, "covered": 0.382}],
     )
     repairs: dict[str, str] = Field(
         description="Words of the query that occur in no text, and their corrections.",

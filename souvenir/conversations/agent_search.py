@@ -114,7 +114,7 @@ class AgentSearchResult:
     """`degraded` names the arms of either search that could not run; empty if all did.
 
     :param hits: Best first. Scores are comparable within a kind; between kinds, only the order is meaningful.
-    :param relevance: Probability that they answer the question: the higher one of the two kinds.
+    :param relevance: As in `SearchResult`: the higher one of the two kinds.
     :param by: The strategies that were used, without those that could not run.
     :param named: The concepts that the question names. :param mentioned: The named concepts that each hit mentions.
     """

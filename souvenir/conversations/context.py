@@ -95,7 +95,7 @@ class Context:
 
     :param messages: Best first, like `memories`.
     :param shown: The messages and memories that are in the text, best first.
-    :param relevance: Probability that they answer the query: the higher one of the two kinds.
+    :param relevance: As in `SearchResult`: the higher one of the two kinds.
     :param stable_prefix: The blocks as text; `volatile_tail` follows it.
     """
 

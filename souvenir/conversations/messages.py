@@ -94,7 +94,7 @@ class MessageHit:
 class MessageSearch:
     """`degraded` names the arms that could not run, and `rerank`; empty if all did.
 
-    :param relevance: Probability that the hits answer the question, in [0, 1].
+    :param relevance: As in `SearchResult`.
     """
 
     hits: tuple[MessageHit, ...]

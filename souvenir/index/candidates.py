@@ -25,6 +25,7 @@ class Probe:
     :param unframed: The vector (dim,) of the query without its framing, for chats; None if it has no framing.
     :param centred: Whether the vector arm compares directions from the namespace's mean.
     :param fields: Computes the field scores of every passage, which are added to those of the arms; None: no fields.
+    :param names: The terms of names in the query, for `Candidates.lacking`.
     """
 
     vector: FloatVector | None
@@ -37,6 +38,7 @@ class Probe:
     unframed: FloatVector | None = None
     fields: Callable[[PassageColumns], FieldScores] | None = None
     past: PastState | None = None
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class Candidates:
     :param known: The share of the query's terms, weighted by rarity, that occur in some passage; None if there are only
         names.
     :param rarest: The idf of a term in no passage, which grows with their number.
+    :param count: The number of visible passages, or of their chunks where they have several.
+    :param lacking: The share of the query's names that many visible passages contain, and this one does not.
     :param greatest_lexical: The greatest `lexical` of all allowed passages.
     :param terms: The query's terms in each candidate, if the probe asked to explain; else empty.
     :param complete: Whether every allowed passage is a candidate.
@@ -85,6 +89,8 @@ class Candidates:
     named: int | None
     known: float | None
     rarest: float
+    count: int
+    lacking: NDArray[np.float64]
     greatest_lexical: float
     terms: tuple[tuple[TermMatch, ...], ...]
     repairs: Mapping[str, str]
@@ -112,6 +118,7 @@ class Candidates:
             occurred_us=both(self.occurred_us, other.occurred_us),
             fact_ids=both(self.fact_ids, other.fact_ids),
             speakers=both(self.speakers, other.speakers),
+            lacking=both(self.lacking, other.lacking),
             fields={
                 name: both(field_of(self, name), field_of(other, name))
                 for name in dict.fromkeys([*self.fields, *other.fields])

@@ -194,6 +194,8 @@ class NamespaceIndex:
             named=resolved.named,
             known=evidence.known_share,
             rarest=idf(0, corpus),
+            count=corpus.count,
+            lacking=evidence.lacking(probe.names, rows),
             greatest_lexical=float(evidence.scores.max(initial=0.0, where=True if allowed is None else allowed)),
             terms=tuple(map(evidence.explain, rows.tolist())) if probe.explain else (),
             repairs=resolved.repairs,

@@ -26,6 +26,9 @@ from souvenir.index.lexical import Bm25Constants, Corpus, LexicalIndex, TermWeig
 
 _MIN_CAPACITY = 64
 
+FREQUENT_SHARE, FREQUENT_COUNT = 0.1, 3
+"""A name is frequent if so large a share of the passages contains it, and at least so many."""
+
 Floats = NDArray[np.float32]
 
 
@@ -310,6 +313,17 @@ class Evidence:
         ]
         rarest = idf(0, self.corpus)
         return (*heard, *(TermMatch(term, rarest, tf=0, weight=0.0) for term in self.unheard))
+
+    def lacking(self, names: frozenset[str], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the share of a query's names that are frequent and not in each of these passages, (n,)."""
+        found = np.zeros(len(rows))
+        least = max(FREQUENT_COUNT, FREQUENT_SHARE * self.corpus.count)
+        for term in (one.weights for one in self.terms if one.weights.term in names):
+            if self.words.chunks.document_frequency(term.term, self.corpus) >= least:
+                holds = np.zeros(len(self.words), dtype=np.bool_)
+                holds[self.words._owner[term.rows]] = True
+                found += ~holds[rows]
+        return found / max(len(names), 1)
 
 
 NO_ROW = -1

@@ -14,7 +14,7 @@ from pydantic import Field, StringConstraints
 from souvenir.api.blocks import MAX_DESCRIPTION_CHARS, Label
 from souvenir.api.context import MIN_MAX_TOKENS
 from souvenir.api.extraction import ExtractRequest, take
-from souvenir.api.fields import Clean, Moment, SessionId, SpeakerName, Text, UserName, wire_time
+from souvenir.api.fields import DECIMALS, Clean, Moment, SessionId, SpeakerName, Text, UserName, wire_time
 from souvenir.api.verification import verdict_fields
 from souvenir.conversations.blocks import DEFAULT_MAX_CHARS, MOST_MAX_CHARS, BlockChange
 from souvenir.conversations.context import DEFAULT_MAX_TOKENS, Context, ContextQuery
@@ -52,7 +52,13 @@ class GetContextArguments(Arguments):
 class ContextResult(Result):
     text: str = Field(description="Memory blocks, memories and excerpts of conversations, to be read before answering.")
     tokens: int
-    evidence: EvidenceLevel = Field(description="How well the context answers the query.")
+    evidence: EvidenceLevel = Field(
+        description="`strong`: the subject of the query is mentioned, which does not mean that it is answered; `weak`: "
+        "it may be mentioned; `none`: nothing found seems to be about it."
+    )
+    relevance: float = Field(
+        description="The same as a number: the share of similar questions that were answered in labelled data sets."
+    )
     degraded: list[str] = Field(description="Parts that could not be searched in time; empty if all were.")
     answered: OptionalAnswered = None
     answer_quote: str | None = None
@@ -64,6 +70,7 @@ class ContextResult(Result):
             text=context.text,
             tokens=context.tokens,
             evidence=context.evidence,
+            relevance=round(context.relevance, DECIMALS),
             degraded=list(context.degraded),
             **(verdict_fields(verdict) if verdict else {}),
         )

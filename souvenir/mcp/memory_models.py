@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, StrictBool, StringConstraints
 
-from souvenir.api.fields import Clean, Source, StoredText, wire_time
+from souvenir.api.fields import DECIMALS, Clean, Source, StoredText, wire_time
 from souvenir.api.verification import verdict_fields
 from souvenir.conversations.verification import Answered, Verdict
 from souvenir.core.labels import MAX_TAG_CHARS, MAX_TAGS
@@ -194,7 +194,11 @@ class SearchMemoryResult(Result):
     memories: list[MemoryFound] = Field(description="Best first.")
     count: int
     evidence: EvidenceLevel = Field(
-        description="How well they answer the query: with `none` and no `note`, no stored memory seems to."
+        description="`strong`: the subject is mentioned, which does not mean that the question is answered; `weak`: it "
+        "may be mentioned; `none`: no memory seems to be about it."
+    )
+    relevance: float = Field(
+        description="The same as a number: the share of similar questions that were answered in labelled data sets."
     )
     note: str | None = Field(default=None, description="The reason why results may be missing.")
     answered: OptionalAnswered = None
@@ -209,6 +213,7 @@ class SearchMemoryResult(Result):
             memories=memories,
             count=len(memories),
             evidence=found.evidence,
+            relevance=round(found.relevance, DECIMALS),
             note=note,
             **(verdict_fields(verdict) if verdict else {}),
         )

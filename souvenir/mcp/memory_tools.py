@@ -212,9 +212,9 @@ TOOLS = (
         "search_memory",
         "Search memories",
         "Find stored memories relevant to a question, by meaning and by words, best first. Use it before answering "
-        "anything that may depend on what the user said, prefers or decided earlier. Ask in plain words; if there is a "
-        "`note`, follow it; if not and `evidence` is `none`, say that you do not know instead of guessing from "
-        "weak results.",
+        "anything that may depend on what the user said, prefers or decided earlier. Ask in plain words and read the "
+        "texts: `evidence` tells only whether the subject is mentioned (`strong`) or nothing stored seems to be about "
+        "it (`none`), not whether your question is answered. If there is a `note`, follow it.",
         SearchMemoryArguments,
         SearchMemoryResult,
         _search,

@@ -1,18 +1,20 @@
 """The result of a search, and how likely it answers the query.
 
-Relevance is a hint next to the hits and removes none. It is the product of two logistic functions of one or two
-signals: is the subject of the query mentioned at all, and if so, do the hits answer the query, or are they about
-another subject? Pure arithmetic over the candidates of a search.
+Relevance is a hint next to the hits and removes none. If the best hit is a short memory, it is one logistic function
+of signals; otherwise the product of two: is the subject of the query mentioned at all, and if so, do the hits answer
+the query, or are they about another subject? Pure arithmetic over the candidates of a search.
 
 The coefficients come from `python -m benchmarks.evidence --data FOLDER`, which fits them on labelled conversations and
 evaluates them on others (figures in docs/retrieval.md). The cosines are those of all-MiniLM-L6-v2; other models have
-other scales. An unanswered query about a frequent subject mostly looks like an answered one.
+other scales. No signal separates an unanswered query about a stored subject from an answered one: relevance says that
+the subject is mentioned, not that the query is answered.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -32,6 +34,7 @@ from souvenir.core.types import (
     TimeUse,
     Weights,
 )
+from souvenir.index.analyser import STOP_WORDS
 from souvenir.index.candidates import Candidates
 from souvenir.retrieval.profiles import Profiles
 from souvenir.retrieval.ranking import Evidence, Ranked, score_parts
@@ -48,7 +51,16 @@ FACTS_SHOWN = 5
 TURNS_COMPARED = 3
 """Number of turns per speaker: a single turn may contain the words by chance."""
 
-COSINE, UNHEARD, COVERED, GAP, FACT = "cosine", "unheard", "covered", "gap", "fact"
+COSINE, UNHEARD, COVERED, GAP = "cosine", "unheard", "covered", "gap"
+HIT, UNKNOWN, OTHER_NAME = "hit", "unknown", "other_name"
+
+SMALL_STORE = 20
+"""Up to so many passages, a word that none contains means nothing: most questions about them use other words."""
+
+FUNCTION_WORDS = STOP_WORDS | frozenset("am been being can could may might must shall should whose".split())
+"""Words that are no names where they are capitalised."""
+
+_CAPITALISED = re.compile(r"(?=[^\W\d_])\w[\w'’-]*")
 
 _MEASURED = Weights()
 
@@ -61,23 +73,32 @@ Signals = Mapping[str, float]
 which is small in a small store; omitted without words.
 `covered`: the greatest L(j): how much of the query the best passage contains.
 `gap`: the lead of the only speaker that the query names over the best other one; omitted without both.
-`fact`: the centred cosine of the best-scoring passage, if that is a fact.
+
+If the best hit is a short memory, `covered` and:
+
+`hit`: the cosine of the best hit with the query; omitted without a meaningful vector.
+`unknown`: the share of the query's words, weighted by rarity, that occur nowhere, times ``ln(N / 20)``, at least 0, for
+N passages; omitted without words, like `covered` and `other_name`.
+`other_name`: the share of the query's names that many passages contain and the best hit does not.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """Speakers of the n candidates as codes (n,), where 0 means none, and what the query names.
+    """The words and names of a query in the n candidates, and the speakers of those as codes (n,), where 0 means none.
 
     :param named: The only speaker that it names; None: it names none, or several.
     :param known: The share of its words that occur somewhere; None: no words were used, or there are only names.
-    :param rarest: The idf of a word that occurs nowhere.
+    :param rarest: The idf of a word that occurs nowhere. :param count: The number of visible passages.
+    :param lacking: The share of its names that many passages contain and each candidate does not, (n,).
     """
 
     speakers: NDArray[np.int32]
     named: int | None
     known: float | None
     rarest: float
+    count: int
+    lacking: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +118,8 @@ class Coefficients:
     """One function for each combination of available signals.
 
     :param spoken_of: Whether the subject is mentioned; also without a vector, and without words.
-    :param answered: Whether a mentioned subject is answered; also with one of several speakers named, and for a fact.
+    :param answered: Whether a mentioned subject is answered; also with one of several speakers named.
+    :param short: Both in one, if the best hit is a short memory; also without a vector, and without words.
     """
 
     spoken_of: Logistic
@@ -105,19 +127,23 @@ class Coefficients:
     spoken_of_by_meaning: Logistic
     answered: Logistic
     answered_by_the_named: Logistic
-    answered_by_a_fact: Logistic
+    short: Logistic
+    short_by_words: Logistic
+    short_by_meaning: Logistic
 
 
 COEFFICIENTS = Coefficients(
-    spoken_of=Logistic(-9.827, {COSINE: 27.437, UNHEARD: -0.838}),
-    spoken_of_by_words=Logistic(-2.061, {UNHEARD: -0.313, COVERED: 11.253}),
-    spoken_of_by_meaning=Logistic(-12.372, {COSINE: 28.381}),
-    answered=Logistic(2.509),
-    answered_by_the_named=Logistic(0.244, {GAP: 12.877}),
-    answered_by_a_fact=Logistic(-2.867, {FACT: 7.749}),
+    spoken_of=Logistic(-8.925, {COSINE: 25.31, UNHEARD: -0.753}),
+    spoken_of_by_words=Logistic(-0.445, {UNHEARD: -0.463, COVERED: 7.572}),
+    spoken_of_by_meaning=Logistic(-11.062, {COSINE: 25.9}),
+    answered=Logistic(2.426),
+    answered_by_the_named=Logistic(0.208, {GAP: 14.362}),
+    short=Logistic(-2.08, {HIT: 6.626, UNKNOWN: -1.089, OTHER_NAME: -4.071}),
+    short_by_words=Logistic(0.424, {UNKNOWN: -0.706, COVERED: 2.444, OTHER_NAME: -2.366}),
+    short_by_meaning=Logistic(-3.1, {HIT: 6.538}),
 )
-"""Fitted by that command on 2026-11-22: LoCoMo's conversations 26, 30, 41 and 42 (turns and facts), BEAM 100k's chats 1
-to 8."""
+"""Fitted by that command on 2026-11-23: LoCoMo's conversations 26, 30, 41 and 42 (turns and facts), BEAM 100k's chats 1
+to 8, and plain_questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +168,13 @@ def signals_of(evidence: Evidence, spoken: Spoken, profiles: Profiles) -> dict[s
 
     :param evidence: Of at least one candidate.
     """
-    found: dict[str, float] = {}
     parts = score_parts(evidence, _MEASURED, profiles, now_us=0)
+    if not evidence.dense_counts and spoken.known is None:
+        return {}
+    best = int(np.argmax(reduce(np.add, parts.values())))
+    if evidence.profiles[best] == Profile.FACT:
+        return _signals_of_a_short_memory(evidence, spoken, best)
+    found: dict[str, float] = {}
     if evidence.dense_counts:
         found[COSINE] = float(evidence.similarity.max())
     if spoken.known is not None:
@@ -153,18 +184,35 @@ def signals_of(evidence: Evidence, spoken: Spoken, profiles: Profiles) -> dict[s
             alike = reduce(np.add, (values for name, values in parts.items() if name != "speaker"))
             gap = _gap(best_means(alike, spoken.speakers), spoken.named)
             found |= {} if gap is None else {GAP: gap}
-    if found.keys() >= {COSINE, UNHEARD}:
-        scores = reduce(np.add, parts.values())
-        best = int(np.argmax(scores))
-        if evidence.profiles[best] == Profile.FACT:
-            found[FACT] = float(evidence.dense[best])
     return found
 
 
+def _signals_of_a_short_memory(evidence: Evidence, spoken: Spoken, best: int) -> dict[str, float]:
+    found = {HIT: float(evidence.similarity[best])} if evidence.dense_counts else {}
+    if spoken.known is None:
+        return found
+    of_best = evidence.owner_ids == evidence.owner_ids[best]
+    return found | {
+        UNKNOWN: (1.0 - spoken.known) * max(0.0, math.log(max(spoken.count, 1) / SMALL_STORE)),
+        COVERED: float(evidence.lexical.max()),
+        OTHER_NAME: float(spoken.lacking[of_best].min()),
+    }
+
+
+def names_in(query: str, terms_of: Callable[[str], Iterable[str]]) -> frozenset[str]:
+    """Return the terms of the capitalised words of a query, without function words."""
+    words = (word for word in _CAPITALISED.findall(query) if word[0].isupper())
+    names = (word for word in words if word.casefold().partition("'")[0].partition("’")[0] not in FUNCTION_WORDS)
+    return frozenset(term for name in names for term in terms_of(name))
+
+
 def judge(signals: Signals, coefficients: Coefficients = COEFFICIENTS) -> Judgement:
-    if COSINE not in signals and UNHEARD not in signals:
-        return Judgement(signals=signals)
-    relevance = _spoken_of(signals, coefficients)(signals) * _answered(signals, coefficients)(signals)
+    if HIT in signals or OTHER_NAME in signals:
+        relevance = _short(signals, coefficients)(signals)
+    elif COSINE in signals or UNHEARD in signals:
+        relevance = _spoken_of(signals, coefficients)(signals) * _answered(signals, coefficients)(signals)
+    else:
+        relevance = 0.0
     return Judgement(relevance, evidence_of(relevance), signals)
 
 
@@ -181,9 +229,13 @@ def _spoken_of(signals: Signals, coefficients: Coefficients) -> Logistic:
 
 
 def _answered(signals: Signals, coefficients: Coefficients) -> Logistic:
-    if GAP in signals:
-        return coefficients.answered_by_the_named
-    return coefficients.answered_by_a_fact if FACT in signals else coefficients.answered
+    return coefficients.answered_by_the_named if GAP in signals else coefficients.answered
+
+
+def _short(signals: Signals, coefficients: Coefficients) -> Logistic:
+    if OTHER_NAME not in signals:
+        return coefficients.short_by_meaning
+    return coefficients.short if HIT in signals else coefficients.short_by_words
 
 
 def _gap(means: Mapping[int, float], named: int) -> float | None:

@@ -51,7 +51,7 @@ from souvenir.retrieval.ranking import (
     rank_owners,
     without_framing,
 )
-from souvenir.retrieval.relevance import NOTHING_FOUND, Found, Judgement, Spoken, judge, signals_of
+from souvenir.retrieval.relevance import NOTHING_FOUND, Found, Judgement, Spoken, judge, names_in, signals_of
 from souvenir.retrieval.reranking import Reranking
 from souvenir.retrieval.serving_model import Models, Serving
 from souvenir.retrieval.time_intent import TimeIntent, time_intent
@@ -323,6 +323,7 @@ class Recall:
             explain=query.explain,
             unframed=unframed,
             fields=self._fields(query, time) if query.hybrid else None,
+            names=names_in(text, self._analyser.terms) if self._index.holds(Profile.FACT) else frozenset(),
         )
 
     def _fields(self, query: SearchQuery, time: TimeIntent | None) -> Callable[[PassageColumns], FieldScores]:
@@ -356,7 +357,8 @@ class Recall:
         return ranked if chosen is None else [_of_all(one, chosen) for one in ranked]
 
     def _judgement(self, found: Candidates, evidence: Evidence, probe: Probe) -> Judgement:
-        spoken = Spoken(found.speakers, found.named, None if probe.words is None else found.known, found.rarest)
+        known = None if probe.words is None else found.known
+        spoken = Spoken(found.speakers, found.named, known, found.rarest, found.count, found.lacking)
         return judge(signals_of(evidence, spoken, self._analyser.profiles))
 
     @staticmethod

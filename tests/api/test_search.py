@@ -248,13 +248,7 @@ def test_an_answer_has_its_relevance(client: TestClient, add: Add):
     explained = client.post("/search/explain", json=ask[0]).json()
     assert (explained["relevance"], explained["evidence"]) == (said["relevance"], "strong")
     assert explained["explain"]["relevance_signals"] == pytest.approx(
-        {
-            "cosine": 2 / math.sqrt(8),
-            "unheard": 0.0,
-            "covered": 1.0,
-            "fact": explained["results"][0]["explanation"]["dense"],
-        },
-        abs=1e-6,
+        {"hit": 2 / math.sqrt(8), "unknown": 0.0, "covered": 1.0, "other_name": 0.0}, abs=1e-6
     )
 
 

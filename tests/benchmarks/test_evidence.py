@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.evidence.calibration import auc, calibration_error, reliability
-from benchmarks.evidence.fitting import OFF_TOPIC_SHARE, Answer, logistic, weights_of
-from benchmarks.evidence.questions import Kind, read_questions
+from benchmarks.evidence.fitting import OFF_TOPIC_SHARE, Answer, Way, logistic, weights_of
+from benchmarks.evidence.questions import Kind, cut, read_questions
 from benchmarks.evidence.reader import LabelReader, Model, Script, babbles, invents, read_all
 from benchmarks.extraction.replay import listening
-from benchmarks.retrieval.data_sets import Question
+from benchmarks.retrieval.data_sets import Question, read_data_set
 from souvenir.conversations.verification import Answered
 from souvenir.core.settings import ExtractProvider, Settings
 from souvenir.core.types import MemoryDraft, Scope
@@ -26,7 +26,7 @@ from tests.fake_embedder import FakeEmbedder
 
 
 def answer(kind: Kind, scope: str = "ann", **signals: float) -> Answer:
-    return Answer("talks", scope, kind, Judgement(signals=signals))
+    return Answer("talks", scope, scope, kind, "", Way.BOTH, Judgement(signals=signals))
 
 
 def test_auc_is_the_share_of_pairs_in_order_and_equals_count_half():
@@ -54,6 +54,14 @@ def test_a_fit_gives_each_signal_the_share_that_was_true_of_it():
     truth = [number < true for _, true, false in counts for number in range(true + false)]
     fitted = logistic(answers, truth, [1.0] * len(answers), ("gap",))
     assert [fitted({"gap": gap}) for gap in (0.0, 1.0)] == pytest.approx([0.2, 0.9], abs=2e-3)
+
+
+def test_a_signal_that_would_lower_the_relevance_the_wrong_way_gets_no_weight():
+    answers = [answer(Kind.ANSWERED, hit=hit, unknown=unknown) for hit in (0.0, 1.0) for unknown in (0.0, 1.0)] * 2
+    truth = [one.signals["hit"] == 1.0 or one.signals["unknown"] == 1.0 for one in answers[:4]] + [False] * 4
+    found = logistic(answers, truth, [1.0] * len(answers), ("hit", "unknown"))
+    assert found.weights["unknown"] == 0.0
+    assert found.weights["hit"] > 0.0
 
 
 def test_answers_without_the_signal_take_no_part_and_a_fit_of_one_kind_is_refused():
@@ -140,3 +148,24 @@ def test_a_scripted_reader_has_the_verdict_of_its_script_unless_its_quote_is_inv
             reads = list(read_all(questions, engine, {added[0]: "dog"}, provider))
     assert [(one.verdict.answered, one.quoted) for one in reads] == verdicts
     assert [one.found for one in reads] == [True, False]
+
+
+def test_a_conversation_is_cut_between_sessions_and_each_part_is_asked_what_it_answers(tmp_path: Path):
+    docs = [
+        {"id": f"d{number}", "text": "x", "meta": {"scope": "ann", "session": f"s{number // 2}"}} for number in range(7)
+    ]
+    asked = {"d1": "plain", "d5": "adversarial", "d6": "plain"}
+    queries = [
+        {"text": f"{id_}?", "scope": "ann", "category": category, "relevant": {id_: 1}}
+        for id_, category in asked.items()
+    ]
+    for file, rows in (("docs", docs), ("queries", queries)):
+        (tmp_path / f"{file}.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    parts = cut(read_data_set(tmp_path), read_questions(tmp_path.parent, [tmp_path.name])[tmp_path.name], 3, 0.5)
+    assert [[one.id for one in part] for part in parts.data_set.documents.values()] == [
+        ["d0", "d1", "d2", "d3"],
+        ["d4", "d5", "d6"],
+    ]
+    of_each = [[(one.kind, one.text) for one in part] for part in parts.questions.values()]
+    assert of_each == [[(Kind.ANSWERED, "d1?")], [(Kind.UNANSWERED, "d5?"), (Kind.ANSWERED, "d6?")]]
+    assert set(parts.conversation_of.values()) == {"ann"}

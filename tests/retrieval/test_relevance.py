@@ -25,6 +25,7 @@ from souvenir.retrieval.relevance import (
     best_means,
     evidence_of,
     judge,
+    names_in,
     signals_of,
 )
 
@@ -35,11 +36,17 @@ SIGNALS = {
     "unheard": st.floats(0.0, 12.0),
     "covered": st.floats(0.0, 2.2),
     "gap": st.floats(-4.0, 4.0),
-    "fact": st.floats(-1.0, 1.0),
 }
+OF_SHORT = {
+    "hit": st.floats(-1.0, 1.0),
+    "unknown": st.floats(0.0, 8.0),
+    "covered": st.floats(0.0, 2.2),
+    "other_name": st.floats(0.0, 1.0),
+}
+WORDS = {"unknown", "covered", "other_name"}
 some_signals = st.fixed_dictionaries({}, optional=SIGNALS).filter(
     lambda signals: ("unheard" in signals) == ("covered" in signals)
-)
+) | st.fixed_dictionaries({}, optional=OF_SHORT).filter(lambda signals: len(WORDS & signals.keys()) in (0, 3))
 
 
 def talk(lexical: Sequence[float], dense: Sequence[float], *, speaker: Sequence[float] = ()) -> Evidence:
@@ -58,8 +65,11 @@ def talk(lexical: Sequence[float], dense: Sequence[float], *, speaker: Sequence[
     )
 
 
-def signals(evidence: Evidence, speakers: Sequence[int], named: int | None, known: float | None = 1.0) -> Signals:
-    return signals_of(evidence, Spoken(np.array(speakers, dtype=np.int32), named, known, rarest=3.0), PROFILES)
+def signals(
+    evidence: Evidence, speakers: Sequence[int], named: int | None, known: float | None = 1.0, **of_words: object
+) -> Signals:
+    of = {"rarest": 3.0, "count": 10, "lacking": np.zeros(len(speakers)), **of_words}
+    return signals_of(evidence, Spoken(np.array(speakers, dtype=np.int32), named, known, **of), PROFILES)  # type: ignore[arg-type]
 
 
 def test_a_logistic_is_the_sigmoid_of_a_weighted_sum():
@@ -103,27 +113,59 @@ def test_the_best_means_equal_those_of_a_plain_loop(rows: list[tuple[int, float]
     assert set(found) == set(speakers)
 
 
-def test_the_cosine_of_a_best_fact_is_a_signal():
+def test_a_best_hit_that_is_a_short_memory_has_its_own_signals():
     evidence = replace(talk([0.9, 0.2], [0.4, 0.1]), profiles=np.array([Profile.FACT, Profile.DOC]))
-    assert signals(evidence, [0, 0], None)["fact"] == 0.4
-    assert "fact" not in signals(replace(evidence, profiles=evidence.profiles[::-1]), [0, 0], None)
-    assert "fact" not in signals(replace(evidence, dense_counts=False), [0, 0], None)
+    lacking = np.array([0.5, 0.0])
+    found = signals(evidence, [0, 0], None, known=0.6, count=200, lacking=lacking)
+    assert found == pytest.approx({"hit": 0.2, "unknown": 0.4 * math.log(10), "covered": 0.9, "other_name": 0.5})
+    assert signals(evidence, [0, 0], None, known=0.6, count=15)["unknown"] == 0.0
+    assert signals(evidence, [0, 0], None, known=None) == {"hit": 0.2}
+    assert "hit" not in signals(replace(evidence, dense_counts=False), [0, 0], None)
+    assert "hit" not in signals(replace(evidence, profiles=evidence.profiles[::-1]), [0, 0], None)
+
+
+def test_a_name_in_any_passage_of_the_best_hit_is_its_name():
+    evidence = replace(talk([0.9, 0.2], [0.4, 0.1]), profiles=np.full(2, Profile.FACT), owner_ids=np.array([7, 7]))
+    assert signals(evidence, [0, 0], None, lacking=np.array([1.0, 0.0]))["other_name"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("Which vet looks after Pickle?", {"pickle"}),
+        ("Can Zoë O'Hara be reached at Foo-Bar?", {"zoë", "o'hara", "foo-bar"}),
+        ("I'm late. What does the Nile's delta grow", {"nile's"}),
+        ("who has my spare key", set()),
+    ],
+)
+def test_names_are_capitalised_words_other_than_function_words(query: str, names: set[str]):
+    assert names_in(query, lambda word: [word.casefold()]) == names
 
 
 def test_relevance_is_the_product_of_both_logistics():
     of = COEFFICIENTS
-    every = {"cosine": 0.5, "unheard": 0.9, "covered": 0.7, "gap": 0.1, "fact": 0.6}
+    every = {"cosine": 0.5, "unheard": 0.9, "covered": 0.7, "gap": 0.1}
     for left_out, spoken_of, answered in (
         ((), of.spoken_of, of.answered_by_the_named),
-        (("gap",), of.spoken_of, of.answered_by_a_fact),
-        (("gap", "fact"), of.spoken_of, of.answered),
-        (("cosine", "fact"), of.spoken_of_by_words, of.answered_by_the_named),
-        (("cosine", "gap", "fact"), of.spoken_of_by_words, of.answered),
-        (("unheard", "covered", "gap", "fact"), of.spoken_of_by_meaning, of.answered),
+        (("gap",), of.spoken_of, of.answered),
+        (("cosine",), of.spoken_of_by_words, of.answered_by_the_named),
+        (("cosine", "gap"), of.spoken_of_by_words, of.answered),
+        (("unheard", "covered", "gap"), of.spoken_of_by_meaning, of.answered),
     ):
         given = {name: value for name, value in every.items() if name not in left_out}
         assert judge(given).relevance == pytest.approx(spoken_of(given) * answered(given))
         assert judge(given).signals == given
+
+
+def test_relevance_of_a_short_memory_is_one_logistic():
+    of = COEFFICIENTS
+    every = {"hit": 0.5, "unknown": 0.9, "covered": 0.7, "other_name": 0.5}
+    for found, function in (
+        (every, of.short),
+        ({name: every[name] for name in WORDS}, of.short_by_words),
+        ({"hit": 0.5}, of.short_by_meaning),
+    ):
+        assert judge(found).relevance == pytest.approx(function(found))
 
 
 def test_an_answer_without_signals_has_no_evidence():
@@ -141,7 +183,8 @@ def test_relevance_is_a_probability(given_signals: dict[str, float]):
 def test_relevance_is_monotonic_in_each_signal(given_signals: dict[str, float], more: float, data: st.DataObject):
     name = data.draw(st.sampled_from(sorted(given_signals)))
     before, after = (judge({**given_signals, name: given_signals[name] + by}).relevance for by in (0.0, more))
-    assert after <= before + 1e-12 if name == "unheard" else after >= before - 1e-12
+    lowers = name in ("unheard", "unknown", "other_name")
+    assert after <= before + 1e-12 if lowers else after >= before - 1e-12
 
 
 @pytest.mark.parametrize(

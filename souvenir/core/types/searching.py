@@ -177,7 +177,10 @@ class Hit:
 
 
 class EvidenceLevel(StrEnum):
-    """The relevance of the results to the query."""
+    """The mention of the query's subject: with `strong` it is mentioned, with `none` nothing seems to be about it.
+
+    It does not tell that the query is answered: one about a mentioned subject has evidence, whatever it asks.
+    """
 
     STRONG = "strong"
     WEAK = "weak"
@@ -226,7 +229,8 @@ class SearchResult:
 
     `time` is None if the text names no time, or was not to be analysed for one.
 
-    :param relevance: How likely it is that the hits answer the query, in [0, 1]; `signals` are the inputs.
+    :param relevance: The share of queries with such `signals` that were answered in labelled data sets, in [0, 1]. A
+        query about a mentioned subject without an answer is mostly not recognised.
     :param unheard: The share of the query's words, weighted by rarity, that no visible text contains.
     """
 

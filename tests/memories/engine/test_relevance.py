@@ -65,7 +65,7 @@ def test_one_memory_is_evidence_only_for_its_own_subject(engine: MemoryEngine):
     assert said.evidence is STRONG
     assert said.relevance > 0.6
     assert (other.evidence, len(other.hits)) == (NONE, 1)
-    assert set(said.signals) == {"cosine", "unheard", "covered", "fact"}
+    assert set(said.signals) == {"hit", "unknown", "covered", "other_name"}
 
 
 @pytest.mark.parametrize("count", [1, 40])
@@ -74,8 +74,32 @@ def test_an_unknown_word_weighs_more_in_a_larger_store(engine: MemoryEngine, cou
         add(engine, "postgres" if not number else f"other{number}")
     known, unknown = max(math.log((count - 1 + 0.5) / 1.5), 0.1), math.log((count + 0.5) / 0.5)
     found = asked(engine, "postgres zzyzx")
-    assert found.signals["unheard"] == pytest.approx(unknown * unknown / (known + unknown))
+    share = unknown / (known + unknown)
+    assert found.signals["unknown"] == pytest.approx(share * max(0.0, math.log(count / 20)))
     assert found.signals["covered"] == pytest.approx(found.hits[0].parts.lexical)
+
+
+def test_a_memory_about_another_person_is_less_evidence(engine: MemoryEngine):
+    for name in ("Ann", "Ben"):
+        for number in range(3):
+            add(engine, f"{name} sails boat {number}", source=name)
+    filters = Filters(sources=(SourceFilter("Ben"),))
+    said, other = (asked(engine, f"Where does {name} sail?", filters=filters) for name in ("Ben", "Ann"))
+    assert (said.signals["other_name"], other.signals["other_name"]) == (0.0, 1.0)
+    assert other.relevance < said.relevance
+    assert asked(engine, "Where does Cem sail?", filters=filters).signals["other_name"] == 0.0
+
+
+def test_names_that_the_caller_may_not_see_are_not_known(engine: MemoryEngine):
+    for number in range(3):
+        add(engine, f"Ann sails boat {number}", source="a")
+    add(engine, "Ben sails a boat", source="b")
+    seen = {"b": Scope(DEFAULT.namespace, sources=("b",)), "all": DEFAULT}
+    filters = Filters(sources=(SourceFilter("b"),))
+    found = {
+        who: engine.search(scope, SearchQuery("Where does Ann sail?", filters=filters)) for who, scope in seen.items()
+    }
+    assert {who: one.signals["other_name"] for who, one in found.items()} == {"b": 0.0, "all": 1.0}
 
 
 def test_relevance_is_judged_after_filtering(engine: MemoryEngine):
@@ -101,7 +125,7 @@ def test_without_the_model_relevance_is_judged_by_words(engine: MemoryEngine, em
     embedder.broken = True
     said, other = asked(engine, "which postgres does billing use"), asked(engine, "violin lessons")
     assert said.degraded == ("vector",)
-    assert set(said.signals) == {"unheard", "covered"}
+    assert set(said.signals) == {"unknown", "covered", "other_name"}
     assert said.relevance > other.relevance
     assert other.evidence is NONE
 
@@ -109,19 +133,19 @@ def test_without_the_model_relevance_is_judged_by_words(engine: MemoryEngine, em
 def test_a_query_unknown_to_the_model_is_judged_by_its_words(engine: MemoryEngine, embedder: BreakableEmbedder):
     add(engine, "billing runs on postgres")
     embedder.share = 0.0
-    assert "cosine" not in asked(engine, "billing postgres").signals
+    assert "hit" not in asked(engine, "billing postgres").signals
 
 
 def test_a_search_by_meaning_alone_is_judged_by_the_cosine(engine: MemoryEngine):
     add(engine, "billing runs on postgres")
     said, other = (asked(engine, text, hybrid=False) for text in ("billing runs postgres", "violin lessons"))
-    assert dict(said.signals) == pytest.approx({"cosine": said.hits[0].parts.similarity})
+    assert dict(said.signals) == pytest.approx({"hit": said.hits[0].parts.similarity})
     assert (said.evidence, other.evidence) == (STRONG, NONE)
 
 
 def test_a_blank_query_is_judged_by_its_cosine(engine: MemoryEngine):
     add(engine, "billing runs on postgres")
-    assert set(asked(engine, "\u200b").signals) == {"cosine"}
+    assert set(asked(engine, "\u200b").signals) == {"hit"}
 
 
 def test_punctuation_that_no_text_holds_is_no_evidence(engine: MemoryEngine):
