@@ -20,6 +20,10 @@ Chunks = Sequence[Sequence[str]]
 """The analyser's terms of a passage, chunk by chunk: BM25 scores chunks, and search returns passages."""
 
 
+LATE_PROFILES = frozenset({Profile.FACT, Profile.TALK})
+"""Profiles whose passages have token vectors, by which the best of them are scored again."""
+
+
 class SpokenBy(NamedTuple):
     """The speaker of a message: a role, and a name if the caller gave one."""
 
@@ -73,10 +77,14 @@ class EmbeddedPart(Enum):
 
 
 class Embeddable(NamedTuple):
-    """The input of a vector."""
+    """The input of a vector.
+
+    :param late: Whether its token vectors are stored too.
+    """
 
     text: str
     part: EmbeddedPart
+    late: bool
 
 
 def embeddable(text: str, profile: Profile, spoken_by: SpokenBy | None) -> Embeddable:
@@ -84,11 +92,42 @@ def embeddable(text: str, profile: Profile, spoken_by: SpokenBy | None) -> Embed
 
     docs/retrieval.md has the measurements.
     """
+    late = profile in LATE_PROFILES
     if spoken_by is None:
-        return Embeddable(text, EmbeddedPart.ALL)
+        return Embeddable(text, EmbeddedPart.ALL, late)
     answers = profile is Profile.CHAT and spoken_by.role is MessageRole.ASSISTANT
     part = EmbeddedPart.HEAD if answers else EmbeddedPart.FIRST_WINDOW
-    return Embeddable(searched_text(text, spoken_by.speaker), part)
+    return Embeddable(searched_text(text, spoken_by.speaker), part, late)
+
+
+class TokenCodes(NamedTuple):
+    """The token vectors of a passage as stored.
+
+    :param space: `Embedder.token_space` of the model. :param codes: Unit vectors times 127, (tokens, dim).
+    """
+
+    space: str
+    codes: NDArray[np.int8]
+
+    def to_bytes(self) -> bytes:
+        """Four bytes for the space, one for the dimension, and the codes row by row."""
+        return bytes.fromhex(self.space) + bytes([self.codes.shape[1]]) + self.codes.tobytes()
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> TokenCodes:
+        """Return the inverse of `to_bytes`.
+
+        :raises ValueError: If the bytes are not its result.
+        """
+        codes = np.frombuffer(stored, np.int8, offset=5)
+        return cls(stored[:4].hex(), codes.reshape(-1, stored[4]))
+
+
+class Embedding(NamedTuple):
+    """:param vector: Unit vector (dim,). :param tokens: Of a passage of `LATE_PROFILES`; None: they are missing."""
+
+    vector: FloatVector
+    tokens: TokenCodes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,17 +216,17 @@ FieldScores = Mapping[str, NDArray[np.float32]]
 class PreparedPassage:
     """A passage without an id: analysed and embedded, outside of all locks.
 
-    :param model_id: Of the model that made `vector`.
-    :param next_vector: The id and the vector of the model that is about to replace it.
+    :param model_id: Of the model that made `embedding`.
+    :param following: The id and the embedding of the model that is about to replace it.
     :param spoken_by: For a message. :param fact: For a passage of a fact, the whole fact.
     """
 
     text: str
     profile: Profile
-    vector: FloatVector
+    embedding: Embedding
     chunks: Chunks
     model_id: str
-    next_vector: tuple[str, FloatVector] | None = None
+    following: tuple[str, Embedding] | None = None
     spoken_by: SpokenBy | None = None
     fact: str | None = None
 
@@ -195,12 +234,12 @@ class PreparedPassage:
     def embeddable(self) -> Embeddable:
         return embeddable(self.text, self.profile, self.spoken_by)
 
-    def vector_by(self, model_id: str) -> FloatVector | None:
-        """Return the vector made by this model, if there is one."""
+    def embedding_by(self, model_id: str) -> Embedding | None:
+        """Return the embedding made by this model, if there is one."""
         if model_id == self.model_id:
-            return self.vector
-        if self.next_vector is not None and self.next_vector[0] == model_id:
-            return self.next_vector[1]
+            return self.embedding
+        if self.following is not None and self.following[0] == model_id:
+            return self.following[1]
         return None
 
 
@@ -223,7 +262,7 @@ class PastPassages:
 @dataclass(frozen=True, slots=True)
 class PassageAdded:
     passage: Passage
-    vector: FloatVector
+    embedding: Embedding
     chunks: Chunks
 
 
@@ -245,5 +284,14 @@ class OwnerChanged:
     dated: bool
 
 
-IndexChange = PassageAdded | PassageRemoved | OwnerChanged
+@dataclass(frozen=True, slots=True)
+class TokensAdded:
+    """A passage without token vectors got them."""
+
+    passage_id: int
+    kind: PassageKind
+    tokens: TokenCodes
+
+
+IndexChange = PassageAdded | PassageRemoved | OwnerChanged | TokensAdded
 """The effect of a committed transaction on an index. Passages are immutable; they are only added and removed."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from souvenir.core.passages import FieldScores, PassageColumns
 from souvenir.core.types import Filters, FloatVector, TermMatch
 from souvenir.index.analyser import QueryWord
+from souvenir.index.late_interaction import LateQuery
 
 if TYPE_CHECKING:
     from souvenir.index.namespace import NamespaceIndex
@@ -24,6 +25,7 @@ class Probe:
     :param vector: Unit vector (dim,).
     :param unframed: The vector (dim,) of the query without its framing, for chats; None if it has no framing.
     :param centred: Whether the vector arm compares directions from the namespace's mean.
+    :param late: The query's tokens, if the best candidates may be scored again by late interaction.
     :param fields: Computes the field scores of every passage, which are added to those of the arms; None: no fields.
     :param names: The terms of names in the query, for `Candidates.lacking`.
     """
@@ -39,6 +41,7 @@ class Probe:
     fields: Callable[[PassageColumns], FieldScores] | None = None
     past: PastState | None = None
     names: frozenset[str] = frozenset()
+    late: LateQuery | None = None
 
 
 @dataclass(frozen=True, slots=True)

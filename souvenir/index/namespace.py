@@ -18,22 +18,26 @@ from numpy.typing import NDArray
 from souvenir.core.concurrency import ReadersWriterLock
 from souvenir.core.labels import is_visible
 from souvenir.core.passages import (
+    LATE_PROFILES,
     Chunks,
+    Embedding,
     FieldScores,
     IndexChange,
     OwnerChanged,
     Passage,
     PassageAdded,
     PassageRemoved,
+    TokensAdded,
     TurnFlag,
 )
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Filters, FloatVector, Profile
 from souvenir.index.attributes import PassageAttributes, row_of
 from souvenir.index.candidates import Candidates, PastState, Probe
+from souvenir.index.late_interaction import LateQuery, late_interaction
 from souvenir.index.lexical import Corpus, idf
 from souvenir.index.passage_words import Neighbourhood, PassageWords, WordQuery, WordRules
-from souvenir.index.vector import VectorIndex, shrunk_mean
+from souvenir.index.vector import MISSING, TokenVectors, VectorIndex, shrunk_mean
 
 CHANGES_PER_LOCK = 256
 """Changes made while searches wait: some tens of milliseconds at most."""
@@ -41,6 +45,9 @@ CHANGES_PER_LOCK = 256
 NEAREST_PASSAGES = 32
 """Candidate passages for each passage of a new text in the search for the most similar stored text."""
 
+
+MOST_TOKEN_WEIGHT = 6.0
+"""Maximum weight of a query token, about that of a word in one of 400 passages."""
 
 PARTS_KEPT = 64
 """Maximum number of path lists whose vector sums are cached."""
@@ -69,11 +76,14 @@ class NamespaceIndex:
         *,
         vectors: VectorIndex | None = None,
         words: PassageWords | None = None,
+        tokens: TokenVectors | None = None,
+        token_space: str | None = None,
     ) -> None:
         self.lock = ReadersWriterLock()
         self.change_seq = 0
         self.vectors = VectorIndex(dim) if vectors is None else vectors
         self.words = PassageWords(rules) if words is None else words
+        self.tokens = TokenVectors(token_space) if tokens is None else tokens
         self.attributes = PassageAttributes(analyse)
         self._parts: dict[tuple[str, ...], _Part] = {}
 
@@ -87,7 +97,7 @@ class NamespaceIndex:
 
     @property
     def nbytes(self) -> int:
-        return self.vectors.nbytes + self.words.nbytes + self.attributes.nbytes
+        return self.vectors.nbytes + self.words.nbytes + self.tokens.nbytes + self.attributes.nbytes
 
     def apply(self, changes: Iterable[IndexChange], change_seq: int) -> None:
         """Apply the changes of a write; searches run between the batches of a large one."""
@@ -100,11 +110,12 @@ class NamespaceIndex:
 
     def _apply(self, change: IndexChange) -> None:
         match change:
-            case PassageAdded(passage, vector, chunks):
+            case PassageAdded(passage, (vector, tokens), chunks):
                 row = self.attributes.row_of(passage.id)
                 if row is None:
                     self.vectors.extend(vector[None, :])
                     self.words.add(chunks, passage.profile)
+                    self.tokens.append(tokens)
                     self.attributes.append(row_of(passage))
                     self._count_in_parts(passage.source, vector, 1)
                 else:  # an earlier write of its owner may be applied again
@@ -117,7 +128,12 @@ class NamespaceIndex:
                     self._count_in_parts(self.attributes.source_of(row), self.vectors.rows(np.array([row]))[0], -1)
                     self.vectors.remove(row)
                     self.words.remove(row)
+                    self.tokens.remove(row)
                     self.attributes.remove(row)
+            case TokensAdded(passage_id, _, tokens):
+                row = self.attributes.row_of(passage_id)
+                if row is not None:
+                    self.tokens.replace(row, tokens)
             case OwnerChanged():
                 if self.attributes.change_owner(change):
                     self._parts.clear()
@@ -140,6 +156,50 @@ class NamespaceIndex:
                 visible, corpus, self._mean(probe.filters.visible, visible), self._resolved(probe, corpus)
             )
             return self._search(probe, part)
+
+    def late_scores(self, probe: Probe, passage_ids: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """Return the late interaction of the probe with passages, (n,); that of a passage deleted meanwhile is 0.
+
+        A token weighs as much as the rarest term of its word, at most `MOST_TOKEN_WEIGHT`; names of speakers are left
+        out. None if there is nothing to compare: token vectors of some of the passages are missing, for instance since
+        they are not made yet, or the query has no tokens other than names.
+        """
+        if probe.late is None:
+            return None
+        with self.lock.read():
+            rows = np.array([self.attributes.row_of(id_) or 0 for id_ in passage_ids.tolist()], dtype=np.int64)
+            held = self.attributes.ids[rows] == passage_ids if len(self) else np.zeros(len(rows), dtype=np.bool_)
+            if self.tokens.missing(rows[held]):
+                return None
+            visible = self.attributes.visible(probe.filters.visible)
+            weights = self._token_weights(probe.late, self._corpus(visible))
+            counted = weights > 0
+            if not counted.any():
+                return None
+            found = np.zeros(len(rows))
+            found[held] = late_interaction(
+                self.tokens,
+                rows[held],
+                probe.late.vectors[counted],
+                weights[counted],
+                self._neighbourhood(),
+                self.words.shares,
+                visible,
+            )
+            return found
+
+    def _token_weights(self, query: LateQuery, corpus: Corpus) -> NDArray[np.float32]:
+        """Return the weight of each token of a query, 0 for names of speakers."""
+        frequency, is_name = self.words.chunks.document_frequency, self.attributes.speakers.is_name
+        return np.array(
+            [
+                0.0
+                if any(map(is_name, terms))
+                else min(MOST_TOKEN_WEIGHT, max((idf(frequency(term, corpus), corpus) for term in terms), default=0.0))
+                for terms in query.terms
+            ],
+            dtype=np.float32,
+        )
 
     def _search_past(self, past: PastState, probe: Probe, visible: NDArray[np.bool_] | None) -> Candidates:
         former = past.former
@@ -315,18 +375,24 @@ class NamespaceIndex:
                 found[int(self.attributes.owners[row])] = list(zip(others, cosines, strict=True))
             return found
 
-    def problems(self, truth: Iterable[tuple[Passage, FloatVector]], analyse: Callable[[Passage], Chunks]) -> list[str]:
+    def without_tokens(self) -> list[int]:
+        """Return the ids of the passages whose token vectors are missing, of those that have some."""
+        late = np.isin(self.attributes.profiles, list(LATE_PROFILES))
+        ids: list[int] = self.attributes.ids[late & (self.tokens.lengths == MISSING)].tolist()
+        return ids
+
+    def problems(self, truth: Iterable[tuple[Passage, Embedding]], analyse: Callable[[Passage], Chunks]) -> list[str]:
         """Return every difference between this index and the passages in the database."""
         found: list[str] = []
         seen = 0
         with self.lock.read():
-            for passage, vector in truth:
+            for passage, embedding in truth:
                 seen += 1
                 row = self.attributes.row_of(passage.id)
                 if row is None:
                     found.append(f"passage {passage.id} is not indexed")
                     continue
-                found += self._row_problems(row, passage, vector, analyse(passage))
+                found += self._row_problems(row, passage, embedding, analyse(passage))
             found += self.attributes.problems()
             if seen != len(self) or len(self.vectors) != len(self) or len(self.words) != len(self):
                 found.append(
@@ -334,9 +400,11 @@ class NamespaceIndex:
                 )
         return found
 
-    def _row_problems(self, row: int, passage: Passage, vector: FloatVector, chunks: Chunks) -> Iterable[str]:
-        if not self.vectors.agrees(row, vector):
+    def _row_problems(self, row: int, passage: Passage, embedding: Embedding, chunks: Chunks) -> Iterable[str]:
+        if not self.vectors.agrees(row, embedding.vector):
             yield f"passage {passage.id} has another vector"
+        if not self.tokens.agrees(row, embedding.tokens):
+            yield f"passage {passage.id} has other token vectors"
         held, stated = (
             sorted(sorted(one.items()) for one in of) for of in (self.words.chunks_of(row), map(Counter, chunks))
         )

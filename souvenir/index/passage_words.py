@@ -70,6 +70,15 @@ class Neighbourhood:
 
 
 @dataclass(frozen=True, slots=True)
+class SpreadShares:
+    """The spread rules of all profiles as arrays over profiles: `back` and `forward` (reach, profiles)."""
+
+    back: Floats
+    forward: Floats
+    after_question: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class WordQuery:
     """The distinct terms of a query.
 
@@ -100,13 +109,12 @@ class PassageWords:
         self._chunks_of: list[tuple[int, ...]] = []
         self._lengths = array("I")
         reach = max((len(rule.spread.back) for rule in rules.values()), default=0)
-        self._back = np.zeros((reach, max(rules, default=-1) + 1), dtype=np.float32)
-        self._forward = np.zeros_like(self._back)
-        self._after_question = np.zeros(self._back.shape[1], dtype=np.float32)
+        back = np.zeros((reach, max(rules, default=-1) + 1), dtype=np.float32)
+        self.shares = SpreadShares(back, np.zeros_like(back), np.zeros(back.shape[1], dtype=np.float32))
         for profile, rule in rules.items():
-            self._back[: len(rule.spread.back), profile] = rule.spread.back
-            self._forward[: len(rule.spread.forward), profile] = rule.spread.forward
-            self._after_question[profile] = rule.spread.after_question
+            self.shares.back[: len(rule.spread.back), profile] = rule.spread.back
+            self.shares.forward[: len(rule.spread.forward), profile] = rule.spread.forward
+            self.shares.after_question[profile] = rule.spread.after_question
 
     def __len__(self) -> int:
         """Number of passages."""
@@ -124,7 +132,7 @@ class PassageWords:
 
     def spreads(self, profile: Profile) -> bool:
         """Return whether passages of a profile gain anything from their neighbours."""
-        return bool(self._back[:, profile].any() or self._forward[:, profile].any())
+        return bool(self.shares.back[:, profile].any() or self.shares.forward[:, profile].any())
 
     def add(self, chunks: Chunks, profile: Profile) -> None:
         """Append a passage of at least one chunk.
@@ -227,14 +235,17 @@ class PassageWords:
             rows = rows[corpus.rows[term.rows]]
         weights = own[rows]  # a passage occurs once for each of its chunks, each time with its greatest weight
         best = np.zeros_like(own)
-        for links, shares, asks in ((near.after, self._back, near.asks[rows]), (near.before, self._forward, None)):
+        for links, shares, asks in (
+            (near.after, self.shares.back, near.asks[rows]),
+            (near.before, self.shares.forward, None),
+        ):
             reached = rows
             for distance in range(len(shares)):
                 reached = links[reached]
                 of = near.profiles[reached] if near.only_profile is None else near.only_profile
                 share = shares[distance][of]
                 if distance == 0 and asks is not None:
-                    share = np.where(asks, np.maximum(share, self._after_question[of]), share)
+                    share = np.where(asks, np.maximum(share, self.shares.after_question[of]), share)
                 best[reached] = np.maximum(best[reached], share * weights)
         best -= own
         return np.maximum(best, 0.0, out=best)[:-1]

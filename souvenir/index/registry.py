@@ -17,8 +17,17 @@ from typing import Any, NamedTuple, Protocol
 import structlog
 
 from souvenir.core.errors import Unavailable
-from souvenir.core.passages import Chunks, IndexChange, Passage, PassageAdded, PassageRemoved, PassageRow
-from souvenir.core.types import FloatVector, PassageKind, Profile
+from souvenir.core.passages import (
+    Chunks,
+    Embedding,
+    IndexChange,
+    Passage,
+    PassageAdded,
+    PassageRemoved,
+    PassageRow,
+    TokensAdded,
+)
+from souvenir.core.types import PassageKind, Profile
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_words import WordRules
 from souvenir.index.snapshot import SnapshotFiles
@@ -49,8 +58,8 @@ class PassageView(Protocol):
     def attributes(self) -> Sequence[PassageRow]:
         """Return a row for every passage."""
 
-    def passages(self, ids: Iterable[int] | None) -> Iterable[tuple[Passage, FloatVector]]:
-        """Return those among `ids`, or all, in id order, with their vectors."""
+    def passages(self, ids: Iterable[int] | None) -> Iterable[tuple[Passage, Embedding]]:
+        """Return those among `ids`, or all, in id order, with their embeddings."""
 
 
 class Analyse(Protocol):
@@ -90,6 +99,7 @@ class IndexRegistry:
         analyse: Analyse,
         *,
         dim: int,
+        token_space: str | None,
         rules: Mapping[Profile, WordRules],
         max_bytes: int,
         on_load: Callable[[], None],
@@ -98,6 +108,7 @@ class IndexRegistry:
         self._snapshots = snapshots
         self._analyse = analyse
         self._dim = dim
+        self._token_space = token_space
         self._rules = rules
         self._max_bytes = max_bytes
         self._on_load = on_load
@@ -129,9 +140,12 @@ class IndexRegistry:
 
     def detached(self, passages: Iterable[PassageAdded]) -> NamespaceIndex:
         """Return an index, for one search, of passages that are not in the database."""
-        index = NamespaceIndex(self._dim, self._rules, self._analyse.terms)
+        index = self._empty()
         index.apply(passages, 0)
         return index
+
+    def _empty(self) -> NamespaceIndex:
+        return NamespaceIndex(self._dim, self._rules, self._analyse.terms, token_space=self._token_space)
 
     @property
     def over_budget(self) -> bool:
@@ -219,6 +233,7 @@ class IndexRegistry:
                 flags=index.attributes.flags,
                 vectors=index.vectors,
                 words=index.words,
+                tokens=index.tokens,
             )
         except (
             OSError,
@@ -258,12 +273,17 @@ class IndexRegistry:
             change_seq = view.change_seq
             snapshot = self._snapshots.read(_snapshot_name(key), newest_seq=change_seq)
             if snapshot is None:
-                index = NamespaceIndex(self._dim, self._rules, self._analyse.terms)
+                index = self._empty()
                 index.apply(self._added(view.passages(None)), change_seq)
                 entry.changed_rows = len(index)
                 return index
             index = NamespaceIndex(
-                self._dim, self._rules, self._analyse.terms, vectors=snapshot.vectors, words=snapshot.words
+                self._dim,
+                self._rules,
+                self._analyse.terms,
+                vectors=snapshot.vectors,
+                words=snapshot.words,
+                tokens=snapshot.tokens,
             )
             stored = {row.id: row for row in view.attributes()}
             snapshot_ids = snapshot.passage_ids.tolist()
@@ -272,6 +292,9 @@ class IndexRegistry:
             index.attributes.extend([stored.get(id_, gone)._replace(id=id_, flags=flags) for id_, flags in held])
             known = set(snapshot_ids)
             index.apply([PassageRemoved(id_, key.kind) for id_ in known - stored.keys()], 0)
+            if self._token_space is not None and (lacking := index.without_tokens()):
+                found = ((passage.id, embedding.tokens) for passage, embedding in view.passages(lacking))
+                index.apply([TokensAdded(id_, key.kind, tokens) for id_, tokens in found if tokens is not None], 0)
             missing = stored.keys() - known
             if missing:
                 index.apply(self._added(view.passages(sorted(missing))), change_seq)
@@ -279,8 +302,8 @@ class IndexRegistry:
             index.change_seq = change_seq
             return index
 
-    def _added(self, passages: Iterable[tuple[Passage, FloatVector]]) -> Iterable[PassageAdded]:
-        return (PassageAdded(passage, vector, self._analyse.chunks(passage)) for passage, vector in passages)
+    def _added(self, passages: Iterable[tuple[Passage, Embedding]]) -> Iterable[PassageAdded]:
+        return (PassageAdded(passage, embedding, self._analyse.chunks(passage)) for passage, embedding in passages)
 
 
 def kind_of(change: IndexChange) -> PassageKind:

@@ -1,7 +1,8 @@
 """An index on disk, so that a start does not have to analyse every text. Only a copy: the database is authoritative.
 
-Three files per index: `<name>.faiss` (vectors), `<name>.npz` (words, passage ids and flags), `<name>.json` (origin and
-checksums), renamed to their names in that order. A snapshot of another database, model or analyser, or with a wrong
+Four files per index: `<name>.faiss` (vectors), `<name>.tokens` (token vectors), `<name>.npz` (words, passage ids and
+flags), `<name>.json` (origin and checksums), renamed to their names in that order. A snapshot of another database,
+model or analyser, or with a wrong
 checksum, is not used. Its content is never executed.
 """
 
@@ -13,6 +14,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import structlog
@@ -22,9 +24,9 @@ from souvenir.core.files import sha256_of, sync
 from souvenir.core.types import Profile
 from souvenir.index.attributes import TURN_FLAGS_VERSION
 from souvenir.index.passage_words import PassageWords, WordRules
-from souvenir.index.vector import VectorIndex
+from souvenir.index.vector import TokenVectors, VectorIndex
 
-LAYOUT = f"2.{TURN_FLAGS_VERSION}"
+LAYOUT = f"3.{TURN_FLAGS_VERSION}"
 """Version of the arrays and of their contents other than terms."""
 
 log = structlog.get_logger(__name__)
@@ -38,18 +40,20 @@ class Origin:
     model_id: str
     dim: int
     analyser: str
+    token_space: str | None = None
     layout: str = LAYOUT
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A valid snapshot: all three parts have the same rows. `change_seq` is the last write that it contains."""
+    """A valid snapshot: all parts have the same rows. `change_seq` is the last write that it contains."""
 
     change_seq: int
     passage_ids: NDArray[np.int64]
     flags: NDArray[np.uint8]
     vectors: VectorIndex
     words: PassageWords
+    tokens: TokenVectors
 
 
 class SnapshotFiles:
@@ -69,19 +73,27 @@ class SnapshotFiles:
         flags: NDArray[np.uint8],
         vectors: VectorIndex,
         words: PassageWords,
+        tokens: TokenVectors,
     ) -> None:
         """Replace the snapshot of that name. The parts must not change meanwhile."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        faiss_path, words_path, manifest_path = self._paths(name)
+        faiss_path, tokens_path, words_path, manifest_path = self._paths(name)
         checksums: dict[str, str] = {}
         vectors.write(_partial(faiss_path))
+        tokens.write(_partial(tokens_path))
+        arrays: dict[str, NDArray[Any]] = {
+            "passage_ids": passage_ids,
+            "passage_flags": flags,
+            **words.to_arrays(),
+            **tokens.to_arrays(),
+        }
         with _partial(words_path).open("wb") as file:
-            np.savez(file, allow_pickle=False, passage_ids=passage_ids, passage_flags=flags, **words.to_arrays())
-        for path in (faiss_path, words_path):
+            np.savez(file, allow_pickle=False, **arrays)
+        for path in (faiss_path, tokens_path, words_path):
             checksums[path.name] = sha256_of(_partial(path))
         manifest = {"change_seq": change_seq, "rows": len(passage_ids), "sha256": checksums, **asdict(self._origin)}
         _partial(manifest_path).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        for path in (faiss_path, words_path, manifest_path):
+        for path in self._paths(name):
             sync(_partial(path))
             os.replace(_partial(path), path)
         sync(self._directory)
@@ -91,7 +103,7 @@ class SnapshotFiles:
 
         :param newest_seq: The namespace's last write in the database; a later snapshot is of another history.
         """
-        faiss_path, words_path, manifest_path = self._paths(name)
+        *parts, manifest_path = self._paths(name)
         if not manifest_path.exists():
             return None
         try:
@@ -100,10 +112,10 @@ class SnapshotFiles:
                 raise ValueError("its manifest is not a JSON object")
             stale = self._difference(manifest, newest_seq)
             if stale is None:
-                for path in (faiss_path, words_path):
+                for path in parts:
                     if manifest["sha256"][path.name] != sha256_of(path):
                         raise ValueError(f"{path.name} is not the file that was written")
-                return self._load(faiss_path, words_path, manifest)
+                return self._load(name, manifest)
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile) as error:
             log.warning("index_snapshot_damaged", index=name, reason=str(error), action="rebuilding")
             return None
@@ -126,7 +138,7 @@ class SnapshotFiles:
     def remove_unusable(self, name: str) -> None:
         """Remove partial files, and snapshots of a database that was replaced."""
         try:
-            manifest = json.loads(self._paths(name)[2].read_text(encoding="utf-8"))
+            manifest = json.loads(self._paths(name)[-1].read_text(encoding="utf-8"))
             ours = manifest["lineage"] == self._origin.lineage
         except (OSError, ValueError, KeyError, TypeError):
             ours = False
@@ -145,24 +157,26 @@ class SnapshotFiles:
             return "made of a later state than the database has"
         return None
 
-    def _load(self, faiss_path: Path, words_path: Path, manifest: Mapping[str, object]) -> Snapshot:
+    def _load(self, name: str, manifest: Mapping[str, object]) -> Snapshot:
+        faiss_path, tokens_path, words_path, _ = self._paths(name)
         vectors = VectorIndex.read(faiss_path, self._origin.dim)
         with np.load(words_path, allow_pickle=False) as arrays:
             stored = {name: arrays[name] for name in arrays.files}
         passage_ids, flags = stored["passage_ids"].astype(np.int64), stored["passage_flags"].astype(np.uint8)
         words = PassageWords.from_arrays(stored, self._rules)
-        if not len(passage_ids) == len(flags) == len(vectors) == len(words) == manifest["rows"]:
+        tokens = TokenVectors.read(tokens_path, stored, self._origin.token_space)
+        if not len(passage_ids) == len(flags) == len(vectors) == len(words) == len(tokens) == manifest["rows"]:
             raise ValueError("its parts hold different numbers of rows")
         change_seq = manifest["change_seq"]
         if not isinstance(change_seq, int):
             raise TypeError("its change_seq is not a number")
-        return Snapshot(change_seq, passage_ids, flags, vectors, words)
+        return Snapshot(change_seq, passage_ids, flags, vectors, words, tokens)
 
-    def _paths(self, name: str) -> tuple[Path, Path, Path]:
-        faiss_path, words_path, manifest_path = (
-            self._directory / f"{name}.{suffix}" for suffix in ("faiss", "npz", "json")
+    def _paths(self, name: str) -> tuple[Path, Path, Path, Path]:
+        faiss_path, tokens_path, words_path, manifest_path = (
+            self._directory / f"{name}.{suffix}" for suffix in ("faiss", "tokens", "npz", "json")
         )
-        return faiss_path, words_path, manifest_path
+        return faiss_path, tokens_path, words_path, manifest_path
 
 
 def _partial(path: Path) -> Path:

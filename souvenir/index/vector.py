@@ -1,7 +1,10 @@
-"""Vectors in memory: FAISS `IndexFlatIP`, with deletion by moving the last row into the hole.
+"""Vectors in memory: of passages, in FAISS's IndexFlatIP, and of their tokens; the last row replaces a removed one.
 
 An 8-bit code of every vector is kept in addition. A scan is bound by memory bandwidth, so a large index is searched by
 the codes, which are a quarter of the size; results are scored from the vectors.
+
+Token vectors are 8-bit codes, some 1.2 KB for a turn of a talk. Those of a snapshot stay in its file, mapped into
+memory; later ones are appended in memory.
 
 Rows are dense and numbered like those of the other arrays of a namespace. A write is not safe during reads: the
 namespace's lock excludes that. Vectors must be finite and of length 1.
@@ -9,13 +12,16 @@ namespace's lock excludes that. Vectors must be finite and of length 1.
 
 from __future__ import annotations
 
+from array import array
 from pathlib import Path
+from typing import Any
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from souvenir.core.types import FloatVector
+from souvenir.core.passages import TokenCodes
+from souvenir.core.types import TOKEN_SCALE, FloatVector
 
 MEAN_PRIOR_ROWS = 32
 """Prior rows at the origin in the mean, so that centring fades out in a namespace of a few texts."""
@@ -153,3 +159,171 @@ def _code_index(dim: int) -> faiss.IndexScalarQuantizer:
     index = faiss.IndexScalarQuantizer(dim, faiss.ScalarQuantizer.QT_8bit_uniform, faiss.METRIC_INNER_PRODUCT)
     index.train(np.array([[-1.0] * dim, [1.0] * dim], dtype=np.float32))
     return index
+
+
+MISSING = -1
+"""The number of tokens of a passage whose token vectors are missing, or of another space."""
+
+BLOCK_ROWS = 4_096
+"""Rows written to a file at once."""
+
+COMPACTED_FROM = 1 << 22
+"""Bytes of removed rows in memory from which the rest may be moved together."""
+
+ONE_THREAD_PRODUCTS = 1 << 18
+"""Multiplications of one matrix product that the numeric library (OpenBLAS) computes on the calling thread."""
+
+
+def _products(codes: NDArray[np.int8], vectors: FloatVector) -> FloatVector:
+    """Return ``codes @ vectors.T`` (tokens, t), computed on this thread.
+
+    For larger matrices the numeric library would wake threads of its own, which costs more than they save, and several
+    times as much while searches run on the other cores.
+    """
+    tokens, dim = codes.shape
+    block = max(1, ONE_THREAD_PRODUCTS // (dim * len(vectors)))
+    blocks = -(-tokens // block)
+    padded = np.zeros((blocks * block, dim), dtype=np.float32)
+    padded[:tokens] = codes
+    products: FloatVector = padded.reshape(blocks, block, dim) @ vectors.T
+    return products.reshape(-1, len(vectors))[:tokens]
+
+
+class TokenVectors:
+    """:param space: Of which token vectors are kept; None: of none.
+
+    :param mapped: The codes of a snapshot (tokens, dim), row by row. :param lengths: The number of tokens of its rows.
+    """
+
+    def __init__(
+        self,
+        space: str | None,
+        mapped: NDArray[np.int8] | None = None,
+        lengths: NDArray[np.int16] | None = None,
+    ) -> None:
+        self._space = space
+        self._mapped = np.zeros((0, 1), dtype=np.int8) if mapped is None else mapped
+        self._appended = array("b")
+        self._lengths = array("h", b"" if lengths is None else lengths.tobytes())
+        present = np.maximum(self.lengths, 0)
+        self._starts = array("q", (np.cumsum(present, dtype=np.int64) - present).tobytes())
+        self._dim = 0 if mapped is None or not len(mapped) else mapped.shape[1]
+        self._removed_bytes = 0
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self._lengths)
+
+    @property
+    def lengths(self) -> NDArray[np.int16]:
+        """The number of tokens of every row (n,), or `MISSING`; a copy."""
+        return np.array(self._lengths, np.int16)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes without the mapped file, whose pages the system can drop."""
+        return len(self._appended) + 10 * len(self)
+
+    def append(self, tokens: TokenCodes | None) -> None:
+        """Append a row."""
+        if tokens is None or tokens.space != self._space:
+            self._lengths.append(MISSING)
+            self._starts.append(0)
+            return
+        if not self._dim and len(tokens.codes):
+            self._dim = tokens.codes.shape[1]
+        self._starts.append(len(self._mapped) + (len(self._appended) // self._dim if self._dim else 0))
+        self._lengths.append(len(tokens.codes))
+        self._appended.frombytes(tokens.codes.tobytes())
+
+    def replace(self, row: int, tokens: TokenCodes) -> None:
+        """Set the token vectors of a row that has none; a row that has some keeps them."""
+        if self._lengths[row] == MISSING:
+            self.append(tokens)
+            self._starts[row], self._lengths[row] = self._starts.pop(), self._lengths.pop()
+
+    def remove(self, row: int) -> None:
+        """Remove a row; the last row takes its number."""
+        if self._starts[row] >= len(self._mapped):
+            self._removed_bytes += max(self._lengths[row], 0) * self._dim
+        last = self._starts.pop(), self._lengths.pop()
+        if row < len(self):
+            self._starts[row], self._lengths[row] = last
+        if self._removed_bytes > max(COMPACTED_FROM, len(self._appended) // 2):
+            self._compact()
+
+    def agrees(self, row: int, tokens: TokenCodes | None) -> bool:
+        """Return whether a row has these token vectors."""
+        if tokens is None or tokens.space != self._space:
+            return self._lengths[row] == MISSING
+        return self._lengths[row] == len(tokens.codes) and np.array_equal(
+            self.codes(np.array([row])).reshape(-1), tokens.codes.reshape(-1)
+        )
+
+    def missing(self, rows: NDArray[np.int64]) -> bool:
+        """Return whether token vectors of some of the rows are missing."""
+        return bool((np.frombuffer(self._lengths, np.int16)[rows] == MISSING).any()) if len(rows) else False
+
+    def codes(self, rows: NDArray[np.int64]) -> NDArray[np.int8]:
+        """Return the codes of the rows (tokens, dim), row by row."""
+        lengths = np.maximum(np.frombuffer(self._lengths, np.int16)[rows], 0).astype(np.int64)
+        ends = np.cumsum(lengths)
+        starts = np.frombuffer(self._starts, np.int64)[rows]
+        places = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
+        if not self._dim:
+            return np.zeros((0, 1), dtype=np.int8)
+        appended = np.frombuffer(self._appended, np.int8).reshape(-1, self._dim)
+        mapped_count = len(self._mapped)
+        if not mapped_count:
+            return appended.take(places, axis=0)
+        in_memory = places >= mapped_count
+        if not in_memory.any():
+            return self._mapped.take(places, axis=0)
+        found = np.empty((len(places), self._dim), dtype=np.int8)
+        found[in_memory] = appended[places[in_memory] - mapped_count]
+        found[~in_memory] = self._mapped[places[~in_memory]]
+        return found
+
+    def matches(self, rows: NDArray[np.int64], vectors: FloatVector) -> FloatVector:
+        """Return the greatest cosine of each query token (t, dim) with a token of each row, at least 0: (rows, t)."""
+        found = np.zeros((len(rows), len(vectors)), dtype=np.float32)
+        lengths = np.frombuffer(self._lengths, np.int16)[rows]
+        held = np.flatnonzero(lengths > 0)
+        if len(held):
+            products = _products(self.codes(rows[held]), vectors / np.float32(TOKEN_SCALE))
+            counts = lengths[held].astype(np.int64)
+            found[held] = np.maximum.reduceat(products, np.cumsum(counts) - counts, axis=0)
+        return np.maximum(found, 0.0, out=found)
+
+    def _compact(self) -> None:
+        """Move the rows in memory together."""
+        starts, lengths = np.array(self._starts, np.int64), self.lengths
+        rows = np.flatnonzero((starts >= len(self._mapped)) & (lengths > 0))
+        kept = self.codes(rows)
+        ends = np.cumsum(lengths[rows], dtype=np.int64)
+        starts[rows] = len(self._mapped) + ends - lengths[rows]
+        self._starts, self._appended = array("q", starts.tobytes()), array("b", kept.tobytes())
+        self._removed_bytes = 0
+
+    # --- snapshot ----------------------------------------------------------------------------------------------
+
+    def write(self, path: Path) -> None:
+        """Write the codes to a file, row by row."""
+        with path.open("wb") as file:
+            for start in range(0, len(self), BLOCK_ROWS):
+                file.write(self.codes(np.arange(start, min(start + BLOCK_ROWS, len(self)))).tobytes())
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything except the space and the codes."""
+        return {"token_lengths": self.lengths, "token_dim": np.array(self._dim)}
+
+    @classmethod
+    def read(cls, path: Path, arrays: dict[str, NDArray[Any]], space: str | None) -> TokenVectors:
+        """:raises ValueError: If the file and the arrays are inconsistent."""
+        lengths, dim = arrays["token_lengths"].astype(np.int16), int(arrays["token_dim"])
+        count = int(np.maximum(lengths, 0).sum(dtype=np.int64))
+        if path.stat().st_size != count * dim:
+            raise ValueError(f"{path.name} holds another number of token vectors")
+        if not count:
+            return cls(space, None, lengths)
+        return cls(space, np.memmap(path, np.int8, "r", shape=(count, dim)), lengths)

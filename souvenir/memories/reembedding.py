@@ -24,7 +24,7 @@ import numpy as np
 import structlog
 
 from souvenir.core.errors import Conflict, EmbeddingUnavailable, InvalidRequest, SouvenirError
-from souvenir.core.passages import Embeddable
+from souvenir.core.passages import Embeddable, Passage
 from souvenir.core.settings import EmbedProvider, Settings
 from souvenir.core.stored_json import StoredJson, to_json
 from souvenir.core.types import Embedder, JsonObject, LoadableEmbedder, Scope
@@ -32,7 +32,7 @@ from souvenir.jobs.handler import JobCancelled, RunningJob
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.embedding.factory import embedder_of
 from souvenir.models.embedding.specs import ModelSpec
-from souvenir.retrieval.preparation import vectors_of
+from souvenir.retrieval.preparation import embeddings_of
 from souvenir.store import schema, vectors
 from souvenir.store import vectors as rows
 from souvenir.store.admin import jobs
@@ -95,6 +95,9 @@ def _stored(settings: Settings) -> tuple[str, ModelSpec] | None:
         # Opening the database for use reports what is wrong with it.
         return None
 
+
+ACTOR = "souvenir"
+"""The actor of a job that makes missing token vectors."""
 
 PASSAGES_AT_ONCE = 64
 """Embedded and stored together: some hundreds of milliseconds with the default model, one request to a provider."""
@@ -159,6 +162,21 @@ class Reembedding:
         """Remove the vectors of a model that does not take over, and old vectors that were not removed yet."""
         self.remove_leftovers()
 
+    def complete(self, submit: Callable[[ModelSpec], object]) -> None:
+        """Submit a job that makes missing token vectors, for instance of passages that an older release embedded."""
+        embedder = self._engine.models.serving.embedder
+        with self._engine.namespace(Scope()) as (connection, _):
+            complete = schema.meta(connection, rows.TOKEN_SPACE) == embedder.token_space
+            is_empty = not rows.count_passages(connection)
+            waits = jobs.has_unfinished(connection, self.kind)
+        spec = stored_spec(self._engine)
+        if complete or waits or spec is None:
+            return
+        if embedder.token_space is None or is_empty:
+            self._engine.write_rows(lambda connection: _note_token_space(connection, embedder))
+        else:
+            submit(spec)
+
     def clear_up(self) -> None:
         """Remove leftovers of a job that ended without cleaning up; an unfinished job still needs its vectors."""
         with self._engine.namespace(Scope()) as (connection, _):
@@ -199,14 +217,25 @@ class Reembedding:
         return embedder
 
     def _already_serving(self, job: RunningJob, spec: ModelSpec, embedder: Embedder) -> JsonObject:
-        """Update the model's spec, which may have changed, for instance because its folder was moved."""
+        """Update the model's spec, which changes if its folder was moved, and make missing token vectors."""
+        state, space = _STATE.load(job.state), embedder.token_space
+        while space is not None and (lacking := self._without_tokens(embedder.model_id, space, after=state.last)):
+            made = embeddings_of([passage.embeddable for _, passage in lacking], embedder)
+            tokens = [one.tokens for one in made if one.tokens is not None]
+            state = replace(state, last=lacking[-1][1].id, embedded=state.embedded + len(lacking))
+            self._engine.models.add_tokens(embedder.model_id, lacking, tokens, partial(_save, job, state=state))
 
         def work(connection: apsw.Connection) -> None:
-            job.save(connection, done=0, total=0, state={})
+            _save(job, connection, replace(state, total=state.embedded))
             rows.note(connection, rows.MODEL_SPEC, to_json(spec.to_json()))
+            _note_token_space(connection, embedder)
 
         self._engine.write_rows(work)
-        return {"model": embedder.model_id, "embedded": 0, "already_serving": True}
+        return {"model": embedder.model_id, "embedded": state.embedded, "already_serving": True}
+
+    def _without_tokens(self, model_id: str, space: str, *, after: int) -> list[tuple[int, Passage]]:
+        with self._engine.namespace(Scope()) as (connection, _):
+            return rows.without_tokens(connection, model_id, space, after=after, limit=PASSAGES_AT_ONCE)
 
     def _embed_all(self, job: RunningJob, embedder: Embedder, spec: ModelSpec) -> _State:
         """Embed all passages, including new ones, until none is missing, and switch."""
@@ -244,15 +273,15 @@ class Reembedding:
     def _embed(
         self, job: RunningJob, embedder: Embedder, missing: list[tuple[int, Embeddable]], state: _State
     ) -> _State:
-        made = vectors_of([one for _, one in missing], embedder)
+        made = embeddings_of([one for _, one in missing], embedder)
         after = replace(
             state,
             last=missing[-1][0],
             embedded=state.embedded + len(missing),
             total=max(state.total, state.embedded + len(missing)),
         )
-        by_id = {id_: vector for (id_, _), vector in zip(missing, made, strict=True)}
-        self._engine.models.add_vectors(embedder.model_id, by_id, lambda connection: _save(job, connection, after))
+        by_id = {id_: embedding for (id_, _), embedding in zip(missing, made, strict=True)}
+        self._engine.models.add_embeddings(embedder.model_id, by_id, lambda connection: _save(job, connection, after))
         return after
 
     def _switch(self, job: RunningJob, embedder: Embedder, spec: ModelSpec, state: _State) -> _State | None:
@@ -263,6 +292,7 @@ class Reembedding:
             if rows.missing(connection, embedder.model_id, after=state.last, limit=1):
                 return False
             _save(job, connection, after)
+            _note_token_space(connection, embedder)
             return True
 
         try:
@@ -294,6 +324,14 @@ class Reembedding:
             if last is None:
                 return
             state = replace(state, last=last)
+
+
+def _note_token_space(connection: apsw.Connection, embedder: Embedder) -> None:
+    """Record that no token vectors of this model are missing."""
+    if embedder.token_space is None:
+        rows.forget(connection, rows.TOKEN_SPACE)
+    else:
+        rows.note(connection, rows.TOKEN_SPACE, embedder.token_space)
 
 
 def _save(job: RunningJob, connection: apsw.Connection, state: _State) -> None:

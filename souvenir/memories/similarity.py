@@ -120,7 +120,7 @@ def figures(text: str) -> Counter[str]:
 
 def unit_vectors(prepared: Sequence[Sequence[PreparedPassage]]) -> list[FloatVector]:
     """Return the unit mean vector (dim,) of each text's passages."""
-    return [_unit(np.sum([passage.vector for passage in passages], axis=0)) for passages in prepared]
+    return [_unit(np.sum([passage.embedding.vector for passage in passages], axis=0)) for passages in prepared]
 
 
 def cosine(one: FloatVector, other: FloatVector) -> float:

@@ -20,8 +20,18 @@ import structlog
 from souvenir.core.concurrency import require_time, spend_tokens
 from souvenir.core.errors import DeadlineExceeded, SouvenirError
 from souvenir.core.fair_order import FairLock
-from souvenir.core.passages import Chunks, Embeddable, EmbeddedPart, Passage, PreparedPassage, SpokenBy, embeddable
-from souvenir.core.types import Embedder, FloatVector, Memory, MemoryDraft, MemoryPatch, Profile
+from souvenir.core.passages import (
+    Chunks,
+    Embeddable,
+    EmbeddedPart,
+    Embedding,
+    Passage,
+    PreparedPassage,
+    SpokenBy,
+    TokenCodes,
+    embeddable,
+)
+from souvenir.core.types import Embedder, Memory, MemoryDraft, MemoryPatch, Profile
 from souvenir.index.analyser import Analyser
 from souvenir.retrieval.profiles import HEAD_TOKENS, Profiles
 from souvenir.store.transaction import FactsNotPrepared
@@ -99,17 +109,17 @@ def prepare(
         spend_tokens(one.tokens)
         cut.append(one)
     to_embed = [one for of_text in cut for one in of_text.to_embed]
-    vectors = iter(vectors_of(to_embed, embedder))
-    next_vectors = iter(_vectors_by(next_embedder, to_embed))
+    embeddings = iter(embeddings_of(to_embed, embedder))
+    following = iter(_embeddings_by(next_embedder, to_embed))
     return [
         [
             PreparedPassage(
                 text,
                 of_text.profile,
-                next(vectors),
+                next(embeddings),
                 _chunks_in_time(analyser, one.text, of_text.profile, turn),
                 embedder.model_id,
-                next(next_vectors, None),
+                next(following, None),
                 of_text.spoken_by,
             )
             for text, one in zip(of_text.texts, of_text.to_embed, strict=True)
@@ -146,12 +156,12 @@ def _chunks_in_time(
         return analyser.chunks_of(text, profile)
 
 
-def _vectors_by(embedder: Embedder | None, passages: Sequence[Embeddable]) -> list[tuple[str, FloatVector]]:
-    """Return vectors with the id of their model; none if it fails, since the re-embedding adds missing ones later."""
+def _embeddings_by(embedder: Embedder | None, passages: Sequence[Embeddable]) -> list[tuple[str, Embedding]]:
+    """Return embeddings with the id of their model; none if it fails: the re-embedding adds missing ones later."""
     if embedder is None:
         return []
     try:
-        return [(embedder.model_id, vector) for vector in vectors_of(passages, embedder)]
+        return [(embedder.model_id, embedding) for embedding in embeddings_of(passages, embedder)]
     except DeadlineExceeded:
         raise
     except SouvenirError as error:
@@ -159,21 +169,31 @@ def _vectors_by(embedder: Embedder | None, passages: Sequence[Embeddable]) -> li
         return []
 
 
-def vectors_of(passages: Sequence[Embeddable], embedder: Embedder) -> FloatVector:
-    """Return unit vectors (n, dim) of passages.
+def embeddings_of(passages: Sequence[Embeddable], embedder: Embedder) -> list[Embedding]:
+    """Return the embeddings of passages.
 
     Of a text that exceeds the model's window, the part to embed is cut out; if that is the whole text, it is split and
-    gets the direction of the mean of its windows.
+    gets the direction of the mean of its windows, and the token vectors of the first.
     """
     cut = [_windows_to_embed(one, embedder) for one in passages]
-    vectors = embedder.embed_documents([window for windows in cut for window in windows])
-    if len(vectors) == len(passages):
-        return vectors
+    windows = [window for windows in cut for window in windows]
+    space = embedder.token_space
+    if space is not None and any(one.late for one in passages):
+        embedded = embedder.embed_passages(windows)
+        vectors, tokens = embedded.vectors, embedded.tokens
+    else:
+        vectors, tokens = embedder.embed_documents(windows), None
     first = np.cumsum([0, *(len(windows) for windows in cut)])[:-1]
-    sums = np.add.reduceat(vectors, first, axis=0)
-    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-    means: FloatVector = np.divide(sums, lengths, out=sums, where=lengths > 0)
-    return means
+    if len(vectors) != len(passages):
+        sums = np.add.reduceat(vectors, first, axis=0)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        vectors = np.divide(sums, lengths, out=sums, where=lengths > 0)
+    if space is None or tokens is None:
+        return [Embedding(vector) for vector in vectors]
+    return [
+        Embedding(vector, TokenCodes(space, tokens[at].codes) if one.late else None)
+        for one, vector, at in zip(passages, vectors, first.tolist(), strict=True)
+    ]
 
 
 def _windows_to_embed(one: Embeddable, embedder: Embedder) -> list[str]:

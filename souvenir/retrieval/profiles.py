@@ -43,6 +43,20 @@ NO_SPREAD = Spread()
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """The constants of a profile where late interaction takes part.
+
+    :param weight: Of the late interaction. :param unrelated: That of an unrelated passage, subtracted from it.
+    :param lexical: Factor of L(j). :param dense: Replaces the weight of the centred cosine.
+    """
+
+    weight: float
+    unrelated: float
+    lexical: float
+    dense: float
+
+
+@dataclass(frozen=True, slots=True)
 class Constants:
     """The score constants of a profile; all except `k1`, `b` and `chunk_tokens` are weights in the sum.
 
@@ -55,6 +69,7 @@ class Constants:
     :param number: Contains one, for "how many" or "how long". :param name: Contains a capitalised word, for who or
         what.
     :param period: Occurred in a period named by the query. :param day: Times the nearness to a named day.
+    :param late: Where it takes part in a search; None: nowhere.
     """
 
     k1: float
@@ -72,6 +87,7 @@ class Constants:
     name: float = 0.0
     period: float = 0.0
     day: float = 0.0
+    late: Late | None = None
 
 
 Profiles = Mapping[Profile, Constants]
@@ -91,6 +107,7 @@ PROFILES: Profiles = MappingProxyType(
             spread=Spread(turns=3, back=0.4, forward=0.4, decay=0.8),
             period=0.4,
             day=0.05,
+            late=Late(weight=1.0, unrelated=0.25, lexical=0.75, dense=1.0),
         ),
         Profile.DOC: Constants(k1=1.2, b=0.75, dense=1.3, period=0.4, day=0.05),
         Profile.TALK: Constants(
@@ -107,6 +124,7 @@ PROFILES: Profiles = MappingProxyType(
             name=0.06,
             period=0.45,
             day=0.05,
+            late=Late(weight=1.5, unrelated=0.35, lexical=0.5, dense=0.4),
         ),
         Profile.CHAT: Constants(k1=0.9, b=0.4, dense=1.3, chunk_tokens=64, role=0.4, period=0.4, day=0.05),
     }

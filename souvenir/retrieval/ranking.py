@@ -56,7 +56,8 @@ class Evidence:
     arm did not match, and `dense` is 0 throughout where it does not count. `profiles` holds `Profile` values,
     `occurred_us` microseconds. `fields` are the field scores, by name. `tagged` marks passages whose owner has a tag
     named by the search; None: there are none. `of_fact` marks passages of facts; None: there are none.
-    `greatest_lexical` is the greatest L(j) of all passages that the filters allow.
+    `greatest_lexical` is the greatest L(j) of all passages that the filters allow. `late` is the late interaction of
+    the best passages, NaN for the others; None: it takes no part.
     """
 
     rows: NDArray[np.int64]
@@ -71,6 +72,7 @@ class Evidence:
     dense_counts: bool = True
     tagged: NDArray[np.bool_] | None = None
     of_fact: NDArray[np.bool_] | None = None
+    late: Floats | None = None
 
     def of(self, chosen: NDArray[np.int64]) -> Evidence:
         """Return the evidence for a selection of the candidates."""
@@ -87,6 +89,7 @@ class Evidence:
             dense_counts=self.dense_counts,
             tagged=None if self.tagged is None else self.tagged[chosen],
             of_fact=None if self.of_fact is None else self.of_fact[chosen],
+            late=None if self.late is None else self.late[chosen],
         )
 
     def boosted(self, scores: Floats) -> Floats:
@@ -121,19 +124,22 @@ def half_life(age_us: NDArray[np.int64], half_life_days: float) -> Floats:
 def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us: int) -> dict[str, Floats]:
     """Return the terms of the sum: ``g L(j) + w_dense d(j)``, fields, and requested weights, each of shape (n,).
 
-    g is 1, and less for profiles with `doubt_below` if no passage contains much of the query.
+    g is 1, and less for profiles with `doubt_below` if no passage contains much of the query. Where late interaction
+    takes part, it is one more term, and the other two have the weights for that.
 
     `weights.vector` shifts weight between the arms; at its default, the measured constants apply unchanged.
     """
     lexical_share = (1.0 - weights.vector) / (1.0 - _VECTOR_SHARE)
     dense_share = weights.vector / _VECTOR_SHARE
-    dense = np.array([profiles[profile].dense for profile in Profile], dtype=np.float64)
-    trust = np.array([_trust(profiles[profile], evidence.greatest_lexical) for profile in Profile], dtype=np.float64)
+    factors = [_factors(profiles[profile], evidence) for profile in Profile]
+    lexical, dense, late, unrelated = np.array(factors, dtype=np.float64)[evidence.profiles].T
     parts = {
-        "lexical": lexical_share * trust[evidence.profiles] * evidence.lexical,
-        "dense": dense_share * dense[evidence.profiles] * evidence.dense,
+        "lexical": lexical_share * lexical * evidence.lexical,
+        "dense": dense_share * dense * evidence.dense,
         **{name: values.astype(np.float64) for name, values in evidence.fields.items()},
     }
+    if evidence.late is not None:
+        parts["late"] = dense_share * late * np.nan_to_num(evidence.late - unrelated)
     age_us = now_us - evidence.occurred_us
     if weights.recency:
         parts["recency"] = weights.recency * half_life(age_us, weights.recency_half_life_days)
@@ -142,8 +148,14 @@ def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us
     return parts
 
 
-def _trust(constants: Constants, greatest_lexical: float) -> float:
-    return min(1.0, greatest_lexical / constants.doubt_below) if constants.doubt_below else 1.0
+def _factors(constants: Constants, evidence: Evidence) -> tuple[float, float, float, float]:
+    """Return the weights of L(j), d(j) and late interaction in a profile, and the latter of an unrelated passage."""
+    doubt_below = constants.doubt_below
+    trust = min(1.0, evidence.greatest_lexical / doubt_below) if doubt_below else 1.0
+    if evidence.late is None or constants.late is None:
+        return trust, constants.dense, 0.0, 0.0
+    late = constants.late
+    return trust * late.lexical, late.dense, late.weight, late.unrelated
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from souvenir.core.types import (
     SearchResult,
 )
 from souvenir.index.candidates import Candidates, PastState, Probe
+from souvenir.index.late_interaction import LateQuery
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.registry import IndexKey
 from souvenir.retrieval.preparation import PassageAnalyser
@@ -49,6 +50,7 @@ from souvenir.retrieval.ranking import (
     field_scores,
     rank_by_similarity,
     rank_owners,
+    score_parts,
     without_framing,
 )
 from souvenir.retrieval.relevance import NOTHING_FOUND, Found, Judgement, Spoken, judge, names_in, signals_of
@@ -118,7 +120,9 @@ class Searcher:
         texts = [one for one in passages if one.fact is None]
         key, filters = memories_of(namespace), _visible_to(scope, Filters(include_archived=include_archived))
         found = self._models.using(
-            lambda serving: serving.registry.get(key).nearest(serving.vectors_of(texts), filters=filters)
+            lambda serving: serving.registry.get(key).nearest(
+                np.stack([one.vector for one in serving.embeddings_of(texts)]), filters=filters
+            )
         )
         if found is None:
             return None
@@ -184,7 +188,7 @@ def _former_passages(serving: Serving, past_passages: PastPassages) -> Iterator[
     ids = count(-1, -1)
     for text in past_passages.former:
         owner = text.owner
-        for ordinal, (one, vector) in enumerate(zip(text.passages, serving.vectors_of(text.passages), strict=True)):
+        for ordinal, (one, made) in enumerate(zip(text.passages, serving.embeddings_of(text.passages), strict=True)):
             passage = Passage(
                 id=next(ids),
                 kind=owner.kind,
@@ -197,7 +201,7 @@ def _former_passages(serving: Serving, past_passages: PastPassages) -> Iterator[
                 archived=owner.archived,
                 dated=owner.dated,
             )
-            yield PassageAdded(passage, vector, one.chunks)
+            yield PassageAdded(passage, made, one.chunks)
 
 
 def _past_state(serving: Serving, past_passages: PastPassages, former: Sequence[PassageAdded]) -> PastState:
@@ -222,7 +226,10 @@ QUESTION_CHARS = 2_000
 SLOT_WAIT_S = 30.0
 """Maximum time that a search waits for a slot."""
 
-VECTOR, LEXICAL = "vector", "lexical"
+VECTOR, LEXICAL, LATE = "vector", "lexical", "late"
+
+LATE_COUNT = 200
+"""Passages scored by late interaction, best first by the rest of the score; more gained nothing."""
 
 log = structlog.get_logger(__name__)
 
@@ -291,6 +298,7 @@ class Recall:
                 candidates, probe = self._candidates(probe)
             with self._instruments.stage(Stage.SEARCH_RANK):
                 evidence = _evidence(candidates, tagged, dense_counts=probe.vector is not None and legible)
+                evidence = self._with_late(evidence, candidates, query, probe, now)
                 ranked = self._rank(query, evidence, now, with_vector=probe.vector is not None)
             if len(ranked) >= query.top_k or candidates.complete:
                 degraded = self._degraded(query, probe)
@@ -324,7 +332,16 @@ class Recall:
             unframed=unframed,
             fields=self._fields(query, time) if query.hybrid else None,
             names=names_in(text, self._analyser.terms) if self._index.holds(Profile.FACT) else frozenset(),
+            late=_try(LATE, lambda: self._late_query(text)) if query.hybrid and vector is not None else None,
         )
+
+    def _late_query(self, text: str) -> LateQuery | None:
+        tokens = self._embedder.query_tokens(text)
+        if tokens is None or not len(tokens.ids):
+            return None
+        words = [_word_around(text, *span) for span in tokens.spans]
+        terms = {word: self._analyser.terms(word) for word in set(words)}
+        return LateQuery(tokens.vectors, [terms[word] for word in words])
 
     def _fields(self, query: SearchQuery, time: TimeIntent | None) -> Callable[[PassageColumns], FieldScores]:
         question = Question.of(_read(query), role=query.weights.role, time=time)
@@ -356,6 +373,26 @@ class Recall:
             )
         return ranked if chosen is None else [_of_all(one, chosen) for one in ranked]
 
+    def _with_late(
+        self, evidence: Evidence, candidates: Candidates, query: SearchQuery, probe: Probe, now: datetime
+    ) -> Evidence:
+        """Add the late interaction of the best passages, if it takes part in this search."""
+        sums = query.hybrid and self._fusion is Fusion.SUM and query.weights.vector > 0
+        if not sums or probe.late is None or probe.past is not None or not evidence.dense_counts:
+            return evidence
+        profiles = self._analyser.profiles
+        total = sum(score_parts(evidence, query.weights, profiles, to_us(now)).values())
+        best = np.argsort(-np.asarray(total), kind="stable")[:LATE_COUNT]
+        best = best[np.isin(evidence.profiles[best], [one for one in Profile if profiles[one].late is not None])]
+        if not len(best):
+            return evidence
+        found = _try(LATE, lambda: self._index.late_scores(probe, candidates.passage_ids[best]))
+        if found is None:
+            return evidence
+        late = np.full(len(evidence.rows), np.nan)
+        late[best] = found
+        return replace(evidence, late=late)
+
     def _judgement(self, found: Candidates, evidence: Evidence, probe: Probe) -> Judgement:
         known = None if probe.words is None else found.known
         spoken = Spoken(found.speakers, found.named, known, found.rarest, found.count, found.lacking)
@@ -365,6 +402,15 @@ class Recall:
     def _degraded(query: SearchQuery, probe: Probe) -> tuple[str, ...]:
         missing = [VECTOR] if probe.vector is None and not query.words_only else []
         return tuple(missing + ([LEXICAL] if query.hybrid and probe.words is None else []))
+
+
+def _word_around(text: str, start: int, end: int) -> str:
+    """Return the word of letters and digits that a token is a part of."""
+    while start and text[start - 1].isalnum():
+        start -= 1
+    while end < len(text) and text[end].isalnum():
+        end += 1
+    return text[start:end]
 
 
 def _read(query: SearchQuery) -> str:

@@ -18,25 +18,34 @@ from threading import Lock
 from typing import TypeVar
 
 import apsw
-import numpy as np
 
 from souvenir.core.errors import SouvenirError
-from souvenir.core.passages import Chunks, Embeddable, Passage, PassageAdded, PreparedPassage, SpokenBy
+from souvenir.core.passages import (
+    Chunks,
+    Embeddable,
+    Embedding,
+    Passage,
+    PassageAdded,
+    PreparedPassage,
+    SpokenBy,
+    TokenCodes,
+    TokensAdded,
+)
 from souvenir.core.settings import Settings
-from souvenir.core.types import Embedder, FloatVector, Scope
+from souvenir.core.types import Embedder, Scope
 from souvenir.index.analyser import ANALYSER_VERSION
 from souvenir.index.lexical import Bm25Constants
 from souvenir.index.namespace import NamespaceIndex
 from souvenir.index.passage_words import SpreadRule, WordRules
 from souvenir.index.registry import IndexKey, IndexRegistry
 from souvenir.index.snapshot import Origin, SnapshotFiles
-from souvenir.retrieval.preparation import PassageAnalyser, prepare, vectors_of
+from souvenir.retrieval.preparation import PassageAnalyser, embeddings_of, prepare
 from souvenir.retrieval.profiles import Constants, Spread
 from souvenir.store import check, namespaces
 from souvenir.store import vectors as rows
 from souvenir.store.database import Database
 from souvenir.store.memories import reads
-from souvenir.store.passages import ModelChanged, insert_vectors
+from souvenir.store.passages import ModelChanged, insert_embeddings
 from souvenir.store.pending_removals import RemovalStep
 from souvenir.store.transaction import IndexUpdate, Transaction
 
@@ -50,13 +59,13 @@ class Serving:
     embedder: Embedder
     registry: IndexRegistry
 
-    def vectors_of(self, passages: Sequence[PreparedPassage]) -> FloatVector:
-        """Return this model's vectors (n, dim) of passages that may have been prepared with the previous one."""
-        found = [passage.vector_by(self.embedder.model_id) for passage in passages]
-        known = [vector for vector in found if vector is not None]
+    def embeddings_of(self, passages: Sequence[PreparedPassage]) -> list[Embedding]:
+        """Return this model's embeddings of passages that may have been prepared with the previous one."""
+        found = [passage.embedding_by(self.embedder.model_id) for passage in passages]
+        known = [embedding for embedding in found if embedding is not None]
         if len(known) == len(found):
-            return np.stack(known)
-        return vectors_of([passage.embeddable for passage in passages], self.embedder)
+            return known
+        return embeddings_of([passage.embeddable for passage in passages], self.embedder)
 
 
 class Models:
@@ -112,14 +121,14 @@ class Models:
 
         If the model was replaced after texts were embedded, the transaction is rolled back and `work` runs again.
         """
-        again: dict[tuple[str, Embeddable], FloatVector] = {}
+        again: dict[tuple[str, Embeddable], Embedding] = {}
         while True:
             try:
                 return self._database.write(scope, now, work, self._apply, again)
             except ModelChanged as changed:
                 embedder = self.serving.embedder
-                for one, vector in zip(changed.passages, vectors_of(changed.passages, embedder), strict=True):
-                    again[embedder.model_id, one] = vector
+                for one, embedding in zip(changed.passages, embeddings_of(changed.passages, embedder), strict=True):
+                    again[embedder.model_id, one] = embedding
 
     def remove(self, work: Callable[[apsw.Connection], RemovalStep | None]) -> RemovalStep | None:
         """Run `work`, which deletes rows, in one durable transaction and update the indexes before returning."""
@@ -188,22 +197,46 @@ class Models:
         self._database.next_model_id = None
         self._next = None
 
-    def add_vectors(
-        self, model_id: str, vectors: Mapping[int, FloatVector], save: Callable[[apsw.Connection], None]
+    def add_embeddings(
+        self, model_id: str, embeddings: Mapping[int, Embedding], save: Callable[[apsw.Connection], None]
     ) -> None:
-        """Store a model's vectors by passage id in one transaction with what `save` writes, and update its indexes."""
+        """Store a model's embeddings by passage id, in one transaction with what `save` writes, and index them."""
 
         def work(connection: apsw.Connection) -> list[tuple[int, Passage]]:
             save(connection)
-            insert_vectors(connection, model_id, vectors)
-            return rows.passages(connection, vectors) if self._next is not None else []
+            insert_embeddings(connection, model_id, embeddings)
+            return rows.passages(connection, embeddings) if self._next is not None else []
 
         def apply(added: list[tuple[int, Passage]]) -> None:
             following = self._next
             if following is not None:
                 for namespace_id, passage in added:
-                    change = PassageAdded(passage, vectors[passage.id], self._analyser.chunks(passage))
+                    change = PassageAdded(passage, embeddings[passage.id], self._analyser.chunks(passage))
                     following.registry.apply(namespace_id, [change], 0)
+
+        self._database.write_rows(work, apply)
+
+    def add_tokens(
+        self,
+        model_id: str,
+        lacking: Sequence[tuple[int, Passage]],
+        tokens: Sequence[TokenCodes],
+        save: Callable[[apsw.Connection], None],
+    ) -> None:
+        """Store token vectors of the current model in one transaction with what `save` writes, and index them.
+
+        :param lacking: The passages, with the ids of their namespaces.
+        """
+        by_id = {passage.id: codes for (_, passage), codes in zip(lacking, tokens, strict=True)}
+
+        def work(connection: apsw.Connection) -> None:
+            save(connection)
+            rows.add_tokens(connection, model_id, by_id)
+
+        def apply(_: None) -> None:
+            for namespace_id, passage in lacking:
+                change = TokensAdded(passage.id, passage.kind, by_id[passage.id])
+                self.serving.registry.apply(namespace_id, [change], 0)
 
         self._database.write_rows(work, apply)
 
@@ -283,12 +316,14 @@ def new_registry(
         model_id=embedder.model_id,
         dim=embedder.dim,
         analyser=f"{ANALYSER_VERSION}/{settings.analyser_language}",
+        token_space=embedder.token_space,
     )
     return IndexRegistry(
         open_view,
         SnapshotFiles(settings.index_dir, origin, rules),
         analyser,
         dim=embedder.dim,
+        token_space=embedder.token_space,
         rules=rules,
         max_bytes=settings.index_memory_mb * 1024 * 1024,
         on_load=on_load,

@@ -30,7 +30,7 @@ from souvenir.core.quotas import quotas_of_text
 from souvenir.core.settings import Settings
 from souvenir.core.stored_json import to_json
 from souvenir.core.telemetry import Instruments, Tracing
-from souvenir.core.types import Embedder, LoadableEmbedder, Reranker
+from souvenir.core.types import Embedder, LoadableEmbedder, Reranker, Scope
 from souvenir.jobs.handler import JobHandler
 from souvenir.jobs.worker import Jobs
 from souvenir.knowledge.model_claims import ModelClaims
@@ -41,7 +41,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.erasure import Erasure
 from souvenir.memories.links import Links
 from souvenir.memories.maintenance import MaintenanceServices
-from souvenir.memories.reembedding import MakeEmbedder, ModelOwner, Reembedding, chosen_model
+from souvenir.memories.reembedding import ACTOR, MakeEmbedder, ModelOwner, Reembedding, chosen_model
 from souvenir.memories.removals import Removals
 from souvenir.memories.tags import Tags
 from souvenir.models.embedding.factory import embedder_of
@@ -244,8 +244,9 @@ class Service:
             log.exception("loading_failed")
         try:
             self.reembedding.clear_up()
+            self.reembedding.complete(self._submit_reembedding)
         except Exception:  # the boundary of a thread; retried at the next start
-            log.exception("old_vectors_not_removed")
+            log.exception("vectors_not_cleared_up")
         # Also without a model, since not every job needs one.
         self.jobs.start()
         self.erasure_jobs.start()
@@ -259,6 +260,9 @@ class Service:
             index_all_pending(self.engine, stop=self.closing.is_set)
         except Exception:  # the boundary of a thread; retried at the next start of the service or of a session
             log.exception("messages_not_indexed")
+
+    def _submit_reembedding(self, spec: ModelSpec) -> None:
+        self.reembedding_jobs.submit(Reembedding.kind, Scope(actor=ACTOR), {"spec": spec.to_json()})
 
 
 def _embedder_for(

@@ -24,11 +24,11 @@ import structlog
 from souvenir.core.concurrency import BACKGROUND, ReadersWriterLock, current_caller, require_time, time_left
 from souvenir.core.errors import BackupDamaged, Overloaded, ServiceClosing, StoreUnusable, Unavailable
 from souvenir.core.files import sync
-from souvenir.core.passages import Embeddable
+from souvenir.core.passages import Embeddable, Embedding
 from souvenir.core.quotas import UNLIMITED_QUOTAS, Quotas
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import Instruments
-from souvenir.core.types import FloatVector, Scope
+from souvenir.core.types import Scope
 from souvenir.store import schema, vectors
 from souvenir.store.admin import keys
 from souvenir.store.backups import Backup, Backups
@@ -206,7 +206,7 @@ class Database:
         now: datetime,
         work: Callable[[Transaction], T],
         apply: Callable[[IndexUpdate], None],
-        again: Mapping[tuple[str, Embeddable], FloatVector] = MappingProxyType({}),
+        again: Mapping[tuple[str, Embeddable], Embedding] = MappingProxyType({}),
     ) -> T:
         """Run `work` in one durable transaction, pass its index changes to `apply`, and return its result.
 

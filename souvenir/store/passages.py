@@ -16,6 +16,7 @@ import numpy as np
 
 from souvenir.core.passages import (
     Embeddable,
+    Embedding,
     IndexChange,
     OwnerChanged,
     Passage,
@@ -26,7 +27,7 @@ from souvenir.core.passages import (
     searched_text,
 )
 from souvenir.core.timestamps import to_us
-from souvenir.core.types import FloatVector, PassageKind
+from souvenir.core.types import PassageKind
 from souvenir.store.rows import ids_parameter, select
 
 
@@ -42,12 +43,12 @@ class ModelChanged(Exception):
 class VectorModels:
     """The models whose vectors are stored.
 
-    :param again: Vectors of passages that were prepared with another model, by model id and embedded text.
+    :param again: Embeddings of passages that were prepared with another model, by model id and embedded text.
     """
 
     present: str
     following: str | None
-    again: Mapping[tuple[str, Embeddable], FloatVector]
+    again: Mapping[tuple[str, Embeddable], Embedding]
 
 
 @dataclass(slots=True)
@@ -71,8 +72,8 @@ class PassageWriter:
         # Ordinals of a text count from 0, those of facts from -1 downwards.
         ordinals = count() if fact_id is None else count(self._least_ordinal(owner) - 1, -1)
         for ordinal, one in zip(ordinals, prepared, strict=False):
-            vector = self._vector_of(one)
-            if vector is None:
+            embedding = self._embedding_of(one)
+            if embedding is None:
                 self.unembedded.append(one.embeddable)
                 continue
             passage = Passage(
@@ -89,7 +90,7 @@ class PassageWriter:
                 turn=owner.turn,
                 fact_id=fact_id,
             )
-            self._insert_vectors(passage, vector, one)
+            self._insert_embeddings(passage, embedding, one)
 
     def delete(self, kind: PassageKind, owner_ids: Sequence[int]) -> int:
         """Delete the passages of these owners; return how many there were."""
@@ -142,19 +143,19 @@ class PassageWriter:
         ).get
         return int(passage_id)
 
-    def _vector_of(self, prepared: PreparedPassage) -> FloatVector | None:
-        vector = prepared.vector_by(self.models.present)
-        return self.models.again.get((self.models.present, prepared.embeddable)) if vector is None else vector
+    def _embedding_of(self, prepared: PreparedPassage) -> Embedding | None:
+        embedding = prepared.embedding_by(self.models.present)
+        return self.models.again.get((self.models.present, prepared.embeddable)) if embedding is None else embedding
 
-    def _insert_vectors(self, passage: Passage, vector: FloatVector, prepared: PreparedPassage) -> None:
-        """Store the vector of the current model, and of the next one if it has embedded the text already."""
-        insert_vectors(self.connection, self.models.present, {passage.id: vector})
-        self.changes.append(PassageAdded(passage, vector, prepared.chunks))
+    def _insert_embeddings(self, passage: Passage, embedding: Embedding, prepared: PreparedPassage) -> None:
+        """Store the embedding of the current model, and of the next one if it has embedded the text already."""
+        insert_embeddings(self.connection, self.models.present, {passage.id: embedding})
+        self.changes.append(PassageAdded(passage, embedding, prepared.chunks))
         following = self.models.following
-        next_vector = None if following is None else prepared.vector_by(following)
-        if following is not None and next_vector is not None:
-            insert_vectors(self.connection, following, {passage.id: next_vector})
-            self.next_changes.append(PassageAdded(passage, next_vector, prepared.chunks))
+        next_embedding = None if following is None else prepared.embedding_by(following)
+        if following is not None and next_embedding is not None:
+            insert_embeddings(self.connection, following, {passage.id: next_embedding})
+            self.next_changes.append(PassageAdded(passage, next_embedding, prepared.chunks))
 
     def tell(self, changes: Sequence[IndexChange]) -> None:
         """Record changes for the indexes of both models."""
@@ -189,13 +190,18 @@ def remove_passages(
     return [(passage_id, searched_text(text, speaker)) for passage_id, text, speaker in rows]
 
 
-def insert_vectors(connection: apsw.Connection, model_id: str, vectors: Mapping[int, FloatVector]) -> None:
-    """Store vectors by passage id; passages that were deleted meanwhile are skipped."""
+def insert_embeddings(connection: apsw.Connection, model_id: str, embeddings: Mapping[int, Embedding]) -> None:
+    """Store embeddings by passage id; passages that were deleted meanwhile are skipped."""
     connection.executemany(
-        "INSERT OR IGNORE INTO vectors (passage_id, model_id, vector) SELECT id, ?, ? FROM passages WHERE id = ?",
-        [(model_id, as_bytes(vector), passage_id) for passage_id, vector in vectors.items()],
+        "INSERT OR IGNORE INTO vectors (passage_id, model_id, vector, tokens) SELECT id, ?, ?, ? FROM passages "
+        "WHERE id = ?",
+        [
+            (
+                model_id,
+                vector.astype(np.float32, copy=False).tobytes(),
+                None if tokens is None else tokens.to_bytes(),
+                passage_id,
+            )
+            for passage_id, (vector, tokens) in embeddings.items()
+        ],
     )
-
-
-def as_bytes(vector: FloatVector) -> bytes:
-    return vector.astype(np.float32, copy=False).tobytes()

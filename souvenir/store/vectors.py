@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import apsw
 
-from souvenir.core.passages import Embeddable, Passage
+from souvenir.core.passages import LATE_PROFILES, Embeddable, Passage, TokenCodes
 from souvenir.store.rows import PASSAGE_COLUMNS, first, ids_parameter, select
 
 MODEL = "model_id"
@@ -14,6 +14,10 @@ MODEL = "model_id"
 
 MODEL_SPEC = "model_spec"
 """The key of the configuration, as JSON, from which that model is created again; absent if it was never stored."""
+
+TOKEN_SPACE = "token_space"
+"""The key of the token space of the current model in which every passage of `LATE_PROFILES` has its token vectors;
+absent while some may be missing."""
 
 OTHER_MODEL = "other_model_id"
 """The key of another model that may have vectors: the next one during re-embedding, the previous one until cleanup."""
@@ -31,6 +35,30 @@ def missing(connection: apsw.Connection, model_id: str, *, after: int, limit: in
         )
     )
     return [(passage.id, passage.embeddable) for passage in rows]
+
+
+def without_tokens(
+    connection: apsw.Connection, model_id: str, space: str, *, after: int, limit: int
+) -> list[tuple[int, Passage]]:
+    """Return the next passages after an id that lack token vectors of a space, with the ids of their namespaces."""
+    return list(
+        select(
+            connection,
+            tuple[int, Passage],
+            f"SELECT namespace_id, {PASSAGE_COLUMNS} FROM passages p JOIN vectors v ON v.passage_id = p.id "
+            "AND v.model_id = ? WHERE id > ? AND profile IN (SELECT value FROM json_each(?)) "
+            "AND (v.tokens IS NULL OR substr(v.tokens, 1, 4) <> ?) ORDER BY id LIMIT ?",
+            (model_id, after, ids_parameter(LATE_PROFILES), bytes.fromhex(space), limit),
+        )
+    )
+
+
+def add_tokens(connection: apsw.Connection, model_id: str, tokens: Mapping[int, TokenCodes]) -> None:
+    """Store token vectors by passage id; passages that were deleted meanwhile are skipped."""
+    connection.executemany(
+        "UPDATE vectors SET tokens = ? WHERE passage_id = ? AND model_id = ?",
+        [(codes.to_bytes(), passage_id, model_id) for passage_id, codes in tokens.items()],
+    )
 
 
 def passages(connection: apsw.Connection, ids: Iterable[int]) -> list[tuple[int, Passage]]:

@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from app import create_app
 from souvenir.core.settings import Settings
+from souvenir.core.types import Embedder
 from tests.fake_embedder import FakeEmbedder, fake_of
 
 KEY = "k-4f9c2a7d6b1e"
@@ -43,8 +44,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Start an application with these settings; it is stopped when the test ends."""
     with ExitStack() as running:
 
-        def start_app(change: Callable[[FastAPI], Any] = lambda _: None, **values: Any) -> TestClient:
-            app = create_app(Settings(**{"data_dir": tmp_path / "data", **values}), FakeEmbedder(), fake_of)
+        def start_app(
+            change: Callable[[FastAPI], Any] = lambda _: None, *, embedder: Embedder | None = None, **values: Any
+        ) -> TestClient:
+            settings = Settings(**{"data_dir": tmp_path / "data", **values})
+            app = create_app(settings, embedder or FakeEmbedder(), fake_of)
             change(app)
             return running.enter_context(TestClient(app, base_url=BASE_URL))
 

@@ -18,6 +18,7 @@ from souvenir.api.search import search
 from souvenir.server.load_shedding import WorkerThreads
 from souvenir.server.middleware import RequestMiddleware
 from tests.api.conftest import Start, loaded
+from tests.fake_embedder import FakeTokenEmbedder
 
 PACKAGE = str(Path(__file__).resolve().parent.parent.parent / "souvenir")
 PATIENCE_S = 20
@@ -65,7 +66,7 @@ def test_a_search_an_add_and_an_extraction_pass_few_files(start: Start):
     calls: list[tuple[CodeType, int]] = []
     passed: dict[str, list[set[str]]] = {"/search": [], "/memory/add": [], "/memory/extract": []}
     with traced(calls):
-        client = loaded(start(extract_fallback_add=True))
+        client = loaded(start(embedder=FakeTokenEmbedder(), extract_fallback_add=True))
         jobs = client.app.state.service.extraction.jobs  # type: ignore[attr-defined]
         # The first round loads what later ones share; background threads may run in one of the others.
         for word in ("red", "blue", "green", "white"):

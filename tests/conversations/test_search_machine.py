@@ -28,7 +28,7 @@ from souvenir.memories.engine import MemoryEngine
 from souvenir.memories.removals import Removals
 from souvenir.store.messages.messages import Message, MessageDraft, MessageFilter
 from souvenir.store.selection import Chooses
-from tests.fake_embedder import FakeEmbedder
+from tests.fake_embedder import FakeTokenEmbedder
 from tests.reference.agreement import TOLERANCE, assert_equals_reference
 from tests.reference.passages import SlowPassage
 from tests.reference.search import ReferenceSearch
@@ -140,7 +140,7 @@ class ConversationMachine(RuleBasedStateMachine):
         super().__init__()
         self.opened = ExitStack()
         self.folders = 0
-        self.embedder = FakeEmbedder()
+        self.embedder = FakeTokenEmbedder()
         self.reference = ReferenceSearch(self.embedder, Analyser())
 
     @initialize(

@@ -65,6 +65,7 @@ class Shelf:
             SnapshotFiles(self.index_dir, origin or self.origin, RULES),
             self.analyser,
             dim=FakeEmbedder.dim,
+            token_space=None,
             rules=RULES,
             max_bytes=max_bytes,
             on_load=self._count_load,

@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from souvenir.core.passages import IndexChange, OwnerChanged, Passage, PassageAdded, PassageRemoved
+from souvenir.core.passages import Embedding, IndexChange, OwnerChanged, Passage, PassageAdded, PassageRemoved
 from souvenir.core.types import Filters, FloatVector, PassageKind, Profile, SourceFilter
 from souvenir.index.analyser import Analyser
 from souvenir.index.candidates import Probe
 from souvenir.index.namespace import NamespaceIndex
-from tests.fake_embedder import FakeEmbedder
+from souvenir.retrieval.preparation import embeddings_of
+from tests.fake_embedder import FakeTokenEmbedder
 from tests.index.shelf import PASSAGE_ANALYSER, RULES
 
 START = datetime(2023, 5, 8, tzinfo=UTC)
-EMBEDDER, ANALYSER = FakeEmbedder(), Analyser()
+EMBEDDER, ANALYSER = FakeTokenEmbedder(), Analyser()
 WORDS = "garden bread violin harbour winter teacher engine mountain".split()
 
 
@@ -32,17 +33,21 @@ def passage_of(id_: int, text: str, *, owner: int | None = None, source: str = "
 
 
 def adding(passage: Passage) -> PassageAdded:
-    return PassageAdded(passage, EMBEDDER.embed_documents([passage.text])[0], PASSAGE_ANALYSER.chunks(passage))
+    return PassageAdded(passage, embedding_of(passage), PASSAGE_ANALYSER.chunks(passage))
+
+
+def embedding_of(passage: Passage) -> Embedding:
+    return embeddings_of([passage.embeddable], EMBEDDER)[0]
 
 
 def index_of(*passages: Passage) -> NamespaceIndex:
-    index = NamespaceIndex(EMBEDDER.dim, RULES, ANALYSER.terms)
+    index = NamespaceIndex(EMBEDDER.dim, RULES, ANALYSER.terms, token_space=EMBEDDER.token_space)
     index.apply(map(adding, passages), 1)
     return index
 
 
 def differences(index: NamespaceIndex, passages: Sequence[Passage]) -> list[str]:
-    truth = ((passage, EMBEDDER.embed_documents([passage.text])[0]) for passage in passages)
+    truth = ((passage, embedding_of(passage)) for passage in passages)
     return index.problems(truth, PASSAGE_ANALYSER.chunks)
 
 
@@ -104,7 +109,7 @@ def test_writes_included_in_a_load_may_be_applied_again(
 ):
     seen = min(seen, len(history))
     again = min(again, seen)
-    index = NamespaceIndex(EMBEDDER.dim, RULES, ANALYSER.terms)
+    index = NamespaceIndex(EMBEDDER.dim, RULES, ANALYSER.terms, token_space=EMBEDDER.token_space)
     loaded = history[seen - 1][1] if seen else []
     index.apply(map(adding, loaded), seen)
     assert differences(index, loaded) == []
@@ -204,7 +209,7 @@ def test_the_nearest_owner_equals_that_of_an_exhaustive_comparison(texts: list[s
 
 
 def test_an_empty_namespace_has_no_nearest_owner_and_no_results():
-    index = NamespaceIndex(EMBEDDER.dim, RULES, ANALYSER.terms)
+    index = NamespaceIndex(EMBEDDER.dim, RULES, ANALYSER.terms, token_space=EMBEDDER.token_space)
     assert index.nearest(EMBEDDER.embed_documents(["violin"]), filters=Filters()) is None
     assert owners_found(index, probe("violin")) == []
     archived = index_of(passage_of(1, "violin", archived=True))

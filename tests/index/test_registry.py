@@ -15,7 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from souvenir.core.errors import Unavailable
-from souvenir.core.passages import PassageAdded
+from souvenir.core.passages import Embedding, PassageAdded
 from souvenir.core.types import Filters, MemoryPatch, Scope
 from souvenir.index import registry as registry_module
 from souvenir.index.namespace import NamespaceIndex
@@ -327,8 +327,8 @@ def test_an_index_that_fails_to_apply_a_write_is_rebuilt(shelf: Shelf):
     shelf.add(*TEXTS)
     index = shelf.index()
     with shelf.open_view(shelf.key()) as view:
-        passage, vector = next(iter(view.passages(None)))
-    bad = PassageAdded(replace(passage, id=9999), vector[:3], ["term"])
+        passage, embedding = next(iter(view.passages(None)))
+    bad = PassageAdded(replace(passage, id=9999), Embedding(embedding.vector[:3]), [["term"]])
     with capture_logs() as logs:
         shelf.database.between_writes(lambda: shelf.registry.apply(shelf.namespace_id(), [bad], 1))
     assert [line["event"] for line in logs] == ["index_update_failed"]
@@ -368,6 +368,7 @@ def test_a_failed_load_fails_all_waiting_callers_and_is_retried_by_the_next(shel
         SnapshotFiles(shelf.index_dir, shelf.origin, RULES),
         shelf.analyser,
         dim=FakeEmbedder.dim,
+        token_space=None,
         rules=RULES,
         max_bytes=NO_LIMIT,
         on_load=lambda: None,

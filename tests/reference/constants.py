@@ -14,6 +14,9 @@ CONFIDENCE_HALF_LIFE_DAYS = 90.0
 LIKE_ENOUGH = 0.45
 SHORTEST_SWAP = 5
 LEAST_IDF = 0.1
+MOST_TOKEN_WEIGHT = 6.0
+TOKEN_SPREAD_TURNS = 3
+TOKEN_SCALE = 127
 HEAD_TOKENS = 64
 """Of an assistant's answer, so many tokens of the embedding model are embedded."""
 
@@ -41,6 +44,10 @@ class Constants:
     period: float = 0.0
     day: float = 0.0
     doubt_below: float = 0.0
+    late: float = 0.0
+    late_unrelated: float = 0.0
+    late_lexical: float = 1.0
+    late_dense: float = 0.0
 
 
 TABLE = {
@@ -62,6 +69,10 @@ TABLE = {
         name=0.06,
         period=0.45,
         day=0.05,
+        late=1.5,
+        late_unrelated=0.35,
+        late_lexical=0.5,
+        late_dense=0.4,
     ),
     Profile.FACT: Constants(
         k1=0.9,
@@ -74,6 +85,10 @@ TABLE = {
         doubt_below=0.6,
         period=0.4,
         day=0.05,
+        late=1.0,
+        late_unrelated=0.25,
+        late_lexical=0.75,
+        late_dense=1.0,
     ),
     Profile.DOC: Constants(k1=1.2, b=0.75, dense=1.3, period=0.4, day=0.05),
     Profile.CHAT: Constants(k1=0.9, b=0.4, dense=1.3, chunk_tokens=64, role=0.4, period=0.4, day=0.05),

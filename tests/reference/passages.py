@@ -14,7 +14,7 @@ from souvenir.core.types import Embedder, JsonObject, Memory, MessageRole, Profi
 from souvenir.index.analyser import Analyser
 from souvenir.retrieval.preparation import split_passages
 from souvenir.store.messages.messages import Message
-from tests.reference.constants import FACT_BELOW_TOKENS, HEAD_TOKENS, TABLE, TALK_BELOW_TOKENS
+from tests.reference.constants import FACT_BELOW_TOKENS, HEAD_TOKENS, TABLE, TALK_BELOW_TOKENS, TOKEN_SCALE
 from tests.reference.tags import all_of
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -22,13 +22,17 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 @dataclass(frozen=True, slots=True)
 class SlowPassage:
-    """:param chunks: The terms of each chunk. :param text: What is said, without who says it."""
+    """:param chunks: The terms of each chunk. :param text: What is said, without who says it.
+
+    :param tokens: Its token vectors, of a profile with late interaction.
+    """
 
     owner_id: int
     profile: Profile
     text: str
     chunks: tuple[tuple[str, ...], ...]
     vector: NDArray[np.float64]
+    tokens: tuple[NDArray[np.float64], ...]
     occurred_at: datetime
     session: Hashable = None
     source: str = ""
@@ -52,6 +56,7 @@ class Passages:
         self._terms: dict[str, tuple[str, ...]] = {}
         self._chunks: dict[tuple[str, int], tuple[tuple[str, ...], ...]] = {}
         self._vectors: dict[str, NDArray[np.float64]] = {}
+        self._tokens: dict[str, tuple[NDArray[np.float64], ...]] = {}
 
     def of_memories(self, memories: Iterable[Memory]) -> list[SlowPassage]:
         """In the order of their ids. Texts of one source that were given the same date were said together.
@@ -68,13 +73,15 @@ class Passages:
 
     def _of_text(self, memory: Memory, text: str, session: Hashable, *, of_fact: bool = False) -> list[SlowPassage]:
         windows, tokens = self.windows(text)
+        profile = Profile.FACT if tokens < FACT_BELOW_TOKENS else Profile.DOC
         return [
             SlowPassage(
                 owner_id=memory.id,
-                profile=Profile.FACT if tokens < FACT_BELOW_TOKENS else Profile.DOC,
+                profile=profile,
                 text=window,
                 chunks=(self.terms(window),),
                 vector=self.vector(window),
+                tokens=self.tokens(window, profile),
                 occurred_at=memory.occurred_at,
                 session=session,
                 source=memory.source,
@@ -101,6 +108,7 @@ class Passages:
             text=message.content,
             chunks=self.chunks(words, TABLE[profile].chunk_tokens),
             vector=self.vector(self._head(message, profile)),
+            tokens=self.tokens(self._head(message, profile), profile),
             occurred_at=message.created_at,
             session=message.session_row,
             session_row=message.session_row,
@@ -140,6 +148,14 @@ class Passages:
         if text not in self._vectors:
             self._vectors[text] = self._embedder.embed_documents([text])[0].astype(np.float64)
         return self._vectors[text]
+
+    def tokens(self, text: str, profile: Profile) -> tuple[NDArray[np.float64], ...]:
+        if not TABLE[profile].late:
+            return ()
+        if text not in self._tokens:
+            of_texts = self._embedder.embed_passages([text]).tokens
+            self._tokens[text] = () if of_texts is None else tuple(of_texts[0].codes.astype(np.float64) / TOKEN_SCALE)
+        return self._tokens[text]
 
     def similarities(self, memories: Iterable[Memory], text: str) -> dict[int, float]:
         """Of every living memory: how much of the text stands there, as a cosine."""

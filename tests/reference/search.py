@@ -27,6 +27,7 @@ from souvenir.retrieval.ranking import asks_the_assistant, without_framing
 from souvenir.retrieval.time_intent import TimeIntent, time_intent
 from tests.reference import cues, tags, times
 from tests.reference.constants import CONFIDENCE_HALF_LIFE_DAYS, FACTS_SHARE, MEAN_PRIOR_ROWS, TABLE, Constants
+from tests.reference.late import late_interaction, query_tokens
 from tests.reference.passages import Passages, SlowPassage
 from tests.reference.words import Words
 
@@ -118,6 +119,11 @@ class Asked:
         self._is_dialogue = any(one.role is MessageRole.ASSISTANT for one in passages)
         answering = [at for at, one in enumerate(passages) if any(one.chunks) and allowed(one, query.filters)]
         self._most_heard = max(map(self._evidence, answering), default=0.0)
+        self._late_tokens = (
+            query_tokens(query.text, embedder, analyser.terms, self._words.idf, set().union(*names.values()))
+            if query.weights.vector > 0 and any(TABLE[passages[at].profile].late for at in answering)
+            else []
+        )
 
     def parts(self, at: int) -> dict[str, float]:
         """The terms of the sum. `vector` = 0.7 leaves the measured weights of both arms as they are."""
@@ -126,9 +132,15 @@ class Asked:
         trust = min(1.0, self._most_heard / constants.doubt_below) if constants.doubt_below else 1.0
         vector = self._unframed if passage.profile is Profile.CHAT else self.vector
         age_days = max((self._now - passage.occurred_at).total_seconds(), 0.0) / 86_400
+        lexical, dense, late = 1.0, constants.dense, 0.0
+        if self._late_tokens and constants.late:
+            lexical, dense = constants.late_lexical, constants.late_dense
+            matched = late_interaction(self._passages, at, self._late_tokens)
+            late = constants.late * (matched - constants.late_unrelated)
         return {
-            "lexical": (1 - weights.vector) / (1 - 0.7) * trust * self._evidence(at),
-            "dense": weights.vector / 0.7 * constants.dense * cosine(passage.vector - self._mean, vector - self._mean),
+            "lexical": (1 - weights.vector) / (1 - 0.7) * trust * lexical * self._evidence(at),
+            "dense": weights.vector / 0.7 * dense * cosine(passage.vector - self._mean, vector - self._mean),
+            "late": weights.vector / 0.7 * late,
             **self._cues(passage),
             "recency": weights.recency * math.pow(0.5, age_days / weights.recency_half_life_days),
             "confidence": weights.confidence * math.pow(0.5, age_days / CONFIDENCE_HALF_LIFE_DAYS),

@@ -36,12 +36,12 @@ class Words:
         spread = TABLE[passage.profile].turns > 0
         lent = {term: self._spread(at, term) if spread else 0.0 for term in known}
         sums = [
-            sum(self._idf(term) * max(self._weight(passage, chunk, term), lent[term]) for term in known)
+            sum(self.idf(term) * max(self._weight(passage, chunk, term), lent[term]) for term in known)
             for chunk in passage.chunks
         ]
-        return max(sums) / sum(map(self._idf, terms))
+        return max(sums) / sum(map(self.idf, terms))
 
-    def _idf(self, term: str) -> float:
+    def idf(self, term: str) -> float:
         return max(math.log((self._count - self._df[term] + 0.5) / (self._df[term] + 0.5)), LEAST_IDF)
 
     def _weight(self, passage: SlowPassage, chunk: Sequence[str], term: str) -> float:

@@ -128,9 +128,9 @@ def test_vectors_are_read_as_stored(database: Database):
         namespace = namespaces.named(connection, "default")
         assert namespace is not None
         view = reads.NamespaceView(connection, namespace.id, PassageKind.MEMORY, MODEL_ID)
-        found = {p.text: vector for p, vector in view.passages(None)}
+        found = {passage.text: embedding.vector for passage, embedding in view.passages(None)}
     for text, vector in found.items():
-        assert vector.tolist() == passages(text)[0].vector.tolist()
+        assert vector.tolist() == passages(text)[0].embedding.vector.tolist()
     assert set(found) == {"first", "second of two"}
 
 

@@ -16,13 +16,12 @@ import numpy as np
 
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.labels import fold
-from souvenir.core.passages import Passage, PassageRow, searched_text
+from souvenir.core.passages import Embedding, Passage, PassageRow, TokenCodes, searched_text
 from souvenir.core.stored_json import same_json, to_json
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import (
     Fact,
     Filters,
-    FloatVector,
     JsonObject,
     Link,
     LinkType,
@@ -383,19 +382,20 @@ class NamespaceView:
             )
         )
 
-    def passages(self, ids: Iterable[int] | None) -> Iterator[tuple[Passage, FloatVector]]:
-        """Yield passages embedded by the model with their vectors (dim,), in id order; all, or those among `ids`."""
+    def passages(self, ids: Iterable[int] | None) -> Iterator[tuple[Passage, Embedding]]:
+        """Yield passages embedded by the model with their embeddings, in id order; all, or those among `ids`."""
         chosen = "" if ids is None else "AND id IN (SELECT value FROM json_each(?))"
         parameters = [self.model_id, self.namespace_id, self.kind.value, *([] if ids is None else [ids_parameter(ids)])]
         rows = select(
             self.connection,
-            tuple[Passage, bytes],
-            f"SELECT {PASSAGE_COLUMNS}, vector FROM passages JOIN vectors ON passage_id = id AND model_id = ? "
+            tuple[Passage, bytes, bytes | None],
+            f"SELECT {PASSAGE_COLUMNS}, vector, tokens FROM passages JOIN vectors ON passage_id = id AND model_id = ? "
             f"WHERE namespace_id = ? AND kind = ? {chosen} ORDER BY id",
             parameters,
         )
-        for passage, vector in rows:
-            yield passage, np.frombuffer(vector, dtype=np.float32)
+        for passage, vector, tokens in rows:
+            codes = None if tokens is None else TokenCodes.from_bytes(tokens)
+            yield passage, Embedding(np.frombuffer(vector, dtype=np.float32), codes)
 
 
 @dataclass(frozen=True, slots=True)

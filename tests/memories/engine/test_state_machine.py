@@ -39,7 +39,7 @@ from souvenir.index.analyser import Analyser
 from souvenir.memories.engine import DUPLICATE_SIMILARITY, IDENTICAL_SIMILARITY, MemoryEngine
 from souvenir.memories.fact_splitting import Split
 from souvenir.memories.fact_writes import write_facts
-from tests.fake_embedder import FakeEmbedder
+from tests.fake_embedder import FakeTokenEmbedder
 from tests.memories.engine.drawn import (
     NOW,
     QUERIES,
@@ -72,7 +72,7 @@ class EngineMachine(RuleBasedStateMachine):
         super().__init__()
         self.opened = ExitStack()
         self.folders = 0
-        self.embedder = FakeEmbedder()
+        self.embedder = FakeTokenEmbedder()
         self.reference = ReferenceSearch(self.embedder, Analyser())
         self.model = Model()
         self.backups: dict[str, Model] = {}
