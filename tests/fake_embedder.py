@@ -18,7 +18,7 @@ from souvenir.core.types import (
     TOKEN_SCALE,
     Embedded,
     FloatVector,
-    NoTokenVectors,
+    PlainEmbedder,
     QueryTokens,
     TokenVectors,
 )
@@ -27,7 +27,7 @@ from souvenir.models.embedding.specs import ModelSpec
 _WORD = re.compile(r"\w+")
 
 
-class FakeEmbedder(NoTokenVectors):
+class FakeEmbedder(PlainEmbedder):
     model_id = "fake@1"
     dim = 256
     ready = True

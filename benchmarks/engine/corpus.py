@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from souvenir.core.types import FloatVector, NoTokenVectors
+from souvenir.core.types import FloatVector, PlainEmbedder
 
 DIM = 384
 FUNCTION_WORDS = "the a of to and in is was i my for it on with he that at as this by".split()
@@ -51,7 +51,7 @@ class Corpus:
     spare: int
 
 
-class LookupEmbedder(NoTokenVectors):
+class LookupEmbedder(PlainEmbedder):
     """Hands out the vectors of a corpus, so that nothing is embedded while something else is measured."""
 
     dim = DIM

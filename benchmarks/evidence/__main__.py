@@ -6,13 +6,14 @@ FOLDER holds the sets locomo_turns, beam_chat, locomo_facts and plain_questions 
 Each conversation is stored as an agent and asked through the engine with the real model, whose vectors are kept for the
 next run; the facts are also stored in smaller parts, since the weight of a word that nobody used depends on the size.
 Every question is searched for by words and meaning, and by each alone. Nothing is judged by what was fitted on it: the
-coefficients that judge a conversation are fitted on all others. Those of all together are printed last; they stand in
-`souvenir/retrieval/relevance.py`.
+coefficients that judge a conversation are fitted on all others. Those of all together are printed last: those of the
+default model stand in `souvenir/retrieval/relevance.py`, those of another one belong in its souvenir.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +31,9 @@ from souvenir.core.settings import Settings
 from souvenir.core.types import EvidenceLevel, Scope, SearchQuery
 from souvenir.memories.engine import MemoryEngine
 from souvenir.models.embedding.factory import embedder_of
-from souvenir.retrieval.relevance import COEFFICIENTS, judge
+from souvenir.retrieval.profiles import PROFILES
+from souvenir.retrieval.relevance import judge
+from souvenir.retrieval.scoring import scoring_of
 
 TALKS, FACTS, PLAIN = ("locomo_turns", "beam_chat"), "locomo_facts", "plain_questions"
 SETS = (*TALKS, FACTS, PLAIN)
@@ -78,7 +81,8 @@ def judged_by_others(answers: Sequence[Answer]) -> list[Answer]:
 
 
 def run(folder: Path) -> bool:
-    answers = list(_answers(folder))
+    embedder = CachedEmbedder(embedder_of(Settings()), RESULTS_DIR)
+    answers = list(_answers(folder, embedder))
     judged = judged_by_others(answers)
     found = {
         way: {
@@ -91,19 +95,21 @@ def run(folder: Path) -> bool:
     print_ways(found)
     coefficients = fitted(answers)
     print("\n".join(f"    {one.name}={getattr(coefficients, one.name)}," for one in fields(coefficients)))
-    print("These stand in the code." if coefficients == COEFFICIENTS else "The code has others.")
+    used = scoring_of(embedder, PROFILES).coefficients
+    print("\nThese are in use." if coefficients == used else "\nOthers are in use. As souvenir.json has them:")
+    print(json.dumps({"scoring": {"evidence": asdict(coefficients)}}) + "\n")
     targets = _targets(found[Way.BOTH])
     print_targets(targets)
     kept = {
         "sets": {way: {name: asdict(one) for name, one in of_way.items()} for way, of_way in found.items()},
+        "model": embedder.model_id,
         "coefficients": asdict(coefficients),
     }
     print(f"\n{write_results('evidence', kept, targets)}")
     return all(target.met for target in targets)
 
 
-def _answers(folder: Path) -> Iterator[Answer]:
-    embedder = CachedEmbedder(embedder_of(Settings()), RESULTS_DIR)
+def _answers(folder: Path, embedder: CachedEmbedder) -> Iterator[Answer]:
     questions = read_questions(folder, SETS)
     for stores in _stores(folder, questions):
         data_set = stores.data_set

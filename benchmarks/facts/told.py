@@ -13,7 +13,7 @@ from itertools import islice
 import numpy as np
 
 from benchmarks.load.sentences import memories
-from souvenir.core.types import Embedder, FloatVector, MemoryDraft, NoTokenVectors
+from souvenir.core.types import Embedder, FloatVector, MemoryDraft, PlainEmbedder
 
 FACTS_EACH = 5
 EMBEDDED = 2_000
@@ -36,7 +36,7 @@ def drafts(seed: int = 0) -> Iterator[MemoryDraft]:
         number += 1
 
 
-class TurnedEmbedder(NoTokenVectors):
+class TurnedEmbedder(PlainEmbedder):
     """Gives a text the vector of a real one, turned; takes the place of the real model while a folder is filled."""
 
     ready = True

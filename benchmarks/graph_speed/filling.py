@@ -14,7 +14,7 @@ from benchmarks.graph_speed.reading import SCOPE, Reads
 from benchmarks.graph_speed.talks import Talks
 from benchmarks.report import progress
 from souvenir.conversations.messages import Conversations
-from souvenir.core.types import Embedder, FloatVector, NoTokenVectors
+from souvenir.core.types import Embedder, FloatVector, PlainEmbedder
 from souvenir.knowledge.services import KnowledgeServices
 from souvenir.memories.engine import MemoryEngine
 from souvenir.store.graph import mention_queue
@@ -23,7 +23,7 @@ from souvenir.store.messages.messages import MessageDraft
 BATCH = 500
 
 
-class HandedOut(NoTokenVectors):
+class HandedOut(PlainEmbedder):
     """A model whose vectors of messages cost nothing, and whose vectors of all else are its own.
 
     :param model: Loaded.

@@ -28,6 +28,7 @@ class CachedEmbedder:
         self._embedder = embedder
         self.model_id = embedder.model_id
         self.token_space = embedder.token_space
+        self.scoring = embedder.scoring
         self.dim = embedder.dim
         self.max_tokens = embedder.max_tokens
         self.model_s = 0.0

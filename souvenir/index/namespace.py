@@ -303,7 +303,7 @@ class NamespaceIndex:
         """Return the query vectors: the query, and for chats the query without its framing."""
         if probe.vector is None:
             return []
-        if probe.unframed is None or not probe.centred:
+        if probe.unframed is None:
             return [probe.vector]
         only_chat = not any(self.holds(profile) for profile in Profile if profile is not Profile.CHAT)
         return [probe.unframed] if only_chat else [probe.vector, probe.unframed]

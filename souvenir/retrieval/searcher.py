@@ -55,6 +55,7 @@ from souvenir.retrieval.ranking import (
 )
 from souvenir.retrieval.relevance import NOTHING_FOUND, Found, Judgement, Spoken, judge, names_in, signals_of
 from souvenir.retrieval.reranking import Reranking
+from souvenir.retrieval.scoring import Scoring
 from souvenir.retrieval.serving_model import Models, Serving
 from souvenir.retrieval.time_intent import TimeIntent, time_intent
 from souvenir.store import namespaces
@@ -159,6 +160,7 @@ class Searcher:
         recall = Recall(
             serving.registry.get(key),
             serving.embedder,
+            serving.scoring,
             self._analyser,
             self._fusion,
             self._slots,
@@ -245,6 +247,7 @@ class Recall:
         self,
         index: NamespaceIndex,
         embedder: Embedder,
+        scoring: Scoring,
         analyser: PassageAnalyser,
         fusion: Fusion,
         slots: Semaphore,
@@ -252,6 +255,7 @@ class Recall:
     ) -> None:
         self._index = index
         self._embedder = embedder
+        self._scoring = scoring
         self._analyser = analyser
         self._fusion = fusion
         self._slots = slots
@@ -306,7 +310,7 @@ class Recall:
                     self._instruments.degraded(arm)
                 judgement = self._judgement(candidates, evidence, probe) if ranked else NOTHING_FOUND
                 if time is not None and time.only and ranked and _is_of(time, query, candidates, ranked[0]):
-                    judgement = judgement.of_the_time()
+                    judgement = judgement.of_the_time(self._scoring.coefficients)
                 return Found(query, candidates, ranked, degraded, legible, judgement)
             probe = replace(probe, candidate_count=4 * probe.candidate_count)
 
@@ -326,7 +330,7 @@ class Recall:
             words=words,
             filters=query.filters,
             owner_ids=None if owner_ids is None else np.array(owner_ids, dtype=np.int64),
-            centred=query.hybrid,
+            centred=query.hybrid and self._scoring.centred,
             candidate_count=CANDIDATE_COUNT,
             explain=query.explain,
             unframed=unframed,
@@ -345,7 +349,7 @@ class Recall:
 
     def _fields(self, query: SearchQuery, time: TimeIntent | None) -> Callable[[PassageColumns], FieldScores]:
         question = Question.of(_read(query), role=query.weights.role, time=time)
-        return partial(field_scores, question, profiles=self._analyser.profiles)
+        return partial(field_scores, question, profiles=self._scoring.profiles)
 
     def _candidates(self, probe: Probe) -> tuple[Candidates, Probe]:
         """Return the results of the arms, and the probe with the arms that could run."""
@@ -366,7 +370,7 @@ class Recall:
             ranked = rank_owners(
                 evidence,
                 weights=query.weights,
-                profiles=self._analyser.profiles,
+                profiles=self._scoring.profiles,
                 fusion=self._fusion,
                 now_us=to_us(now),
                 top_k=query.top_k,
@@ -396,7 +400,7 @@ class Recall:
     def _judgement(self, found: Candidates, evidence: Evidence, probe: Probe) -> Judgement:
         known = None if probe.words is None else found.known
         spoken = Spoken(found.speakers, found.named, known, found.rarest, found.count, found.lacking)
-        return judge(signals_of(evidence, spoken, self._analyser.profiles))
+        return judge(signals_of(evidence, spoken, self._scoring.profiles), self._scoring.coefficients)
 
     @staticmethod
     def _degraded(query: SearchQuery, probe: Probe) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ from souvenir.index.registry import IndexKey, IndexRegistry
 from souvenir.index.snapshot import Origin, SnapshotFiles
 from souvenir.retrieval.preparation import PassageAnalyser, embeddings_of, prepare
 from souvenir.retrieval.profiles import Constants, Spread
+from souvenir.retrieval.scoring import Scoring, scoring_of
 from souvenir.store import check, namespaces
 from souvenir.store import vectors as rows
 from souvenir.store.database import Database
@@ -54,10 +55,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A model and the indexes of its vectors."""
+    """A model, the indexes of its vectors, and the constants by which searches of them are scored."""
 
     embedder: Embedder
     registry: IndexRegistry
+    scoring: Scoring
 
     def embeddings_of(self, passages: Sequence[PreparedPassage]) -> list[Embedding]:
         """Return this model's embeddings of passages that may have been prepared with the previous one."""
@@ -265,14 +267,17 @@ class Models:
         with self._changing:
             if embedder.model_id != self.serving.embedder.model_id:
                 return False
-            self.serving = replace(self.serving, embedder=embedder)
+            self.serving = replace(self.serving, embedder=embedder, scoring=self._scoring(embedder))
             return True
 
     # --- inside ------------------------------------------------------------------------------------------------
 
     def _serving(self, embedder: Embedder) -> Serving:
         registry = new_registry(self._settings, embedder, self._analyser, self._database, on_load=self._on_load)
-        return Serving(embedder, registry)
+        return Serving(embedder, registry, self._scoring(embedder))
+
+    def _scoring(self, embedder: Embedder) -> Scoring:
+        return scoring_of(embedder, self._analyser.profiles)
 
     def _removed(self, step: RemovalStep | None) -> None:
         if step is None:

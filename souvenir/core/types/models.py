@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,10 @@ class Embedder(Protocol):
         Token vectors of two spaces are never compared. Known without loading the model.
         """
 
+    @property
+    def scoring(self) -> Mapping[str, Any]:
+        """Constants of scoring that were measured with this model, as JSON; empty: those of the code."""
+
     def embed_documents(self, texts: Sequence[str]) -> FloatVector:
         """Return unit vectors (n, dim) of texts that each fit in one passage."""
 
@@ -102,12 +106,16 @@ class Embedder(Protocol):
         """Return the share of content tokens that the model knows, in [0, 1]; 1 for a text without any."""
 
 
-class NoTokenVectors(ABC):
-    """The part of `Embedder` that concerns token vectors, for models without token output."""
+class PlainEmbedder(ABC):
+    """The parts of `Embedder` that a model may lack: token vectors, and constants of its own."""
 
     @property
     def token_space(self) -> str | None:
         return None
+
+    @property
+    def scoring(self) -> Mapping[str, Any]:
+        return {}
 
     @abstractmethod
     def embed_documents(self, texts: Sequence[str]) -> FloatVector: ...

@@ -5,7 +5,9 @@ The file is optional, in the model's folder, and so is each of its fields; docs/
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from souvenir.core.stored_json import StoredJson
 from souvenir.models.embedding.specs import Pooling
@@ -38,6 +40,7 @@ class ModelSettings:
     :param pooling: Of an output with token vectors.
     :param max_length: Maximum number of tokens of a passage, including special tokens and the prefix.
     :param dim: Leading dimensions of a vector that are kept, for models trained for it (Matryoshka).
+    :param scoring: Constants of scoring (`souvenir.retrieval.scoring`).
     """
 
     query_prefix: str | None = None
@@ -46,6 +49,7 @@ class ModelSettings:
     max_length: int | None = None
     dim: int | None = None
     token_vectors: TokenOutput | None = None
+    scoring: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, least in (("max_length", 16), ("dim", 1)):

@@ -9,11 +9,12 @@ A vector depends on its text alone, not on the texts it was batched with: equal 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Event, RLock
 from time import monotonic
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +91,11 @@ class OnnxEmbedder:
     def token_space(self) -> str | None:
         """The id of the space of the token vectors; None for a model without token output."""
         return self._files.token_space()
+
+    @cached_property
+    def scoring(self) -> Mapping[str, Any]:
+        """The constants of scoring that the model's folder contains."""
+        return self._files.settings.scoring
 
     @cached_property
     def dim(self) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from souvenir.core.errors import InvalidRequest, ServiceClosing
 from souvenir.core.telemetry import Instruments
-from souvenir.core.types import FloatVector, NoTokenVectors
+from souvenir.core.types import FloatVector, PlainEmbedder
 from souvenir.models.embedding.batching import Batcher, BatchSize, Kind
 from souvenir.models.embedding.query_cache import EmbeddedQuery, QueryCache
 from souvenir.models.embedding.specs import SHORTENABLE, ModelSpec, known_model
@@ -44,7 +44,7 @@ embedded in halves.
 _TOKEN = re.compile(r"[A-Za-z]{1,4}|\d{1,2}|[^\W\dA-Za-z]|[^\w\s]")
 
 
-class RemoteEmbedder(NoTokenVectors):
+class RemoteEmbedder(PlainEmbedder):
     """Loads on first use, or with `load`, which sends nothing. Thread-safe.
 
     :param batch_size: Texts per request to the provider.

@@ -28,6 +28,7 @@ from souvenir.index.namespace import NamespaceIndex
 from souvenir.memories.engine import MemoryEngine
 from souvenir.retrieval.preparation import PassageAnalyser
 from souvenir.retrieval.profiles import PROFILES
+from souvenir.retrieval.scoring import Scoring
 from souvenir.retrieval.searcher import CANDIDATE_COUNT, Recall
 from tests.index.shelf import RULES
 from tests.memories.engine.conftest import BreakableEmbedder, OpenEngine
@@ -243,9 +244,8 @@ class BrokenAnalyser(Analyser):
 
 def test_without_the_analyser_the_search_is_degraded_to_meaning(embedder: BreakableEmbedder):
     index = NamespaceIndex(embedder.dim, RULES, Analyser().terms)
-    recall = Recall(
-        index, embedder, PassageAnalyser(BrokenAnalyser(), PROFILES), Fusion.SUM, Semaphore(1), Instruments()
-    )
+    analyser = PassageAnalyser(BrokenAnalyser(), PROFILES)
+    recall = Recall(index, embedder, Scoring(PROFILES), analyser, Fusion.SUM, Semaphore(1), Instruments())
     found = recall.find(SearchQuery("violin"), None, NOW)
     assert found.result({}).degraded == ("lexical",)
     embedder.broken = True
