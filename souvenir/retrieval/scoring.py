@@ -13,9 +13,10 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from souvenir.core.errors import EmbeddingUnavailable
+from souvenir.core.passages import LATE_PROFILES
 from souvenir.core.stored_json import StoredJson
 from souvenir.core.types import Embedder, Profile
-from souvenir.retrieval.profiles import Constants, Profiles
+from souvenir.retrieval.profiles import Constants, Late, Profiles
 from souvenir.retrieval.relevance import COEFFICIENTS, Coefficients, Logistic
 
 ProfileName = Literal["fact", "doc", "talk", "chat"]
@@ -26,9 +27,11 @@ class ProfileScoring:
     """Constants of a profile that replace those in the code; None: they do not."""
 
     dense: float | None = None
+    late: Late | None = None
 
     def applied_to(self, constants: Constants) -> Constants:
-        return constants if self.dense is None else replace(constants, dense=self.dense)
+        dense = constants.dense if self.dense is None else self.dense
+        return replace(constants, dense=dense, late=self.late or constants.late)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,9 @@ class ModelScoring:
     evidence: Mapping[str, Logistic] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for profile, one in self.profiles.items():
+            if one.late is not None and Profile[profile.upper()] not in LATE_PROFILES:
+                raise ValueError(f"{profile} has no late interaction")
         for name, function in self.evidence.items():
             own = getattr(COEFFICIENTS, name, None)
             if not isinstance(own, Logistic):

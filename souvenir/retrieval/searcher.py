@@ -384,7 +384,7 @@ class Recall:
         sums = query.hybrid and self._fusion is Fusion.SUM and query.weights.vector > 0
         if not sums or probe.late is None or probe.past is not None or not evidence.dense_counts:
             return evidence
-        profiles = self._analyser.profiles
+        profiles = self._scoring.profiles
         total = sum(score_parts(evidence, query.weights, profiles, to_us(now)).values())
         best = np.argsort(-np.asarray(total), kind="stable")[:LATE_COUNT]
         best = best[np.isin(evidence.profiles[best], [one for one in Profile if profiles[one].late is not None])]

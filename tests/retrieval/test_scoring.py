@@ -15,13 +15,16 @@ from souvenir.core.errors import EmbeddingUnavailable
 from souvenir.core.settings import Settings
 from souvenir.core.types import EvidenceLevel, Profile, SearchQuery, SearchResult
 from souvenir.memories.engine import MemoryEngine
-from souvenir.retrieval.profiles import PROFILES
+from souvenir.retrieval.profiles import PROFILES, Late
 from souvenir.retrieval.relevance import COEFFICIENTS
 from souvenir.retrieval.scoring import Scoring, scoring_of
 from tests.fake_embedder import FakeEmbedder
 from tests.memories.engine.verbs import DEFAULT, add
 
 FUNCTIONS = {one.name: getattr(COEFFICIENTS, one.name) for one in fields(COEFFICIENTS)}
+
+
+LATE = {"weight": 2.0, "unrelated": 0.1, "lexical": 0.5, "dense": 0.3}
 
 
 class Tuned(FakeEmbedder):
@@ -45,9 +48,9 @@ def test_a_model_without_constants_has_those_of_the_code():
 
 
 def test_constants_of_a_model_replace_those_of_the_code(tmp_path: Path):
-    tuned = Tuned(centred=False, profiles={"fact": {"dense": 0.5}})
+    tuned = Tuned(centred=False, profiles={"fact": {"dense": 0.5, "late": LATE}})
     scoring = scoring_of(tuned, PROFILES)
-    assert scoring.profiles[Profile.FACT].dense == 0.5
+    assert (scoring.profiles[Profile.FACT].dense, scoring.profiles[Profile.FACT].late) == (0.5, Late(**LATE))
     assert scoring.profiles[Profile.FACT].spread == PROFILES[Profile.FACT].spread
     assert scoring.profiles[Profile.TALK] == PROFILES[Profile.TALK]
     plain, own = (asked(tmp_path / name, one).hits[0].parts for name, one in (("a", FakeEmbedder()), ("b", tuned)))
@@ -67,6 +70,7 @@ def test_evidence_is_judged_by_the_coefficients_of_the_model(tmp_path: Path):
     [
         ({"centered": True}, "scoring.centered: Unexpected keyword argument"),
         ({"profiles": {"talks": {}}}, "scoring.profiles.talks.[key]: Input should be 'fact', 'doc', 'talk' or 'chat'"),
+        ({"profiles": {"chat": {"late": LATE}}}, "chat has no late interaction"),
         ({"evidence": {"said": {"bias": 0.0}}}, "there is no function 'said' of evidence"),
         ({"evidence": {"spoken_of": {"bias": 0.0}}}, "spoken_of needs a weight of each of cosine, unheard"),
     ],
