@@ -73,7 +73,7 @@ def _spread_matches(
             reached = links[reached]
             share = of[profiles]
             if distance == 0 and links is near.before:
-                asks = near.asks[reached] & (reached != NO_ROW)
+                asks = near.asks(reached) & (reached != NO_ROW)
                 share = np.where(asks, np.maximum(share, shares.after_question[profiles]), share)
             sides.append((reached, share))
     looked_at = np.unique(np.concatenate([rows, *(reached for reached, _ in sides)]))
@@ -81,9 +81,13 @@ def _spread_matches(
     if visible is not None:
         looked_at = looked_at[visible[looked_at]]
     matches: Floats = np.vstack([tokens.matches(looked_at, vectors), np.zeros((1, len(vectors)), dtype=np.float32)])
-    place_of = np.full(len(near.profiles), len(looked_at))  # the last entry of `profiles` is for a missing row
-    place_of[looked_at] = np.arange(len(looked_at))
-    best: Floats = matches[place_of[rows]]
+
+    def matches_of(reached: NDArray[np.int64]) -> Floats:
+        places = np.minimum(np.searchsorted(looked_at, reached), max(len(looked_at) - 1, 0))
+        is_seen = looked_at[places] == reached if len(looked_at) else np.zeros(len(reached), dtype=np.bool_)
+        return matches[np.where(is_seen, places, len(looked_at))]
+
+    best = matches_of(rows)
     for reached, share in sides:
-        np.maximum(best, share[:, None] * matches[place_of[reached]], out=best)
+        np.maximum(best, share[:, None] * matches_of(reached), out=best)
     return best

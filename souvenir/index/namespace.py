@@ -28,7 +28,6 @@ from souvenir.core.passages import (
     PassageAdded,
     PassageRemoved,
     TokensAdded,
-    TurnFlag,
 )
 from souvenir.core.timestamps import to_us
 from souvenir.core.types import Filters, FloatVector, Profile
@@ -157,8 +156,12 @@ class NamespaceIndex:
             )
             return self._search(probe, part)
 
-    def late_scores(self, probe: Probe, passage_ids: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    def late_scores(
+        self, probe: Probe, rows: NDArray[np.int64], passage_ids: NDArray[np.int64]
+    ) -> NDArray[np.float64] | None:
         """Return the late interaction of the probe with passages, (n,); that of a passage deleted meanwhile is 0.
+
+        :param rows: The rows that the passages had when they were found.
 
         A token weighs as much as the rarest term of its word, at most `MOST_TOKEN_WEIGHT`; names of speakers are left
         out. None if there is nothing to compare: token vectors of some of the passages are missing, for instance since
@@ -167,8 +170,7 @@ class NamespaceIndex:
         if probe.late is None:
             return None
         with self.lock.read():
-            rows = np.array([self.attributes.row_of(id_) or 0 for id_ in passage_ids.tolist()], dtype=np.int64)
-            held = self.attributes.ids[rows] == passage_ids if len(self) else np.zeros(len(rows), dtype=np.bool_)
+            rows, held = self._rows_now(rows, passage_ids)
             if self.tokens.missing(rows[held]):
                 return None
             visible = self.attributes.visible(probe.filters.visible)
@@ -187,6 +189,17 @@ class NamespaceIndex:
                 visible,
             )
             return found
+
+    def _rows_now(
+        self, rows: NDArray[np.int64], passage_ids: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the present rows of passages, and which of the passages there still are."""
+        ids = self.attributes.ids
+        if len(rows) and rows.max() < len(ids) and np.array_equal(ids[rows], passage_ids):
+            return rows, np.ones(len(rows), dtype=np.bool_)
+        found = [self.attributes.row_of(id_) for id_ in passage_ids.tolist()]
+        held = np.array([row is not None for row in found], dtype=np.bool_)
+        return np.array([row or 0 for row in found], dtype=np.int64), held
 
     def _token_weights(self, query: LateQuery, corpus: Corpus) -> NDArray[np.float32]:
         """Return the weight of each token of a query, 0 for names of speakers."""
@@ -294,10 +307,9 @@ class NamespaceIndex:
         if not self.attributes.linked or not any(map(self.words.spreads, held)):
             return None
         before, after = self.attributes.neighbours()
-        asks = (self.attributes.flags & TurnFlag.QUESTION).astype(np.bool_)
         # One additional entry, for a missing neighbour.
         profiles = np.append(self.attributes.profiles, np.uint8(0))
-        return Neighbourhood(before, after, profiles, self.attributes.only_profile, asks)
+        return Neighbourhood(before, after, profiles, self.attributes.only_profile, self.attributes.flags)
 
     def _dense_queries(self, probe: Probe) -> list[FloatVector]:
         """Return the query vectors: the query, and for chats the query without its framing."""

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from souvenir.core.passages import Chunks
+from souvenir.core.passages import Chunks, TurnFlag
 from souvenir.core.types import Profile, TermMatch
 from souvenir.index.lexical import Bm25Constants, Corpus, LexicalIndex, TermWeights, idf
 
@@ -59,14 +59,18 @@ class Neighbourhood:
     :param before: The row before each in its session, and -1 at the end, (n + 1,); likewise `after`.
     :param profiles: With an arbitrary last entry, (n + 1,). :param only_profile: The profile of all, if there is only
         one.
-    :param asks: Mask of the turns that end with a question mark, (n,).
+    :param flags: `TurnFlag` values, (n,).
     """
 
     before: NDArray[np.int64]
     after: NDArray[np.int64]
     profiles: NDArray[np.uint8]
     only_profile: Profile | None
-    asks: NDArray[np.bool_]
+    flags: NDArray[np.uint8]
+
+    def asks(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of the rows end with a question mark; an arbitrary value for the row -1."""
+        return (self.flags[rows] & TurnFlag.QUESTION).astype(np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +240,7 @@ class PassageWords:
         weights = own[rows]  # a passage occurs once for each of its chunks, each time with its greatest weight
         best = np.zeros_like(own)
         for links, shares, asks in (
-            (near.after, self.shares.back, near.asks[rows]),
+            (near.after, self.shares.back, near.asks(rows)),
             (near.before, self.shares.forward, None),
         ):
             reached = rows

@@ -183,8 +183,8 @@ def _products(codes: NDArray[np.int8], vectors: FloatVector) -> FloatVector:
     tokens, dim = codes.shape
     block = max(1, ONE_THREAD_PRODUCTS // (dim * len(vectors)))
     blocks = -(-tokens // block)
-    padded = np.zeros((blocks * block, dim), dtype=np.float32)
-    padded[:tokens] = codes
+    padded = np.empty((blocks * block, dim), dtype=np.float32)
+    padded[:tokens], padded[tokens:] = codes, 0.0
     products: FloatVector = padded.reshape(blocks, block, dim) @ vectors.T
     return products.reshape(-1, len(vectors))[:tokens]
 

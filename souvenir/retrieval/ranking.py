@@ -57,7 +57,7 @@ class Evidence:
     `occurred_us` microseconds. `fields` are the field scores, by name. `tagged` marks passages whose owner has a tag
     named by the search; None: there are none. `of_fact` marks passages of facts; None: there are none.
     `greatest_lexical` is the greatest L(j) of all passages that the filters allow. `late` is the late interaction of
-    the best passages, NaN for the others; None: it takes no part.
+    the best passages, negative for the others; None: it takes no part.
     """
 
     rows: NDArray[np.int64]
@@ -139,7 +139,7 @@ def score_parts(evidence: Evidence, weights: Weights, profiles: Profiles, now_us
         **{name: values.astype(np.float64) for name, values in evidence.fields.items()},
     }
     if evidence.late is not None:
-        parts["late"] = dense_share * late * np.nan_to_num(evidence.late - unrelated)
+        parts["late"] = dense_share * late * (evidence.late >= 0) * (evidence.late - unrelated)
     age_us = now_us - evidence.occurred_us
     if weights.recency:
         parts["recency"] = weights.recency * half_life(age_us, weights.recency_half_life_days)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from souvenir.core.passages import TokenCodes
+from souvenir.core.passages import TokenCodes, TurnFlag
 from souvenir.index import vector
 from souvenir.index.late_interaction import late_interaction
 from souvenir.index.passage_words import Neighbourhood, SpreadShares
@@ -120,7 +120,7 @@ def test_a_match_reaches_visible_neighbours():
         after=np.array([1, 2, -1, -1]),
         profiles=np.zeros(4, np.uint8),
         only_profile=None,
-        asks=np.array([True, False, False]),
+        flags=np.array([TurnFlag.QUESTION, 0, 0], np.uint8),
     )
     shares = SpreadShares(
         np.array([[0.5], [0.4]], np.float32), np.array([[0.3], [0.2]], np.float32), np.array([0.9], np.float32)
