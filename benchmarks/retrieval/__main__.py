@@ -31,6 +31,7 @@ SETS = ("plain_questions", "locomo_turns", "locomo_facts", "beam_chat", "cranfie
 
 def run(plan: Plan) -> bool:
     embedder = CachedEmbedder(embedder_of(Settings(query_cache_size=0)), RESULTS_DIR)
+    progress(f"model {embedder.model_id}, token vectors {embedder.token_space or 'none'}")
     reports: list[SetReport] = []
     for name in plan.sets:
         data_set = read_data_set(plan.data / name)
