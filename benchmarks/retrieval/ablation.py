@@ -26,7 +26,9 @@ PARTS: Mapping[str, Callable[[Constants], Constants]] = {
     "question mark and length": partial(replace, question=0.0, length=0.0),
     "role": partial(replace, role=0.0),
     "chunks": partial(replace, chunk_tokens=None),
-    "vector arm": partial(replace, dense=0.0),
+    "vector arm and late interaction": partial(replace, dense=0.0, late=None),
+    "late interaction": partial(replace, late=None),
+    "less trust in words where none match well": partial(replace, doubt_below=0.0),
     f"b ({USUAL_B} instead)": partial(replace, b=USUAL_B),
 }
 

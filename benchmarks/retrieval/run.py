@@ -55,7 +55,9 @@ class SetReport:
 
     @property
     def measured(self) -> Measured:
-        return Measured(self.souvenir.estimates, {name: line.estimates for name, line in self.peers.items()})
+        categories = {name: estimates for name, (_, estimates) in self.categories.items()}
+        peers = {name: line.estimates for name, line in self.peers.items()}
+        return Measured(self.souvenir.estimates, categories, peers)
 
 
 def measure(data_set: DataSet, embedder: CachedEmbedder, plan: Plan) -> SetReport:
