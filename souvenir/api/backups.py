@@ -5,16 +5,20 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
+import structlog
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from souvenir.api.fields import Clean, wire_time
+from souvenir.core.errors import SouvenirError
 from souvenir.core.types import Scope
 from souvenir.server.load_shedding import CostClass
 from souvenir.server.request_guards import Admin, Engine, RunningService
 from souvenir.server.routing import Routes
 from souvenir.server.service import Service
 from souvenir.store.backups import Backup
+
+log = structlog.get_logger(__name__)
 
 routes = Routes("backup")
 
@@ -129,4 +133,8 @@ def restore_backup(service: Service, scope: Scope, name: str) -> Backup:
     """Restore and write that down, in the database that is there then."""
     replaced = service.engine.restore(name)
     service.audit.act(scope, RESTORED, name, f"what was there before is {replaced.name}")
+    try:
+        service.complete_vectors()
+    except SouvenirError as error:  # the restore is done; the next start tries again
+        log.warning("token_vectors_not_made", reason=error.message)
     return replaced

@@ -244,7 +244,7 @@ class Service:
             log.exception("loading_failed")
         try:
             self.reembedding.clear_up()
-            self.reembedding.complete(self._submit_reembedding)
+            self.complete_vectors()
         except Exception:  # the boundary of a thread; retried at the next start
             log.exception("vectors_not_cleared_up")
         # Also without a model, since not every job needs one.
@@ -260,6 +260,10 @@ class Service:
             index_all_pending(self.engine, stop=self.closing.is_set)
         except Exception:  # the boundary of a thread; retried at the next start of the service or of a session
             log.exception("messages_not_indexed")
+
+    def complete_vectors(self) -> None:
+        """Have missing token vectors made by a job, as those of an older release or in a restored backup."""
+        self.reembedding.complete(self._submit_reembedding)
 
     def _submit_reembedding(self, spec: ModelSpec) -> None:
         self.reembedding_jobs.submit(Reembedding.kind, Scope(actor=ACTOR), {"spec": spec.to_json()})
