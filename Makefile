@@ -110,6 +110,10 @@ bench-retrieval: $(TOOLS) ## Measure retrieval quality, on the sets in DATA=fold
 	@$(if $(DATA),,echo "Name the folder of the sets: make bench-retrieval DATA=folder" >&2; exit 1)
 	@$(PY) -m benchmarks.retrieval --data '$(DATA)' $(ARGS)
 
+bench-context: $(TOOLS) ## Measure how much of the evidence a context shows, on the sets in DATA=folder
+	@$(if $(DATA),,echo "Name the folder of the sets: make bench-context DATA=folder" >&2; exit 1)
+	@$(PY) -m benchmarks.context --data '$(DATA)' $(ARGS)
+
 bench-graph: $(TOOLS) ## Measure the gain of the concept graph for search, on the sets in DATA=folder
 	@$(if $(DATA),,echo "Name the folder of the sets: make bench-graph DATA=folder" >&2; exit 1)
 	@$(PY) -m benchmarks.graph --data '$(DATA)' $(ARGS)

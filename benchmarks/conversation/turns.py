@@ -15,7 +15,6 @@ from benchmarks.report import percentile_ms, progress
 from souvenir.conversations import MemoryManager
 from souvenir.conversations.context import ContextQuery, Contexts
 from souvenir.conversations.messages import Conversations
-from souvenir.core.settings import Settings
 from souvenir.memories.engine import MemoryEngine
 
 OPERATIONS = 10
@@ -79,7 +78,7 @@ async def measure(engine: MemoryEngine, peer: BlobScan, rounds: int) -> Duration
 def verbs_of(manager: MemoryManager, engine: MemoryEngine, peer: BlobScan, asked: Iterator[str]) -> Verbs:
     """All from the event loop: what blocks runs in a thread, as in a service that is asked."""
     said = memories(seed=2)
-    contexts = Contexts(engine, Conversations(engine), max_messages=Settings().max_context_messages)
+    contexts = Contexts(engine, Conversations(engine))
     return {
         ADD: lambda: manager.add_to_session("user", next(said)),
         GET: manager.get_session_context,

@@ -78,7 +78,7 @@ class ContextRequest(BaseModel):
 
 
 class DroppedCounts(BaseModel):
-    """The number of results that are not in the text because the budget is used up."""
+    """The number of results that are not in the text because they do not fit the budget."""
 
     messages: int
     memories: int
@@ -86,10 +86,8 @@ class DroppedCounts(BaseModel):
 
 class ContextResponse(BaseModel):
     memory_blocks: list[MemoryBlock] = Field(description="All blocks, in order of creation.")
-    relevant_messages: list[FoundMessage] = Field(
-        description="Relevant messages, best first; at most MAX_CONTEXT_MESSAGES."
-    )
-    relevant_memories: list[SearchHit] = Field(description="Relevant memories, best first.")
+    relevant_messages: list[FoundMessage] = Field(description="The messages found that are in the text, best first.")
+    relevant_memories: list[SearchHit] = Field(description="The memories found that are in the text, best first.")
     text: str = Field(description="The text for the prompt: `stable_prefix` followed by `volatile_tail`.")
     stable_prefix: str = Field(
         description="The blocks; byte-identical as long as no block changes.",

@@ -8,32 +8,29 @@ excluded.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from hashlib import blake2b, sha256
+from itertools import pairwise
+from types import MappingProxyType
 from typing import TypeVar
 
 import structlog
 
-from souvenir.conversations.agent_search import merged
+from souvenir.conversations.agent_search import AgentSearchResult, AnyHit, merged
 from souvenir.conversations.concurrent_parts import TimedParts, result_of
-from souvenir.conversations.context_text import (
-    NEIGHBOUR_TURNS,
-    Excerpt,
-    excerpts,
-    fitted,
-    part_shown,
-    stable_prefix,
-    volatile_tail,
-)
+from souvenir.conversations.context_budget import MAX_MISFITS, Choice, chosen
+from souvenir.conversations.context_text import Layout, excerpts, part_shown, stable_prefix, volatile_tail
 from souvenir.conversations.messages import Conversations, MessageHit, MessageQuery, MessageSearch
 from souvenir.core.concurrency import Deadline, deadline, time_left
 from souvenir.core.errors import DeadlineExceeded, SouvenirError
 from souvenir.core.labels import SENSITIVE_TOPICS
+from souvenir.core.settings import Settings
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
-from souvenir.core.types import EvidenceLevel, Filters, Hit, Memory, PassageKind, Scope, SearchQuery, SearchResult
+from souvenir.core.text import recalled
+from souvenir.core.types import EvidenceLevel, Filters, Hit, PassageKind, Scope, SearchQuery, SearchResult, TimeUse
 from souvenir.memories.engine import MemoryEngine
 from souvenir.privacy.policy import PrivacyPolicy
 from souvenir.store.messages import agents as agent_rows
@@ -47,12 +44,35 @@ TOKEN_BYTES = 8
 """Length of the random token in a fence; too long to be guessed."""
 
 T = TypeVar("T")
+AHit = TypeVar("AHit", MessageHit, Hit)
 
 DEFAULT_MAX_TOKENS = 2_000
 DEFAULT_DEADLINE_S = 10.0
 """A client that waits to call its model tolerates no longer delay."""
 
-MAX_MEMORIES = 5
+MAX_MESSAGES, MAX_MEMORIES = 200, 100
+"""Number of messages and of memories that are found for a context; its text shows those that fit."""
+
+LINE_TOKENS = 25
+"""Tokens of a short result. Only as many are searched for as fill the budget at this length, and `MAX_MISFITS` more."""
+
+ANSWERS_WITH_QUESTION = 20
+"""Number of best messages whose preceding question is looked up; the budget for questions hardly has room for more."""
+
+LEAST_MATCH = 0.15
+"""How well a hit must match if nothing found is relevant; less, the more relevant the search judges what it found.
+Chosen on plain questions: at .2, a fifth of the paraphrased answers are lost; at .12, few contexts are empty."""
+
+LEXICAL_SHARE = 0.5
+"""Weight of the words in a match, whose other measure is the cosine."""
+
+DOUBTS: Mapping[EvidenceLevel, str] = MappingProxyType(
+    {
+        EvidenceLevel.NONE: "Nothing that is stored seems to be about the question. What came closest:",
+        EvidenceLevel.WEAK: "What follows may not be about the question.",
+    }
+)
+"""The first line of the found part, unless the evidence is strong."""
 
 MESSAGES, MEMORIES, DEADLINE, BLOCKS_OVER_BUDGET = "messages", "memories", "deadline", "blocks_over_budget"
 
@@ -67,7 +87,7 @@ class ContextQuery:
     :param user: Only messages of conversations with this user.
     :param max_tokens: Limit of the text, by the embedding model's tokenizer.
     :param exclude_topics: Sensitive topics to exclude, in addition to those that the agent's policy hides.
-    :param max_results: Limit for messages and memories together, then without surrounding turns; None for no limit.
+    :param max_results: Limit for messages and memories together, then without preceding questions; None for no limit.
     :param agent_may_be_new: If true, a namespace that is no agent yet has a context of memories only.
     """
 
@@ -83,7 +103,7 @@ class ContextQuery:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """The number of results that are not in the text because the budget is used up."""
+    """The number of results that are not in the text because they do not fit the budget."""
 
     messages: int
     memories: int
@@ -93,15 +113,12 @@ class Dropped:
 class Context:
     """`degraded` names the arms and parts that could not run or were late; empty if all succeeded.
 
-    :param messages: Best first, like `memories`.
     :param shown: The messages and memories that are in the text, best first.
     :param relevance: As in `SearchResult`: the higher one of the two kinds.
     :param stable_prefix: The blocks as text; `volatile_tail` follows it.
     """
 
     blocks: Sequence[Block]
-    messages: Sequence[MessageHit]
-    memories: Sequence[Hit]
     stable_prefix: str
     volatile_tail: str
     tokens: int
@@ -109,7 +126,15 @@ class Context:
     evidence: EvidenceLevel
     degraded: Sequence[str]
     dropped: Dropped
-    shown: Sequence[MessageHit | Hit]
+    shown: Sequence[AnyHit]
+
+    @property
+    def messages(self) -> Sequence[MessageHit]:
+        return [hit for hit in self.shown if isinstance(hit, MessageHit)]
+
+    @property
+    def memories(self) -> Sequence[Hit]:
+        return [hit for hit in self.shown if isinstance(hit, Hit)]
 
     @property
     def text(self) -> str:
@@ -135,24 +160,38 @@ class _KnownContext:
 
 @dataclass(frozen=True, slots=True)
 class _Talks:
-    """The messages found, and the turns around them."""
+    """The messages found, and the question before an answer, by the answer's id."""
 
     found: MessageSearch
-    around: Sequence[Message] = ()
+    questions: Mapping[int, Message] = field(default_factory=dict)
 
 
 class Contexts:
     """Contexts of the agents of one engine. Thread-safe.
 
-    :param max_messages: Maximum number of messages in one context.
+    :param max_messages: Maximum number of messages found for one context; None: `MAX_MESSAGES`.
+    :param max_memories: Maximum number of memories; None: `MAX_MEMORIES`.
     """
 
-    def __init__(self, engine: MemoryEngine, conversations: Conversations, *, max_messages: int) -> None:
+    def __init__(
+        self,
+        engine: MemoryEngine,
+        conversations: Conversations,
+        *,
+        max_messages: int | None = None,
+        max_memories: int | None = None,
+    ) -> None:
         self._engine = engine
         self._conversations = conversations
-        self._max_messages = max_messages
+        self._max_messages = MAX_MESSAGES if max_messages is None else max_messages
+        self._max_memories = MAX_MEMORIES if max_memories is None else max_memories
         self._in_time = TimedParts()
         self._secret = secrets.token_bytes(32)
+
+    @classmethod
+    def of(cls, engine: MemoryEngine, conversations: Conversations, settings: Settings) -> Contexts:
+        max_messages, max_memories = settings.max_context_messages, settings.max_context_memories
+        return cls(engine, conversations, max_messages=max_messages, max_memories=max_memories)
 
     @property
     def tracing(self) -> Tracing:
@@ -191,21 +230,23 @@ class Contexts:
             return _Talks(MessageSearch(()))
         wanted = MessageQuery(
             query.text,
-            limit=self._max_messages,
+            limit=min(self._max_messages, _most_results(query)),
             user=query.user,
             exclude_session_id=query.session_id,
             without_topics=tuple(certain.hidden_topics),
         )
-        found = self._conversations.search(scope, wanted)
-        chosen = [hit.message for hit in found.hits]
-        around = (
-            self._conversations.neighbours(scope, chosen, before=NEIGHBOUR_TURNS, after=NEIGHBOUR_TURNS)
-            if chosen
-            else ()
-        )
-        return _Talks(found, [turn for turn in around if _may_be_shown(turn, query.user, certain.hidden_topics)])
+        search = self._conversations.search(scope, wanted)
+        found = replace(search, hits=tuple(_relevant(search.hits, search.relevance, search.time)))
+        best = [hit.message for hit in found.hits[:ANSWERS_WITH_QUESTION]]
+        if query.max_results is not None or not best:
+            return _Talks(found)
+        turns = self._conversations.neighbours(scope, best, before=1, after=0)
+        questions = _questions([turn for turn in turns if _may_be_shown(turn, query.user, certain.hidden_topics)])
+        return _Talks(found, questions)
 
     def _memories(self, scope: Scope, query: ContextQuery, certain: _KnownContext) -> SearchResult:
+        if not self._max_memories:
+            return SearchResult(query.text, ())
         with self._engine.namespace(scope) as (connection, namespace):
             hidden = (
                 ()
@@ -213,7 +254,9 @@ class Contexts:
                 else flagged(connection, PassageKind.MEMORY, namespace.id, certain.hidden_topics)
             )
         filters = Filters(without=tuple(hidden))
-        return self._engine.search(scope, SearchQuery(query.text, MAX_MEMORIES, filters=filters))
+        count = min(self._max_memories, _most_results(query))
+        found = self._engine.search(scope, SearchQuery(query.text, count, filters=filters))
+        return replace(found, hits=tuple(_relevant(found.hits, found.relevance, found.time)))
 
     # --- the whole ---------------------------------------------------------------------------------------------
 
@@ -232,38 +275,42 @@ class Contexts:
         memories: SearchResult,
         missing: Sequence[str],
     ) -> Context:
-        prefix, token = stable_prefix(blocks, self._token_of), secrets.token_hex(TOKEN_BYTES)
-        together = merged(talks.found, memories, query.max_results)
-        found = together.hits
-        messages_found = tuple(hit for hit in found if isinstance(hit, MessageHit))
-        memories_found = tuple(hit for hit in found if isinstance(hit, Hit))
-        around = talks.around if query.max_results is None else _only(messages_found, talks.around)
-
-        def best(kept: int) -> tuple[list[Memory], list[Excerpt]]:
-            messages = [hit.message for hit in found[:kept] if isinstance(hit, MessageHit)]
-            return [hit.memory for hit in found[:kept] if isinstance(hit, Hit)], excerpts(messages, around)
-
-        terms_of = self._engine.analyser.terms
-        shorten = cache(partial(part_shown, asked=frozenset(terms_of(query.text)), terms_of=terms_of))
-
-        def tail_of(kept: int) -> str:
-            return volatile_tail(*best(kept), follows=bool(prefix), shorten=shorten, token=token)
-
-        done = fitted(prefix, tail_of, len(found), self._tokens, max_tokens=query.max_tokens)
-        over = [BLOCKS_OVER_BUDGET] if done.tokens > query.max_tokens else []
+        prefix = stable_prefix(blocks, self._token_of)
+        found = merged(talks.found, memories, query.max_results)
+        tail, shown, tokens = self._fitted(query, prefix, found, talks.questions)
+        over = [BLOCKS_OVER_BUDGET] if tokens > query.max_tokens else []
+        hits = [one.hit for one in shown]
         return Context(
             blocks=blocks,
-            messages=messages_found,
-            memories=memories_found,
             stable_prefix=prefix,
-            volatile_tail=done.tail,
-            tokens=done.tokens,
-            relevance=together.relevance,
-            evidence=together.evidence,
-            degraded=tuple(dict.fromkeys([*together.degraded, *missing, *over])),
-            dropped=_dropped(messages_found, memories_found, *best(done.kept)),
-            shown=found[: done.kept],
+            volatile_tail=tail,
+            tokens=tokens,
+            relevance=found.relevance,
+            evidence=found.evidence,
+            degraded=tuple(dict.fromkeys([*found.degraded, *missing, *over])),
+            dropped=_dropped(found.hits, hits),
+            shown=hits,
         )
+
+    def _fitted(
+        self, query: ContextQuery, prefix: str, found: AgentSearchResult, questions: Mapping[int, Message]
+    ) -> tuple[str, Sequence[Choice], int]:
+        """Return the text of the results that fit next to the prefix, these results, and the tokens of the whole."""
+        token, note = secrets.token_hex(TOKEN_BYTES), DOUBTS.get(found.evidence, "")
+        terms_of = self._engine.analyser.terms
+        layout = Layout(cache(partial(part_shown, asked=frozenset(terms_of(query.text)), terms_of=terms_of)))
+        left = query.max_tokens - self._tokens(prefix) - self._tokens(recalled(note, token))
+        shown = chosen(found.hits, questions, layout, self._tokens, max_tokens=left)
+        while True:
+            turns = {turn.id: turn for one in shown for turn in one.turns}
+            kept = [one.hit.memory for one in shown if isinstance(one.hit, Hit)]
+            tail = volatile_tail(
+                kept, excerpts(turns.values()), follows=bool(prefix), layout=layout, note=note, token=token
+            )
+            tokens = self._tokens(prefix + tail)
+            if not shown or tokens <= query.max_tokens:
+                return tail, shown, tokens
+            shown.pop()
 
     def _tokens(self, text: str) -> int:
         return len(self._engine.models.serving.embedder.token_offsets(text))
@@ -283,19 +330,36 @@ def _awaited(name: str, part: Future[T], until: Deadline, missing: list[str]) ->
     return None
 
 
-def _only(found: Sequence[MessageHit], turns: Sequence[Message]) -> Sequence[Message]:
-    """Return the turns that are results themselves."""
-    ids = {hit.message.id for hit in found}
-    return [turn for turn in turns if turn.id in ids]
+def _dropped(found: Sequence[AnyHit], shown: Sequence[AnyHit]) -> Dropped:
+    messages, messages_shown = (sum(isinstance(hit, MessageHit) for hit in hits) for hits in (found, shown))
+    return Dropped(messages - messages_shown, len(found) - messages - (len(shown) - messages_shown))
 
 
-def _dropped(
-    messages: Sequence[MessageHit], memories: Sequence[Hit], memories_shown: Sequence[Memory], shown: Sequence[Excerpt]
-) -> Dropped:
-    """Count the results that did not fit; a found turn in the excerpt of another one was shown."""
-    in_text = {turn.id for run in shown for turn in run}
-    left_out = sum(hit.message.id not in in_text for hit in messages)
-    return Dropped(left_out, len(memories) - len(memories_shown))
+def _most_results(query: ContextQuery) -> int:
+    return query.max_tokens // LINE_TOKENS + MAX_MISFITS
+
+
+def _relevant(hits: Iterable[AHit], relevance: float, time: TimeUse | None) -> Iterator[AHit]:
+    """Yield the hits that match the query well enough, by its words or its meaning; all, if it names their period."""
+    least = LEAST_MATCH * (1.0 - relevance)
+    searched_period = time is not None and time.filtered is not None
+    for hit in hits:
+        if searched_period or max(hit.parts.similarity, LEXICAL_SHARE * hit.parts.lexical) >= least:
+            yield hit
+
+
+def _questions(turns: Sequence[Message]) -> Mapping[int, Message]:
+    """Return the question right before each turn, by the turn's id, if another speaker asked it.
+
+    :param turns: Session by session, in order.
+    """
+    return {
+        later.id: earlier
+        for earlier, later in pairwise(turns)
+        if (earlier.session_row, earlier.position + 1) == (later.session_row, later.position)
+        and (earlier.role, earlier.speaker) != (later.role, later.speaker)
+        and earlier.content.rstrip().endswith(("?", "？"))
+    }
 
 
 def _may_be_shown(turn: Message, user: str | None, hidden_topics: frozenset[str]) -> bool:

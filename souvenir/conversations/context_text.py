@@ -1,7 +1,7 @@
-"""Write the context as text within a token budget. Pure functions.
+"""Write the context as text. Pure functions.
 
-Messages that were found are joined with their neighbours to excerpts of conversations. The text can be passed to a
-model as it is: blocks first, then memories and excerpts.
+Messages that were found are grouped by session to excerpts of conversations, in which an ellipsis stands where turns
+are missing. The text can be passed to a model as it is: blocks first, then memories and excerpts.
 
     <recalled_memory>
     ## Memory
@@ -20,6 +20,8 @@ model as it is: blocks first, then memories and excerpts.
     ### 2025-04-02
 
     **User**: My name is Alice and I live in Boston.
+
+    …
 
     **Assistant**: Nice to meet you, Alice!
     </recalled_memory>
@@ -45,74 +47,6 @@ from souvenir.core.types import Memory
 from souvenir.store.messages.blocks import Block
 from souvenir.store.messages.messages import Message
 
-
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """`tail` contains the `kept` best results; `tokens` is the exact count of the whole text."""
-
-    kept: int
-    tail: str
-    tokens: int
-
-
-def fitted(
-    prefix: str, tail_of: Callable[[int], str], found: int, count: Callable[[str], int], *, max_tokens: int
-) -> Fitted:
-    """Append as many of the best results to the prefix as fit the budget; the prefix alone may exceed it.
-
-    The tokens of a text are estimated as the sum over its lines, each counted once; the final text is counted exactly.
-
-    :param tail_of: Returns the text of the given number of best results.
-    :param count: Returns the number of tokens of a text.
-    """
-    of_line: dict[str, int] = {}
-
-    def about(text: str) -> int:
-        lines = text.split("\n")
-        of_line.update({line: count(line) for line in lines if line not in of_line})
-        return sum(of_line[line] for line in lines)
-
-    budget, kept = max_tokens - about(prefix), 0
-    while kept < found and about(tail_of(kept + 1)) <= budget:
-        kept += 1
-    tokens = count(prefix + tail_of(kept))
-    while kept and tokens > max_tokens:
-        kept -= 1
-        tokens = count(prefix + tail_of(kept))
-    return Fitted(kept, tail_of(kept), tokens)
-
-
-Excerpt = Sequence[Message]
-"""Consecutive turns of one session."""
-
-NEIGHBOUR_TURNS = 1
-"""Number of turns shown before and after a result."""
-
-
-def excerpts(found: Iterable[Message], around: Iterable[Message]) -> list[Excerpt]:
-    """Join results with their neighbours to excerpts, each turn once and in order; excerpts are ordered by their start.
-
-    :param around: The results and their neighbours, session by session, in order. Other messages are ignored.
-    """
-    wanted = {
-        (message.session_row, message.position + step)
-        for message in found
-        for step in range(-NEIGHBOUR_TURNS, NEIGHBOUR_TURNS + 1)
-    }
-    runs: list[list[Message]] = []
-    for turn in around:
-        if (turn.session_row, turn.position) in wanted:
-            if runs and _follows(runs[-1][-1], turn):
-                runs[-1].append(turn)
-            else:
-                runs.append([turn])
-    return sorted(runs, key=lambda run: (min(turn.created_at for turn in run), run[0].id))
-
-
-def _follows(earlier: Message, later: Message) -> bool:
-    return earlier.session_row == later.session_row and later.position == earlier.position + 1
-
-
 SHOWN_CHARS = 500
 """Maximum length of one message or memory; a longer one is cut to the part with most terms of the query."""
 
@@ -122,39 +56,10 @@ _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+|(?<=[。！？])")
 _OURS = ("#", "**")
 _MAX_NAME_CHARS = 100
 
+MEMORIES_HEADING, CONVERSATIONS_HEADING = "## Relevant Memories", "## Relevant Past Conversations"
 
-def stable_prefix(blocks: Iterable[Block], token_of: Callable[[str], str] = lambda _: "") -> str:
-    """Return the blocks, each under its label, in a fence; empty if none has a value.
-
-    :param token_of: The token of the fence around a text, which is the same for the same text.
-    """
-    shown = [f"### {block.label}\n{_escaped(block.value.strip())}" for block in blocks if block.value.strip()]
-    text = _section("Memory", shown)
-    return recalled(text, token_of(text)) if shown else ""
-
-
-def volatile_tail(
-    memories: Sequence[Memory],
-    excerpts: Sequence[Excerpt],
-    *,
-    follows: bool,
-    shorten: Callable[[str], str] | None = None,
-    token: str = "",
-) -> str:
-    """Return the results as text, oldest first, in a fence; empty if there are none.
-
-    :param follows: True if blocks precede it; an empty line separates them.
-    :param shorten: Selects the shown part of a text; None for its beginning.
-    :param token: Of the fence.
-    """
-    shorten = shorten or shortened
-    dated = sorted(memories, key=lambda memory: (memory.occurred_at, memory.id))
-    sections = []
-    if dated:
-        sections.append(_section("Relevant Memories", ["\n".join(_memory(one, shorten) for one in dated)]))
-    if excerpts:
-        sections.append(_section("Relevant Past Conversations", [_excerpt(one, shorten) for one in excerpts]))
-    return ("\n" if follows else "") + recalled("\n".join(sections), token) if sections else ""
+Excerpt = Sequence[Message]
+"""Turns of one session, in order."""
 
 
 def shortened(text: str, max_chars: int = SHOWN_CHARS) -> str:
@@ -193,24 +98,88 @@ def part_shown(
     return ELLIPSIS + shortened(text[begin:], max_chars - len(ELLIPSIS))
 
 
-def _section(title: str, parts: Sequence[str]) -> str:
-    return f"## {title}\n\n" + "\n\n".join(parts) + "\n"
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The form of the results.
+
+    :param shorten: Selects the shown part of a text. :param gap: Stands where turns are missing between two.
+    """
+
+    shorten: Callable[[str], str] = shortened
+    gap: str = ELLIPSIS
 
 
-def _memory(memory: Memory, shorten: Callable[[str], str]) -> str:
-    lines = _escaped(shorten(memory.text.strip())).split("\n")
+def excerpts(turns: Iterable[Message]) -> list[Excerpt]:
+    """Group turns by session, in order; sessions are ordered by their first turn."""
+    sessions: dict[int, list[Message]] = {}
+    for turn in sorted(turns, key=lambda turn: turn.position):
+        sessions.setdefault(turn.session_row, []).append(turn)
+    return sorted(sessions.values(), key=lambda run: (min(turn.created_at for turn in run), run[0].id))
+
+
+def stable_prefix(blocks: Iterable[Block], token_of: Callable[[str], str] = lambda _: "") -> str:
+    """Return the blocks, each under its label, in a fence; empty if none has a value.
+
+    :param token_of: The token of the fence around a text, which is the same for the same text.
+    """
+    shown = [f"### {block.label}\n{_escaped(block.value.strip())}" for block in blocks if block.value.strip()]
+    text = _section("## Memory", shown)
+    return recalled(text, token_of(text)) if shown else ""
+
+
+def volatile_tail(
+    memories: Sequence[Memory],
+    excerpts: Sequence[Excerpt],
+    *,
+    follows: bool,
+    layout: Layout = Layout(),
+    note: str = "",
+    token: str = "",
+) -> str:
+    """Return the results as text, oldest first, in a fence; empty if there are none.
+
+    :param follows: True if blocks precede it; an empty line separates them.
+    :param note: A line before the results.
+    :param token: Of the fence.
+    """
+    dated = sorted(memories, key=lambda memory: (memory.occurred_at, memory.id))
+    sections = []
+    if dated:
+        sections.append(_section(MEMORIES_HEADING, ["\n".join(memory_line(one, layout) for one in dated)]))
+    if excerpts:
+        sections.append(_section(CONVERSATIONS_HEADING, [_excerpt(one, layout) for one in excerpts]))
+    if not sections:
+        return ""
+    text = "\n".join(sections)
+    return ("\n" if follows else "") + recalled(f"{note}\n\n{text}" if note else text, token)
+
+
+def _section(heading: str, parts: Sequence[str]) -> str:
+    return f"{heading}\n\n" + "\n\n".join(parts) + "\n"
+
+
+def memory_line(memory: Memory, layout: Layout) -> str:
+    lines = _escaped(layout.shorten(memory.text.strip())).split("\n")
     return f"- {_day(memory.occurred_at)}: " + "\n  ".join(lines)
 
 
-def _excerpt(excerpt: Excerpt, shorten: Callable[[str], str]) -> str:
-    days = sorted({_day(turn.created_at) for turn in excerpt})
-    heading = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return "\n\n".join([f"### {heading}", *(_turn(turn, shorten) for turn in excerpt)])
+def session_heading(turns: Sequence[Message]) -> str:
+    days = sorted({_day(turn.created_at) for turn in turns})
+    return f"### {days[0]}" if len(days) == 1 else f"### {days[0]} to {days[-1]}"
 
 
-def _turn(message: Message, shorten: Callable[[str], str]) -> str:
+def turn_line(message: Message, layout: Layout) -> str:
     name = _name(message.speaker or "") or message.role.value.capitalize()
-    return f"**{name}**: {_escaped(shorten(message.content.strip()))}"
+    return f"**{name}**: {_escaped(layout.shorten(message.content.strip()))}"
+
+
+def _excerpt(excerpt: Excerpt, layout: Layout) -> str:
+    lines = [session_heading(excerpt), turn_line(excerpt[0], layout)]
+    for earlier, later in pairwise(excerpt):
+        if earlier.position + 1 < later.position:
+            lines.append(layout.gap)
+        lines.append(turn_line(later, layout))
+    return "\n\n".join(lines)
 
 
 def _name(name: str) -> str:

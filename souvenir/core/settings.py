@@ -305,12 +305,13 @@ class Settings(NetworkSettings):
         validation_alias=AliasChoices("max_search_limit", "memory_max_search_limit"),
         description="Maximum messages that it returns.",
     )
-    max_context_messages: int = Field(
-        default=10,
+    max_context_messages: int | None = Field(
+        default=None,
         ge=0,
         validation_alias=AliasChoices("max_context_messages", "memory_max_context_messages"),
-        description="Maximum messages in a context, in addition to the neighbours of those that were found.",
+        description="Maximum messages that are found for a context; unset, 200. The token budget limits the text.",
     )
+    max_context_memories: int | None = Field(default=None, ge=0, description="Likewise memories; unset, 100.")
     session_idle_minutes: float = Field(
         default=30.0,
         gt=0,

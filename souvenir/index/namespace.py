@@ -452,9 +452,27 @@ def _top(
     """Return the rows of the `count` greatest nonzero sums, unordered, where all masks (n,) hold."""
     scores = reduce(np.add, fields.values(), lexical)
     rows = np.flatnonzero(reduce(np.logical_and, masks, scores != 0))
-    if len(rows) > count:
-        rows = rows[np.argpartition(scores[rows], len(rows) - count)[-count:]]
-    return rows
+    return rows if len(rows) <= count else rows[greatest(scores[rows], count)]
+
+
+SAMPLE_STEP = 31
+"""Every so many scores one is sampled; odd, so that it is not always a turn of the same speaker."""
+
+MANY_SCORES = 8_192
+"""From this number on, the sample is faster: at 100,000, .4 ms instead of 2 to 4 ms."""
+
+
+def greatest(scores: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+    """Return the places of the `count` greatest scores, unordered.
+
+    The sample gives a bound that about four times as many scores reach; only these are partitioned.
+    """
+    places = np.arange(len(scores))
+    sample, reaching = scores[::SAMPLE_STEP], 4 * count // SAMPLE_STEP
+    if len(scores) >= MANY_SCORES and 0 < reaching < len(sample):
+        above = np.flatnonzero(scores >= np.partition(sample, -reaching)[-reaching])
+        places = above if len(above) >= count else places
+    return places[np.argpartition(scores[places], len(places) - count)[-count:]]
 
 
 def _centred_cosines(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from souvenir.conversations.context import TOKEN_BYTES
-from souvenir.conversations.context_text import shortened, volatile_tail
+from souvenir.conversations.context_text import Layout, shortened, volatile_tail
 from souvenir.core.errors import InvalidRequest
 from souvenir.core.types import SearchQuery
 from souvenir.mcp.memory_models import DEFAULT_SEARCH_LIMIT, MAX_QUERY_CHARS, shown_chars
@@ -106,7 +106,7 @@ def _recall(call: Call, given: Mapping[str, str]) -> str:
         [hit.memory for hit in hits],
         [],
         follows=False,
-        shorten=partial(shortened, max_chars=shown_chars(len(hits))),
+        layout=Layout(partial(shortened, max_chars=shown_chars(len(hits)))),
         token=secrets.token_hex(TOKEN_BYTES),
     )
     return f"{fence}\nThe fence contains memories from earlier. Use the relevant ones for this:\n\n{query}"

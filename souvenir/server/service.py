@@ -189,7 +189,7 @@ class Service:
             links=Links(engine),
             graph=KnowledgeServices.open(engine),
             conversations=conversations,
-            contexts=Contexts(engine, conversations, max_messages=settings.max_context_messages),
+            contexts=Contexts.of(engine, conversations, settings),
             sessions=Sessions(engine),
             tiers=Tiers(engine, conversations=conversations, max_messages=settings.session_max_messages),
             removals=Removals(engine, on_jobs_gone=lambda: _notify_removed(jobs, *own_lanes)),

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from souvenir.conversations.blocks import BlockChange, Blocks
-from souvenir.conversations.context import Context, ContextQuery, Contexts
+from souvenir.conversations.context import DOUBTS, Context, ContextQuery, Contexts
+from souvenir.conversations.context_budget import MIN_TOKENS_LEFT
 from souvenir.conversations.messages import Conversations, MessageQuery
 from souvenir.core.errors import AgentNotFound, EmbeddingUnavailable
 from souvenir.core.settings import Settings
@@ -55,7 +56,7 @@ def words(text: str) -> int:
 # --- what is in it ----------------------------------------------------------------------------------------------------
 
 
-def test_a_context_holds_blocks_messages_with_their_neighbours_and_memories(
+def test_a_context_holds_blocks_messages_and_memories(
     contexts: Contexts, conversations: Conversations, blocks: Blocks, engine: MemoryEngine
 ):
     block(blocks, "human", "Name: Alice")
@@ -63,22 +64,23 @@ def test_a_context_holds_blocks_messages_with_their_neighbours_and_memories(
     for minute, (content, role) in enumerate(
         [
             ("hello there", MessageRole.USER),
-            ("which colour do you love", assistant),
-            ("blue mostly", MessageRole.USER),
+            ("which one do you prefer?", assistant),
+            ("i love the colour blue", MessageRole.USER),
             ("noted", assistant),
+            ("a colour one can love", MessageRole.USER),
         ]
     ):
         say(conversations, content, session_id="past", role=role, created_at=at(minute))
     engine.add(ANN, MemoryDraft("alice painted the door in her favourite colour", "notes", document_at=at(0)))
     context = build(contexts, "love colour", max_tokens=500)
     assert context.blocks[0].label == "human"
-    assert contents(context)[0] == "which colour do you love"
+    assert set(contents(context)) == {"i love the colour blue", "a colour one can love"}
     assert context.memories[0].memory.text == "alice painted the door in her favourite colour"
     assert without_tokens(context.text) == (
         "<recalled_memory>\n## Memory\n\n### human\nName: Alice\n</recalled_memory>\n\n"
         "<recalled_memory>\n## Relevant Memories\n\n- 2023-05-08: alice painted the door in her favourite colour\n\n"
-        "## Relevant Past Conversations\n\n### 2023-05-08\n\n**User**: hello there\n\n"
-        "**Assistant**: which colour do you love\n\n**User**: blue mostly\n\n**Assistant**: noted\n"
+        "## Relevant Past Conversations\n\n### 2023-05-08\n\n**Assistant**: which one do you prefer?\n\n"
+        "**User**: i love the colour blue\n\n…\n\n**User**: a colour one can love\n"
         "</recalled_memory>\n"
     )
     assert context.tokens == words(context.text)
@@ -141,7 +143,7 @@ def test_hidden_topics_are_in_no_part_of_a_context(
     flagged = {"sensitive_topics": ["health", "legal"]}
     say(conversations, "colour of pills", session_id="past", metadata=flagged)
     say(conversations, "colour of doors", session_id="past")
-    say(conversations, "a doctor said so", session_id="past", metadata={"sensitive_topics": "health"})
+    say(conversations, "the doctor saw the colour", session_id="past", metadata={"sensitive_topics": "health"})
     engine.add(ANN, MemoryDraft("colour therapy", "notes", flagged))
     engine.add(ANN, MemoryDraft("colour theory", "notes"))
     context = build(contexts, "colour", exclude_topics=("health",))
@@ -165,33 +167,50 @@ def test_contexts_of_agents_are_isolated(contexts: Contexts, conversations: Conv
 # --- the budget -------------------------------------------------------------------------------------------------------
 
 
-def test_the_token_budget_drops_the_least_relevant_results(contexts: Contexts, conversations: Conversations):
+def test_the_token_budget_is_filled_with_the_best_results_that_fit(contexts: Contexts, conversations: Conversations):
     for number in range(10):
         for filler in (f"before {number}", "colour " + "word " * (number + 1), f"after {number}"):
             say(conversations, filler, session_id=f"past {number}", created_at=at(10 * number))
     whole = build(contexts, "colour", max_tokens=10_000)
-    assert whole.dropped.messages == 0
+    assert (len(whole.messages), whole.dropped.messages) == (10, 0)
+    assert "before" not in whole.text
+    ranked = contents(whole)
     for max_tokens in range(20, whole.tokens + 1, 7):
         context = build(contexts, "colour", max_tokens=max_tokens)
-        kept = len(context.messages) - context.dropped.messages
+        shown = contents(context)
         assert context.tokens == words(context.text) <= max_tokens
-        assert contents(context) == contents(whole)
-        for place, content in enumerate(contents(context)):
-            assert (content.strip() in context.text) == (place < kept)
+        assert shown == [content for content in ranked if content in shown]
+        assert context.dropped.messages == len(ranked) - len(shown)
+        left = max_tokens - context.tokens
+        assert left < MIN_TOKENS_LEFT or all(
+            words(f"### 2023-05-08\n\n**User**: {content}") > left for content in ranked if content not in shown
+        )
     again = build(contexts, "colour", max_tokens=whole.tokens)
     assert without_tokens(again.text) == without_tokens(whole.text)
     assert build(contexts, "colour", max_tokens=whole.tokens - 1).dropped.messages == 1
 
 
-def test_a_result_shown_as_a_neighbour_is_not_counted_as_dropped(contexts: Contexts, conversations: Conversations):
-    say(conversations, "colour", session_id="past")
-    say(conversations, "colour and much else", session_id="past")
-    for number in range(3):
-        say(conversations, f"colour {number} and even more words than that", session_id=f"{number}")
-    context = build(contexts, "colour", max_tokens=20)
-    assert contents(context)[0] == "colour"
-    assert "much else" in context.text
-    assert context.dropped.messages == 3
+def test_a_result_that_does_not_fit_is_skipped(contexts: Contexts, conversations: Conversations):
+    say(conversations, "colour " * 60, session_id="long")
+    say(conversations, "a colour", session_id="short")
+    assert contents(build(contexts, "colour", max_tokens=1_000)) == ["colour " * 60, "a colour"]
+    context = build(contexts, "colour", max_tokens=50)
+    assert (contents(context), context.dropped.messages) == (["a colour"], 1)
+
+
+def test_results_that_hardly_match_are_not_shown_and_doubt_is_stated(
+    contexts: Contexts, conversations: Conversations, engine: MemoryEngine
+):
+    say(conversations, "ann paints her door", session_id="past")
+    for number in range(20):
+        engine.add(ANN, MemoryDraft(f"billing runs on postgres version {number}", "notes"))
+    assert build(contexts, "violin lessons").text == ""
+    doubtful = build(contexts, "violin door")
+    assert doubtful.evidence is not EvidenceLevel.STRONG
+    assert doubtful.text.splitlines()[1] == DOUBTS[doubtful.evidence]
+    assert contents(doubtful) == ["ann paints her door"]
+    certain = build(contexts, "ann paints door")
+    assert not any(doubt in certain.text for doubt in DOUBTS.values())
 
 
 def test_dropped_results_are_counted_by_kind(contexts: Contexts, conversations: Conversations, engine: MemoryEngine):
@@ -209,7 +228,7 @@ def test_blocks_over_the_budget_are_kept_and_reported(contexts: Contexts, conver
     assert context.text == context.stable_prefix
     assert context.tokens == words(context.text) > 64
     assert context.degraded == ("blocks_over_budget",)
-    assert context.dropped.messages == 1
+    assert (context.messages, context.dropped.messages) == ([], 1)
 
 
 # --- the prefix -------------------------------------------------------------------------------------------------------
@@ -272,7 +291,7 @@ def test_a_search_past_the_deadline_is_dropped_and_named(
     with held(engine, PassageKind.MESSAGE):
         context = build(contexts, "colour", deadline_s=0.5)
     assert context.degraded == ("messages", "deadline")
-    assert context.messages == ()
+    assert context.messages == []
     assert "Name: Alice" in context.text
     assert "colour red" in context.text
     with held(engine, PassageKind.MESSAGE), held(engine, PassageKind.MEMORY):

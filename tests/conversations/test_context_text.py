@@ -156,23 +156,17 @@ def test_an_excerpt_is_part_of_its_text_and_within_the_limit(text: str, asked: s
     assert shown.strip("…") in text
 
 
-def test_neighbours_of_found_turns_are_joined_to_excerpts():
-    said = [turn(position, f"t{position}") for position in range(12)]
-    found = [said[2], said[4], said[7], said[11]]
-    assert texts_of(excerpts(found, said)) == [[f"t{n}" for n in range(1, 9)], ["t10", "t11"]]
-
-
-def test_a_turn_after_a_gap_is_no_neighbour():
-    said = [turn(position, f"t{position}") for position in (0, 3, 4, 6)]
-    assert texts_of(excerpts([said[1]], said)) == [["t3", "t4"]]
+def test_turns_of_a_session_are_one_excerpt_with_marked_gaps():
+    [said] = excerpts([turn(position, f"t{position}") for position in (7, 2, 3, 9)])
+    assert [one.content for one in said] == ["t2", "t3", "t7", "t9"]
+    shown = volatile_tail([], [said], follows=False).split("\n\n")
+    assert shown[2:-1] == ["**User**: t2", "**User**: t3", "…", "**User**: t7", "…"]
 
 
 def test_excerpts_are_ordered_by_time():
     later = [turn(position, f"later {position}", session=1, when=at(60 + position)) for position in range(2)]
     earlier = [turn(position, f"earlier {position}", session=2) for position in range(2)]
-    assert texts_of(excerpts([later[0], earlier[1]], [*later, *earlier])) == [
-        *(["earlier 0", "earlier 1"], ["later 0", "later 1"])
-    ]
+    assert texts_of(excerpts([*later, *earlier])) == [["earlier 0", "earlier 1"], ["later 0", "later 1"]]
 
 
 # --- what is stored cannot look like what is ours ---------------------------------------------------------------------

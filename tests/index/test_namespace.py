@@ -16,7 +16,7 @@ from souvenir.core.passages import Embedding, IndexChange, OwnerChanged, Passage
 from souvenir.core.types import Filters, FloatVector, PassageKind, Profile, SourceFilter
 from souvenir.index.analyser import Analyser
 from souvenir.index.candidates import Probe
-from souvenir.index.namespace import NamespaceIndex
+from souvenir.index.namespace import MANY_SCORES, NamespaceIndex, greatest
 from souvenir.retrieval.preparation import embeddings_of
 from tests.fake_embedder import FakeTokenEmbedder
 from tests.index.shelf import PASSAGE_ANALYSER, RULES
@@ -266,3 +266,12 @@ def test_searches_during_updates_see_consistent_rows():
             searching.result(60)
         updating.result(60)
     assert differences(index, [passage_of(id_, texts[id_]) for id_ in range(201, 401)]) == []
+
+
+@pytest.mark.parametrize("distinct", [2, 50, 1_000_000])
+@pytest.mark.parametrize("count", [1, 7, 256, MANY_SCORES])
+def test_the_greatest_of_many_scores_are_those_of_a_sort(count: int, distinct: int):
+    scores = np.random.default_rng(count).integers(0, distinct, 3 * MANY_SCORES).astype(np.float32)
+    places = greatest(scores, count)
+    assert len(set(places.tolist())) == count
+    assert sorted(scores[places]) == sorted(scores)[-count:]

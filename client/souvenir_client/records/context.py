@@ -30,7 +30,7 @@ class ContextResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedCounts:
-    """The number of results that are not in the text because the budget is used up."""
+    """The number of results that are not in the text because they do not fit the budget."""
 
     messages: int
     memories: int
