@@ -23,6 +23,7 @@ from souvenir.api.verification import (
     verdict_fields,
 )
 from souvenir.conversations.context import DEFAULT_DEADLINE_S, DEFAULT_MAX_TOKENS, Context, ContextQuery
+from souvenir.conversations.context_shape import ContextShape, CourseIntent
 from souvenir.conversations.verification import Verdict
 from souvenir.core.text import recalled
 from souvenir.core.timestamps import utc_now
@@ -64,6 +65,11 @@ class ContextRequest(BaseModel):
         max_length=100,
         description="Sensitive topics to exclude, in addition to those that the agent hides.",
     )
+    shape: ContextShape = Field(
+        default=ContextShape.AUTO,
+        description="`outline`: more messages with one short line each; `excerpts`: fewer with longer texts. `auto`: "
+        "an outline if the query asks for an order, a timeline or a summary.",
+    )
     verify: Verify = False
 
     def to_query(self) -> ContextQuery:
@@ -74,6 +80,7 @@ class ContextRequest(BaseModel):
             max_tokens=self.max_tokens,
             deadline_s=self.deadline_ms / 1000,
             exclude_topics=tuple(self.exclude_topics),
+            shape=self.shape,
         )
 
 
@@ -82,6 +89,19 @@ class DroppedCounts(BaseModel):
 
     messages: int
     memories: int
+
+
+class ContextExplanation(BaseModel):
+    """How the query was understood."""
+
+    intent: CourseIntent | None = Field(
+        description="`order` or `summary` if the query asks for one of conversations; null if it does not.",
+        examples=[None],
+    )
+    shape: ContextShape = Field(
+        description="The shape of the text: `excerpts` or `outline`.", examples=[ContextShape.EXCERPTS]
+    )
+    only_users: bool = Field(description="True if only messages of users were searched.", examples=[False])
 
 
 class ContextResponse(BaseModel):
@@ -111,6 +131,7 @@ class ContextResponse(BaseModel):
         examples=[[]],
     )
     dropped: DroppedCounts
+    explain: ContextExplanation
     answered: OptionalAnswered = None
     answer_quote: AnswerQuote = None
     answer_reason: AnswerReason = None
@@ -131,6 +152,9 @@ class ContextResponse(BaseModel):
             evidence=context.evidence,
             degraded=list(context.degraded),
             dropped=DroppedCounts(messages=context.dropped.messages, memories=context.dropped.memories),
+            explain=ContextExplanation(
+                intent=context.form.intent, shape=context.form.shape, only_users=context.form.of_users
+            ),
             **(verdict_fields(verdict) if verdict else {}),
         )
 

@@ -22,7 +22,15 @@ import structlog
 from souvenir.conversations.agent_search import AgentSearchResult, AnyHit, merged
 from souvenir.conversations.concurrent_parts import TimedParts, result_of
 from souvenir.conversations.context_budget import MAX_MISFITS, Choice, chosen
-from souvenir.conversations.context_text import Layout, excerpts, part_shown, stable_prefix, volatile_tail
+from souvenir.conversations.context_shape import ContextShape, Form
+from souvenir.conversations.context_text import (
+    Layout,
+    excerpts,
+    outlined,
+    part_shown,
+    stable_prefix,
+    volatile_tail,
+)
 from souvenir.conversations.messages import Conversations, MessageHit, MessageQuery, MessageSearch
 from souvenir.core.concurrency import Deadline, deadline, time_left
 from souvenir.core.errors import DeadlineExceeded, SouvenirError
@@ -30,9 +38,20 @@ from souvenir.core.labels import SENSITIVE_TOPICS
 from souvenir.core.settings import Settings
 from souvenir.core.telemetry import MemoryOperation, Tracing, traced
 from souvenir.core.text import recalled
-from souvenir.core.types import EvidenceLevel, Filters, Hit, PassageKind, Scope, SearchQuery, SearchResult, TimeUse
+from souvenir.core.types import (
+    EvidenceLevel,
+    Filters,
+    Hit,
+    MessageRole,
+    PassageKind,
+    Scope,
+    SearchQuery,
+    SearchResult,
+    TimeUse,
+)
 from souvenir.memories.engine import MemoryEngine
 from souvenir.privacy.policy import PrivacyPolicy
+from souvenir.retrieval.relevance import evidence_of
 from souvenir.store.messages import agents as agent_rows
 from souvenir.store.messages import blocks as block_rows
 from souvenir.store.messages.agents import require_agent
@@ -89,6 +108,7 @@ class ContextQuery:
     :param exclude_topics: Sensitive topics to exclude, in addition to those that the agent's policy hides.
     :param max_results: Limit for messages and memories together, then without preceding questions; None for no limit.
     :param agent_may_be_new: If true, a namespace that is no agent yet has a context of memories only.
+    :param shape: `AUTO` reads it from the text.
     """
 
     text: str
@@ -99,6 +119,11 @@ class ContextQuery:
     exclude_topics: tuple[str, ...] = ()
     max_results: int | None = None
     agent_may_be_new: bool = False
+    shape: ContextShape = ContextShape.AUTO
+
+    @property
+    def form(self) -> Form:
+        return Form.of(self.text, self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +143,7 @@ class Context:
     :param stable_prefix: The blocks as text; `volatile_tail` follows it.
     """
 
+    form: Form
     blocks: Sequence[Block]
     stable_prefix: str
     volatile_tail: str
@@ -232,13 +258,14 @@ class Contexts:
             query.text,
             limit=min(self._max_messages, _most_results(query)),
             user=query.user,
+            role=MessageRole.USER if query.form.of_users else None,
             exclude_session_id=query.session_id,
             without_topics=tuple(certain.hidden_topics),
         )
         search = self._conversations.search(scope, wanted)
-        found = replace(search, hits=tuple(_relevant(search.hits, search.relevance, search.time)))
+        found = replace(search, hits=tuple(_relevant(query, search.hits, search.relevance, search.time)))
         best = [hit.message for hit in found.hits[:ANSWERS_WITH_QUESTION]]
-        if query.max_results is not None or not best:
+        if query.max_results is not None or query.form.is_outline or not best:
             return _Talks(found)
         turns = self._conversations.neighbours(scope, best, before=1, after=0)
         questions = _questions([turn for turn in turns if _may_be_shown(turn, query.user, certain.hidden_topics)])
@@ -256,7 +283,7 @@ class Contexts:
         filters = Filters(without=tuple(hidden))
         count = min(self._max_memories, _most_results(query))
         found = self._engine.search(scope, SearchQuery(query.text, count, filters=filters))
-        return replace(found, hits=tuple(_relevant(found.hits, found.relevance, found.time)))
+        return replace(found, hits=tuple(_relevant(query, found.hits, found.relevance, found.time)))
 
     # --- the whole ---------------------------------------------------------------------------------------------
 
@@ -281,6 +308,7 @@ class Contexts:
         over = [BLOCKS_OVER_BUDGET] if tokens > query.max_tokens else []
         hits = [one.hit for one in shown]
         return Context(
+            form=query.form,
             blocks=blocks,
             stable_prefix=prefix,
             volatile_tail=tail,
@@ -297,8 +325,7 @@ class Contexts:
     ) -> tuple[str, Sequence[Choice], int]:
         """Return the text of the results that fit next to the prefix, these results, and the tokens of the whole."""
         token, note = secrets.token_hex(TOKEN_BYTES), DOUBTS.get(found.evidence, "")
-        terms_of = self._engine.analyser.terms
-        layout = Layout(cache(partial(part_shown, asked=frozenset(terms_of(query.text)), terms_of=terms_of)))
+        layout = self._layout(query)
         left = query.max_tokens - self._tokens(prefix) - self._tokens(recalled(note, token))
         shown = chosen(found.hits, questions, layout, self._tokens, max_tokens=left)
         while True:
@@ -311,6 +338,12 @@ class Contexts:
             if not shown or tokens <= query.max_tokens:
                 return tail, shown, tokens
             shown.pop()
+
+    def _layout(self, query: ContextQuery) -> Layout:
+        if query.form.is_outline:
+            return Layout(outlined, gap="")
+        terms_of = self._engine.analyser.terms
+        return Layout(cache(partial(part_shown, asked=frozenset(terms_of(query.text)), terms_of=terms_of)))
 
     def _tokens(self, text: str) -> int:
         return len(self._engine.models.serving.embedder.token_offsets(text))
@@ -339,12 +372,17 @@ def _most_results(query: ContextQuery) -> int:
     return query.max_tokens // LINE_TOKENS + MAX_MISFITS
 
 
-def _relevant(hits: Iterable[AHit], relevance: float, time: TimeUse | None) -> Iterator[AHit]:
-    """Yield the hits that match the query well enough, by its words or its meaning; all, if it names their period."""
+def _relevant(query: ContextQuery, hits: Iterable[AHit], relevance: float, time: TimeUse | None) -> Iterator[AHit]:
+    """Yield the hits that match the query well enough, by its words or its meaning.
+
+    All, if it names their period, or if it asks for an outline of what is mentioned at all: such a question says little
+    of the single messages that it concerns.
+    """
+    whole_period = time is not None and time.filtered is not None
+    whole_course = query.form.is_outline and evidence_of(relevance) is not EvidenceLevel.NONE
     least = LEAST_MATCH * (1.0 - relevance)
-    searched_period = time is not None and time.filtered is not None
     for hit in hits:
-        if searched_period or max(hit.parts.similarity, LEXICAL_SHARE * hit.parts.lexical) >= least:
+        if whole_period or whole_course or max(hit.parts.similarity, LEXICAL_SHARE * hit.parts.lexical) >= least:
             yield hit
 
 

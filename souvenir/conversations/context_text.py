@@ -50,6 +50,9 @@ from souvenir.store.messages.messages import Message
 SHOWN_CHARS = 500
 """Maximum length of one message or memory; a longer one is cut to the part with most terms of the query."""
 
+OUTLINE_CHARS = 100
+"""Maximum length of one of them in an outline: enough to see what it is about (measured by benchmarks/context)."""
+
 ELLIPSIS = "…"
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+|(?<=[。！？])")
 
@@ -73,6 +76,11 @@ def shortened(text: str, max_chars: int = SHOWN_CHARS) -> str:
         else max((at for at, sign in enumerate(kept) if sign.isspace()), default=0)
     )
     return kept[: end if end >= max_chars // 2 else len(kept)].rstrip() + ELLIPSIS
+
+
+def outlined(text: str) -> str:
+    """Return the beginning of the text on one line."""
+    return shortened(" ".join(text.split()), OUTLINE_CHARS)
 
 
 def part_shown(
@@ -102,7 +110,8 @@ def part_shown(
 class Layout:
     """The form of the results.
 
-    :param shorten: Selects the shown part of a text. :param gap: Stands where turns are missing between two.
+    :param shorten: Selects the shown part of a text.
+    :param gap: Stands where turns are missing between two; empty for nothing.
     """
 
     shorten: Callable[[str], str] = shortened
@@ -176,7 +185,7 @@ def turn_line(message: Message, layout: Layout) -> str:
 def _excerpt(excerpt: Excerpt, layout: Layout) -> str:
     lines = [session_heading(excerpt), turn_line(excerpt[0], layout)]
     for earlier, later in pairwise(excerpt):
-        if earlier.position + 1 < later.position:
+        if layout.gap and earlier.position + 1 < later.position:
             lines.append(layout.gap)
         lines.append(turn_line(later, layout))
     return "\n\n".join(lines)

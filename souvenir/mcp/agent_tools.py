@@ -18,6 +18,7 @@ from souvenir.api.fields import DECIMALS, Clean, Moment, SessionId, SpeakerName,
 from souvenir.api.verification import verdict_fields
 from souvenir.conversations.blocks import DEFAULT_MAX_CHARS, MOST_MAX_CHARS, BlockChange
 from souvenir.conversations.context import DEFAULT_MAX_TOKENS, Context, ContextQuery
+from souvenir.conversations.context_shape import ContextShape
 from souvenir.conversations.verification import Verdict
 from souvenir.core.errors import AgentNotFound, BlockChanged, BlockExists, BlockNotFound, BlockReadOnly, InvalidRequest
 from souvenir.core.types import EvidenceLevel, MessageRole, Role
@@ -46,12 +47,18 @@ class GetContextArguments(Arguments):
     max_tokens: int = Field(
         default=DEFAULT_MAX_TOKENS, ge=MIN_MAX_TOKENS, le=MAX_CONTEXT_TOKENS, description="Maximum length of the text."
     )
+    shape: ContextShape = Field(
+        default=ContextShape.AUTO,
+        description="`outline` lists more messages with one short line each, in the order of time; `auto` does so if "
+        "the query asks for an order, a timeline or a summary.",
+    )
     verify: Verify = False
 
 
 class ContextResult(Result):
     text: str = Field(description="Memory blocks, memories and excerpts of conversations, to be read before answering.")
     tokens: int
+    shape: ContextShape = Field(description="`excerpts` or `outline`.")
     evidence: EvidenceLevel = Field(
         description="`strong`: the subject of the query is mentioned, which does not mean that it is answered; `weak`: "
         "it may be mentioned; `none`: nothing found seems to be about it."
@@ -69,6 +76,7 @@ class ContextResult(Result):
         return cls(
             text=context.text,
             tokens=context.tokens,
+            shape=context.form.shape,
             evidence=context.evidence,
             relevance=round(context.relevance, DECIMALS),
             degraded=list(context.degraded),
@@ -168,6 +176,7 @@ def _context(call: Call, asked: GetContextArguments) -> ContextResult:
         max_tokens=asked.max_tokens,
         max_results=call.most_results,
         agent_may_be_new=True,
+        shape=asked.shape,
     )
     began, service = monotonic(), call.service
     context = service.contexts.build(call.scope, query)

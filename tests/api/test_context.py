@@ -103,6 +103,17 @@ def test_a_small_budget_is_kept_with_the_real_tokenizer(real_client: TestClient)
     assert 0 < shown < 12
 
 
+def test_the_shape_is_read_from_the_query_explained_and_can_be_given(client: TestClient):
+    say(client, "the boat is sold", session_id="past")
+    asked = "In which order did I mention the boat?"
+    found = context(client, asked)["explain"]
+    assert found == {"intent": "order", "shape": "outline", "only_users": True}
+    found = context(client, asked, shape="excerpts")["explain"]
+    assert found == {"intent": "order", "shape": "excerpts", "only_users": False}
+    found = context(client, "the boat", shape="outline")["explain"]
+    assert found == {"intent": None, "shape": "outline", "only_users": False}
+
+
 def test_memories_of_the_namespace_are_in_its_context(client: TestClient):
     client.post("/agents", json={"name": "my_agent"})
     memory = {"text": "colour red", "source": "notes", "metadata": {"category": "taste", "score": 7}}
@@ -130,6 +141,7 @@ def test_the_context_of_an_unknown_agent_is_404_and_creates_no_agent(client: Tes
         {"deadline_ms": 60_001},
         {"session_id": ""},
         {"exclude_topics": [""]},
+        {"shape": "haiku"},
     ],
     ids=str,
 )

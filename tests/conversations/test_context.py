@@ -13,6 +13,8 @@ import pytest
 from souvenir.conversations.blocks import BlockChange, Blocks
 from souvenir.conversations.context import DOUBTS, Context, ContextQuery, Contexts
 from souvenir.conversations.context_budget import MIN_TOKENS_LEFT
+from souvenir.conversations.context_shape import ContextShape, CourseIntent, Form
+from souvenir.conversations.context_text import OUTLINE_CHARS
 from souvenir.conversations.messages import Conversations, MessageQuery
 from souvenir.core.errors import AgentNotFound, EmbeddingUnavailable
 from souvenir.core.settings import Settings
@@ -229,6 +231,41 @@ def test_blocks_over_the_budget_are_kept_and_reported(contexts: Contexts, conver
     assert context.tokens == words(context.text) > 64
     assert context.degraded == ("blocks_over_budget",)
     assert (context.messages, context.dropped.messages) == ([], 1)
+
+
+# --- the outline ------------------------------------------------------------------------------------------------------
+
+
+def test_an_outline_has_one_short_line_a_message_in_the_order_of_time(
+    contexts: Contexts, conversations: Conversations, engine: MemoryEngine
+):
+    assistant = MessageRole.ASSISTANT
+    long = "the boat\n\nneeds a new mast " + "and sails " * 40
+    for day, content in enumerate(("sold the boat", long, "bought a boat")):
+        say(conversations, content, session_id=f"{day}", created_at=at(-1440 * day))
+        say(conversations, f"what a boat {day}", role=assistant, session_id=f"{day}", created_at=at(-1440 * day))
+    engine.add(ANN, MemoryDraft("the boat is called " + "Ariadne" * 50, "notes", document_at=at(0)))
+    ordered = build(contexts, "in which order did I mention the boat?")
+    assert ordered.form == Form(CourseIntent.ORDER, ContextShape.OUTLINE, of_users=True)
+    lines = [line for line in ordered.text.splitlines() if line.startswith(("**", "###", "- "))]
+    assert [line[:30] for line in lines] == [
+        "- 2023-05-08: the boat is called Ariadne"[:30],
+        *("### 2023-05-06", "**User**: bought a boat"),
+        *("### 2023-05-07", "**User**: the boat needs a new mast"[:30]),
+        *("### 2023-05-08", "**User**: sold the boat"),
+    ]
+    assert max(map(len, lines)) <= OUTLINE_CHARS + len("- 2023-05-08: ")
+    summary = build(contexts, "summarize what was said about the boat")
+    assert {one.message.role for one in summary.messages} == {MessageRole.USER, MessageRole.ASSISTANT}
+    excerpts = build(contexts, "in which order did I mention the boat?", shape=ContextShape.EXCERPTS)
+    assert (excerpts.form.shape, len(excerpts.messages)) == (ContextShape.EXCERPTS, 6)
+    assert long.splitlines()[2].strip() in excerpts.text
+
+
+def test_the_outline_of_a_subject_that_was_never_mentioned_is_empty(contexts: Contexts, conversations: Conversations):
+    for number in range(20):
+        say(conversations, f"billing runs on postgres version {number}", session_id="past")
+    assert build(contexts, "violin lessons timeline").text == ""
 
 
 # --- the prefix -------------------------------------------------------------------------------------------------------

@@ -6,7 +6,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from souvenir_client.records.common import FoundMessage, MemoryBlock, SearchHit
-from souvenir_client.records.enums import Answered, EvidenceLevel
+from souvenir_client.records.enums import Answered, ContextShape, CourseIntent, EvidenceLevel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextExplanation:
+    """How the query was understood."""
+
+    intent: CourseIntent | None
+    shape: ContextShape
+    only_users: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +32,7 @@ class ContextResponse:
     evidence: EvidenceLevel
     degraded: list[str]
     dropped: DroppedCounts
+    explain: ContextExplanation
     answered: Answered | None = None
     answer_quote: str | None = None
     answer_reason: str | None = None

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from souvenir_client.aio.transport import AsyncTransport
 from souvenir_client.calls import NOT_SENT, Call, NotSent, Repeat, segment
 from souvenir_client.records.context import ContextResponse
+from souvenir_client.records.enums import ContextShape
 
 
 class AsyncContextOperations:
@@ -24,6 +25,7 @@ class AsyncContextOperations:
         max_tokens: int | NotSent = NOT_SENT,
         deadline_ms: int | NotSent = NOT_SENT,
         exclude_topics: Sequence[str] | NotSent = NOT_SENT,
+        shape: ContextShape | NotSent = NOT_SENT,
         verify: bool | NotSent = NOT_SENT,
     ) -> ContextResponse:
         """Get an agent's blocks and the messages and memories relevant to a query, as records and as text for a prompt.
@@ -42,6 +44,7 @@ class AsyncContextOperations:
                     "max_tokens": max_tokens,
                     "deadline_ms": deadline_ms,
                     "exclude_topics": exclude_topics,
+                    "shape": shape,
                     "verify": verify,
                 },
                 repeat=Repeat.SAFE,
