@@ -107,7 +107,7 @@ PROFILES: Profiles = MappingProxyType(
             spread=Spread(turns=3, back=0.4, forward=0.4, decay=0.8),
             period=0.4,
             day=0.05,
-            late=Late(weight=1.0, unrelated=0.35, lexical=0.75, dense=1.0),
+            late=Late(weight=1.0, unrelated=0.3, lexical=0.75, dense=1.0),
         ),
         Profile.DOC: Constants(k1=1.2, b=0.75, dense=1.3, period=0.4, day=0.05),
         Profile.TALK: Constants(

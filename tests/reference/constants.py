@@ -86,7 +86,7 @@ TABLE = {
         period=0.4,
         day=0.05,
         late=1.0,
-        late_unrelated=0.35,
+        late_unrelated=0.3,
         late_lexical=0.75,
         late_dense=1.0,
     ),
